@@ -156,7 +156,7 @@ def test_a_search_with_feedback_is_that_of_a_query_and_its_centroids(world: Path
     found = {"all": search.best(topics, 5, feedback=feedback), "own": search.best(topics, 5, own, feedback)}
     source, asked = search.source, search.queries(topics)
     for number, qid in enumerate(topics):
-        query = asked.vectors[asked.places[number] : asked.places[number + 1]]
+        query = asked.vectors[asked.offsets[number] : asked.offsets[number + 1]]
         of = {"all": list(documents), "own": own[qid]}
         for name, docids in of.items():
             rows = source.rows(docids)

@@ -264,8 +264,8 @@ def test_an_index_by_nearest_tokens_says_what_it_misses(
     assert [row["nprobe"] for row in rows] == [1, 2, 4, 8, 16, 32, 64, 128, TokenNeighbours(source).lists]
     assert [row["recall"] for row in rows] == sorted(row["recall"] for row in rows)
     queries = query_tokens(source, asked)
-    exact = source.search(queries.vectors, queries.places, 100)[1]
-    found = TokenNeighbours(source).search(queries.vectors, queries.places, 100, depth=1024, nprobe=4)[1]
+    exact = source.search(queries.vectors, queries.offsets, 100)[1]
+    found = TokenNeighbours(source).search(queries.vectors, queries.offsets, 100, depth=1024, nprobe=4)[1]
     by_hand = [np.isin(one, other).mean() for one, other in zip(exact, found, strict=True)]
     assert 0.2 < rows[2]["recall"] <= rows[-1]["recall"]
     assert rows[2]["recall"] >= round(float(np.mean(by_hand)), 4)  # of its candidates, the best 100 are kept

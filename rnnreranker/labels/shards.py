@@ -219,7 +219,7 @@ def _contents(
         yield dict(topics)
     if tokens is not None:
         yield list(tokens.qids)
-        yield tokens.places.tobytes()
+        yield tokens.offsets.tobytes()
         yield tokens.vectors.tobytes()
 
 

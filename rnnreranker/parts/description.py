@@ -31,9 +31,9 @@ def describe(index: Path) -> dict[str, Any]:
         dense = {key: described.pop(key) for key in ("dimension", "dtype", "encoder") if key in described}
         bm25: dict[str, Any] = {"bm25": {}} if described.pop("bm25", False) is True else {}
         described |= {"schema": 2, "parts": {**({"dense": dense} if dense else {}), **bm25}}
-    parts, found = described["parts"], {"inputs": {}, "versions": {}, **described}
-    if not all(isinstance(one, dict) for one in (parts, found["inputs"], found["versions"])) or not all(
+    parts, about = described["parts"], {"inputs": {}, "versions": {}, **described}
+    if not all(isinstance(one, dict) for one in (parts, about["inputs"], about["versions"])) or not all(
         isinstance(one, dict) for one in parts.values()
     ):
         raise InputError(f"{path}: parts, inputs and versions are no objects of objects; make the index again")
-    return {**found, "files": noted_files(found, path)}
+    return {**about, "files": noted_files(about, path)}

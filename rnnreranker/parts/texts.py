@@ -96,12 +96,12 @@ class Texts(Mapping[str, str]):
 
     def __getitem__(self, docid: str) -> str:
         wanted = np.uint64(_hash(docid))
-        place = int(np.searchsorted(self._table["hash"], wanted))
-        while place < len(self._table) and self._table["hash"][place] == wanted:  # several only when hashes collide
-            record = self._lines.read(int(self._table["offset"][place]))
+        line = int(np.searchsorted(self._table["hash"], wanted))
+        while line < len(self._table) and self._table["hash"][line] == wanted:  # several only when hashes collide
+            record = self._lines.read(int(self._table["offset"][line]))
             if record.docid == docid:
                 return record.text
-            place += 1
+            line += 1
         raise KeyError(docid)
 
     def __iter__(self) -> Iterator[str]:
@@ -139,8 +139,8 @@ def texts_of(index: str | os.PathLike[str], docids: Iterable[str]) -> dict[str, 
     Args and Raises: as `Texts`; docids: the documents wanted.
     """
     texts, wanted = Texts(index), dict.fromkeys(docids)
-    found = {docid: texts.get(docid) for docid in wanted}
-    return {docid: text for docid, text in found.items() if text is not None}
+    text_of = {docid: texts.get(docid) for docid in wanted}
+    return {docid: text for docid, text in text_of.items() if text is not None}
 
 
 def _opened(folder: Path) -> tuple[Lines, IO[bytes]]:

@@ -32,14 +32,14 @@ def token_search(
         InputError, UnavailableError: as `query_tokens`, and an index of other tokens.
     """
     neighbours, asked = TokenNeighbours(source), query_tokens(source, topics, threads)
-    wanted = source.search(asked.vectors, asked.places, HITS, threads)[1]
+    wanted = source.search(asked.vectors, asked.offsets, HITS, threads)[1]
     queries = [number for number, rows in enumerate(wanted) if len(rows)]
     filled = int((np.diff(source.offsets) > 0).sum())
     rows: list[dict[str, Any]] = []
     for nprobe in _steps(neighbours.lists):
         found, shares = [], []
         for number in queries:
-            own = asked.vectors[asked.places[number] : asked.places[number + 1]]
+            own = asked.vectors[asked.offsets[number] : asked.offsets[number + 1]]
             candidates = neighbours.documents_of(neighbours.nearest(own, DEPTH, nprobe))
             found.append(np.isin(wanted[number], candidates).mean())
             shares.append(len(candidates) / filled)

@@ -66,8 +66,8 @@ class Expander(ABC):
     @property
     def graph(self) -> NeighbourGraph:
         """The graph of the inputs."""
-        found: NeighbourGraph = self.inputs.neighbours
-        return found
+        graph: NeighbourGraph = self.inputs.neighbours
+        return graph
 
     @property
     def above(self) -> int:
@@ -120,23 +120,25 @@ class Expander(ABC):
             given = self.inputs.query_vectors if query_vectors is None else query_vectors
             queries = query_rows(run, given, self.inputs.vectors.dimension)
         rows = self._rows(run)
-        found: list[tuple[np.ndarray, np.ndarray]] = []
+        brought_by_query: list[tuple[np.ndarray, np.ndarray]] = []
         for number in range(len(run)):
             part = slice(run.offsets[number], run.offsets[number + 1])
             query = None if queries is None else queries[number]
             candidates = Candidates(rows[run.rows[part]], run.scores[part], query)
-            found.append(self.brought(candidates) if len(candidates.rows) else (np.empty(0, np.int64), np.empty(0)))
-        counts = np.array([len(one) for one, _ in found], dtype=np.int64)
-        brought = np.concatenate([np.empty(0, np.int64), *(one for one, _ in found)])
-        distinct, places = np.unique(brought, return_inverse=True)
+            brought_by_query.append(
+                self.brought(candidates) if len(candidates.rows) else (np.empty(0, np.int64), np.empty(0))
+            )
+        counts = np.array([len(one) for one, _ in brought_by_query], dtype=np.int64)
+        brought = np.concatenate([np.empty(0, np.int64), *(one for one, _ in brought_by_query)])
+        distinct, inverse = np.unique(brought, return_inverse=True)
         numbers = {row: number for number, row in enumerate(rows.tolist()) if row >= 0}
         new = [row for row in distinct.tolist() if row not in numbers]
-        numbers |= {row: len(rows) + place for place, row in enumerate(new)}
+        numbers |= {row: len(rows) + at for at, row in enumerate(new)}
         docids = np.concatenate([run.docids, np.array([graph.docids[row] for row in new], dtype=object)])
         of_row = np.array([numbers[row] for row in distinct.tolist()], dtype=np.int64)
-        scores = np.concatenate([np.empty(0), *(one for _, one in found)])
+        scores = np.concatenate([np.empty(0), *(one for _, one in brought_by_query)])
         whole = Run(run.qids, run.offsets, docids, run.rows, run.scores)
-        expanded = joined_by(whole, self.above, counts, of_row[places], scores)
+        expanded = joined_by(whole, self.above, counts, of_row[inverse], scores)
         return expanded if self.hits is None else expanded.head(self.hits)
 
     def products(self, query: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -66,11 +66,11 @@ class GarExpander(Expander):
     def _frontier(self, rows: np.ndarray, scores: np.ndarray, size: int) -> np.ndarray:
         """The first `size` neighbours without a score, those of the best documents first."""
         best = rows[np.lexsort((rows, -scores))]
-        found = np.empty(0, dtype=np.int64)
+        frontier = np.empty(0, dtype=np.int64)
         for first in range(0, len(best), size):
             near = self.graph.neighbours(best[first : first + size], self.params.k).ravel()
-            found = np.concatenate([found, near[~np.isin(near, rows)]])
-            found = found[np.sort(np.unique(found, return_index=True)[1])]  # each where it comes first
-            if len(found) >= size:
+            frontier = np.concatenate([frontier, near[~np.isin(near, rows)]])
+            frontier = frontier[np.sort(np.unique(frontier, return_index=True)[1])]  # each where it comes first
+            if len(frontier) >= size:
                 break
-        return found[:size]
+        return frontier[:size]

@@ -50,8 +50,8 @@ class NeighboursExpander(Expander):
         k = self.params.k
         reciprocal = self.graph.reciprocal(first, k)
         weights = self.graph.similarities(first, k).astype(np.float64) / (RANK_CONSTANT + ranks)[:, None]
-        rows, places = np.unique(self.graph.neighbours(first, k)[reciprocal], return_inverse=True)
-        sums = np.bincount(places, weights=weights[reciprocal], minlength=len(rows))
+        rows, inverse = np.unique(self.graph.neighbours(first, k)[reciprocal], return_inverse=True)
+        sums = np.bincount(inverse, weights=weights[reciprocal], minlength=len(rows))
         joining = ~np.isin(rows, candidates.rows[: self.above])
         rows, sums = rows[joining], sums[joining]
         rows = rows[np.argsort(-sums, kind="stable")]

@@ -37,8 +37,8 @@ class Rm3Feedback(Feedback):
 
     def depth(self, over: str) -> int:
         """`fb_docs`."""
-        found: int = self.params.fb_docs
-        return found
+        depth: int = self.params.fb_docs
+        return depth
 
     def of_impacts(self, query: Any, documents: Any, scores: np.ndarray) -> Any:
         """The interpolation of query and relevance model."""

@@ -84,10 +84,10 @@ class CrossEncoderReranker(Reranker):
         """(n,) float64: the mean of the models' scores, of one model its scores."""
         from rnnreranker.encode.cross.kept_pairs import scores_of
 
-        found = [scores_of(scorer, query.text, candidates.texts, self.threads) for scorer in self.scorers]
-        self._scored += len(candidates) * len(found)
-        self._cut += sum(int(one.cut.sum()) for one in found)
-        return np.stack([one.scores for one in found]).astype(np.float64).mean(axis=0)
+        scored = [scores_of(scorer, query.text, candidates.texts, self.threads) for scorer in self.scorers]
+        self._scored += len(candidates) * len(scored)
+        self._cut += sum(int(one.cut.sum()) for one in scored)
+        return np.stack([one.scores for one in scored]).astype(np.float64).mean(axis=0)
 
     def remark(self) -> str:
         """How many pairs were cut at the length limit."""

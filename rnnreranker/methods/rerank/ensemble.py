@@ -42,10 +42,10 @@ class EnsembleReranker(CrossEncoderReranker):
     def _models(self) -> list[str]:
         """The names of the models whose scores count."""
         given = self.params.models
-        found = [name.strip() for name in (given or "").split(",")]
-        if len(found) < 2 or not all(found) or len(set(found)) < len(found):
+        models = [name.strip() for name in (given or "").split(",")]
+        if len(models) < 2 or not all(models) or len(set(models)) < len(models):
             raise InputError(
                 f"rerank ensemble: models={given}: expected two or more different models, joined by commas "
                 "(search --rerank 'ensemble:models=\"A,B,C\"')"
             )
-        return found
+        return models

@@ -35,8 +35,8 @@ class LateReranker(Reranker):
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: MaxSim."""
         bounds = np.array([0, len(query.tokens)])
-        found: np.ndarray = self.inputs.tokens.scores(query.tokens, bounds, candidates.rows, self.threads)[0]
-        return found.astype(np.float64)
+        scores: np.ndarray = self.inputs.tokens.scores(query.tokens, bounds, candidates.rows, self.threads)[0]
+        return scores.astype(np.float64)
 
     def asked(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> tuple[np.ndarray, np.ndarray]:
         """The query's tokens (q, d) float32 and weights of 1, (q,) float64, whatever the candidates."""

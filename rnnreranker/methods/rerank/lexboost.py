@@ -48,8 +48,8 @@ class LexboostReranker(Reranker):
     @property
     def graph(self) -> NeighbourGraph:
         """Where neighbours come from."""
-        found: NeighbourGraph = self.inputs.neighbours
-        return found
+        graph: NeighbourGraph = self.inputs.neighbours
+        return graph
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: the mixed scores."""
@@ -72,8 +72,8 @@ def boosted(scores: np.ndarray, rows: np.ndarray, near: np.ndarray, weight: floa
     [2.5, 2.0]
     """
     order = np.argsort(rows)
-    places = order[np.minimum(np.searchsorted(rows, near, sorter=order), len(rows) - 1)]
-    known = (rows[places] == near) & (near != rows[:, None])
-    means = np.where(known, scores[places], 0.0).sum(axis=1) / near.shape[1]
-    found: np.ndarray = weight * scores + (1.0 - weight) * means
-    return found
+    positions = order[np.minimum(np.searchsorted(rows, near, sorter=order), len(rows) - 1)]
+    known = (rows[positions] == near) & (near != rows[:, None])
+    means = np.where(known, scores[positions], 0.0).sum(axis=1) / near.shape[1]
+    mixed: np.ndarray = weight * scores + (1.0 - weight) * means
+    return mixed

@@ -50,9 +50,9 @@ class MmrReranker(Reranker):
         """(n,) float64: strictly falling in the order in which candidates are taken."""
         relevance = unit(candidates.scores[None], None)[0]
         taken, values = marginal(relevance, similarities(candidates.vectors), self.params.lam)
-        found = np.empty(len(values))
-        found[taken] = falling(values)
-        return found
+        scores = np.empty(len(values))
+        scores[taken] = falling(values)
+        return scores
 
 
 def similarities(vectors: np.ndarray) -> np.ndarray:
@@ -117,7 +117,7 @@ def falling(values: np.ndarray) -> np.ndarray:
     """
     if (values[1:] < values[:-1]).all():
         return values
-    found = values.tolist()
-    for place in range(1, len(found)):
-        found[place] = min(found[place], math.nextafter(found[place - 1], -math.inf))
-    return np.array(found)
+    lowered = values.tolist()
+    for rank in range(1, len(lowered)):
+        lowered[rank] = min(lowered[rank], math.nextafter(lowered[rank - 1], -math.inf))
+    return np.array(lowered)

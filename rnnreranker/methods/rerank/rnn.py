@@ -142,8 +142,8 @@ class RnnReranker(Reranker):
     @property
     def graph(self) -> NeighbourGraph:
         """Where similarities come from, if not from vectors."""
-        found: NeighbourGraph = self.inputs.neighbours
-        return found
+        graph: NeighbourGraph = self.inputs.neighbours
+        return graph
 
     def rerank(self, run: Run, query_vectors: QueryVectors | None = None) -> Run:
         """As `Reranker.rerank`, many queries at a time; scores of reranked entries are s*."""
@@ -228,8 +228,10 @@ class RnnReranker(Reranker):
             return rnn_similarity(queries, candidates, self.params, base=base, lengths=lengths, **how)
         from rnnreranker.rnn.engines import torch
 
-        found = torch.rnn_similarity(queries, candidates, self.params, base=base, lengths=lengths, device=self.device)
-        return np.asarray(found.cpu().numpy())
+        similarities = torch.rnn_similarity(
+            queries, candidates, self.params, base=base, lengths=lengths, device=self.device
+        )
+        return np.asarray(similarities.cpu().numpy())
 
     def _from_graph(self, run: Run, query_vectors: QueryVectors | None) -> Run:
         queries, (rows_of, usable) = self._query_vectors(run, query_vectors), self._usable(run)
@@ -248,11 +250,11 @@ class RnnReranker(Reranker):
 
     def _products(self, run: Run, queries: Any, rows: np.ndarray, starts: np.ndarray) -> np.ndarray:
         """(C,) float64: the inner products of the queries with their candidates, (C,) rows."""
-        found = np.empty(len(rows))
+        products = np.empty(len(rows))
         for number in range(len(run)):
             part = slice(starts[number], starts[number + 1])
-            found[part] = inner_products(queries[number], self.vectors.fetch(rows[part]))
-        return found
+            products[part] = inner_products(queries[number], self.vectors.fetch(rows[part]))
+        return products
 
     def _of_rows(self, rows: np.ndarray, base: np.ndarray, products: Any, starts: np.ndarray) -> np.ndarray:
         """(n,) float32: s* of the entries of some contexts from the graph, of which number i begins at starts[i]."""
@@ -265,9 +267,9 @@ class RnnReranker(Reranker):
         def padded(values: np.ndarray) -> np.ndarray:
             if real.all():
                 return values.reshape(real.shape)
-            found = np.zeros(real.shape, dtype=values.dtype)
-            found[real] = values
-            return found
+            in_contexts = np.zeros(real.shape, dtype=values.dtype)
+            in_contexts[real] = values
+            return in_contexts
 
         return graph_similarity(
             graph.edges,
@@ -290,13 +292,13 @@ class RnnReranker(Reranker):
             bounds = np.array([0, len(candidates)])
             return self._of_rows(candidates.rows, candidates.scores, products, bounds).astype(np.float64)
         base = None if candidates.scores is None else candidates.scores[None]
-        found = self._similar(query.vector[None], candidates.vectors[None], base, np.array([len(candidates)]))
-        return found[0].astype(np.float64)
+        similarities = self._similar(query.vector[None], candidates.vectors[None], base, np.array([len(candidates)]))
+        return similarities[0].astype(np.float64)
 
     def _of_tokens(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: s* of the candidates of one query, which are as alike as `token_similarities` says."""
         source = self.inputs.tokens
-        found = token_similarities(
+        similarities = token_similarities(
             query.tokens, source.vectors, source.offsets, rows=candidates.rows, threads=self.threads
         )
-        return given_similarity(found, self.params, base=candidates.scores).astype(np.float64)
+        return given_similarity(similarities, self.params, base=candidates.scores).astype(np.float64)

@@ -64,6 +64,6 @@ class ScorerReranker(Reranker):
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: the scores of the candidates beside each other."""
         by_docid = np.argsort(candidates.docids.astype(str), kind="stable")
-        found = np.empty(len(candidates))
-        found[by_docid] = self.model.score(self.model.encode(query.text), candidates.vectors[by_docid])
-        return found
+        scores = np.empty(len(candidates))
+        scores[by_docid] = self.model.score(self.model.encode(query.text), candidates.vectors[by_docid])
+        return scores

@@ -44,8 +44,8 @@ class ZhongReranker(Reranker):
         rows = np.concatenate([query.vector[None], candidates.vectors]).astype(np.float64)
         distances = squareform(pdist(rows))  # differences, not inner products: equal vectors are at distance 0
         final, _ = zhong_distances(distances[:1, 1:], distances[:1, :1], distances[1:, 1:], self.params)
-        found: np.ndarray = -final[0]
-        return found
+        scores: np.ndarray = -final[0]
+        return scores
 
 
 def zhong_distances(

@@ -45,7 +45,7 @@ def dense_run(
     check_dimension(source, queries)
     scores, rows = [], []
     for first in progress(range(0, len(queries.qids), batch_size), unit="batches", what="search"):
-        found = source.search(queries.vectors[first : first + batch_size], hits, threads)
-        scores.extend(found[0])
-        rows.extend(found[1])
+        hits_of_batch = source.search(queries.vectors[first : first + batch_size], hits, threads)
+        scores.extend(hits_of_batch[0])
+        rows.extend(hits_of_batch[1])
     return run_of_rows(queries.qids, source.docids, scores, rows)

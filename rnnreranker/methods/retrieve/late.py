@@ -76,9 +76,9 @@ class LateRetriever(Retriever):
 
         def search(count: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
             if neighbours is None:
-                return source.search(asked.vectors, asked.places, count, self.threads, weights)
+                return source.search(asked.vectors, asked.offsets, count, self.threads, weights)
             how = {"depth": self.params.depth, "nprobe": self.params.nprobe}
-            return neighbours.search(asked.vectors, asked.places, count, self.threads, weights, **how)
+            return neighbours.search(asked.vectors, asked.offsets, count, self.threads, weights, **how)
 
         if self.feedback is not None:
             lexicon = Lexicon(source, neighbours, self.params.nprobe)
@@ -104,7 +104,7 @@ class LateRetriever(Retriever):
         sample = np.unique(np.linspace(0, count - 1, min(count, self.params.recall_sample)).astype(np.int64))
         shares = []
         for number in sample.tolist():
-            part = slice(asked.places[number], asked.places[number + 1])
+            part = slice(asked.offsets[number], asked.offsets[number + 1])
             own, weighed = asked.vectors[part], None if weights is None else weights[part]
             [exact] = source.search(own, np.array([0, len(own)]), hits, self.threads, weighed)[1]
             shares += [np.isin(exact, rows[number]).mean()] if len(exact) else []

@@ -146,4 +146,4 @@ def _of_query(source: ImpactSource, ranked: Ranked, unit: float) -> Hits:
     rows = source.rows([docid for docid, _ in ranked])
     if (rows < 0).any():
         raise InputError(f"{source.index / PART}: has documents that {source.index} does not have; {HOW}")
-    return in_order(scores / unit, rows, source.places)
+    return in_order(scores / unit, rows, source.docid_ranks)

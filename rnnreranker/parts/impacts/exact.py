@@ -23,7 +23,7 @@ Hits = tuple[np.ndarray, np.ndarray]  # scores (float64) and rows (int64)
 
 
 def best_impacts(
-    queries: csr_matrix, blocks: Iterable[tuple[int, csr_matrix]], hits: int, places: np.ndarray, threads: int
+    queries: csr_matrix, blocks: Iterable[tuple[int, csr_matrix]], hits: int, docid_ranks: np.ndarray, threads: int
 ) -> list[Hits]:
     """The best documents of every query that share a word with it, by descending score, ties by docid.
 
@@ -31,10 +31,10 @@ def best_impacts(
         queries: (Q, V) float64 CSR with ascending columns.
         blocks: first row of a block of documents, and its words' documents, (V, n) float64 CSR.
         hits: documents per query, at most.
-        places: (N,) the place of each row among the docids in their order.
+        docid_ranks: (N,) the rank of each row among the docids in their order.
         threads: queries are divided among them.
     """
-    found: list[Hits] = [(np.empty(0), np.empty(0, dtype=np.int64))] * queries.shape[0]
+    hits_of: list[Hits] = [(np.empty(0), np.empty(0, dtype=np.int64))] * queries.shape[0]
     groups = [slice(first, first + QUERIES) for first in range(0, queries.shape[0], QUERIES)]
     alone = threads == 1 or len(groups) == 1
     with contextlib.nullcontext() if alone else ThreadPoolExecutor(threads) as pool:
@@ -45,12 +45,12 @@ def best_impacts(
                 for number, query in enumerate(range(*group.indices(queries.shape[0]))):
                     own = slice(products.indptr[number], products.indptr[number + 1])
                     scores, rows = _highest(products.data[own], products.indices[own], hits)
-                    rows, before = rows.astype(np.int64) + first, found[query]
+                    rows, before = rows.astype(np.int64) + first, hits_of[query]
                     if len(before[0]):
                         scores, rows = np.concatenate([before[0], scores]), np.concatenate([before[1], rows])
-                    scores, rows = in_order(scores, rows, places)
-                    found[query] = scores[:hits], rows[:hits]
-    return found
+                    scores, rows = in_order(scores, rows, docid_ranks)
+                    hits_of[query] = scores[:hits], rows[:hits]
+    return hits_of
 
 
 def _products(queries: csr_matrix, postings: csr_matrix, group: slice) -> csr_matrix:
@@ -66,7 +66,7 @@ def _highest(scores: np.ndarray, rows: np.ndarray, hits: int) -> Hits:
     return scores[kept], rows[kept]
 
 
-def in_order(scores: np.ndarray, rows: np.ndarray, places: np.ndarray) -> Hits:
+def in_order(scores: np.ndarray, rows: np.ndarray, docid_ranks: np.ndarray) -> Hits:
     """Scores and rows by descending score, ties by docid.
 
     >>> [found.tolist() for found in in_order(np.array([1.0, 2.0, 1.0]), np.array([5, 0, 3]), np.arange(6))]
@@ -82,6 +82,8 @@ def in_order(scores: np.ndarray, rows: np.ndarray, places: np.ndarray) -> Hits:
         entries = np.flatnonzero(among)
         stretches = np.zeros(len(rows), dtype=np.int64)
         np.cumsum(~tied, out=stretches[1:])
-        keys = stretches[entries] << 32 | places[rows[entries]]  # a place has fewer bits, as a row of a sparse matrix
+        keys = (
+            stretches[entries] << 32 | docid_ranks[rows[entries]]
+        )  # a rank has fewer bits, as a row of a sparse matrix
         rows[entries] = rows[entries[np.argsort(keys)]]
     return scores, rows

@@ -1,6 +1,6 @@
 """The files of impacts: `offsets.npy`, `terms.npy` and `weights.npy`, a CSR matrix in three memory-mapped arrays.
 
-Document r has the words terms[offsets[r]:offsets[r + 1]], ascending, with the weights at the same places.
+Document r has the words terms[offsets[r]:offsets[r + 1]], ascending, with the weights at the same positions.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ def check_postings(terms: np.ndarray, weights: np.ndarray, vocabulary: int, fold
         raise InputError(f"{folder / WEIGHTS}: has NaN or infinite weights; {REPAIR}")
 
 
-def places_of(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def positions_of(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the words of some documents are, (p,) int64, one document after the other, and (n+1,) int64 their offsets.
 
-    >>> places_of(np.array([0, 2, 3, 6]), np.array([2, 0]))
+    >>> positions_of(np.array([0, 2, 3, 6]), np.array([2, 0]))
     (array([3, 4, 5, 0, 1]), array([0, 3, 5]))
     """
     starts, lengths = offsets[rows], offsets[rows + 1] - offsets[rows]

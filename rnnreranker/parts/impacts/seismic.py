@@ -107,7 +107,7 @@ def search_seismic(
         number = int(own[0][0])
         rows = np.array([int(row) for _, _, row in own], dtype=np.int64)
         scores = (source.fetch(rows).astype(np.float64) @ numbers[number].astype(np.float64).T).toarray()[:, 0]
-        result[number] = in_order(scores / source.unit(queries), rows, source.places)
+        result[number] = in_order(scores / source.unit(queries), rows, source.docid_ranks)
     return result
 
 

@@ -14,7 +14,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.files.checksums import check_files
 from rnnreranker.parts.impacts.exact import best_impacts
-from rnnreranker.parts.impacts.files import FOLDER, OFFSETS, check_postings, document_blocks, map_impacts, places_of
+from rnnreranker.parts.impacts.files import FOLDER, OFFSETS, check_postings, document_blocks, map_impacts, positions_of
 from rnnreranker.parts.impacts.queries import QueryImpacts, divided
 from rnnreranker.parts.impacts.whole import whole
 from rnnreranker.parts.vectors.ids import ids_of_documents
@@ -79,12 +79,12 @@ class ImpactSource:
     @cached_property
     def document_frequencies(self) -> np.ndarray:
         """(V,) int64: in how many documents each word has a weight."""
-        found = np.zeros(self.vocabulary, dtype=np.int64)
+        frequencies = np.zeros(self.vocabulary, dtype=np.int64)
         for first in range(0, self.postings, BLOCK):
             terms = self._terms[first : first + BLOCK]
             check_postings(terms, self._weights[first : first + BLOCK], self.vocabulary, self._folder)
-            found += np.bincount(terms, minlength=self.vocabulary)
-        return found
+            frequencies += np.bincount(terms, minlength=self.vocabulary)
+        return frequencies
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
         """(n,) int64: the row of each docid, -1 where the docid is unknown."""
@@ -101,8 +101,8 @@ class ImpactSource:
         rows = np.asarray(rows, dtype=np.int64)
         if len(rows) and (rows.min() < 0 or rows.max() >= len(self.docids)):
             raise InputError(f"rows {rows.min()} to {rows.max()}: expected 0..{len(self.docids) - 1}")
-        places, ends = places_of(self._offsets, rows)
-        terms, weights = self._terms[places].astype(np.int32), self._weights[places].astype(np.float32)
+        positions, ends = positions_of(self._offsets, rows)
+        terms, weights = self._terms[positions].astype(np.int32), self._weights[positions].astype(np.float32)
         check_postings(terms, weights, self.vocabulary, self._folder)
         return csr_matrix((weights, terms, ends), (len(rows), self.vocabulary))
 
@@ -143,8 +143,8 @@ class ImpactSource:
             raise InputError("queries have NaN or infinite weights; encode them again")
         numbers = numbers.astype(np.float64)
         numbers.sort_indices()
-        found = best_impacts(numbers, self._postings(), hits, self.places, threads or cores())
-        return [scores / self.unit(queries) for scores, _ in found], [rows for _, rows in found]
+        best = best_impacts(numbers, self._postings(), hits, self.docid_ranks, threads or cores())
+        return [scores / self.unit(queries) for scores, _ in best], [rows for _, rows in best]
 
     def unit(self, queries: QueryImpacts) -> float:
         """What the inner product of a query's numbers and stored ones is divided by, to be that of the weights."""
@@ -181,6 +181,6 @@ class ImpactSource:
             yield first, block.T.tocsr()
 
     @cached_property
-    def places(self) -> np.ndarray:
+    def docid_ranks(self) -> np.ndarray:
         """(N,) int64: the place of each row among the docids in their order, for ties."""
-        return self._ids.places
+        return self._ids.docid_ranks

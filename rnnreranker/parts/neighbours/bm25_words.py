@@ -60,14 +60,14 @@ def write_bm25_words(lucene: Path, docids: Sequence[str], output: Path) -> None:
 
 def _count(reader: Any, docids: Sequence[str], file: Path) -> None:
     """Write how often each word stands in each of some documents."""
-    found = [sorted((reader.get_document_vector(docid) or {}).items()) for docid in docids]
-    words = "\n".join(word for pairs in found for word, _ in pairs).encode()
+    counted = [sorted((reader.get_document_vector(docid) or {}).items()) for docid in docids]
+    words = "\n".join(word for pairs in counted for word, _ in pairs).encode()
     with write_atomically(file) as stream:
         np.savez(
             stream,
             words=np.frombuffer(words, dtype=np.uint8),
-            counts=np.array([count for pairs in found for _, count in pairs], dtype=np.int64),
-            lengths=np.array([len(pairs) for pairs in found], dtype=np.int64),
+            counts=np.array([count for pairs in counted for _, count in pairs], dtype=np.int64),
+            lengths=np.array([len(pairs) for pairs in counted], dtype=np.int64),
         )
         stream.flush()
         os.fsync(stream.fileno())
@@ -95,10 +95,10 @@ def _write(folder: Path, counted: Sequence[tuple[list[str], np.ndarray, np.ndarr
 
     def blocks() -> Iterator[csr_matrix]:
         first = 0
-        for found, (_, counts, own) in zip(numbers, counted, strict=True):
-            weights = idf[found] * counts / (counts + held[first : first + len(own)][_owners(own)])
+        for own_numbers, (_, counts, own) in zip(numbers, counted, strict=True):
+            weights = idf[own_numbers] * counts / (counts + held[first : first + len(own)][_owners(own)])
             offsets = np.concatenate([[0], np.cumsum(own)])
-            made = csr_matrix((weights, found.astype(np.int32), offsets), (len(own), len(known)))
+            made = csr_matrix((weights, own_numbers.astype(np.int32), offsets), (len(own), len(known)))
             made.sort_indices()
             yield made
             first += len(own)
@@ -115,5 +115,5 @@ def _as_lucene(lengths: np.ndarray) -> np.ndarray:
     import jnius
 
     byte = jnius.autoclass("org.apache.lucene.util.SmallFloat")
-    distinct, places = np.unique(lengths, return_inverse=True)
-    return np.array([byte.byte4ToInt(byte.intToByte4(int(length))) for length in distinct], dtype=np.float64)[places]
+    distinct, inverse = np.unique(lengths, return_inverse=True)
+    return np.array([byte.byte4ToInt(byte.intToByte4(int(length))) for length in distinct], dtype=np.float64)[inverse]

@@ -127,11 +127,11 @@ def _in_bands(
     files = {rows: file for file, rows in rows_of.items()}
     for own in bands([rows_of[file] for file in missing], k):
 
-        def write(place: int, edges: np.ndarray, scores: np.ndarray, own: list[range] = own) -> None:
-            _write_entries(files[own[place]], as_entries(source, np.array(own[place]), edges, scores))
+        def write(number: int, edges: np.ndarray, scores: np.ndarray, own: list[range] = own) -> None:
+            _write_entries(files[own[number]], as_entries(source, np.array(own[number]), edges, scores))
 
         band = Band(source, k, list(rows_of.values()), own, write)
-        yield from ((band.multiply, place) for place in range(len(own)))
+        yield from ((band.multiply, number) for number in range(len(own)))
 
 
 def _write_entries(file: Path, entries: np.ndarray) -> None:
@@ -172,13 +172,13 @@ def _write(folder: Path, blocks: list[Path], source: GraphSource, k: int, work: 
         write_docnos(stream, source.docids)
     count = len(source.docids)
     origin = Origin(source.of, source.similarity, source.fingerprint, docids_mark(source.docids), source.search)
-    found, values = map_graph(folder, count, k)
+    mapped_edges, values = map_graph(folder, count, k)
     if isinstance(source, ApproximateNeighbours):
         rows, nearest = sample_of(source.exact, k, work)
-        origin = replace(origin, recall=recall_of(found[rows], nearest), sampled=len(rows))
+        origin = replace(origin, recall=recall_of(mapped_edges[rows], nearest), sampled=len(rows))
         say(
             f"neighbours: {source.search} has found {origin.recall:.1%} of the {k} nearest of "
             f"{counted(origin.sampled, 'document')} that were looked for exactly"
         )
     write_description(folder, count, k, origin)
-    NeighbourGraph(folder, Ids(list(source.docids), str(folder / DOCNOS)), found, values, origin).check_whole()
+    NeighbourGraph(folder, Ids(list(source.docids), str(folder / DOCNOS)), mapped_edges, values, origin).check_whole()

@@ -76,9 +76,9 @@ class NeighbourGraph:
 
     def reciprocal(self, rows: np.ndarray, k: int | None = None) -> np.ndarray:
         """(n, k) bool: which of `neighbours` have the document among their own k nearest."""
-        found = self.neighbours(rows, k)
+        near = self.neighbours(rows, k)
         own = np.asarray(rows)[:, None]
-        return (found != own) & (self.edges[found, :k] == own[:, :, None]).any(axis=2)
+        return (near != own) & (self.edges[near, :k] == own[:, :, None]).any(axis=2)
 
     def check_k(self, name: str, k: int) -> None:
         """Look whether a setting asks for no more neighbours than there are.

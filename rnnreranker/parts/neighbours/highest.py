@@ -61,8 +61,8 @@ class Highest:
 
     def join(self, other: Highest) -> None:
         """What another has of the same documents."""
-        lists, places = np.nonzero(np.arange(other._scores.shape[1]) < other._held[:, None])
-        self._take(lists, other._documents[lists, places], other._scores[lists, places])
+        lists, columns = np.nonzero(np.arange(other._scores.shape[1]) < other._held[:, None])
+        self._take(lists, other._documents[lists, columns], other._scores[lists, columns])
 
     def best(self) -> tuple[np.ndarray, np.ndarray]:
         """Scores (R, count) float32, from the highest on, and documents (R, count) int64."""
@@ -91,10 +91,10 @@ class Highest:
                 above = scores > self._floors[lists]
                 lists, documents, scores = lists[above], documents[above], scores[above]
                 counts = np.bincount(lists, minlength=len(self._held))
-            places = np.arange(len(lists)) - (np.cumsum(counts) - counts)[lists] + self._held[lists]
-            now = places < room
-            self._scores[lists[now], places[now]] = scores[now]
-            self._documents[lists[now], places[now]] = documents[now]
+            columns = np.arange(len(lists)) - (np.cumsum(counts) - counts)[lists] + self._held[lists]
+            now = columns < room
+            self._scores[lists[now], columns[now]] = scores[now]
+            self._documents[lists[now], columns[now]] = documents[now]
             self._held = np.minimum(self._held + counts, room)
             later = ~now
             lists, documents, scores = lists[later], documents[later], scores[later]

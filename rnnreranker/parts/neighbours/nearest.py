@@ -77,8 +77,8 @@ class DenseNeighbours:
                 highest.offer_rows(products, start - first)
             return highest.best()
 
-        def fetch(places: np.ndarray) -> np.ndarray:
-            return self.vectors.fetch(places + first)
+        def fetch(positions: np.ndarray) -> np.ndarray:
+            return self.vectors.fetch(positions + first)
 
         numbers: Sequence[str] = range(count)  # type: ignore[assignment]  # ties go to the lower row
         nearest = exact_search(self.vectors.fetch(rows), k + 1, numbers, propose, fetch, SPARE)

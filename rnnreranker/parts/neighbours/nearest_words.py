@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.parts.impacts.files import check_postings, document_blocks, map_impacts, places_of
+from rnnreranker.parts.impacts.files import check_postings, document_blocks, map_impacts, positions_of
 from rnnreranker.parts.impacts.source import BLOCK, KEPT
 from rnnreranker.parts.vectors.ids import read_ids
 
@@ -75,11 +75,11 @@ class WordNeighbours:
 
     def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
         """As `GraphSource`."""
-        found = np.zeros(edges.shape)
-        for place, (row, line) in enumerate(zip(rows.tolist(), edges, strict=True)):
+        similarities = np.zeros(edges.shape)
+        for line_number, (row, line) in enumerate(zip(rows.tolist(), edges, strict=True)):
             product = self._unit(np.array([row])) @ self._unit(line).T.tocsr()
-            found[place, product.indices] = product.data
-        return found
+            similarities[line_number, product.indices] = product.data
+        return similarities
 
     def _fill(self, rows: np.ndarray, edges: np.ndarray, scores: np.ndarray, start: int) -> None:
         """Put the nearest others from row `start` on into edges and scores."""
@@ -89,24 +89,24 @@ class WordNeighbours:
             if first + postings.shape[1] <= start:
                 continue
             products = own @ postings
-            for place, row in enumerate(rows.tolist()):
-                mine = slice(products.indptr[place], products.indptr[place + 1])
-                found = np.concatenate([best[place][0], products.indices[mine].astype(np.int64) + first])
-                values = np.concatenate([best[place][1], products.data[mine]])
-                kept = (found != row) & (found >= start)
-                found, values = found[kept], values[kept]
+            for line, row in enumerate(rows.tolist()):
+                mine = slice(products.indptr[line], products.indptr[line + 1])
+                documents = np.concatenate([best[line][0], products.indices[mine].astype(np.int64) + first])
+                values = np.concatenate([best[line][1], products.data[mine]])
+                kept = (documents != row) & (documents >= start)
+                documents, values = documents[kept], values[kept]
                 if len(values) > k:
                     kept = values >= np.partition(values, len(values) - k)[len(values) - k]
-                    found, values = found[kept], values[kept]
-                order = np.lexsort((found, -values))[:k]
-                best[place] = found[order], values[order]
-        for place, (found, values) in enumerate(best):
-            edges[place, : len(found)], scores[place, : len(found)] = found, values
+                    documents, values = documents[kept], values[kept]
+                order = np.lexsort((documents, -values))[:k]
+                best[line] = documents[order], values[order]
+        for line, (documents, values) in enumerate(best):
+            edges[line, : len(documents)], scores[line, : len(documents)] = documents, values
 
     def _unit(self, rows: np.ndarray) -> csr_matrix:
         """(n, V) float64 CSR: the weights of rows, each of length 1 or without words."""
-        places, ends = places_of(self._offsets, rows)
-        return self._scaled(self._terms[places], self._weights[places], ends)
+        positions, ends = positions_of(self._offsets, rows)
+        return self._scaled(self._terms[positions], self._weights[positions], ends)
 
     def _scaled(self, terms: np.ndarray, weights: np.ndarray, offsets: np.ndarray) -> csr_matrix:
         from scipy.sparse import csr_matrix

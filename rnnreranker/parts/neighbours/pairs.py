@@ -17,15 +17,15 @@ HELD = 2**25  # bytes of what is held for a band
 def bands(missing: Sequence[range], k: int) -> list[list[range]]:
     """Blocks of documents whose lists are held in memory together, in their order."""
     rows = max(1, HELD // Highest.size(k + 1 + SPARE))
-    found: list[list[range]] = []
+    bands_of: list[list[range]] = []
     held = rows
     for block in missing:
         if held + len(block) > rows:
-            found.append([])
+            bands_of.append([])
             held = 0
-        found[-1].append(block)
+        bands_of[-1].append(block)
         held += len(block)
-    return found
+    return bands_of
 
 
 class Band:
@@ -50,44 +50,44 @@ class Band:
     ) -> None:
         self._source, self._k, self._blocks, self._own, self._settled = source, k, blocks, own, settled
         self._count = min(len(source.docids), k + 1 + SPARE)
-        self._places = {block.start: place for place, block in enumerate(own)}
+        self._numbers = {block.start: number for number, block in enumerate(own)}
         self._highest: list[Highest | None] = [None] * len(own)
         self._locks = [threading.Lock() for _ in own]
         self._order, self._done, self._next = threading.Lock(), set[int](), 0
 
-    def multiply(self, place: int) -> None:
+    def multiply(self, number: int) -> None:
         """Multiply a block of the band; blocks may be multiplied side by side."""
-        own = self._own[place]
+        own = self._own[number]
         vectors = self._fetch(own)
-        with self._locks[place]:
-            highest, self._highest[place] = self._of(place), None
+        with self._locks[number]:
+            highest, self._highest[number] = self._of(number), None
         room = np.empty(len(own) * max(map(len, self._blocks)), dtype=np.float32)
         for block in self._blocks:
-            other = self._places.get(block.start)
-            if other is not None and other < place:
+            other = self._numbers.get(block.start)
+            if other is not None and other < number:
                 continue  # it has multiplied this one
-            others = vectors if other == place else self._fetch(block)
+            others = vectors if other == number else self._fetch(block)
             with one_blas_thread():
                 products = multiplied(vectors, others, room)
             highest.offer_rows(products, block.start)
-            if other is not None and other != place:
+            if other is not None and other != number:
                 with self._locks[other]:
                     self._highest[other] = of_other = self._of(other)
                     of_other.offer_columns(products, own.start)
-        with self._locks[place]:
-            if (meanwhile := self._highest[place]) is not None:
+        with self._locks[number]:
+            if (meanwhile := self._highest[number]) is not None:
                 highest.join(meanwhile)
-            self._highest[place] = highest
-        self._settle(place)
+            self._highest[number] = highest
+        self._settle(number)
 
-    def _of(self, place: int) -> Highest:
+    def _of(self, number: int) -> Highest:
         """What a block has been offered so far."""
-        return self._highest[place] or Highest(len(self._own[place]), self._count)
+        return self._highest[number] or Highest(len(self._own[number]), self._count)
 
-    def _settle(self, place: int) -> None:
+    def _settle(self, number: int) -> None:
         """Settle the blocks that no other will be offered to any more."""
         with self._order:
-            self._done.add(place)
+            self._done.add(number)
             first = self._next
             while self._next in self._done:
                 self._next += 1

@@ -51,11 +51,11 @@ def count_words(documents: Iterable[Sequence[str]]) -> Counted:
     numbers: dict[str, int] = defaultdict(itertools.count().__next__)  # a word that is new gets the next
     every = np.fromiter(map(numbers.__getitem__, itertools.chain.from_iterable(documents)), dtype=np.int64)
     vocabulary = sorted(numbers)
-    places = np.empty(len(vocabulary), dtype=np.int64)
-    places[[numbers[word] for word in vocabulary]] = np.arange(len(vocabulary))
+    rank_of = np.empty(len(vocabulary), dtype=np.int64)
+    rank_of[[numbers[word] for word in vocabulary]] = np.arange(len(vocabulary))
     bits = len(vocabulary).bit_length()
     owners = np.repeat(np.arange(len(documents)) << bits, [len(own) for own in documents])
-    pairs, counts = np.unique(owners | places[every], return_counts=True)
+    pairs, counts = np.unique(owners | rank_of[every], return_counts=True)
     words = (pairs & ((1 << bits) - 1)).astype(np.int32)
     return Counted(vocabulary, words, counts, np.bincount(pairs >> bits, minlength=len(documents)))
 
@@ -89,7 +89,7 @@ def write_counts(folder: Path, blocks: Callable[[], Iterable[Counted]]) -> tuple
         empty += int((block.lengths == 0).sum())
         large |= bool(block.counts.max(initial=0) >= 2**16)
     words = sorted(known)
-    number = {word: place for place, word in enumerate(words)}
+    number = {word: rank for rank, word in enumerate(words)}
 
     def matrices() -> Iterator[csr_matrix]:
         for block in blocks():

@@ -17,7 +17,7 @@ from rnnreranker.base.files.checksums import check_files
 from rnnreranker.encode.words.analysis import Analyser
 from rnnreranker.encode.words.params import TermParams
 from rnnreranker.parts.impacts.exact import best_impacts
-from rnnreranker.parts.impacts.files import OFFSETS, REPAIR, TERMS, WEIGHTS, check_postings, map_impacts, places_of
+from rnnreranker.parts.impacts.files import OFFSETS, REPAIR, TERMS, WEIGHTS, check_postings, map_impacts, positions_of
 from rnnreranker.parts.terms.counts import FOLDER, VOCABULARY, Counted, count_words
 from rnnreranker.parts.vectors.ids import ids_of_documents
 
@@ -94,13 +94,13 @@ class TermSource:
             MissingDependencyError: a package that it needs is not installed.
             InputError: that package was another version when the documents were read.
         """
-        found = Analyser(self.params)
-        if found.fingerprint != self._analysis:
+        analyser = Analyser(self.params)
+        if analyser.fingerprint != self._analysis:
             raise InputError(
                 f"{self._folder}: its words are those of another version of what reads them, so those of queries would "
                 "be others; make the index again"
             )
-        return found
+        return analyser
 
     @cached_property
     def counts(self) -> csr_matrix:
@@ -109,26 +109,26 @@ class TermSource:
         Raises:
             InputError: counts that are no whole numbers from 1, a word beyond the vocabulary or twice in a document.
         """
-        found = self._matrix(self._terms, self._counts, self._offsets)
-        first = np.zeros(found.nnz + 1, dtype=bool)
-        first[found.indptr] = True
-        if not (found.data >= 1).all() or (found.data != np.floor(found.data)).any():
+        matrix = self._matrix(self._terms, self._counts, self._offsets)
+        first = np.zeros(matrix.nnz + 1, dtype=bool)
+        first[matrix.indptr] = True
+        if not (matrix.data >= 1).all() or (matrix.data != np.floor(matrix.data)).any():
             raise InputError(f"{self._folder / WEIGHTS}: has counts that are no whole numbers from 1; {REPAIR}")
-        if ((np.diff(found.indices) <= 0) & ~first[1:-1]).any():
+        if ((np.diff(matrix.indices) <= 0) & ~first[1:-1]).any():
             raise InputError(f"{self._folder / TERMS}: words of a document do not ascend; {REPAIR}")
-        return found
+        return matrix
 
     @cached_property
-    def places(self) -> np.ndarray:
+    def docid_ranks(self) -> np.ndarray:
         """(N,) int64: the place of each row among the docids in their order, for ties."""
-        return self._ids.places
+        return self._ids.docid_ranks
 
     def counted(self, rows: np.ndarray) -> Counted:
         """The words of some documents."""
-        places, ends = places_of(self._offsets, rows)
-        used, words = np.unique(self._terms[places], return_inverse=True)
+        positions, ends = positions_of(self._offsets, rows)
+        used, words = np.unique(self._terms[positions], return_inverse=True)
         vocabulary = [self.vocabulary[term] for term in used.tolist()]
-        return Counted(vocabulary, words.astype(np.int32), self._counts[places].astype(np.int64), np.diff(ends))
+        return Counted(vocabulary, words.astype(np.int32), self._counts[positions].astype(np.int64), np.diff(ends))
 
     def queries(self, texts: Sequence[str]) -> csr_matrix:
         """(Q, V) float64 CSR, words ascending: how often each text has each word that a document has.
@@ -139,12 +139,12 @@ class TermSource:
             InputError, MissingDependencyError: as `vocabulary` and `analyser`.
         """
         number = self._number
-        found = count_words([word for word in own if word in number] for own in self.analyser.words(texts))
-        terms = np.array([number[word] for word in found.vocabulary], dtype=np.int32)[found.words]
-        if lacking := int((found.lengths == 0).sum()):
+        counts = count_words([word for word in own if word in number] for own in self.analyser.words(texts))
+        terms = np.array([number[word] for word in counts.vocabulary], dtype=np.int32)[counts.words]
+        if lacking := int((counts.lengths == 0).sum()):
             said = "has no word" if lacking == 1 else "have no word"
             say(f"{counted(lacking, 'query', 'queries')} of {len(texts)} {said} that a document has: nothing is found")
-        return self._matrix(terms, found.counts, np.concatenate([[0], np.cumsum(found.lengths)]))
+        return self._matrix(terms, counts.counts, np.concatenate([[0], np.cumsum(counts.lengths)]))
 
     def weighed(self, name: tuple[Any, ...], weights: Callable[[], csr_matrix]) -> csr_matrix:
         """(V, N) float64 CSR: the documents of each word with the word's weights there; the last ones are kept.
@@ -168,8 +168,8 @@ class TermSource:
             hits: documents per query, at most.
             threads: None = one per core.
         """
-        found = best_impacts(queries, [(0, postings)], hits, self.places, threads or cores())
-        return [scores for scores, _ in found], [rows for _, rows in found]
+        best = best_impacts(queries, [(0, postings)], hits, self.docid_ranks, threads or cores())
+        return [scores for scores, _ in best], [rows for _, rows in best]
 
     def _matrix(self, terms: np.ndarray, counts: np.ndarray, offsets: np.ndarray) -> csr_matrix:
         from scipy.sparse import csr_matrix

@@ -75,10 +75,10 @@ class CollectionWeights:
 
     def of_documents(self, rows: Sequence[int] | np.ndarray) -> list[dict[str, float]]:
         """The words of documents of the collection with their weights, which may be below 0."""
-        found = self._source.counted(np.asarray(rows, dtype=np.int64))
-        words = map(found.vocabulary.__getitem__, found.words.tolist())
-        pairs = zip(words, found.counts.tolist(), strict=True)
-        return [self._weighted([next(pairs) for _ in range(length)]) for length in found.lengths.tolist()]
+        counted = self._source.counted(np.asarray(rows, dtype=np.int64))
+        words = map(counted.vocabulary.__getitem__, counted.words.tolist())
+        pairs = zip(words, counted.counts.tolist(), strict=True)
+        return [self._weighted([next(pairs) for _ in range(length)]) for length in counted.lengths.tolist()]
 
     def of_texts(self, texts: Sequence[str]) -> list[dict[str, float]]:
         """The words of any texts with their weights; a word that no document has is as rare as a word can be."""
@@ -93,8 +93,8 @@ class CollectionWeights:
     def _have(self) -> dict[str, int]:
         """How many documents have each word."""
         vocabulary = self._source.vocabulary
-        found = np.bincount(self._source.counts.indices, minlength=len(vocabulary))
-        return dict(zip(vocabulary, found.tolist(), strict=True))
+        frequencies = np.bincount(self._source.counts.indices, minlength=len(vocabulary))
+        return dict(zip(vocabulary, frequencies.tolist(), strict=True))
 
 
 def distributions(
@@ -102,8 +102,8 @@ def distributions(
 ) -> tuple[np.ndarray, int]:
     """(n,) float64: `label_distribution` of each document; and how many have no word in common with the query."""
     query, way = _kept(query_weights), shared or SharedWords()
-    found = [_distribution(query, _kept(weights), way) for weights in documents]
-    return np.array([value for value, _ in found]), sum(not count for _, count in found)
+    values = [_distribution(query, _kept(weights), way) for weights in documents]
+    return np.array([value for value, _ in values]), sum(not count for _, count in values)
 
 
 def _distribution(query: Weights, document: Weights, way: SharedWords) -> tuple[float, int]:

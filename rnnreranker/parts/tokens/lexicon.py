@@ -48,7 +48,7 @@ class Lexicon:
     def nearest(self, vectors: np.ndarray) -> np.ndarray:
         """(n,) int64: the number that most of the `NEAREST` tokens of the collection nearest to each vector have.
 
-        Near is a large inner product, ties by the tokens' places. Special tokens do not count; of numbers that are
+        Near is a large inner product, ties by the tokens' rows. Special tokens do not count; of numbers that are
         equally frequent it is the one that comes first; -1 where no token counts.
 
         Args:
@@ -57,26 +57,26 @@ class Lexicon:
         Raises:
             InputError: stored vectors that are NaN or infinite.
         """
-        found = np.full(len(vectors), -1, dtype=np.int64)
-        for place, near in enumerate(self._nearest(vectors)):
+        most_frequent = np.full(len(vectors), -1, dtype=np.int64)
+        for row, near in enumerate(self._nearest(vectors)):
             numbers = self.source.ids[near[near >= 0]].astype(np.int64)
             numbers = numbers[~np.isin(numbers, self._special)]
             if len(numbers):
                 distinct, first, counts = np.unique(numbers, return_index=True, return_counts=True)
-                found[place] = distinct[np.lexsort((first, -counts))[0]]
-        return found
+                most_frequent[row] = distinct[np.lexsort((first, -counts))[0]]
+        return most_frequent
 
     def idf(self, numbers: np.ndarray) -> np.ndarray:
         """(n,) float64: ln((N + 1) / (df + 1)), N = documents, df = those of them that have a token of this number."""
-        found: np.ndarray = np.log((len(self.source.docids) + 1) / (self._frequencies[numbers] + 1))
-        return found
+        values: np.ndarray = np.log((len(self.source.docids) + 1) / (self._frequencies[numbers] + 1))
+        return values
 
     def _nearest(self, vectors: np.ndarray) -> np.ndarray | list[np.ndarray]:
         if self._neighbours is not None:
             with one_thread(require("faiss", "search by nearest tokens", "faiss-cpu")):
                 return self._neighbours.nearest(vectors, NEAREST, self._nprobe)
-        places = range(len(self.source.vectors))
-        return exact_search(vectors, NEAREST, places, self._propose, self._fetch)[1]  # type: ignore[arg-type]
+        rows = range(len(self.source.vectors))
+        return exact_search(vectors, NEAREST, rows, self._propose, self._fetch)[1]  # type: ignore[arg-type]
 
     def _propose(self, vectors: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         stored = self.source.vectors
@@ -106,9 +106,9 @@ class Lexicon:
         path = cache_home() / "tokens" / f"{fingerprint('special tokens', encoder['digest'])}.npz"
         if (kept := read_kept(path, {"special"})) is not None:
             return kept["special"]
-        found = special_tokens(encoder["name"])
-        keep(path, special=found)
-        return found
+        numbers = special_tokens(encoder["name"])
+        keep(path, special=numbers)
+        return numbers
 
     @cached_property
     def _frequencies(self) -> np.ndarray:
@@ -119,12 +119,12 @@ class Lexicon:
         if (kept := read_kept(path, {"frequencies"})) is not None:
             return kept["frequencies"]
         size = int(ids.max(initial=-1)) + 1
-        found = np.zeros(size, dtype=np.int64)
+        frequencies = np.zeros(size, dtype=np.int64)
         count = len(offsets) - 1
         for first in progress(range(0, count, DOCUMENTS), unit="blocks", what="frequencies of tokens"):
             own = np.asarray(offsets[first : first + DOCUMENTS + 1])
             documents = np.repeat(np.arange(len(own) - 1), np.diff(own))
             pairs = np.unique(documents * size + ids[own[0] : own[-1]])
-            found += np.bincount(pairs % size, minlength=size) if size else 0
-        keep(path, frequencies=found)
-        return found
+            frequencies += np.bincount(pairs % size, minlength=size) if size else 0
+        keep(path, frequencies=frequencies)
+        return frequencies

@@ -53,8 +53,8 @@ class TokenNeighbours:
             vectors: (n, d) float32; nprobe: lists that are searched.
         """
         parameters = self._faiss.SearchParametersIVF(nprobe=min(nprobe, self.lists))
-        found: np.ndarray = self._index.search(np.ascontiguousarray(vectors), depth, params=parameters)[1]
-        return found
+        nearest: np.ndarray = self._index.search(np.ascontiguousarray(vectors), depth, params=parameters)[1]
+        return nearest
 
     def documents_of(self, tokens: np.ndarray) -> np.ndarray:
         """(n,) int64: the rows of the documents that have some of these tokens, ascending, each once."""
@@ -64,7 +64,7 @@ class TokenNeighbours:
     def search(
         self,
         queries: np.ndarray,
-        places: np.ndarray,
+        query_offsets: np.ndarray,
         hits: int,
         threads: int | None = None,
         weights: np.ndarray | None = None,
@@ -77,15 +77,15 @@ class TokenNeighbours:
         source.scores(queries[:0], np.zeros(1, dtype=np.int64))  # refuses another dimension
 
         def of_query(number: int) -> Found:
-            part = slice(places[number], places[number + 1])
+            part = slice(query_offsets[number], query_offsets[number + 1])
             own, weighed = queries[part], None if weights is None else weights[part]
             rows = self.documents_of(self.nearest(own, depth, nprobe)) if len(own) else np.empty(0, dtype=np.int64)
             scores = source.scores(own, np.array([0, len(own)]), rows, threads=1, weights=weighed)[0]
             return source.best(scores, rows, hits)
 
         with one_thread(self._faiss), ThreadPoolExecutor(threads or cores()) as pool:
-            found = list(progress(pool.map(of_query, range(len(places) - 1)), unit="queries", what="search"))
-        return [scores for scores, _ in found], [rows for _, rows in found]
+            best = list(progress(pool.map(of_query, range(len(query_offsets) - 1)), unit="queries", what="search"))
+        return [scores for scores, _ in best], [rows for _, rows in best]
 
     @cached_property
     def _ends(self) -> np.ndarray:

@@ -18,13 +18,13 @@ from rnnreranker.parts.tokens.source import TokenSource
 class QueryTokens:
     """The vectors of the tokens of queries, one query after the other.
 
-    qids: Q different query ids; vectors: (P, d) float32; places: (Q + 1,) int64, query i has
-    vectors[places[i]:places[i + 1]].
+    qids: Q different query ids; vectors: (P, d) float32; offsets: (Q + 1,) int64, query i has
+    vectors[offsets[i]:offsets[i + 1]].
     """
 
     qids: tuple[str, ...]
     vectors: np.ndarray
-    places: np.ndarray
+    offsets: np.ndarray
 
     def one(self, qid: str) -> np.ndarray:
         """(q, d): the tokens of a query.
@@ -33,9 +33,9 @@ class QueryTokens:
             InputError: no such query.
         """
         self._known([qid])
-        place = self._numbers[qid]
-        found: np.ndarray = self.vectors[self.places[place] : self.places[place + 1]]
-        return found
+        number = self._numbers[qid]
+        tokens: np.ndarray = self.vectors[self.offsets[number] : self.offsets[number + 1]]
+        return tokens
 
     def of(self, qids: Sequence[str]) -> QueryTokens:
         """Those of these queries, in this order.
@@ -45,8 +45,8 @@ class QueryTokens:
         """
         self._known(qids)
         parts = [self.one(qid) for qid in qids]
-        places = np.cumsum([0, *map(len, parts)], dtype=np.int64)
-        return QueryTokens(tuple(qids), np.concatenate([self.vectors[:0], *parts]), places)
+        offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
+        return QueryTokens(tuple(qids), np.concatenate([self.vectors[:0], *parts]), offsets)
 
     def _known(self, qids: Sequence[str]) -> None:
         if lost := [qid for qid in qids if qid not in self._numbers]:
@@ -68,8 +68,8 @@ def query_tokens(source: TokenSource, topics: Mapping[str, str], threads: int | 
     """
     check_token_encoder(source)
     name, settings = source.encoder["name"], dict(source.encoder["settings"])
-    vectors, places = encoded_token_queries(name, settings, list(topics.values()), threads)
-    return QueryTokens(tuple(topics), vectors, places)
+    vectors, offsets = encoded_token_queries(name, settings, list(topics.values()), threads)
+    return QueryTokens(tuple(topics), vectors, offsets)
 
 
 def check_token_encoder(source: TokenSource) -> None:

@@ -21,7 +21,7 @@ class TokenSource(StoredTokens):
     def scores(
         self,
         queries: np.ndarray,
-        places: np.ndarray,
+        query_offsets: np.ndarray,
         rows: np.ndarray | None = None,
         threads: int | None = None,
         weights: np.ndarray | None = None,
@@ -29,7 +29,7 @@ class TokenSource(StoredTokens):
         """(Q, n) float32: MaxSim of queries with documents, by `ragged_maxsim`; None = with all of them.
 
         Args:
-            queries: (P, d) float32; places: (Q + 1,) int64, where the tokens of each query begin.
+            queries: (P, d) float32; query_offsets: (Q + 1,) int64, where the tokens of each query begin.
             rows: (n,) int64; threads: None = one per core; weights: (P,) float64, of the tokens; None = 1.
 
         Raises:
@@ -42,7 +42,7 @@ class TokenSource(StoredTokens):
             )
         try:
             return ragged_maxsim(
-                queries, places, self.vectors, self.offsets, rows=rows, weights=weights, threads=threads
+                queries, query_offsets, self.vectors, self.offsets, rows=rows, weights=weights, threads=threads
             )
         except InputError as error:
             raise InputError(f"{self.folder / VECTORS}: {error}; build the index again") from None
@@ -50,7 +50,7 @@ class TokenSource(StoredTokens):
     def search(
         self,
         queries: np.ndarray,
-        places: np.ndarray,
+        query_offsets: np.ndarray,
         hits: int,
         threads: int | None = None,
         weights: np.ndarray | None = None,
@@ -61,17 +61,17 @@ class TokenSource(StoredTokens):
 
         Args and Raises: as `scores`; hits: documents per query, at most.
         """
-        found: list[Found] = []
-        for first in range(0, len(places) - 1, QUERIES):
-            own = places[first : first + QUERIES + 1]
+        best: list[Found] = []
+        for first in range(0, len(query_offsets) - 1, QUERIES):
+            own = query_offsets[first : first + QUERIES + 1]
             part = slice(own[0], own[-1])
             weighed = None if weights is None else weights[part]
             scores = self.scores(queries[part], own - own[0], threads=threads, weights=weighed)
-            found += [
+            best += [
                 self.best(one, self._filled, hits) if end > start else self.best(one[:0], self._filled[:0], hits)
                 for one, start, end in zip(scores[:, self._filled], own[:-1], own[1:], strict=True)
             ]
-        return [scores for scores, _ in found], [rows for _, rows in found]
+        return [scores for scores, _ in best], [rows for _, rows in best]
 
     def best(self, scores: np.ndarray, rows: np.ndarray, hits: int) -> Found:
         """The best of some documents, (n,) scores and rows: scores float64, ties by docid."""

@@ -140,10 +140,10 @@ def _beside(folder: Path, said: dict[str, Any]) -> KeptGraph:
     if not isinstance(own, dict) or not {*hints_of(EncoderParams), "lowercase"} <= set(own):
         raise InputError(f"{path}: its settings are not those of an encoder; {AGAIN}")
     about = {**graph.about, "lowercase": own["lowercase"], "limit": own["max_length"]}
-    found = KeptGraph(folder, about, graph.content)
+    kept = KeptGraph(folder, about, graph.content)
     differing = [name for name, value in said["settings"].items() if own.get(name) != value]
     if graph.about.get("name") != said["name"] or differing:
         raise InputError(
             f"{path}: {(differing or ['name'])[0]} is not what rnnreranker.json beside it says of the encoder; {AGAIN}"
         )
-    return found
+    return kept

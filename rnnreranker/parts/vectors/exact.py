@@ -29,8 +29,8 @@ class DocidsOf(Sequence[str]):
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __getitem__(self, place: Any) -> Any:
-        return self._docids[self._rows[place]]
+    def __getitem__(self, index: Any) -> Any:
+        return self._docids[self._rows[index]]
 
 
 def exact_search(
@@ -97,12 +97,12 @@ def by_blocks(
             refuse(first, block)
         with np.errstate(over="ignore", invalid="ignore"):  # what is beyond float32 is settled in float64
             products = queries @ block.T  # (Q, block)
-        best, places = largest(products, count)
+        best, columns = largest(products, count)
         scores = np.concatenate([scores, best], axis=1)
-        rows = np.concatenate([rows, places + first], axis=1)
+        rows = np.concatenate([rows, columns + first], axis=1)
         if scores.shape[1] > count:
-            scores, places = largest(scores, count)
-            rows = np.take_along_axis(rows, places, axis=1)
+            scores, columns = largest(scores, count)
+            rows = np.take_along_axis(rows, columns, axis=1)
     order = np.argsort(-scores, axis=1, kind="stable")
     return np.take_along_axis(scores, order, axis=1), np.take_along_axis(rows, order, axis=1)
 
@@ -141,7 +141,7 @@ def best_first(scores: np.ndarray, rows: np.ndarray, docids: Sequence[str]) -> n
     order = np.argsort(-scores, kind="stable")
     if np.any(np.diff(scores[order]) == 0):
         names = [docids[row] for row in rows]
-        order = np.array(sorted(range(len(rows)), key=lambda place: (-scores[place], names[place])), dtype=np.int64)
+        order = np.array(sorted(range(len(rows)), key=lambda i: (-scores[i], names[i])), dtype=np.int64)
     return order
 
 

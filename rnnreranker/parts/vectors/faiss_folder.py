@@ -112,8 +112,8 @@ class FaissFolder:
         hits = min(hits, len(self.docids))
         workers = threads or self._faiss.omp_get_max_threads()
         with ThreadPoolExecutor(workers, initializer=self._faiss.omp_set_num_threads, initargs=(1,)) as pool:
-            found = list(pool.map(lambda query: self._search_one(query, hits), queries))
-        return [scores for scores, _ in found], [rows for _, rows in found]
+            best = list(pool.map(lambda query: self._search_one(query, hits), queries))
+        return [scores for scores, _ in best], [rows for _, rows in best]
 
     def _reconstruct(self, positions: np.ndarray, out: np.ndarray) -> None:
         """Vectors from Faiss into out, by several threads where they come from a large file."""
@@ -144,14 +144,14 @@ class FaissFolder:
 
     def _propose(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         scores, rows = self._searched(queries, count)
-        if (rows < 0).any():  # Faiss leaves places empty where a score is not a number
+        if (rows < 0).any():  # Faiss leaves entries empty where a score is not a number
             raise InputError(f"{self._path}: has vectors with NaN or infinite values; build the index again")
         return scores, rows
 
     def _search_one(self, query: np.ndarray, hits: int) -> tuple[np.ndarray, np.ndarray]:
         scores, rows = self._searched(query[None], hits)
-        found = rows[0] >= 0
-        kept, true = rows[0][found], scores[0][found].astype(np.float64)
+        real = rows[0] >= 0
+        kept, true = rows[0][real], scores[0][real].astype(np.float64)
         if self.exact:
             true = inner_products(query, self.fetch(kept))
         order = best_first(true, kept, self.docids)
@@ -159,10 +159,10 @@ class FaissFolder:
 
     def _searched(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         try:
-            found: tuple[np.ndarray, np.ndarray] = self._index.search(queries, count)
+            answer: tuple[np.ndarray, np.ndarray] = self._index.search(queries, count)
         except RuntimeError as error:  # settings of a search that are in the file, as that no list be looked at
             raise InputError(f"{self._path}: cannot be searched ({_reason(error)}); build it again") from None
-        return found
+        return answer
 
     @contextmanager
     def _threads(self, threads: int | None) -> Iterator[None]:

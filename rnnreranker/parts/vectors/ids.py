@@ -22,23 +22,23 @@ class Ids:
         self._origin = origin
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def _row_of(self) -> dict[str, int]:
         return {name: row for row, name in enumerate(self.names)}
 
     def rows(self, names: Sequence[str]) -> np.ndarray:
         """(n,) int64: the row of each id, -1 where it is unknown."""
-        place = self._places.get
-        return np.fromiter((place(name, -1) for name in names), dtype=np.int64, count=len(names))
+        row_of = self._row_of.get
+        return np.fromiter((row_of(name, -1) for name in names), dtype=np.int64, count=len(names))
 
     @cached_property
-    def places(self) -> np.ndarray:
-        """(n,) int64: the place of each row among the ids in their order, for ties."""
+    def docid_ranks(self) -> np.ndarray:
+        """(n,) int64: the rank of each row among the ids in their order, for ties."""
         import pyarrow.compute
 
-        places = np.empty(len(self.names), dtype=np.int64)
+        ranks = np.empty(len(self.names), dtype=np.int64)
         in_order = pyarrow.compute.sort_indices(strings(self.names))
-        places[as_numpy(in_order)] = np.arange(len(places))
-        return places
+        ranks[as_numpy(in_order)] = np.arange(len(ranks))
+        return ranks
 
     def check(self) -> None:
         """Look for an id that is empty or has white space or control characters, and for an id on two lines.
@@ -50,7 +50,7 @@ class Ids:
             if not name:
                 raise InputError(f"{self._origin}:{line}: empty line; expected one id a line")
             check_id(name, "id", f"{self._origin}:{line}")
-        if len(self._places) == len(self.names):
+        if len(self._row_of) == len(self.names):
             return
         first: dict[str, int] = {}
         for line, name in enumerate(self.names, 1):
@@ -82,10 +82,10 @@ def ids_of_documents(index: Path, offsets: np.ndarray, file: Path) -> Ids:
     Raises:
         InputError: as `read_ids`, or not N ids.
     """
-    found = read_ids(index / "docid")
-    if len(found.names) != len(offsets) - 1:
+    ids = read_ids(index / "docid")
+    if len(ids.names) != len(offsets) - 1:
         raise InputError(
-            f"{index / 'docid'}: has {len(found.names)} docids, {file} is of {len(offsets) - 1} documents; expected as "
+            f"{index / 'docid'}: has {len(ids.names)} docids, {file} is of {len(offsets) - 1} documents; expected as "
             "many: build the index again"
         )
-    return found
+    return ids

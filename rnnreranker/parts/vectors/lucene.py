@@ -82,15 +82,15 @@ class LuceneVectors:
                 values.
         """
         rows, out = check_fetch(rows, out, len(self.docids), self.dimension)
-        distinct, places = np.unique(rows, return_inverse=True)  # ascending: an iterator only goes forward
-        found = np.empty((len(distinct), self.dimension), dtype=np.float32)
+        distinct, inverse = np.unique(rows, return_inverse=True)  # ascending: an iterator only goes forward
+        vectors = np.empty((len(distinct), self.dimension), dtype=np.float32)
         with self._in_java():
             for number, vector in enumerate(self._reader.vectors(distinct.tolist())):
                 if vector is None:
                     docid = self.docids[int(distinct[number])]
                     raise InputError(f"{self._path}: {docid} has no vector; index the same documents again")
-                found[number] = vector
-        np.take(found, places, axis=0, out=out, mode="clip")
+                vectors[number] = vector
+        np.take(vectors, inverse, axis=0, out=out, mode="clip")
         check_finite(out, rows, self.docids, str(self._path))
         return out
 
@@ -144,16 +144,16 @@ class _Docids(Sequence[str]):
 
     def __getitem__(self, row: Any) -> Any:
         if isinstance(row, slice):
-            return [self[place] for place in range(*row.indices(len(self)))]
-        place = int(row) + (len(self) if row < 0 else 0)
-        if not 0 <= place < len(self):
+            return [self[number] for number in range(*row.indices(len(self)))]
+        number = int(row) + (len(self) if row < 0 else 0)
+        if not 0 <= number < len(self):
             raise IndexError(f"row {row} of {len(self)}")
-        if place not in self._known:
+        if number not in self._known:
             try:
-                self._known[place] = self._reader.docid(place)
+                self._known[number] = self._reader.docid(number)
             finally:
                 self._reader.leave()
-        return self._known[place]
+        return self._known[number]
 
     def __iter__(self) -> Iterator[str]:
         return (self[row] for row in range(len(self)))

@@ -69,9 +69,9 @@ class LuceneReader:
         """The number of the document with a docid, or -1."""
         term = self._class("org.apache.lucene.index.Term")(self.ID, docid)
         for start, leaf in zip(self._starts, self._leaves, strict=True):
-            places = leaf.reader().postings(term)
-            if places is not None:
-                return int(start) + int(places.nextDoc())
+            postings = leaf.reader().postings(term)
+            if postings is not None:
+                return int(start) + int(postings.nextDoc())
         return -1
 
     def vectors(self, rows: list[int]) -> Iterator[list[float] | None]:
@@ -80,9 +80,9 @@ class LuceneReader:
         values: Any = None
         cursor: Any = None
         for row in rows:
-            place = bisect.bisect_right(self._starts, row) - 1
-            if place != leaf:
-                leaf, values = place, self._values(self._leaves[place])
+            number = bisect.bisect_right(self._starts, row) - 1
+            if number != leaf:
+                leaf, values = number, self._values(self._leaves[number])
                 cursor = values.iterator() if values is not None and hasattr(values, "iterator") else values
             wanted = row - self._starts[leaf]
             if cursor is None or (cursor.docID() != wanted and cursor.advance(wanted) != wanted):
@@ -95,8 +95,8 @@ class LuceneReader:
     def nearest(self, query: list[float], hits: int) -> list[int]:
         """The documents that Lucene finds nearest, at most `hits`."""
         knn = self._class("org.apache.lucene.search.KnnFloatVectorQuery")(self.FIELD, query, hits)
-        found = self._class("org.apache.lucene.search.IndexSearcher")(self._reader).search(knn, hits)
-        return [int(hit.doc) for hit in found.scoreDocs]
+        answer = self._class("org.apache.lucene.search.IndexSearcher")(self._reader).search(knn, hits)
+        return [int(hit.doc) for hit in answer.scoreDocs]
 
     def leave(self) -> None:
         """Take this thread out of Java, unless it is the main one: Java keeps those that end while they are in it."""

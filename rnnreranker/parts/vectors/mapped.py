@@ -78,9 +78,9 @@ class MappedRows:
         owners = np.searchsorted(self.starts, rows, side="right") - 1
         for owner in np.unique(owners).tolist():
             mine = np.flatnonzero(owners == owner)
-            found = np.empty((len(mine), self.dimension), dtype=np.float32)
-            _gather(self.matrices[owner], rows[mine] - self.starts[owner], found)
-            out[mine] = found
+            taken = np.empty((len(mine), self.dimension), dtype=np.float32)
+            _gather(self.matrices[owner], rows[mine] - self.starts[owner], taken)
+            out[mine] = taken
 
     def _advise(self, advice: str) -> None:
         """Tell the system how the files are read; it is free not to listen, and some systems cannot be told."""

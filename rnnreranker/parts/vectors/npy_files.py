@@ -49,8 +49,8 @@ def map_array(path: Path, repair: str = "write or copy it again") -> np.ndarray:
             if stream.read(2) == ZIP:
                 raise InputError(f"{path}: an .npz archive; expected one array in a .npy file: save it by numpy.save")
             stream.seek(0)
-            if (found := stream.read(len(MAGIC))) != MAGIC:
-                what = "an empty file" if not found else "not a whole .npy file (it does not begin as one)"
+            if (magic := stream.read(len(MAGIC))) != MAGIC:
+                what = "an empty file" if not magic else "not a whole .npy file (it does not begin as one)"
                 raise InputError(f"{path}: {what}; {repair}")
             stream.seek(0)
             shape, by_columns, dtype = _header(stream, path, repair)

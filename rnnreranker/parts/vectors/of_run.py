@@ -56,12 +56,12 @@ def ranges_of(bounds: Sequence[int], dimension: int) -> list[tuple[int, int]]:
     >>> ranges_of([0, 5, 7, 9], TOGETHER // 8), ranges_of([0, 5, 7, 9], TOGETHER)
     ([(0, 2), (2, 3)], [(0, 1), (1, 2), (2, 3)])
     """
-    found, first = [], 0
+    ranges, first = [], 0
     while first < len(bounds) - 1:
         last = _end(bounds, first, TOGETHER // dimension)
-        found.append((first, last))
+        ranges.append((first, last))
         first = last
-    return found
+    return ranges
 
 
 def _end(bounds: Sequence[int], number: int, together: int) -> int:
@@ -80,18 +80,18 @@ def query_rows(run: Run, query_vectors: QueryVectors, dimension: int | None = No
     Raises:
         InputError: vectors of another dimension than the index, a query without a vector.
     """
-    found = query_vectors.vectors.shape[1]
-    if found != (dimension or found):
+    dimensions = query_vectors.vectors.shape[1]
+    if dimensions != (dimension or dimensions):
         raise InputError(
-            f"query vectors have {found} dimensions, the index has {dimension}; "
+            f"query vectors have {dimensions} dimensions, the index has {dimension}; "
             "encode the queries with the encoder that made the index"
         )
-    places = {qid: row for row, qid in enumerate(query_vectors.qids)}
-    lost = [qid for qid in run.qids if qid not in places]
+    row_of = {qid: row for row, qid in enumerate(query_vectors.qids)}
+    lost = [qid for qid in run.qids if qid not in row_of]
     if lost:
         shown = ", ".join(lost[:3])
         raise InputError(f"{len(lost)} queries of the run have no vector (first: {shown}); check topics and run match")
-    return query_vectors.vectors[[places[qid] for qid in run.qids]]
+    return query_vectors.vectors[[row_of[qid] for qid in run.qids]]
 
 
 def vector_rows(source: HasRows, run: Run, *, skip: bool = False, beside: HasRows | None = None) -> np.ndarray:

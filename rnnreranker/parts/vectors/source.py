@@ -86,10 +86,10 @@ class QueryVectors:
         Raises:
             InputError: queries without a vector: how many, and the first three.
         """
-        places = {qid: place for place, qid in enumerate(self.qids)}
-        if lost := [qid for qid in qids if qid not in places]:
+        row_of = {qid: row for row, qid in enumerate(self.qids)}
+        if lost := [qid for qid in qids if qid not in row_of]:
             raise InputError(f"{len(lost)} of {len(qids)} queries have no vector (first: {', '.join(lost[:3])})")
-        return QueryVectors(tuple(qids), self.vectors[[places[qid] for qid in qids]])
+        return QueryVectors(tuple(qids), self.vectors[[row_of[qid] for qid in qids]])
 
 
 def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
@@ -127,13 +127,13 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
         return FlexVectors(path)
     if shards := sorted(path.glob("*.npy"), key=_by_numbers):
         return MatrixVectors(shards, ids)
-    found = sorted(entry.name for entry in path.iterdir())
-    shown = ", ".join(found[:6]) + (", ..." if len(found) > 6 else "") if found else "nothing"
-    if any(name.startswith("segments_") for name in found):
+    names = sorted(entry.name for entry in path.iterdir())
+    shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "") if names else "nothing"
+    if any(name.startswith("segments_") for name in names):
         from rnnreranker.parts.vectors.lucene import LuceneVectors
 
         return LuceneVectors(path)
-    if any(name.endswith((".pkl", ".pickle", ".pt")) for name in found):
+    if any(name.endswith((".pkl", ".pickle", ".pt")) for name in names):
         raise InputError(
             f"{path}: pickled vectors (it has {shown}) are not read, as unpickling can run any code; with the tool "
             "that wrote them, save the matrix by numpy.save as `vectors.npy` and the ids, one a line, as `docid`"

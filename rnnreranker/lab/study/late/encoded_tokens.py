@@ -100,11 +100,11 @@ class TokenSearch:
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """The scores and rows of the best documents of each query."""
         if candidates is None:
-            return self.source.search(asked.vectors, asked.places, hits, threads=1, weights=weights)
+            return self.source.search(asked.vectors, asked.offsets, hits, threads=1, weights=weights)
         found = []
         for number, qid in enumerate(asked.qids):
             own = self.source.rows(candidates.get(qid, ()))
-            part = slice(asked.places[number], asked.places[number + 1])
+            part = slice(asked.offsets[number], asked.offsets[number + 1])
             weighed = None if weights is None else weights[part]
             places = np.array([0, part.stop - part.start])
             of_own = self.source.scores(asked.vectors[part], places, own, threads=1, weights=weighed)[0]
