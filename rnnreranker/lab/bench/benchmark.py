@@ -40,7 +40,7 @@ class BenchRequest(Request):
 
     @property
     def name(self) -> str:
-        """Of the record: a part or a quick look does not take the place of the whole."""
+        """Of the record: a part or a quick look does not replace the whole."""
         return "-".join(["performance", *(["quick"] if self.quick else []), *self.only])
 
 

@@ -40,15 +40,15 @@ def collection_size(
             path = write_corpus(Path(name), size, dimension)
             disk = sum(file.stat().st_size for file in Path(name).iterdir()) / 1e6
             own: dict[str, Any] = {"folder": name, "queries": queries, "candidates": min(candidates, size)}
-            found = in_fresh_process(__name__, "opened", path=str(path))
-            rows.append(_row("vectors", size, dimension, found | {"disk": disk}))
-            found = in_fresh_process(__name__, "labelled", workers=0, **own)
-            rows.append(_row("labels", size, dimension, found, queries))
-            found = in_fresh_process(__name__, "gathered", path=str(path), depth=min(depth, size))
-            rows.append(_row("batch", size, dimension, found, BATCH))
+            measured = in_fresh_process(__name__, "opened", path=str(path))
+            rows.append(_row("vectors", size, dimension, measured | {"disk": disk}))
+            measured = in_fresh_process(__name__, "labelled", workers=0, **own)
+            rows.append(_row("labels", size, dimension, measured, queries))
+            measured = in_fresh_process(__name__, "gathered", path=str(path), depth=min(depth, size))
+            rows.append(_row("batch", size, dimension, measured, BATCH))
             if size == sizes[-1] and importlib.util.find_spec("distributed") is not None:
-                found = in_fresh_process(__name__, "labelled", workers=WORKERS, **own)
-                rows.append(_row("labels", size, dimension, found, queries, WORKERS))
+                measured = in_fresh_process(__name__, "labelled", workers=WORKERS, **own)
+                rows.append(_row("labels", size, dimension, measured, queries, WORKERS))
     return rows
 
 
@@ -74,8 +74,8 @@ def labelled(folder: str, queries: int, candidates: int, workers: int) -> dict[s
     from rnnreranker.parts.vectors import QueryVectors, open_vectors
     from rnnreranker.runs import Run
 
-    place = Path(folder)
-    source = open_vectors(place / "vectors.npy")
+    path = Path(folder)
+    source = open_vectors(path / "vectors.npy")
     count, rng = len(source.docids), np.random.default_rng(0)
     first = rng.integers(count, size=(queries, 1))
     drawn = (first + np.arange(candidates) * (count // candidates)) % count  # from everywhere, each once
@@ -88,14 +88,14 @@ def labelled(folder: str, queries: int, candidates: int, workers: int) -> dict[s
     vectors = QueryVectors(qids, rng.standard_normal((queries, source.dimension), dtype=np.float32))
     job = Job(
         "joint", params=JointLabeler.defaults, label_params=LabelParams(), relevant=1, source="vectors",
-        index=place / "vectors.npy", graph=None,
+        index=path / "vectors.npy", graph=None,
     )  # fmt: skip
     del source
 
     def make(name: str, run: Run, cluster: str | None) -> None:
         shard = max(1, len(run.qids) // SHARDS)
         own = {"backend": "dask", "cluster": cluster} if cluster else {"backend": "threads"}
-        make_shards(place / name, job, run, judged, vectors, jobs=max(1, workers), shard_size=shard, **own)  # type: ignore[arg-type]
+        make_shards(path / name, job, run, judged, vectors, jobs=max(1, workers), shard_size=shard, **own)  # type: ignore[arg-type]
 
     def both(cluster: str | None) -> dict[str, float]:
         make("few.parquet", run.of_queries(range(min(SHARDS, queries))), cluster)  # imports and compiles
@@ -105,10 +105,10 @@ def labelled(folder: str, queries: int, candidates: int, workers: int) -> dict[s
         import distributed
 
         with distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) as cluster:
-            found = both(cluster.scheduler_address)
+            measured = both(cluster.scheduler_address)
     else:
-        found = both(None)
-    return found | {"disk": (place / "labels.parquet").stat().st_size / 1e6}
+        measured = both(None)
+    return measured | {"disk": (path / "labels.parquet").stat().st_size / 1e6}
 
 
 def gathered(path: str, depth: int) -> dict[str, float]:
@@ -130,19 +130,19 @@ def gathered(path: str, depth: int) -> dict[str, float]:
     return {"processor": used, "elapsed": quartiles(seconds[1:])[1], "added": added}
 
 
-def encoded(name: str, count: int, more: int) -> dict[str, float]:
+def encoded(name: str, count: int, others: int) -> dict[str, float]:
     """Vectors of documents of pydoc as `index` makes them, on one thread, after the graph was made of others."""
     from rnnreranker.data.documents import load_documents
     from rnnreranker.encode.dense.encoder import load_encoder
     from rnnreranker.parts.vectors.part import DensePart
 
-    documents = list(itertools.islice(load_documents(TEXTS), count + more))
+    documents = list(itertools.islice(load_documents(TEXTS), count + others))
     with tempfile.TemporaryDirectory() as folder:
         part = DensePart(load_encoder(name))
         part.start(Path(folder), threads=1)
         part.add(documents[count:])
-        found = _measured(lambda: part.add(documents[:count]))
-    return {key: value for key, value in found.items() if key != "added"}  # of a block, however many documents
+        measured = _measured(lambda: part.add(documents[:count]))
+    return {key: value for key, value in measured.items() if key != "added"}  # of a block, however many documents
 
 
 def _encoding(name: str, counts: tuple[int, ...]) -> list[dict[str, Any]]:
@@ -150,7 +150,9 @@ def _encoding(name: str, counts: tuple[int, ...]) -> list[dict[str, Any]]:
 
     try:
         find_model(name)
-        return [_row("encode", n, 0, in_fresh_process(__name__, "encoded", name=name, count=n, more=8)) for n in counts]
+        return [
+            _row("encode", n, 0, in_fresh_process(__name__, "encoded", name=name, count=n, others=8)) for n in counts
+        ]
     except (UnavailableError, MissingDependencyError) as error:
         say(f"collection: {name} left out: {error}")
         return []
@@ -165,10 +167,10 @@ def _measured(work: Callable[[], object]) -> dict[str, float]:
 
 
 def _row(
-    stage: str, size: int, dimension: int, found: dict[str, float], queries: int = 0, workers: int = 0
+    stage: str, size: int, dimension: int, measured: dict[str, float], queries: int = 0, workers: int = 0
 ) -> dict[str, Any]:
     """A row of the table; processor seconds of Dask's workers are not those of this process, and left out."""
     row: dict[str, Any] = {"stage": stage, "documents": size, "d": dimension or None, "queries": queries or None}
-    row |= {"by": f"dask, {workers}" if workers else "one thread", "elapsed_s": found["elapsed"]}
-    row |= {"processor_s": None if workers else found["processor"], "disk_MB": found.get("disk")}
-    return row | {"RssAnon_MB": found.get("added")}
+    row |= {"by": f"dask, {workers}" if workers else "one thread", "elapsed_s": measured["elapsed"]}
+    row |= {"processor_s": None if workers else measured["processor"], "disk_MB": measured.get("disk")}
+    return row | {"RssAnon_MB": measured.get("added")}

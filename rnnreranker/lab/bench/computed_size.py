@@ -28,8 +28,8 @@ def at_documents(rows: Sequence[dict[str, Any]], name: str, documents: int) -> f
     """
     last, (kind, steep) = rows[-1], grows(rows, name)
     beyond = documents - last["documents"]
-    found = last[name] * (documents / last["documents"]) ** steep if kind == "power" else last[name] + steep * beyond
-    return float(max(last[name], found))
+    cost = last[name] * (documents / last["documents"]) ** steep if kind == "power" else last[name] + steep * beyond
+    return float(max(last[name], cost))
 
 
 def grows(rows: Sequence[dict[str, Any]], name: str) -> tuple[str, float]:
@@ -46,14 +46,14 @@ def grows(rows: Sequence[dict[str, Any]], name: str) -> tuple[str, float]:
 
 def slopes(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """What `grows` says of every cost of every stage; lines for a million documents more."""
-    found = []
+    rows_of_slopes = []
     for stage, own in _stages(rows).items():
         for name in UNITS:
             if _known(own, name):
                 kind, value = grows(own, name)
                 row = {"stage": stage, "of": name, "from": own[-2]["documents"], "to": own[-1]["documents"]}
-                found.append(row | {"by": kind, "slope": value * 10**6 if kind == "line" else value})
-    return found
+                rows_of_slopes.append(row | {"by": kind, "slope": value * 10**6 if kind == "line" else value})
+    return rows_of_slopes
 
 
 def computed(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -88,11 +88,11 @@ def _known(rows: Sequence[dict[str, Any]], name: str) -> bool:
 
 def _stages(rows: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """The rows of every stage that one thread did at two sizes at least, ascending."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_stage: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         if row["by"] == "one thread":
-            found.setdefault(row["stage"], []).append(row)
-    return {stage: own for stage, own in found.items() if len({row["documents"] for row in own}) > 1}
+            by_stage.setdefault(row["stage"], []).append(row)
+    return {stage: own for stage, own in by_stage.items() if len({row["documents"] for row in own}) > 1}
 
 
 def _sharing(rows: Sequence[dict[str, Any]]) -> float:

@@ -67,11 +67,11 @@ def corpus(sizes: tuple[int, ...], queries: int, depth: int, dimension: int, thr
     for size in sizes:
         with tempfile.TemporaryDirectory() as name:
             path = write_corpus(Path(name), size, dimension)
-            found = in_fresh_process(
+            measured = in_fresh_process(
                 __name__, "rerank_corpus", path=str(path), queries=queries, depth=min(depth, size), threads=threads
             )
         row = {"rows": size, "d": dimension, "queries": queries, "depth": min(depth, size), "threads": threads}
-        row |= {"first_ms": 1e3 * found["first"], "warm_ms": 1e3 * found["warm"], "RssAnon_MB": found["most"]}
+        row |= {"first_ms": 1e3 * measured["first"], "warm_ms": 1e3 * measured["warm"], "RssAnon_MB": measured["most"]}
         bounded = (queries, min(depth, size), size, dimension) == (1000, 1000, 1_000_000, 768)
         rows.append(judged(row, "RssAnon_MB", RESIDENT_BOUND if bounded else None))
     return rows

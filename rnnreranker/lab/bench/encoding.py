@@ -40,14 +40,14 @@ def encoding(models: tuple[tuple[str, str], ...], count: int, pairs: int) -> lis
             encode, by_model = _work(kind, opened, texts), _work(kind, loaded, texts)
             model, tokens = bare_passes(transformer, by_model)
             by_graph = opened.graph is not None
-            found = in_pairs(
+            ratio = in_pairs(
                 graph_passes(opened.model, encode) if by_graph else model, encode, pairs, time.process_time
             )
             of_model = in_pairs(model, encode, pairs, time.process_time)
             row: dict[str, Any] = {"model": name, "by": "graph" if by_graph else "model", "texts": len(texts)}
-            row |= {"padded_tokens": tokens, "bare_texts_s": len(texts) / found.base}
-            row |= {"encode_texts_s": len(texts) / found.other}
-            row |= {"ratio": found.ratio, "low": found.low, "high": found.high, "pairs": found.pairs}
+            row |= {"padded_tokens": tokens, "bare_texts_s": len(texts) / ratio.base}
+            row |= {"encode_texts_s": len(texts) / ratio.other}
+            row |= {"ratio": ratio.ratio, "low": ratio.low, "high": ratio.high, "pairs": ratio.pairs}
             row |= {"model_texts_s": len(texts) / of_model.base, "of_model": of_model.ratio}
             rows.append(judged(row, "ratio", BOUND))
     return rows

@@ -45,11 +45,11 @@ def expanding(documents: int, candidates: int, dimension: int, times: int) -> li
         graph = open_neighbours(folder)
         queries = QueryVectors(tuple(f"q{number}" for number in range(QUERIES)), vectors[documents:])
         scores, rows = source.search(queries.vectors, candidates)
-        found = {
-            qid: {source.docids[row]: float(score) for row, score in zip(rows[place], scores[place], strict=True)}
-            for place, qid in enumerate(queries.qids)
+        entries = {
+            qid: {source.docids[row]: float(score) for row, score in zip(rows[query], scores[query], strict=True)}
+            for query, qid in enumerate(queries.qids)
         }
-        run, table = Run.from_dict(found), []
+        run, table = Run.from_dict(entries), []
         inputs = Inputs(neighbours=graph, vectors=source, query_vectors=queries)
         for shown, (kind, method, values) in METHODS.items():
             made = find(kind, method)(inputs, make_params(kind, method, values))

@@ -112,11 +112,11 @@ def graph_files(settings: Sequence[tuple[int, int, int]], dimension: int) -> lis
     queries, depth, context = settings[0]
     rows = []
     for source in ("vectors", "neighbours"):
-        found = file_to_file(queries, depth, context, dimension, 1, source=source)
+        times = file_to_file(queries, depth, context, dimension, 1, source=source)
         row: dict[str, Any] = {"from": source, "queries": queries, "depth": depth, "context": context}
-        row |= {"read_s": found.read, "rerank_s": found.rerank, "write_s": found.write}
-        row["total_s"] = found.read + found.rerank + found.write
-        row["processor_s"] = found.processor
+        row |= {"read_s": times.read, "rerank_s": times.rerank, "write_s": times.write}
+        row["total_s"] = times.read + times.rerank + times.write
+        row["processor_s"] = times.processor
         bounded = source == "neighbours" and (queries, depth) == (QUERIES, 60)
         rows.append(judged(row, "total_s", GRAPH_BOUND if bounded else None))
     return rows
@@ -127,11 +127,11 @@ def files(settings: Sequence[tuple[int, int, int]], dimension: int) -> list[dict
     rows = []
     for queries, depth, context in settings:
         times = 1 if queries * context >= 1_000_000 else 3
-        found = file_to_file(queries, depth, context, dimension, 1, times)
+        spent = file_to_file(queries, depth, context, dimension, 1, times)
         row: dict[str, Any] = {"queries": queries, "depth": depth, "context": context, "d": dimension, "times": times}
-        row |= {"read_s": found.read, "rerank_s": found.rerank, "write_s": found.write}
-        row["total_s"] = found.read + found.rerank + found.write
-        row["processor_s"] = found.processor
+        row |= {"read_s": spent.read, "rerank_s": spent.rerank, "write_s": spent.write}
+        row["total_s"] = spent.read + spent.rerank + spent.write
+        row["processor_s"] = spent.processor
         bound = BOUNDS.get((depth, context)) if (queries, dimension) == (QUERIES, 768) else None
         rows.append(judged(row, "total_s", bound))
     return rows

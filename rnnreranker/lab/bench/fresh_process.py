@@ -81,16 +81,16 @@ def first_call(kernel: bool) -> dict[str, float]:
 
 def compiling(times: int) -> list[dict[str, Any]]:
     """A first call that has to compile, numba's cache being empty, and those of later processes."""
-    found: dict[str, list[dict[str, float]]] = {"empty": [], "filled": []}
-    unwaited: dict[str, list[float]] = {cache: [] for cache in found}
+    by_cache: dict[str, list[dict[str, float]]] = {"empty": [], "filled": []}
+    unwaited: dict[str, list[float]] = {cache: [] for cache in by_cache}
     for _ in range(times):
         with tempfile.TemporaryDirectory() as folder:
-            for cache in found:
+            for cache in by_cache:
                 where = {"NUMBA_CACHE_DIR": folder}
                 unwaited[cache].append(in_fresh_process(__name__, "first_call", where, kernel=False)["call"])
-                found[cache].append(in_fresh_process(__name__, "first_call", where, kernel=True))
+                by_cache[cache].append(in_fresh_process(__name__, "first_call", where, kernel=True))
     rows = []
-    for (cache, seen), bound in zip(found.items(), (COMPILE_BOUND, LATER_BOUND), strict=True):
+    for (cache, seen), bound in zip(by_cache.items(), (COMPILE_BOUND, LATER_BOUND), strict=True):
         row: dict[str, Any] = {"cache": cache, "times": times}
         row |= {f"{name}_s": quartiles([one[name] for one in seen])[1] for name in ("import", "call", "processor")}
         row["unwaited_s"] = quartiles(unwaited[cache])[1]
@@ -164,11 +164,11 @@ def memory(candidates: int, dimension: int) -> list[dict[str, Any]]:
     rows = []
     for tau in (0.0, 0.5):
         for threads in (1, 2):
-            found = in_fresh_process(
+            measured = in_fresh_process(
                 __name__, "worker", candidates=candidates, dimension=dimension, tau=tau, threads=threads
             )
-            each = (found["most"] - found["before"]) / threads
+            each = (measured["most"] - measured["before"]) / threads
             row = {"N": candidates, "d": dimension, "tau": tau, "threads": threads}
-            row |= {"before_MB": found["before"], "most_MB": found["most"], "worker_MB": each}
+            row |= {"before_MB": measured["before"], "most_MB": measured["most"], "worker_MB": each}
             rows.append(judged(row, "worker_MB", MEMORY_BOUND))
     return rows

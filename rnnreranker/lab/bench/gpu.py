@@ -50,10 +50,10 @@ def gpu(
     rows = []
     for name, (size, on_processor, on_device) in works:
         apart = float(np.abs(on_processor() - on_device()).max())
-        found = in_pairs(on_processor, on_device, pairs, time.perf_counter)
+        ratio = in_pairs(on_processor, on_device, pairs, time.perf_counter)
         row: dict[str, Any] = {"work": name, "device": named, "N": None, "d": None, "layers": None, "width": None}
-        row |= size | {"cpu_ms": 1e3 * found.base, "device_ms": 1e3 * found.other}
-        row |= {"ratio": found.ratio, "low": found.low, "high": found.high, "pairs": found.pairs}
+        row |= size | {"cpu_ms": 1e3 * ratio.base, "device_ms": 1e3 * ratio.other}
+        row |= {"ratio": ratio.ratio, "low": ratio.low, "high": ratio.high, "pairs": ratio.pairs}
         rows.append(row | {"apart": apart})
     return rows
 
@@ -118,18 +118,18 @@ def _step(model: tuple[int, int], n: int, dimension: int, device: str) -> Compar
         targets / targets.sum(axis=1, keepdims=True), np.arange(n) < np.ones((BATCH, 1)),
     )  # fmt: skip
 
-    def on(place: str) -> Callable[[], np.ndarray]:
+    def on(where: str) -> Callable[[], np.ndarray]:
         torch.manual_seed(0)
-        encoder = QueryEncoder(transformers.BertModel(config), "mean", True, dimension).to(place)
+        encoder = QueryEncoder(transformers.BertModel(config), "mean", True, dimension).to(where)
         optimizer, loss = make_optimizer(encoder, TrainParams()), find("loss", "kl")()
-        given = [torch.from_numpy(part).to(place) for part in (batch.targets, batch.positive, batch.valid)]
+        given = [torch.from_numpy(part).to(where) for part in (batch.targets, batch.positive, batch.valid)]
 
         def step() -> np.ndarray:
             optimizer.zero_grad()
-            found = loss(score(encoder, table, batch), *given)
-            found.backward()
+            value = loss(score(encoder, table, batch), *given)
+            value.backward()
             optimizer.step()
-            return np.asarray(found.detach().cpu())  # waits for the device
+            return np.asarray(value.detach().cpu())  # waits for the device
 
         return step
 

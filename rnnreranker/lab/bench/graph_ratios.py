@@ -55,9 +55,9 @@ def batch(candidates: int, dimension: int, size: int) -> Batch:
 def _nearest(documents: np.ndarray, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     rows, products = np.empty((2, len(queries), count))
     for first in range(0, len(queries), 512):
-        found = queries[first : first + 512] @ documents.T
-        best = np.argsort(-found, axis=1, kind="stable")[:, :count]
-        rows[first : first + 512], products[first : first + 512] = best, np.take_along_axis(found, best, axis=1)
+        all_products = queries[first : first + 512] @ documents.T
+        best = np.argsort(-all_products, axis=1, kind="stable")[:, :count]
+        rows[first : first + 512], products[first : first + 512] = best, np.take_along_axis(all_products, best, axis=1)
     return rows.astype(np.int64), products.astype(np.float32)
 
 
@@ -71,15 +71,15 @@ def graph(sizes: tuple[int, ...], documents: int, dimension: int, pairs: int, ti
     for n in sizes:
         for others in (0, 1):
             with busy(others):
-                found = [
+                measured = [
                     in_fresh_process(
                         __name__, "ratios", candidates=n, documents=documents, dimension=dimension, pairs=pairs
                     )
                     for _ in range(times)
                 ]
             for queries in QUERIES:
-                seen = [one[queries] for one in found]
-                row = {"N": n, "d": dimension, "documents": documents, "K": K, "known": found[0]["known"]}
+                seen = [one[queries] for one in measured]
+                row = {"N": n, "d": dimension, "documents": documents, "K": K, "known": measured[0]["known"]}
                 row |= {"queries": queries, "others": others, "processes": times}
                 row |= {
                     f"{name}_us": statistics.median(one[f"{name}_us"] for one in seen) for name in ("gram", "graph")
@@ -93,11 +93,11 @@ def graph(sizes: tuple[int, ...], documents: int, dimension: int, pairs: int, ti
 def ratios(candidates: int, documents: int, dimension: int, pairs: int) -> dict[str, Any]:
     """In this process: `known` of a batch, and for both kinds of `queries` what the graph takes beside the product."""
     made = batch(candidates, dimension, documents)
-    found: dict[str, Any] = {"known": made.known}
+    rows: dict[str, Any] = {"known": made.known}
     for queries in QUERIES:
         measured = a_query((gram(made.vectors), _similarity(made, queries)), len(made.rows), pairs)
-        found[queries] = cells(measured, "gram_us", "graph_us")
-    return found
+        rows[queries] = cells(measured, "gram_us", "graph_us")
+    return rows
 
 
 def threads(sizes: tuple[int, ...], documents: int, dimension: int, pairs: int) -> list[dict[str, Any]]:
@@ -107,8 +107,8 @@ def threads(sizes: tuple[int, ...], documents: int, dimension: int, pairs: int) 
         made = batch(n, dimension, documents)
         works = [_similarity(made, "run", count) for count in (1, 2)]
         with one_blas_thread():
-            found = a_query(works, len(made.rows), pairs, time.perf_counter)
-        rows.append({"N": n, "d": dimension} | cells(found, "one_us", "two_us"))
+            ratio = a_query(works, len(made.rows), pairs, time.perf_counter)
+        rows.append({"N": n, "d": dimension} | cells(ratio, "one_us", "two_us"))
     return rows
 
 

@@ -56,15 +56,15 @@ def read_graph(folder: str, queries: int, candidates: int) -> dict[str, float]:
         _forget(Path(folder) / "neighbours" / name)
     begun = time.perf_counter()
     graph = open_neighbours(folder)
-    found = {"open": time.perf_counter() - begun}
+    seconds = {"open": time.perf_counter() - begun}
     rng = np.random.default_rng(1)
     drawn = [rng.choice(len(graph), min(candidates, len(graph)), replace=False) for _ in range(queries)]
     for name in ("cold", "warm"):
         begun = time.perf_counter()
         for rows in drawn:
             graph.fetch(rows)
-        found[name] = (time.perf_counter() - begun) / queries
-    return found
+        seconds[name] = (time.perf_counter() - begun) / queries
+    return seconds
 
 
 def graph_size(

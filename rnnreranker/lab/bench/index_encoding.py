@@ -55,12 +55,12 @@ def _row(exact: Any, encoder: Any, count: int, pairs: int) -> dict[str, Any]:
 
         by_graph = described.get("documents") == "graph"
         bare = graph_passes(part.of_documents.model, add) if by_graph else bare_passes(encoder.transformer, add)[0]
-        found = in_pairs(bare, add, pairs, time.process_time)
+        ratio = in_pairs(bare, add, pairs, time.process_time)
         model, _ = bare_passes(exact.transformer, lambda: exact.encode(texts, threads=1, what="documents"))
         of_model = in_pairs(model, add, pairs, time.process_time)
     row: dict[str, Any] = {"model": exact.name, "by": described.get("documents", "model")}
     row |= {"dtype": encoder.settings["dtype"], "1-cosine": 1 - described["cosine"], "texts": count}
-    row |= {"bare_texts_s": count / found.base, "index_texts_s": count / found.other}
-    row |= {"ratio": found.ratio, "low": found.low, "high": found.high, "pairs": found.pairs}
+    row |= {"bare_texts_s": count / ratio.base, "index_texts_s": count / ratio.other}
+    row |= {"ratio": ratio.ratio, "low": ratio.low, "high": ratio.high, "pairs": ratio.pairs}
     row |= {"model_texts_s": count / of_model.base, "of_model": of_model.ratio}
     return judged(row, "ratio", BOUND)

@@ -57,9 +57,9 @@ def kernel(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str,
             for tau in (0.0, 0.5):
                 for scale in ("minmax", "none"):
                     params = dataclasses.replace(PARAMS, tau=tau, scale=scale)
-                    found = kernel_time(n, dimension, params, pairs, kind)
+                    ratio = kernel_time(n, dimension, params, pairs, kind)
                     row = {"N": n, "d": dimension, "tau": tau, "scale": scale, "vectors": kind}
-                    rows.append(judged(row | cells(found, "gram_us", "kernel_us"), "ratio", *BOUNDS.get(n, (None,))))
+                    rows.append(judged(row | cells(ratio, "gram_us", "kernel_us"), "ratio", *BOUNDS.get(n, (None,))))
     return rows
 
 
@@ -71,8 +71,8 @@ def scale(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str, 
         for tau in (0.0, 0.5):
             params = dataclasses.replace(PARAMS, tau=tau)
             works = [_similarity(vectors, dataclasses.replace(params, scale=name)) for name in ("none", "minmax")]
-            found = a_query(works, len(vectors), pairs)
-            row = {"N": n, "d": dimension, "tau": tau} | cells(found, "none_us", "minmax_us")
+            ratio = a_query(works, len(vectors), pairs)
+            row = {"N": n, "d": dimension, "tau": tau} | cells(ratio, "none_us", "minmax_us")
             rows.append(judged(row, "ratio", SCALE_BOUND))
     return rows
 
@@ -96,8 +96,8 @@ def probes(candidates: int, dimension: int, pairs: int) -> list[dict[str, Any]]:
         partial(jaccard_similarity, vectors, PARAMS, probes=rows, threads=1)
         for rows in ((0,), tuple(range(min(10, candidates + 1))))
     ]
-    found = a_query(works, len(vectors), pairs)
-    row = {"N": candidates, "d": dimension, "tau": PARAMS.tau} | cells(found, "one_us", "ten_us")
+    ratio = a_query(works, len(vectors), pairs)
+    row = {"N": candidates, "d": dimension, "tau": PARAMS.tau} | cells(ratio, "one_us", "ten_us")
     return [judged(row, "ratio", PROBES_BOUND if candidates >= 1000 else None)]
 
 
@@ -137,16 +137,16 @@ def threads(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str
     for n in sizes:
         vectors = _batch("clustered", n, dimension)
         works = [_similarity(vectors, PARAMS, count) for count in (1, 2)]
-        found = a_query(works, len(vectors), pairs, time.perf_counter)
-        rows.append({"N": n, "d": dimension} | cells(found, "one_us", "two_us"))
+        ratio = a_query(works, len(vectors), pairs, time.perf_counter)
+        rows.append({"N": n, "d": dimension} | cells(ratio, "one_us", "two_us"))
     return rows
 
 
 def growth(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str, Any]]:
     """Cost against N, and in a last row the slopes of the lines through the logarithms, of product and kernel."""
-    found = [kernel_time(n, dimension, PARAMS, pairs) for n in sizes]
-    rows = [(str(n), one.base * 1e6, one.other * 1e6, one.ratio) for n, one in zip(sizes, found, strict=True)]
-    power = [slope(sizes, [getattr(one, name) for one in found]) for name in ("base", "other")]
+    ratios = [kernel_time(n, dimension, PARAMS, pairs) for n in sizes]
+    rows = [(str(n), one.base * 1e6, one.other * 1e6, one.ratio) for n, one in zip(sizes, ratios, strict=True)]
+    power = [slope(sizes, [getattr(one, name) for one in ratios]) for name in ("base", "other")]
     return [
         {"N": n, "d": dimension, "gram_us": base, "kernel_us": other, "ratio": ratio}
         for n, base, other, ratio in [*rows, ("slope", *power, None)]
@@ -179,5 +179,5 @@ def a_query(
     """`in_pairs` of two works over a batch of queries, in seconds a query; products take one thread."""
     base, other = works
     with one_blas_thread():
-        found = in_pairs(base, other, pairs, clock)
-    return dataclasses.replace(found, base=found.base / batch, other=found.other / batch)
+        ratio = in_pairs(base, other, pairs, clock)
+    return dataclasses.replace(ratio, base=ratio.base / batch, other=ratio.other / batch)

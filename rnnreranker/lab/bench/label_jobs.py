@@ -43,11 +43,11 @@ def label_job(folder: str, source: str, queries: int) -> dict[str, float]:
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
 
-    place = Path(folder)
-    rows, scores = np.load(place / "rows.npy"), np.load(place / "scores.npy")
+    path = Path(folder)
+    rows, scores = np.load(path / "rows.npy"), np.load(path / "scores.npy")
     asked, depth = rows.shape
     repeats = -(-queries // asked)
-    docids = np.array((place / "docid").read_text(encoding="ascii").split(), dtype=object)
+    docids = np.array((path / "docid").read_text(encoding="ascii").split(), dtype=object)
     qids = tuple(f"q{number}" for number in range(queries))
     entries = np.tile(rows, (repeats, 1))[:queries].ravel()
     run = Run.from_parts(
@@ -56,15 +56,15 @@ def label_job(folder: str, source: str, queries: int) -> dict[str, float]:
     judged = {qid: [(docids[entries[depth * number]], 1)] for number, qid in enumerate(qids)}
     vectors = None
     if source == "vectors":
-        vectors = QueryVectors(qids, np.tile(np.load(place / "queries.npy"), (repeats, 1))[:queries])
-    own = {"index": place / "vectors.npy"} if source == "vectors" else {"index": None, "graph": place / "neighbours"}
+        vectors = QueryVectors(qids, np.tile(np.load(path / "queries.npy"), (repeats, 1))[:queries])
+    own = {"index": path / "vectors.npy"} if source == "vectors" else {"index": None, "graph": path / "neighbours"}
     job = Job("joint", params=JointLabeler.defaults, label_params=LabelParams(), relevant=1, source=source, **own)  # type: ignore[arg-type]
     few = [f"q{number}" for number in range(min(100, queries))]
-    _make(place / "few.parquet", job, run.of_queries(range(len(few))), {qid: judged[qid] for qid in few}, vectors)
+    _make(path / "few.parquet", job, run.of_queries(range(len(few))), {qid: judged[qid] for qid in few}, vectors)
     used = time.process_time()
-    before, most = most_anonymous(lambda: _make(place / "labels.parquet", job, run, judged, vectors), every=0.05)
+    before, most = most_anonymous(lambda: _make(path / "labels.parquet", job, run, judged, vectors), every=0.05)
     used = time.process_time() - used
-    return {"processor": used, "before": before, "most": most, "bytes": (place / "labels.parquet").stat().st_size}
+    return {"processor": used, "before": before, "most": most, "bytes": (path / "labels.parquet").stat().st_size}
 
 
 def _make(path: Path, job: Any, run: Any, judged: Any, vectors: Any) -> None:

@@ -42,16 +42,16 @@ def labels(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str,
         )
         queries = QueryVectors(tuple(map(str, range(count))), np.ascontiguousarray(vectors[:, 0]))
         labeler = EvidenceLabeler(Inputs(vectors=_Nothing(), query_vectors=queries), RnnParams(context=n), threads=1)
-        found = a_query((gram(vectors), partial(labeler.label, batch)), count, pairs)
+        ratio = a_query((gram(vectors), partial(labeler.label, batch)), count, pairs)
         row: dict[str, Any] = {"N": n, "d": dimension, "positives": 1}
-        row |= cells(found, "gram_us", "labels_us") | {"queries_per_s": 1 / found.other}
+        row |= cells(ratio, "gram_us", "labels_us") | {"queries_per_s": 1 / ratio.other}
         rows.append(judged(row, "labels_us", LABELS_BOUND if (n, dimension) == (60, 768) else None))
     return rows
 
 
 def gathering(rows_of_table: tuple[int, ...], candidates: int, dimension: int, times: int) -> list[dict[str, Any]]:
     """Elapsed milliseconds to gather the distinct vectors of 32 queries' candidates from a float16 table, warm."""
-    found = []
+    measured = []
     for size in rows_of_table:
         rng = np.random.default_rng(0)
         table = VectorTable(rng.standard_normal((size, dimension), dtype=np.float32).astype(np.float16))
@@ -67,8 +67,8 @@ def gathering(rows_of_table: tuple[int, ...], candidates: int, dimension: int, t
         low, middle, high = quartiles(elapsed)
         row: dict[str, Any] = {"rows": size, "d": dimension, "queries": BATCH, "candidates": candidates}
         row |= {"distinct": distinct, "gather_ms": middle, "low": low, "high": high, "times": times}
-        found.append(judged(row, "gather_ms", GATHER_BOUND if (candidates, dimension) == (1000, 768) else None))
-    return found
+        measured.append(judged(row, "gather_ms", GATHER_BOUND if (candidates, dimension) == (1000, 768) else None))
+    return measured
 
 
 class _Nothing:

@@ -40,5 +40,5 @@ class Part:
 
 def _function(name: str) -> Callable[..., Any]:
     module, _, function = name.rpartition(".")
-    found: Callable[..., Any] = getattr(importlib.import_module(f"rnnreranker.lab.bench.{module}"), function)
-    return found
+    measure: Callable[..., Any] = getattr(importlib.import_module(f"rnnreranker.lab.bench.{module}"), function)
+    return measure

@@ -27,30 +27,30 @@ ASKED = "remove duplicates from a list"
 ROUNDS, DROPPED_ROUNDS = 5, 1  # dropping takes seconds
 
 
-class Way(NamedTuple):
-    """A way to ask: the retriever, or all; a question that is new, or was asked before, whose encoding is kept."""
+class Case(NamedTuple):
+    """A case: the retriever, or all; a question that is new, or was asked before, whose encoding is kept."""
 
     retriever: str
     question: str
     bound: float | None = None  # of the ratio to `import torch`: about 1.2 s where that takes 2
-    more: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
 
 
-WAYS = (
-    Way("dense", "kept", 0.6),
-    Way("dense", "new", 0.6),
-    Way("dense", "new, by the model", None, ("--encoder", ENCODER)),
-    Way("impact", "kept"),
-    Way("impact", "new"),
-    Way("bm25", "new"),
-    Way("all", "kept", 1.6),
-    Way("all", "new", 1.6),
+CASES = (
+    Case("dense", "kept", 0.6),
+    Case("dense", "new", 0.6),
+    Case("dense", "new, by the model", None, ("--encoder", ENCODER)),
+    Case("impact", "kept"),
+    Case("impact", "new"),
+    Case("bm25", "new"),
+    Case("all", "kept", 1.6),
+    Case("all", "new", 1.6),
 )
-DROPPED = (Way("dense", "new"), Way("impact", "new"), Way("bm25", "new"), Way("all", "new"))
+DROPPED = (Case("dense", "new"), Case("impact", "new"), Case("bm25", "new"), Case("all", "new"))
 
 
 def one_question(count: int, pairs: int) -> list[dict[str, Any]]:
-    """Elapsed seconds of `search --query` over `count` texts, in turn with `import torch`, of every way to ask.
+    """Elapsed seconds of `search --query` over `count` texts, in turn with `import torch`, of every case.
 
     Then once after the page cache has let go of the files of Python, of the packages and of the index.
     """
@@ -67,41 +67,41 @@ def one_question(count: int, pairs: int) -> list[dict[str, Any]]:
         parts = describe(Path(index))["parts"]
         if lost := [part for part in ("dense", "impact", "bm25") if part not in parts]:
             say(f"question: without {' and '.join(lost)}, which cannot be made here")
-        ways = [way for way in WAYS if way.retriever in {*parts, "all"}]
-        for way in ways:  # what is kept in files is there from now on
-            _ask(name, index, way, -1)
-        rows = _rows(name, index, ways, min(pairs, ROUNDS), count, dropped=False)
-        ways = [way for way in DROPPED if way.retriever in {*parts, "all"}]
-        return rows + _rows(name, index, ways, min(pairs, DROPPED_ROUNDS), count, dropped=True)
+        cases = [case for case in CASES if case.retriever in {*parts, "all"}]
+        for case in cases:  # what is kept in files is there from now on
+            _ask(name, index, case, -1)
+        rows = _rows(name, index, cases, min(pairs, ROUNDS), count, dropped=False)
+        cases = [case for case in DROPPED if case.retriever in {*parts, "all"}]
+        return rows + _rows(name, index, cases, min(pairs, DROPPED_ROUNDS), count, dropped=True)
 
 
-def _rows(home: str, index: str, ways: list[Way], rounds: int, count: int, dropped: bool) -> list[dict[str, Any]]:
-    measured: list[list[tuple[float, float]]] = [[] for _ in ways]
+def _rows(home: str, index: str, cases: list[Case], rounds: int, count: int, dropped: bool) -> list[dict[str, Any]]:
+    measured: list[list[tuple[float, float]]] = [[] for _ in cases]
     folders = [Path(home), *_libraries()]
     kept = 0.0
     for number in range(rounds):
         kept = max(kept, drop(folders)) if dropped else kept
         torch = _run(home, "")
-        for way, its in zip(ways, measured, strict=True):
+        for case, its in zip(cases, measured, strict=True):
             kept = max(kept, drop(folders)) if dropped else kept
-            its.append((torch, _ask(home, index, way, number + 1000 * dropped)))
+            its.append((torch, _ask(home, index, case, number + 1000 * dropped)))
     if dropped:
         say(f"question: after dropping, {kept:.0%} of the files still were in the page cache, which others have mapped")
     rows = []
-    for way, its in zip(ways, measured, strict=True):
-        found = ratio_of(its)
-        row: dict[str, Any] = {"retriever": way.retriever, "question": way.question}
+    for case, its in zip(cases, measured, strict=True):
+        ratio = ratio_of(its)
+        row: dict[str, Any] = {"retriever": case.retriever, "question": case.question}
         row |= {"files": "dropped" if dropped else "warm", "documents": count}
-        row |= {"torch_s": found.base, "search_s": found.other, "ratio": found.ratio}
-        row |= {"low": found.low, "high": found.high, "pairs": found.pairs}
-        rows.append(judged(row, "ratio", None if dropped else way.bound))
+        row |= {"torch_s": ratio.base, "search_s": ratio.other, "ratio": ratio.ratio}
+        row |= {"low": ratio.low, "high": ratio.high, "pairs": ratio.pairs}
+        rows.append(judged(row, "ratio", None if dropped else case.bound))
     return rows
 
 
-def _ask(home: str, index: str, way: Way, number: int) -> float:
-    text = ASKED if way.question == "kept" else f"{ASKED} {way.retriever} {number} {len(way.more)}"
-    flags = [] if way.retriever == "all" else ["--retriever", way.retriever]
-    return _run(home, "search", "--index", index, "--query", text, *flags, *way.more)
+def _ask(home: str, index: str, case: Case, number: int) -> float:
+    text = ASKED if case.question == "kept" else f"{ASKED} {case.retriever} {number} {len(case.flags)}"
+    retriever = [] if case.retriever == "all" else ["--retriever", case.retriever]
+    return _run(home, "search", "--index", index, "--query", text, *retriever, *case.flags)
 
 
 def _libraries() -> list[Path]:

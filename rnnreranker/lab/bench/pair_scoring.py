@@ -33,12 +33,12 @@ def pairs(models: tuple[tuple[int, int], ...], candidates: int, times: int) -> l
     for layers, width in models:
         with tempfile.TemporaryDirectory() as folder:
             given = {"folder": folder, "layers": layers, "width": width, "candidates": candidates, "times": times}
-            found = in_fresh_process(__name__, "measured", {"RNNRERANKER_HOME": folder}, **given)
+            measured = in_fresh_process(__name__, "measured", {"RNNRERANKER_HOME": folder}, **given)
         row: dict[str, Any] = {"layers": layers, "width": width, "candidates": candidates, "batch_tokens": BATCH_TOKENS}
-        speed = {"bare_pairs_s": candidates / found["base"], "rerank_pairs_s": candidates / found["other"]}
-        spread = {key: found[key] for key in ("ratio", "low", "high", "pairs")}
-        beside = {"new_texts": found["new_texts"], "model_pairs_s": candidates / found["model"]}
-        beside["of_model"] = found["of_model"]
+        speed = {"bare_pairs_s": candidates / measured["base"], "rerank_pairs_s": candidates / measured["other"]}
+        spread = {key: measured[key] for key in ("ratio", "low", "high", "pairs")}
+        beside = {"new_texts": measured["new_texts"], "model_pairs_s": candidates / measured["model"]}
+        beside["of_model"] = measured["of_model"]
         rows.append(judged(row | speed | spread | beside, "ratio", BOUND))
     return rows
 
@@ -47,7 +47,7 @@ def measured(folder: str, layers: int, width: int, candidates: int, times: int) 
     """The reranker, everything but its loading included (other), against bare passes (base): a `Ratio` as a dict.
 
     Of torch's own passes, `model` has the seconds, and `of_model` the ratio to them. Every measured rerank is of a
-    query of its own, so that no kept score is found; the candidates are the same, whose tokens are kept, but for
+    query of its own, so that no kept score is read; the candidates are the same, whose tokens are kept, but for
     `new_texts`, the ratio where none was read before.
     """
     import torch
@@ -67,7 +67,7 @@ def measured(folder: str, layers: int, width: int, candidates: int, times: int) 
 
     [scorer] = reranker.scorers
     passes = graph_passes(scorer.model, rerank)
-    found = in_pairs(passes, rerank, times, time.process_time)
+    measured = in_pairs(passes, rerank, times, time.process_time)
 
     def rerank_new() -> None:
         texts.update(others.pop() if others else shuffled(rng, texts))
@@ -80,7 +80,7 @@ def measured(folder: str, layers: int, width: int, candidates: int, times: int) 
         whole.model.modules.model, lambda: whole.score([(topics["q0"], one) for one in texts.values()])
     )
     of_model = in_pairs(model, rerank, times, time.process_time)
-    return dataclasses.asdict(found) | {
+    return dataclasses.asdict(measured) | {
         "new_texts": new_texts.ratio,
         "model": of_model.base,
         "of_model": of_model.ratio,

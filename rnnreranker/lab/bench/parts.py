@@ -282,16 +282,16 @@ def measure(names: list[str], sizes: Sizes, seconds: float | None = None) -> dic
     begun = time.perf_counter()
     chunks.ENGINES.now(), graph_similarity.ENGINES.now()
     chosen = [name for name in PARTS if name in names]
-    found: dict[str, dict[str, Any]] = {}
+    parts_measured: dict[str, dict[str, Any]] = {}
     late: list[str] = []
     for name in progress(chosen, unit="parts", what="bench"):
         if seconds is not None and time.perf_counter() - begun > seconds:
             late.append(name)
             continue
         part, rows = PARTS[name], PARTS[name].measure(sizes)
-        found[name] = {"title": part.title, "note": part.note, "rows": rows}
+        parts_measured[name] = {"title": part.title, "note": part.note, "rows": rows}
         if part.derived:
-            found[name]["derived"] = part.compute(rows)
+            parts_measured[name]["derived"] = part.compute(rows)
     if late:
         say(f"left out, as {seconds:g} seconds had passed: {', '.join(late)}; --only NAME measures a part")
-    return found
+    return parts_measured

@@ -33,10 +33,10 @@ def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
     ordered = sorted(values)
 
     def at(share: float) -> float:
-        place = share * (len(ordered) - 1)
-        low = math.floor(place)
+        position = share * (len(ordered) - 1)
+        low = math.floor(position)
         high = min(low + 1, len(ordered) - 1)
-        return float(ordered[low] + (place - low) * (ordered[high] - ordered[low]))
+        return float(ordered[low] + (position - low) * (ordered[high] - ordered[low]))
 
     return at(0.25), at(0.5), at(0.75)
 
@@ -70,14 +70,14 @@ def in_pairs(
     other()
     repeats = 1 + int(SHORTEST / max(_seconds(base, 1, clock), 1e-9))
     measured = [(_seconds(base, repeats, clock), _seconds(other, repeats, clock)) for _ in range(pairs)]
-    found = ratio_of(measured)
-    return Ratio(found.base / repeats, found.other / repeats, found.ratio, found.low, found.high, pairs)
+    ratio = ratio_of(measured)
+    return Ratio(ratio.base / repeats, ratio.other / repeats, ratio.ratio, ratio.low, ratio.high, pairs)
 
 
-def cells(found: Ratio, base: str, other: str) -> dict[str, Any]:
+def cells(ratio: Ratio, base: str, other: str) -> dict[str, Any]:
     """A ratio as cells of a row: microseconds of both, the ratio, its quartiles, the pairs."""
-    times = {base: found.base * 1e6, other: found.other * 1e6}
-    return times | {"ratio": found.ratio, "low": found.low, "high": found.high, "pairs": found.pairs}
+    times = {base: ratio.base * 1e6, other: ratio.other * 1e6}
+    return times | {"ratio": ratio.ratio, "low": ratio.low, "high": ratio.high, "pairs": ratio.pairs}
 
 
 def _seconds(work: Callable[[], object], repeats: int, clock: Callable[[], float]) -> float:

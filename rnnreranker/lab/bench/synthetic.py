@@ -77,5 +77,5 @@ def collection(documents: int, queries: int, dimension: int, seed: int = 0) -> t
     asked = centres[rng.integers(topics, size=queries)] + 1.5 * rng.standard_normal(
         (queries, dimension), dtype=np.float32
     )
-    found = [made / np.linalg.norm(made, axis=1, keepdims=True) for made in (vectors, asked)]
-    return found[0], found[1]
+    unit_vectors = [made / np.linalg.norm(made, axis=1, keepdims=True) for made in (vectors, asked)]
+    return unit_vectors[0], unit_vectors[1]

@@ -32,11 +32,11 @@ def tensors(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str
     The vectors lie on the device before; the largest difference of results says that both do the same.
     """
     rows: list[dict[str, Any]] = []
-    found_devices = devices()
-    if not found_devices:
+    known_devices = devices()
+    if not known_devices:
         return rows
     torch, similarity = importlib.import_module("torch"), importlib.import_module(MODULE).rnn_similarity
-    for device in found_devices:
+    for device in known_devices:
         with one_torch_thread():
             for n in sizes:
                 vectors = contexts("clustered", max(1, min(256, ELEMENTS // n)), n, dimension)
@@ -49,8 +49,8 @@ def tensors(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str
                 def with_tensors(placed: list[Any] = placed) -> np.ndarray:
                     return torch.as_tensor(similarity(*placed, PARAMS)).cpu().numpy()
 
-                found = a_query((with_kernel, with_tensors), len(queries), pairs, time.perf_counter)
+                ratio = a_query((with_kernel, with_tensors), len(queries), pairs, time.perf_counter)
                 apart = np.abs(with_kernel() - with_tensors())
                 row: dict[str, Any] = {"device": device, "N": n, "d": dimension}
-                rows.append(row | cells(found, "kernel_us", "tensors_us") | {"apart": float(apart.max())})
+                rows.append(row | cells(ratio, "kernel_us", "tensors_us") | {"apart": float(apart.max())})
     return rows

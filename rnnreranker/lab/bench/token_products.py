@@ -30,7 +30,7 @@ def products(documents: int, pairs: int) -> list[dict[str, Any]]:
     rows = []
     for typed in (tokens, tokens.astype(np.float16)):
         work = partial(maxsim, query, typed, offsets=offsets, threads=1)
-        found = a_query((partial(np.matmul, tokens, query.T, out=out), work), 1, pairs)
+        ratio = a_query((partial(np.matmul, tokens, query.T, out=out), work), 1, pairs)
         row = {"q": QUERY, "documents": documents, "tokens": DOCUMENT, "d": DIMENSION, "stored": typed.dtype.name}
-        rows.append(judged(row | cells(found, "product_us", "maxsim_us"), "ratio", BOUND, AIM))
+        rows.append(judged(row | cells(ratio, "product_us", "maxsim_us"), "ratio", BOUND, AIM))
     return rows

@@ -89,7 +89,7 @@ def _once(home: Path, command: str, flags: Sequence[str], given: Sequence[Path])
     in_fresh_process(__name__, "nothing", where)
     started = time.perf_counter() - begun
     begun = time.perf_counter()
-    found = in_fresh_process(__name__, "done", where, command=command, flags=list(flags))
+    measured = in_fresh_process(__name__, "done", where, command=command, flags=list(flags))
     total = time.perf_counter() - begun
     begun = time.perf_counter()
     for path in given:
@@ -97,14 +97,14 @@ def _once(home: Path, command: str, flags: Sequence[str], given: Sequence[Path])
             if file.is_file():
                 file.read_bytes()
     files = time.perf_counter() - begun
-    needed = started + found["imports"] + found["passes"] + files
-    own = sorted(found["spent"].items(), key=lambda item: -item[1])[:SHOWN]
+    needed = started + measured["imports"] + measured["passes"] + files
+    own = sorted(measured["spent"].items(), key=lambda item: -item[1])[:SHOWN]
     named = ", ".join(f"{phase} {seconds:.2f}" for phase, seconds in own)
     return {
         "total_s": total,
         "python_s": started,
-        "imports_s": found["imports"],
-        "passes_s": found["passes"],
+        "imports_s": measured["imports"],
+        "passes_s": measured["passes"],
         "files_s": files,
         "needed_s": needed,
         "phases": named,

@@ -34,21 +34,21 @@ def main(argv: Sequence[str]) -> int:
     check(request, (output is not None and output.suffix not in SUFFIXES, said))
     check_writable(output)
     begun = time.perf_counter()
-    found, index = diagnosed(request)
+    diagnosis, index = diagnosed(request)
     from rnnreranker.lab.diagnose.report import print_report
 
-    print_report(found)
+    print_report(diagnosis)
     if output is None:
         return 0
     if output.suffix == ".json":
         from rnnreranker.base.record import of_command, write_records
 
         about: dict[str, Any] = {"room": "diagnose", "argv": argv, "inputs": {"index": index.vectors.fingerprint}}
-        write_records(output, [of_command("diagnosis", Path(args.run).stem, found, begun=begun, **about)])
+        write_records(output, [of_command("diagnosis", Path(args.run).stem, diagnosis, begun=begun, **about)])
     else:
         from rnnreranker.lab.diagnose.page import write_diagnosis
 
-        write_diagnosis(output, found)
+        write_diagnosis(output, diagnosis)
     return 0
 
 

@@ -131,13 +131,13 @@ def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], Index]:
     topics = {} if request.topics is None else topics_of(request.topics)
     queries = query_vectors(request.encoding, index, topics, run.qids, threads=request.threads)
     graph = None if index.neighbours is None else index.graph
-    found: dict[str, Any] = measure_run(run, queries, reranker, graph=graph)
+    measured: dict[str, Any] = measure_run(run, queries, reranker, graph=graph)
     asked_topics = {qid: topics[qid] for qid in run if qid in topics}
-    found["impacts"] = _impacts(index, asked_topics, request.threads)
-    found["token_search"] = _token_search(index, asked_topics, request.threads)
-    found["queries"]["run"] = len(whole)
+    measured["impacts"] = _impacts(index, asked_topics, request.threads)
+    measured["token_search"] = _token_search(index, asked_topics, request.threads)
+    measured["queries"]["run"] = len(whole)
     named = Path(request.shown("run")).name
-    return {"run": named, "index": _name(request.index), **found}, index
+    return {"run": named, "index": _name(request.index), **measured}, index
 
 
 def _name(index: str | Path | Index) -> str:

@@ -70,19 +70,19 @@ def measure_run(
     in_graph = None if graph is None else graph.rows(list(run.docids))
     covered = []
     for number in progress(range(len(run)), unit="queries", what="diagnose"):
-        places = np.arange(run.offsets[number], run.offsets[number + 1])
-        places = places[rows[run.rows[places]] >= 0][: params.context]
-        entries = run.rows[places]
+        positions = np.arange(run.offsets[number], run.offsets[number + 1])
+        positions = positions[rows[run.rows[positions]] >= 0][: params.context]
+        entries = run.rows[positions]
         if len(entries) < 2:
             continue
         qid = run.qids[number]
         context = np.vstack([queries[number][None], vectors.fetch(rows[entries])])
         if not np.isfinite(context).all():
             raise InputError(f"NaN or infinite values in a vector of query {qid}; build the index, or encode, again")
-        state.add(context, run.docids[entries], entries, base[places], reranker.threads)
+        state.add(context, run.docids[entries], entries, base[positions], reranker.threads)
         if graph is not None and in_graph is not None:
-            covered.append(coverage(state.found[-1].lists, in_graph[entries], graph))
-    if not state.found:
+            covered.append(coverage(state.geometries[-1].lists, in_graph[entries], graph))
+    if not state.geometries:
         raise InputError(
             "no query of the run has two candidates with vectors: nothing to diagnose; check run and index"
         )
@@ -94,7 +94,7 @@ def measure_run(
         measured["graph"] = coverage_of_all(covered) | hubs(graph, params.k)
     return {
         "schema": 1,
-        "queries": {"run": len(run), "sampled": len(run), "measured": len(state.found)},
+        "queries": {"run": len(run), "sampled": len(run), "measured": len(state.geometries)},
         "params": params.to_dict(),
         **measured,
     }
@@ -105,7 +105,7 @@ class _Collected:
 
     def __init__(self, params: RnnParams, dimension: int) -> None:
         self.params = params
-        self.found: list[Geometry] = []
+        self.geometries: list[Geometry] = []
         self.jaccard: list[np.ndarray] = []
         self.shares: list[float] = []
         self.effects: list[dict[str, dict[str, float | None]]] = []
@@ -128,8 +128,8 @@ class _Collected:
         docids, entries, base: names, numbers and the run's scores of its m-1 candidates, in the run's order.
         """
         params = self.params
-        found = geometry(context, params)
-        self.found.append(found)
+        measured = geometry(context, params)
+        self.geometries.append(measured)
         candidates = context[1:].astype(np.float64)
         norms = np.linalg.norm(candidates, axis=1)
         unit = candidates / np.where(norms > 0, norms, 1.0)[:, None]
@@ -142,13 +142,13 @@ class _Collected:
         self.same_pairs += len(entries) ** 2
         for entry in entries.tolist():
             self.times_seen[entry] = self.times_seen.get(entry, 0) + 1
-        largest = int(found.occurrences[1:].argmax()) + 1
-        share = float(found.occurrences[largest]) / (len(context) - 1)
+        largest = int(measured.occurrences[1:].argmax()) + 1
+        share = float(measured.occurrences[largest]) / (len(context) - 1)
         if share > self.hub[0]:
             self.hub = (share, str(docids[largest - 1]))
-        by_similarity = docids[order_by_score(found.similarity, docids)].tolist()
+        by_similarity = docids[order_by_score(measured.similarity, docids)].tolist()
         self.agreement.append(rank_biased_overlap(docids.tolist(), by_similarity))
-        if params.weight == "exp" and params.weight_scale * found.largest > reference.EXPONENT_LIMIT:
+        if params.weight == "exp" and params.weight_scale * measured.largest > reference.EXPONENT_LIMIT:
             self.unsafe = True
             return
         probes = range(1 if params.scale == "none" else min(params.probes, len(context)))
@@ -163,7 +163,7 @@ class _Collected:
 
     def summary(self) -> dict[str, Any]:
         """The measurements over all contexts, except the overlap."""
-        found = self.found
+        contexts = self.geometries
         norms = np.concatenate(self.norms)
         count = len(norms)
         # pairs of the same document from two queries have cosine 1 and say nothing: left out
@@ -171,11 +171,11 @@ class _Collected:
         pairs = count**2 - self.same_pairs - repeats
         cosine = (float(self.unit_sums @ self.unit_sums) - self.same_query - repeats) / pairs if pairs > 0 else None
         mean_norm = float(norms.mean())
-        sizes = np.concatenate([one.sizes[1:] for one in found])
-        spreads = np.array([one.high - one.low for one in found])
-        levels = np.array([abs(one.level) for one in found])
-        cohesions = [one.cohesion for one in found if one.cohesion is not None]
-        largest = max(one.largest for one in found)
+        sizes = np.concatenate([one.sizes[1:] for one in contexts])
+        spreads = np.array([one.high - one.low for one in contexts])
+        levels = np.array([abs(one.level) for one in contexts])
+        cohesions = [one.cohesion for one in contexts if one.cohesion is not None]
+        largest = max(one.largest for one in contexts)
         norm_range = [
             min(float(norms.min()), min(self.query_norms)),
             max(float(norms.max()), max(self.query_norms)),
@@ -183,13 +183,13 @@ class _Collected:
         jaccard = np.concatenate(self.jaccard) if self.jaccard else np.zeros(0)
         return {
             "sets": {
-                "query": spread(np.array([one.sizes[0] for one in found]), ones=True),
+                "query": spread(np.array([one.sizes[0] for one in contexts]), ones=True),
                 "candidates": spread(sizes, ones=True),
                 "jaccard_zero": None if self.unsafe else rounded((jaccard == 0).mean()),
                 "cohesion": rounded(np.mean(cohesions)) if cohesions else 0.0,
             },
             "hubness": {
-                "skewness": spread(np.array([one.skewness for one in found])),
+                "skewness": spread(np.array([one.skewness for one in contexts])),
                 "largest_hub": {"docid": self.hub[1], "share_of_lists": rounded(self.hub[0])},
             },
             "anisotropy": {
@@ -197,17 +197,17 @@ class _Collected:
                 "mean_vector": rounded(float(np.linalg.norm(self.sums)) / count / mean_norm) if mean_norm else 0.0,
             },
             "scale": {
-                "lowest": rounded(min(one.low for one in found)),
-                "highest": rounded(max(one.high for one in found)),
+                "lowest": rounded(min(one.low for one in contexts)),
+                "highest": rounded(max(one.high for one in contexts)),
                 "level": rounded(levels.mean()),
                 "spread": spread(spreads),
-                "query_spread": rounded(np.mean([np.ptp(one.similarity) for one in found])),
+                "query_spread": rounded(np.mean([np.ptp(one.similarity) for one in contexts])),
                 "spread_to_level": rounded(spreads.mean() / levels.mean()) if levels.mean() > 0 else None,
                 "norms": [rounded(value) for value in norm_range],
                 "unit_norm": bool(norm_range[0] > 1 - UNIT and norm_range[1] < 1 + UNIT),
                 "largest_exponent": rounded(self.params.weight_scale * largest),
                 "exp_safe": bool(self.params.weight_scale * largest <= reference.EXPONENT_LIMIT),
-                "negative_weights": rounded(np.mean([one.negative for one in found])),
+                "negative_weights": rounded(np.mean([one.negative for one in contexts])),
                 "jaccard_share": None if self.unsafe else rounded(np.mean(self.shares)),
             },
             "order": {"agreement": rounded(np.mean(self.agreement))},
@@ -225,11 +225,11 @@ def _overlap(before: Run, after: Run, context: int) -> dict[str, Any]:
             old = [docid for docid in before.ranked(qid) if docid in known]
         if len(old) < 2:
             continue
-        places = {docid: place for place, docid in enumerate(new)}
+        rank_of = {docid: rank for rank, docid in enumerate(new)}
         rbo.append(rank_biased_overlap(old, new))
         first.append(old[0] != new[0])
         ten.append(set(old[:10]) != set(new[:10]))
-        moves.append(np.mean([abs(place - places[docid]) for place, docid in enumerate(old)]))
+        moves.append(np.mean([abs(rank - rank_of[docid]) for rank, docid in enumerate(old)]))
     return {
         "p": PERSISTENCE,
         "rbo": spread(np.array(rbo)),

@@ -102,9 +102,9 @@ def cohesion(links: np.ndarray) -> float | None:
 
 def listed(lists: np.ndarray, m: int) -> np.ndarray:
     """(m, m) bool: whether the list of element i, row i of (m, length), has element j."""
-    found = np.zeros((m, m), dtype=bool)
-    found[np.arange(m)[:, None], lists] = True
-    return found
+    inside = np.zeros((m, m), dtype=bool)
+    inside[np.arange(m)[:, None], lists] = True
+    return inside
 
 
 def _reciprocal(lists: np.ndarray, m: int) -> np.ndarray:

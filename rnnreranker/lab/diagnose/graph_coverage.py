@@ -63,11 +63,11 @@ def coverage(lists: np.ndarray, rows: np.ndarray, graph: NeighbourGraph) -> Cove
 
 def coverage_of_all(several: Sequence[Coverage]) -> dict[str, float | None]:
     """Name of a measurement → its mean over the contexts that have it."""
-    found: dict[str, float | None] = {}
+    means: dict[str, float | None] = {}
     for name, values in zip(Coverage.__dataclass_fields__, zip(*map(astuple, several), strict=True), strict=True):
         some = [value for value in values if value is not None]
-        found[name] = rounded(np.mean(some)) if some else None
-    return found
+        means[name] = rounded(np.mean(some)) if some else None
+    return means
 
 
 def hubs(graph: NeighbourGraph, k: int) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def hubs(graph: NeighbourGraph, k: int) -> dict[str, Any]:
     the share of documents that nobody names (`nobody`), and the one that most do (`largest`). `cap`: an in-degree that
     could be the most allowed, and the share of edges beyond it. `mutual`: skewness, nobody and largest once more, where
     the k neighbours are those of the highest mutual proximity among all K: of i and j, (N - r_ij)(N - r_ji), with r_ij
-    the place of j among the neighbours of i, from 1, and K + 1 where it has none; None beyond 2^20 documents.
+    the rank of j among the neighbours of i, from 1, and K + 1 where it has none; None beyond 2^20 documents.
 
     Args:
         graph: of N documents, K neighbours each.
@@ -119,15 +119,15 @@ def _proximities(graph: NeighbourGraph, rows: np.ndarray, near: np.ndarray) -> n
     """(n, K) int64: the mutual proximity of rows (n,) and their neighbours (n, K), times the square of N."""
     back = graph.neighbours(near.ravel()).reshape(*near.shape, -1) == rows[:, None, None]
     count, k = len(graph), graph.k
-    places = np.where(back.any(axis=2), back.argmax(axis=2), k)
-    found: np.ndarray = (count - 1 - np.arange(k)) * (count - 1 - places)
-    return np.where(near == rows[:, None], -1, found)
+    ranks = np.where(back.any(axis=2), back.argmax(axis=2), k)
+    proximities: np.ndarray = (count - 1 - np.arange(k)) * (count - 1 - ranks)
+    return np.where(near == rows[:, None], -1, proximities)
 
 
 def _others(rows: np.ndarray, near: np.ndarray) -> np.ndarray:
     """The neighbours in (n, k) but for rows that stand in their own."""
-    found: np.ndarray = near[near != rows[:, None]]
-    return found
+    others: np.ndarray = near[near != rows[:, None]]
+    return others
 
 
 def _blocks(count: int, width: int) -> Iterator[np.ndarray]:

@@ -41,11 +41,11 @@ def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = 
         if len(set(entries)) != len(entries):
             raise InputError(f"the {name} ranking has an entry twice: expected distinct names")
     n = len(first)
-    places = {entry: place for place, entry in enumerate(second)}
+    rank_of = {entry: rank for rank, entry in enumerate(second)}
     common = np.zeros(n, dtype=np.int64)
-    for place, entry in enumerate(first):
-        if entry in places:
-            common[max(place, places[entry])] += 1  # from that depth on both have it
+    for rank, entry in enumerate(first):
+        if entry in rank_of:
+            common[max(rank, rank_of[entry])] += 1  # from that depth on both have it
     depths = np.arange(1, n + 1)
     agreement = np.cumsum(common) / depths
     value = agreement[-1] * p**n + (1 - p) / p * float((agreement * p**depths).sum())

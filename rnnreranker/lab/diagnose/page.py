@@ -15,7 +15,7 @@ WIDTH, HEIGHT = 240, 80  # of a histogram, in units of its drawing
 
 @dataclass(frozen=True)
 class Bar:
-    """A column of a histogram: place and size in units of the drawing, and what it stands for in words."""
+    """A column of a histogram: position and size in units of the drawing, and what it stands for in words."""
 
     x: float
     y: float
@@ -24,32 +24,32 @@ class Bar:
     label: str
 
 
-def write_diagnosis(path: Path, found: dict[str, Any]) -> None:
+def write_diagnosis(path: Path, measured: dict[str, Any]) -> None:
     """Write the page of a diagnosis, as `diagnose` gives it with `run` and `index` added."""
-    write_page(path, diagnosis(found))
+    write_page(path, diagnosis(measured))
 
 
-def diagnosis(found: dict[str, Any]) -> str:
+def diagnosis(measured: dict[str, Any]) -> str:
     """The HTML of the page."""
     shown = [
-        ("Neighbours of the query", "per query", found["sets"]["query"]),
-        ("Neighbours of a candidate", "per candidate", found["sets"]["candidates"]),
-        ("How uneven neighbours are", "per query", found["hubness"]["skewness"]),
-        ("Spread of similarities", "per query", found["scale"]["spread"]),
+        ("Neighbours of the query", "per query", measured["sets"]["query"]),
+        ("Neighbours of a candidate", "per candidate", measured["sets"]["candidates"]),
+        ("How uneven neighbours are", "per query", measured["hubness"]["skewness"]),
+        ("Spread of similarities", "per query", measured["scale"]["spread"]),
     ]
-    if found["overlap"] is not None:
-        shown.append(("Agreement before and after", "per query", found["overlap"]["rbo"]))
-    if (graph := found.get("graph")) is not None:
+    if measured["overlap"] is not None:
+        shown.append(("Agreement before and after", "per query", measured["overlap"]["rbo"]))
+    if (graph := measured.get("graph")) is not None:
         shown.append(("Named by others", "documents of the graph", graph["in_degree"]))
     histograms = [(name, what, spread, bars(spread)) for name, what, spread in shown]
     return render(
         "lab.diagnose",
         "page.html.j2",
-        found=found,
-        verdict=verdict(found),
-        rows=rows(found),
+        measured=measured,
+        verdict=verdict(measured),
+        rows=rows(measured),
         histograms=histograms,
-        params=found["params"],
+        params=measured["params"],
         width=WIDTH,
         height=HEIGHT,
     )
@@ -61,11 +61,11 @@ def bars(spread: dict[str, Any]) -> list[Bar]:
     width, highest = WIDTH / len(counts), max(counts)
     return [
         Bar(
-            round(place * width, 2),
+            round(column * width, 2),
             round(HEIGHT * (1 - count / highest), 2),
             round(width - 1, 2),
             round(HEIGHT * count / highest, 2),
-            f"{edges[place]:g} to {edges[place + 1]:g}: {count}",
+            f"{edges[column]:g} to {edges[column + 1]:g}: {count}",
         )
-        for place, count in enumerate(counts)
+        for column, count in enumerate(counts)
     ]

@@ -17,12 +17,12 @@ TERMS = {
 }
 
 
-def print_report(found: dict[str, Any]) -> None:
+def print_report(measured: dict[str, Any]) -> None:
     """Print the table of measurements, then the verdict, on stdout."""
-    print_table(("measured", "value", "meaning"), rows(found))
+    print_table(("measured", "value", "meaning"), rows(measured))
     print()
-    judged = verdict(found)
-    print(f"verdict: {advice(judged, found['params']['scale'])}")
+    judged = verdict(measured)
+    print(f"verdict: {advice(judged, measured['params']['scale'])}")
     for reason in judged["reasons"]:
         print(f"- {reason}")
 
@@ -39,10 +39,10 @@ def advice(judged: dict[str, Any], scale: str) -> str:
     return word if scale == judged["scale"] else f"{word}; use --scale {judged['scale']}"
 
 
-def rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
+def rows(measured: dict[str, Any]) -> list[tuple[str, str, str]]:
     """The measurements: name, value, what it means. docs/diagnose.md explains each, under the same name."""
-    sets, hubs, flat, scale = found["sets"], found["hubness"], found["anisotropy"], found["scale"]
-    hub, overlap = hubs["largest_hub"], found["overlap"]
+    sets, hubs, flat, scale = measured["sets"], measured["hubness"], measured["anisotropy"], measured["scale"]
+    hub, overlap = hubs["largest_hub"], measured["overlap"]
     made = [
         ("neighbours of the query", _quartiles(sets["query"]), "candidates; each is near the other: quartiles"),
         ("queries with 0 or 1", _part(sets["query"]["share_at_most_one"]), "such neighbours"),
@@ -68,22 +68,26 @@ def rows(found: dict[str, Any]) -> list[tuple[str, str, str]]:
         ("share of the score from neighbours", _part(scale["jaccard_share"]), "the rest is known without them"),
         *(
             (name, f"{_part(term['spread'])} / {_number(term['top_10'])} / {_number(term['agreement'])}", meaning)
-            for name, term, meaning in ((TERMS[one], term, _meaning(term)) for one, term in found["terms"].items())
+            for name, term, meaning in ((TERMS[one], term, _meaning(term)) for one, term in measured["terms"].items())
         ),
-        ("agreement of run and vectors", _number(found["order"]["agreement"]), "1 = both rank alike, 0 = not at all"),
+        (
+            "agreement of run and vectors",
+            _number(measured["order"]["agreement"]),
+            "1 = both rank alike, 0 = not at all",
+        ),
     ]
-    if found["order"]["only_order"]:
-        made.append(("run's scores", "none", f"that tell more than the order: {found['order']['only_order']}"))
-    if (words := found.get("impacts")) is not None:  # an index without them, and earlier diagnoses, have none
+    if measured["order"]["only_order"]:
+        made.append(("run's scores", "none", f"that tell more than the order: {measured['order']['only_order']}"))
+    if (words := measured.get("impacts")) is not None:  # an index without them, and earlier diagnoses, have none
         made += [
             ("words of a query", _number(words["query_words"]), "of the impacts' vocabulary, mean"),
             ("words of a document", _number(words["document_words"]), "the same of all documents"),
             ("words in common (FLOPS)", _number(words["flops"]), "of a query and any document, expected"),
         ]
-    for one in found.get("token_search") or ():
+    for one in measured.get("token_search") or ():
         what = f"--nprobe {one['nprobe']}: the 100 best by MaxSim that it has / documents compared"
         made.append(("search by nearest tokens", f"{_part(one['recall'])} / {_part(one['candidates'])}", what))
-    if (graph := found.get("graph")) is not None:
+    if (graph := measured.get("graph")) is not None:
         made += _graph(graph)
     if overlap is not None:
         made += [

@@ -25,5 +25,5 @@ def sparsity(source: ImpactSource, topics: Mapping[str, str], threads: int | Non
     """
     retriever = ImpactRetriever(Inputs(topics=topics, impacts=source), threads=threads)
     queries = retriever.query_impacts(source, list(topics.values())).numbers
-    found = word_use(queries, source.document_frequencies, len(source.docids))
-    return {name: round(value, 4) for name, value in found.to_dict().items()}
+    use = word_use(queries, source.document_frequencies, len(source.docids))
+    return {name: round(value, 4) for name, value in use.to_dict().items()}

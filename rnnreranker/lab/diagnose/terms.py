@@ -30,34 +30,34 @@ def terms(products: np.ndarray, base: np.ndarray, jaccard: np.ndarray, params: R
     """
     similarity, count = products[0, 1:], len(products) - 1
     if params.scale == "none":  # eq. 1
-        found = {"query": params.lam * similarity}
+        amounts_of = {"query": params.lam * similarity}
     else:
         size = np.array([count + 1])
         wr, ws, wq = (params.lam * weight for weight in mixing.weights(params))
         ranks = mixing.of_ranks(np.arange(1.0, count + 1), np.array(count), params.rank_constant)
-        found = {"rank": wr * ranks, "run": ws * mixing.unit(base[None], size)[0]}
-        found |= {"query": wq * mixing.unit(similarity[None], size)[0]}
+        amounts_of = {"rank": wr * ranks, "run": ws * mixing.unit(base[None], size)[0]}
+        amounts_of |= {"query": wq * mixing.unit(similarity[None], size)[0]}
     each = (1 - params.lam) / len(jaccard)
     near = jaccard[:, 1:].astype(np.float64)
     near[np.arange(1, len(near)), np.arange(len(near) - 1)] = 1.0  # J(p, p), also without neighbours
-    found |= {"jaccard": each * near[0], "first": each * near[1:].sum(axis=0)}
+    amounts_of |= {"jaccard": each * near[0], "first": each * near[1:].sum(axis=0)}
     if share := params.smoothing if params.smoothed_over else 0.0:
-        mixed = sum(found.values(), start=np.zeros(count))
-        found = {name: (1 - share) * amounts for name, amounts in found.items()}
+        mixed = sum(amounts_of.values(), start=np.zeros(count))
+        amounts_of = {name: (1 - share) * amounts for name, amounts in amounts_of.items()}
         lent = smooth(mixed[None], products, share, params.smoothing_neighbours)[0]
-        found["nearest"] = lent - (1 - share) * mixed
+        amounts_of["nearest"] = lent - (1 - share) * mixed
     weights = weights_of(params, len(jaccard))
-    return {name: amounts for name, amounts in found.items() if weights[name]}
+    return {name: amounts for name, amounts in amounts_of.items() if weights[name]}
 
 
 def weights_of(params: RnnParams, probes: int) -> dict[str, float]:
     """The weight of each term in s*, of all probes but the query together; they sum to 1."""
     run = (0.0, 0.0, 1.0) if params.scale == "none" else mixing.weights(params)
-    found = {name: params.lam * weight for name, weight in zip(("rank", "run", "query"), run, strict=True)}
+    weights = {name: params.lam * weight for name, weight in zip(("rank", "run", "query"), run, strict=True)}
     each = (1 - params.lam) / probes
-    found |= {"jaccard": each, "first": each * (probes - 1)}
+    weights |= {"jaccard": each, "first": each * (probes - 1)}
     share = params.smoothing if params.smoothed_over else 0.0
-    return {name: (1 - share) * weight for name, weight in found.items()} | {"nearest": share}
+    return {name: (1 - share) * weight for name, weight in weights.items()} | {"nearest": share}
 
 
 def effects(added: dict[str, np.ndarray], docids: np.ndarray) -> dict[str, dict[str, float | None]]:
@@ -75,26 +75,26 @@ def effects(added: dict[str, np.ndarray], docids: np.ndarray) -> dict[str, dict[
     order = docids[order_by_score(scores, docids)].tolist()
     deviations = {name: float(amounts.std()) for name, amounts in added.items()}
     whole = sum(deviations.values())
-    found: dict[str, dict[str, float | None]] = {}
+    effect_of: dict[str, dict[str, float | None]] = {}
     for name, amounts in added.items():
         without = docids[order_by_score(scores - amounts, docids)].tolist()
         alone = docids[order_by_score(amounts, docids)].tolist()
-        found[name] = {
+        effect_of[name] = {
             "spread": deviations[name] / whole if whole else 0.0,
             "top_10": float(len(set(order[:TOP]) - set(without[:TOP]))) if len(order) > TOP else None,
             "agreement": rank_biased_overlap(alone, order) if deviations[name] else None,
         }
-    return found
+    return effect_of
 
 
 def mean_effects(several: list[dict[str, dict[str, float | None]]], params: RnnParams) -> dict[str, dict[str, Any]]:
     """The means over contexts of what `effects` says, with the weight of each term; None where nothing was said."""
-    names = dict.fromkeys(name for found in several for name in found)
+    names = dict.fromkeys(name for one in several for name in one)
     weights = weights_of(params, 1 if params.scale == "none" else params.probes)
     result: dict[str, dict[str, Any]] = {}
     for name in names:
         result[name] = {"weight": round(weights[name], 4)}
         for what in ("spread", "top_10", "agreement"):
-            values = [value for found in several if name in found and (value := found[name][what]) is not None]
+            values = [value for one in several if name in one and (value := one[name][what]) is not None]
             result[name][what] = round(float(np.mean(values)), 4) if values else None
     return result

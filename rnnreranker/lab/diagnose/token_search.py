@@ -19,7 +19,7 @@ HITS, DEPTH, MOST = 100, 1024, 256  # first documents that are looked for, neare
 def token_search(
     source: TokenSource, topics: Mapping[str, str], threads: int | None = None
 ) -> list[dict[str, int | float]]:
-    """For nprobe 1, 2, 4 and so on: `recall`, the share of the first 100 documents by MaxSim with all that are found.
+    """For nprobe 1, 2, 4 and so on: `recall`, the share of the first 100 documents by MaxSim that the search finds.
 
     Means over the queries that find any; beside it `candidates`, the documents whose MaxSim is computed, as a share of
     all that have tokens. The last nprobe is that of all lists, or 256.
@@ -37,13 +37,13 @@ def token_search(
     filled = int((np.diff(source.offsets) > 0).sum())
     rows: list[dict[str, Any]] = []
     for nprobe in _steps(neighbours.lists):
-        found, shares = [], []
+        recalls, shares = [], []
         for number in queries:
             own = asked.vectors[asked.offsets[number] : asked.offsets[number + 1]]
             candidates = neighbours.documents_of(neighbours.nearest(own, DEPTH, nprobe))
-            found.append(np.isin(wanted[number], candidates).mean())
+            recalls.append(np.isin(wanted[number], candidates).mean())
             shares.append(len(candidates) / filled)
-        recall, share = (round(float(np.mean(values)), 4) if values else 0.0 for values in (found, shares))
+        recall, share = (round(float(np.mean(values)), 4) if values else 0.0 for values in (recalls, shares))
         rows.append({"nprobe": nprobe, "recall": recall, "candidates": share})
     return rows
 

@@ -32,22 +32,21 @@ COHESION = 0.15
 SAME = 0.98
 
 
-def verdict(found: dict[str, Any]) -> dict[str, Any]:
+def verdict(measured: dict[str, Any]) -> dict[str, Any]:
     """The word, the scale to use, and a line for each reason.
 
-    found: the parts `params`, `sets`, `scale`, `order` and `overlap` of a diagnosis. Returns word: "likely helps", "may
-    help", "little effect" or "risky" (any ground for risk outweighs the rest); scale: "minmax"; reasons: the grounds,
-    one line each.
+    measured: the parts `params`, `sets`, `scale`, `order` and `overlap` of a diagnosis. Returns word: "likely helps",
+    "may help", "little effect" or "risky" (any ground for risk outweighs the rest); scale: "minmax"; reasons: one line each.
     """
-    params = RnnParams(**found["params"])
-    risks, little = _risks(found, params), _little(found)
-    word = RISKY if risks else LITTLE if little else HELPS if found["order"]["agreement"] <= LIKELY else MAY
-    reasons = risks or little or _helps(found, params)
-    return {"word": word, "scale": "minmax", "reasons": [*reasons, *_scale(found, params)]}
+    params = RnnParams(**measured["params"])
+    risks, little = _risks(measured, params), _little(measured)
+    word = RISKY if risks else LITTLE if little else HELPS if measured["order"]["agreement"] <= LIKELY else MAY
+    reasons = risks or little or _helps(measured, params)
+    return {"word": word, "scale": "minmax", "reasons": [*reasons, *_scale(measured, params)]}
 
 
-def _risks(found: dict[str, Any], params: RnnParams) -> list[str]:
-    scale, order = found["scale"], found["order"]
+def _risks(measured: dict[str, Any], params: RnnParams) -> list[str]:
+    scale, order = measured["scale"], measured["order"]
     reasons = []
     if params.weight == "exp" and not scale["exp_safe"]:
         reasons.append(
@@ -74,8 +73,8 @@ def _risks(found: dict[str, Any], params: RnnParams) -> list[str]:
     return reasons
 
 
-def _little(found: dict[str, Any]) -> list[str]:
-    cohesion, overlap = found["sets"]["cohesion"], found["overlap"]
+def _little(measured: dict[str, Any]) -> list[str]:
+    cohesion, overlap = measured["sets"]["cohesion"], measured["overlap"]
     reasons = []
     if cohesion < COHESION:
         reasons.append(
@@ -92,15 +91,15 @@ def _counts_run(params: RnnParams) -> bool:
     return params.scale == "minmax" and bool(params.rank_weight or params.run_weight)
 
 
-def _helps(found: dict[str, Any], params: RnnParams) -> list[str]:
-    share, cohesion = found["scale"]["jaccard_share"], found["sets"]["cohesion"]
+def _helps(measured: dict[str, Any], params: RnnParams) -> list[str]:
+    share, cohesion = measured["scale"]["jaccard_share"], measured["sets"]["cohesion"]
     reasons = [
-        _order(found["order"]),
+        _order(measured["order"]),
         f"candidates form groups: {cohesion:.3f} (limit {COHESION}, chance 0)",
         f"neighbours correct the score and do not replace it: {share:.0%} of it comes from them (limit "
         f"{NEIGHBOURS:.0%})",
     ]
-    return [*reasons, _kept(found["order"], params)] if _counts_run(params) else reasons
+    return [*reasons, _kept(measured["order"], params)] if _counts_run(params) else reasons
 
 
 def _order(order: dict[str, Any]) -> str:
@@ -123,8 +122,8 @@ def _kept(order: dict[str, Any], params: RnnParams) -> str:
     return f"what the run knew is kept: {what}, {part:.0%} of the weight is theirs"
 
 
-def _scale(found: dict[str, Any], params: RnnParams) -> list[str]:
-    scale = found["scale"]
+def _scale(measured: dict[str, Any], params: RnnParams) -> list[str]:
+    scale = measured["scale"]
     norms = "unit" if scale["unit_norm"] else "other than unit"
     now = "as it is set" if params.scale == "minmax" else f"in place of {params.scale}"
     return [

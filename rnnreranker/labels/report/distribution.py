@@ -83,9 +83,9 @@ def ranges_of(edges: np.ndarray) -> list[str]:
     >>> ranges_of(np.array([0, 0.5, 1], dtype=np.float32))
     ['<= 0', '(0, 0.5]', '(0.5, 1]', '> 1']
     """
-    told = [f"{edge:g}" for edge in edges.tolist()]
-    between = [f"({low}, {high}]" for low, high in itertools.pairwise(told)]
-    return [f"<= {told[0]}", *between, f"> {told[-1]}"]
+    shown = [f"{edge:g}" for edge in edges.tolist()]
+    between = [f"({low}, {high}]" for low, high in itertools.pairwise(shown)]
+    return [f"<= {shown[0]}", *between, f"> {shown[-1]}"]
 
 
 def draw(several: Mapping[str, Mapping[str, Distribution]], ranges: Sequence[str], what: str, folder: Path) -> Path:

@@ -94,8 +94,8 @@ class Maker(ModelSteps):
             options = {name: value for name, value in own.items() if flag(name) in flags_of(module)} | options
         if "index" in options and any(entry.id == options["index"] for entry in self.spec.indexes):
             index = self.spec.index(options.pop("index"))
-            told = work.kind == "diagnosis" and "neighbours" in index.parts  # of a graph that is there
-            name, files = self.index(index, "neighbours" if told or options.get("from") == "both" else "")
+            of_graph = work.kind == "diagnosis" and "neighbours" in index.parts  # of a graph that is there
+            name, files = self.index(index, "neighbours" if of_graph or options.get("from") == "both" else "")
             for stage in options.get("first_stages", ()):  # a study retrieves by itself
                 files += [file for file in self.index_for(Written(stage), index)[1] if file not in files]
             for part in beside_parts(work):

@@ -107,8 +107,8 @@ def run(plan: Plan, folder: Path, jobs: int | None = None) -> Outcome:
         path = work_file(plan.spec, plan.folder, work)
         made = [] if path in lost else read_records(path)
         for entry in made:
-            told = {key: _pasted(getattr(entry, key), plan.folder) for key in ("outcome", "commands")}
-            records.append(replace(entry, spec=plan.spec.name, name=work.id, **told))
+            texts = {key: _pasted(getattr(entry, key), plan.folder) for key in ("outcome", "commands")}
+            records.append(replace(entry, spec=plan.spec.name, name=work.id, **texts))
         none = failed(f"{work.id}: its command wrote no record")
         states["", work.id] = lost.get(path) or (State("new") if made else none)
     return Outcome(records, states)

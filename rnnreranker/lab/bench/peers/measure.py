@@ -62,13 +62,13 @@ def _rows(task: Task, pairs: int) -> Iterator[dict[str, Any]]:
         with one_thread(), _quiet():
             own, (other, seconds) = ours(), _timed(theirs)
             row["agreement"] = task.agreement(peer, own, other)
-            found = _compared(theirs, ours, seconds, pairs)
-        row |= {"peer_s": found.base / task.each, "ours_s": found.other / task.each}
-        row |= {"ratio": found.ratio, "low": found.low, "high": found.high, "pairs": found.pairs}
+            ratio = _compared(theirs, ours, seconds, pairs)
+        row |= {"peer_s": ratio.base / task.each, "ours_s": ratio.other / task.each}
+        row |= {"ratio": ratio.ratio, "low": ratio.low, "high": ratio.high, "pairs": ratio.pairs}
         if task.of_process:
             own_memory = _memory(task, "") if own_memory is None else own_memory
             row |= {"peer_MB": _memory(task, peer), "ours_MB": own_memory}
-        say(f"{task.name}: {peer} {found.base / task.each:.3g} s, ours {found.ratio:.2f} of it")
+        say(f"{task.name}: {peer} {ratio.base / task.each:.3g} s, ours {ratio.ratio:.2f} of it")
         yield judged(row, "ratio", BOUND if task.sizes == FULL.peers else None)  # a bound belongs to its sizes
 
 
@@ -89,8 +89,8 @@ def _compared(theirs: Work, ours: Work, seconds: float, pairs: int) -> Ratio:
 def _memory(task: Task, peer: str) -> float:
     """The most MB that a fresh process has in memory that does the work of a peer, or ours."""
     given = {"task": task.name, "peer": peer, "folder": str(task.folder), "sizes": dataclasses.asdict(task.sizes)}
-    found: float = in_fresh_process(__name__, "done_alone", ONE_THREAD, **given)
-    return found
+    most: float = in_fresh_process(__name__, "done_alone", ONE_THREAD, **given)
+    return most
 
 
 def done_alone(task: str, peer: str, folder: str, sizes: dict[str, int]) -> float:

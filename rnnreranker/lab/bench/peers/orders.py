@@ -40,12 +40,12 @@ class Prf(OfRun):
         vectors, queries, rows = np.load(self.folder / "vectors.npy"), self.queries.vectors, self.best[1]
 
         def work() -> list[np.ndarray]:
-            found = []
+            orders = []
             for query, own in zip(queries, rows, strict=True):
                 candidates = vectors[own]
                 new = ALPHA * query + BETA * candidates[:FEEDBACK].mean(axis=0)
-                found.append(own[np.argsort(-(candidates @ new), kind="stable")])
-            return found
+                orders.append(own[np.argsort(-(candidates @ new), kind="stable")])
+            return orders
 
         return work
 
@@ -62,7 +62,7 @@ class Mmr(Prf):
         vectors, (scores, rows) = np.load(self.folder / "vectors.npy"), self.best
 
         def work() -> list[np.ndarray]:
-            found = []
+            orders = []
             for score, own in zip(scores, rows, strict=True):
                 candidates = vectors[own]
                 alike = candidates @ candidates.T
@@ -75,8 +75,8 @@ class Mmr(Prf):
                     taken.append(chosen)
                     nearest = np.maximum(nearest, alike[chosen])
                     nearest[chosen] = np.inf
-                found.append(own[taken])
-            return found
+                orders.append(own[taken])
+            return orders
 
         return work
 
@@ -185,10 +185,10 @@ class Negatives(Task):
         settings: dict[str, Any] = {"range_max": CANDIDATES - 1, "absolute_margin": MARGIN, "num_negatives": NEGATIVES}
 
         def work() -> list[tuple[str, ...]]:
-            found = util.mine_hard_negatives(
+            mined = util.mine_hard_negatives(
                 table, made_up, corpus=corpus, output_format="n-tuple", verbose=False, **settings
             )
-            return [tuple(row.values()) for row in found]
+            return [tuple(row.values()) for row in mined]
 
         return work
 

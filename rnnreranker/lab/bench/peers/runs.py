@@ -126,13 +126,13 @@ class Measuring(OfRun):
     def grades(self) -> dict[str, dict[str, int]]:
         """Judgements of some documents of the run, grade 1 or 0."""
         rng = np.random.default_rng(1)
-        found, run = {}, Run.read(self.path)
+        grades, run = {}, Run.read(self.path)
         for number, qid in enumerate(run.qids):
             own = run.rows[run.offsets[number] : run.offsets[number + 1]]
             drawn = rng.choice(len(own), min(JUDGED, len(own)), replace=False)
             names = run.docids[own[np.sort(drawn)]].tolist()
-            found[qid] = {docid: int(place < 1 + JUDGED // 2) for place, docid in enumerate(names)}
-        return found
+            grades[qid] = {docid: int(rank < 1 + JUDGED // 2) for rank, docid in enumerate(names)}
+        return grades
 
     @cached_property
     def as_dict(self) -> dict[str, dict[str, float]]:
@@ -158,8 +158,8 @@ class Measuring(OfRun):
         names = ["ndcg@10", "mrr@10", "recall@100"]
 
         def work() -> list[float]:
-            found = ranx.evaluate(qrels, run, names, threads=1, save_results_in_run=False)
-            return [float(found[name]) for name in names]
+            values = ranx.evaluate(qrels, run, names, threads=1, save_results_in_run=False)
+            return [float(values[name]) for name in names]
 
         return work
 
@@ -171,8 +171,8 @@ class Measuring(OfRun):
         evaluator = pytrec_eval.RelevanceEvaluator(self.grades, {"ndcg_cut.10", "recip_rank", "recall.100"})
 
         def work() -> list[float]:
-            found = evaluator.evaluate(run).values()
-            return [float(np.mean([one[name] for one in found])) for name in names]
+            values = evaluator.evaluate(run).values()
+            return [float(np.mean([one[name] for one in values])) for name in names]
 
         return work
 
@@ -183,8 +183,8 @@ class Measuring(OfRun):
         measures, run = [ir_measures.parse_measure(name) for name in MEASURES.split()], self.as_dict
 
         def work() -> list[float]:
-            found = ir_measures.calc_aggregate(measures, self.grades, run)
-            return [float(found[measure]) for measure in measures]
+            values = ir_measures.calc_aggregate(measures, self.grades, run)
+            return [float(values[measure]) for measure in measures]
 
         return work
 
@@ -231,8 +231,8 @@ class Fusing(Task):
     def agreement(self, peer: str, ours: Run, theirs: Any) -> str:
         """The first document of every query."""
         if peer == "ranx":
-            found = theirs.to_dict()
-            best = {qid: max(own, key=own.__getitem__) for qid, own in found.items()}
+            scores_of = theirs.to_dict()
+            best = {qid: max(own, key=own.__getitem__) for qid, own in scores_of.items()}
         else:
             table = theirs.run_data.sort_values(["topic", "score"], ascending=[True, False], kind="stable")
             best = table.groupby("topic")["docid"].first().to_dict()

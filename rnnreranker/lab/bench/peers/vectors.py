@@ -82,8 +82,8 @@ class Graph(OfVectors):
         def work() -> np.ndarray:
             index = faiss.IndexFlatIP(vectors.shape[1])
             index.add(vectors)
-            found: np.ndarray = index.search(vectors, K + 1)[1]
-            return found
+            edges: np.ndarray = index.search(vectors, K + 1)[1]
+            return edges
 
         return work
 
@@ -95,8 +95,8 @@ class Graph(OfVectors):
 
         def work() -> np.ndarray:
             searched = NearestNeighbors(n_neighbors=K, algorithm="brute", n_jobs=1).fit(vectors)
-            found: np.ndarray = searched.kneighbors(return_distance=False)
-            return found
+            edges: np.ndarray = searched.kneighbors(return_distance=False)
+            return edges
 
         return work
 
@@ -121,7 +121,7 @@ class Graph(OfVectors):
 
 
 class OfRun(OfVectors):
-    """A task over the candidates of queries, found by their inner products; seconds are of one query."""
+    """A task over the candidates of queries, those with the largest inner products; seconds are of one query."""
 
     depth = CANDIDATES
 
@@ -168,8 +168,8 @@ class OfRun(OfVectors):
         """The first ten documents of every query, in their order."""
         if peer == "pyterrier_dr":
             table = theirs.sort_values(["qid", "rank"])
-            found = {qid: own["docno"].tolist() for qid, own in table.groupby("qid")}
-            names = [found[qid][:SAME] for qid in ours]
+            docids_of = {qid: own["docno"].tolist() for qid, own in table.groupby("qid")}
+            names = [docids_of[qid][:SAME] for qid in ours]
         else:
             names = [[f"d{row}" for row in rows[:SAME]] for rows in theirs]
         return same_share([[docid for docid, _ in ours[qid]][:SAME] for qid in ours], names, "queries' first ten")
@@ -191,8 +191,8 @@ class Expanding(OfRun):
     @cached_property
     def queries(self) -> QueryVectors:
         """Some of them."""
-        found = super().queries
-        return found.of(found.qids[: self.sizes.asked])
+        queries = super().queries
+        return queries.of(queries.qids[: self.sizes.asked])
 
     def ours(self) -> Work:
         """The expander."""
