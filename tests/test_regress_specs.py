@@ -313,7 +313,7 @@ class TestPlan:
 
     def test_a_study_is_one_step_of_the_flags_of_its_command(self, tmp_path: Path) -> None:
         works = "studies:\n  labels: {index: vectors, query_set: dl, learning_rates: [1e-4, 3e-4], epochs: 4, "
-        works += "frozen_layers: 4}\n"
+        works += "methods: [query, {joint: {mass: share}}], model: {query: {frozen_layers: 4, warmup: 9}}}\n"
         works += "recoveries:\n  hidden: {index: vectors, query_set: dl, of: dense}\n"
         spec = read_spec(write(tmp_path, OWN + works))
         plan = chosen_plan(spec, spec.query_sets, ["labels"], Path("runs"))
@@ -322,7 +322,8 @@ class TestPlan:
             *("--index", "runs/indexes/msmarco-passage.vectors"),
             *("--topics", "msmarco-passage/trec-dl-2019/judged", "--qrels", "msmarco-passage/trec-dl-2019/judged"),
         )
-        assert "--learning-rates 1e-4 3e-4 --epochs 4 --frozen-layers 4" in plan.steps[-1].command()
+        assert "--learning-rates 1e-4 3e-4 --epochs 4 --methods query joint:mass=share " in plan.steps[-1].command()
+        assert plan.steps[-1].value("--model") == "query:frozen_layers=4,warmup=9"
         recover = chosen_plan(spec, spec.query_sets, ["hidden"], Path("runs")).steps[-1]
         assert recover.value("--run") == "runs/own/dense.dl.txt"
         assert [entry.output.suffix for entry in chosen_plan(spec, spec.query_sets, (), Path("runs")).steps].count(

@@ -12,16 +12,18 @@ import pandas
 import pytest
 from tiny_encoder import make_encoder
 
-from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, open_vectors
+from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, open_index, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, methods
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.data.qrels import load_qrels
-from rnnreranker.lab.study.command import main
+from rnnreranker.lab.study.__main__ import main, make_parser
 from rnnreranker.lab.study.comparisons import by_query, curves, masses, positives, study_rows
 from rnnreranker.lab.study.conclusion import conclusion
 from rnnreranker.lab.study.query.arms import CODER, Arm, Side, candidate_arms, label_arms, loss_arms
 from rnnreranker.lab.study.query.task_labels import training_labels
+from rnnreranker.lab.study.request import StudyRequest
+from rnnreranker.lab.study.studying import run_study
 from rnnreranker.lab.study.tasks import SEEN, UNSEEN, Task, fold_tasks, one_positive, transfer_task
 from rnnreranker.lab.study.trainings import choose_rates
 from rnnreranker.labels.mass.learnt import LearntMass
@@ -68,7 +70,7 @@ def test_labelled_queries_are_drawn_by_the_seed_and_the_test_stays_whole() -> No
     one = transfer_task(TOPICS, QRELS, {"t1": "b"}, QRELS.assign(query_id="t1"), 0, share=0.5, labelled=4)
     assert len(one.positives) == 4
     assert one.test == ("t1",)
-    with pytest.raises(InputError, match="--labelled-queries 6: a task has 5 queries beside those of its test"):
+    with pytest.raises(InputError, match="labelled_queries=6: a task has 5 queries beside those of its test"):
         fold_tasks(TOPICS, QRELS, 2, 3, share=0.5, labelled=6)
 
 
@@ -118,22 +120,38 @@ def test_arms_of_the_other_side_are_there_when_they_differ() -> None:
 
 def test_arms_with_a_learnt_mass() -> None:
     side = Side(TrainParams())
-    arms = label_arms(side, side, ["joint", "joint:share", "evidence:confident"])
+    arms = label_arms(side, side, ["joint", "joint:mass=share", {"evidence": {"mass": "confident"}}])
     assert [(arm.name, arm.method, arm.mass) for arm in arms[1:]] == [
         ("CODER + joint", "joint", None),
         ("CODER + joint, share learnt", "joint", "share"),
         ("CODER + mixed, threshold learnt", "evidence", "confident"),
     ]
-    both = label_arms(side, Side(TrainParams(learning_rate=1.0)), ["joint:share"])
+    both = label_arms(side, Side(TrainParams(learning_rate=1.0)), ["joint:mass=share"])
     assert [arm.name for arm in both][2:] == ["CODER, hparam", "CODER + joint, share learnt, hparam"]
-    assert len(label_arms(side, Side(TrainParams(learning_rate=1.0)), ["joint:share"], other_side=False)) == 2
+    assert len(label_arms(side, Side(TrainParams(learning_rate=1.0)), ["joint:mass=share"], other_side=False)) == 2
     task = fold_tasks(TOPICS, QRELS, 3, 0, share=0.25)[0]
     assert arms[1].described(task) == ["joint", side.params_of(task).to_dict()]
     assert arms[2].described(task)[2:] == ["share", sorted(task.known_of_validation)]
-    with pytest.raises(InputError, match="joint:shar: did you mean share"):
-        label_arms(side, side, ["joint:shar"])
-    with pytest.raises(InputError, match="labeler joind: no such labeler"):
-        label_arms(side, side, ["joind:share"])
+    with pytest.raises(InputError, match="methods=joint:mass=shar: mass='shar': expected one of own, evidence, share"):
+        label_arms(side, side, ["joint:mass=shar"])
+    with pytest.raises(InputError, match="methods=joint:share: joint:share: no such labeler; did you mean joint"):
+        label_arms(side, side, ["joint:share"])  # as it was written once
+    with pytest.raises(InputError, match="methods=evidence:preset=tas-b: preset: a study takes none"):
+        label_arms(side, side, ["evidence:preset=tas-b"])
+
+
+def test_arms_of_labels_and_losses_have_settings() -> None:
+    side, task = Side(TrainParams()), fold_tasks(TOPICS, QRELS, 3, 0, share=0.25)[0]
+    _, arm, plain = label_arms(side, side, ["evidence:k=5,boost=1.5,mass=share,share=0.2", "evidence"])
+    assert arm.name == "CODER + mixed, k=5,boost=1.5,mass=share,share=0.2"
+    assert (arm.mass, arm.of_method, arm.of_labels) == (None, {"k": 5}, {"boost": 1.5, "mass": "share", "share": 0.2})
+    assert arm.described(task)[:2] == plain.described(task)
+    assert arm.described(task)[2] == {"method": arm.of_method, "labels": arm.of_labels, "loss": {}}
+    arms = loss_arms(side, ["kl", "margin:margin=2"])
+    assert [one.name for one in arms[::3]] == ["kl, retrieved", "margin:margin=2, retrieved"]
+    assert (arms[3].side.params.loss, arms[3].of_loss, arms[0].of_loss) == ("margin", {"margin": 2.0}, {})
+    with pytest.raises(InputError, match="losses=lce: expected "):
+        loss_arms(side, ["lce"])
 
 
 def test_a_mass_is_learnt_on_the_training_side(collection: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,30 +283,29 @@ def collection(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("measures", "hits"), [([], 100), (["--measures", "nDCG@10 R@1000"], 1000)])
+def asked_of(collection: Path) -> StudyRequest:
+    read = {name: str(collection / name) for name in ("index", "encoder")}
+    topics, qrels = collection / "topics.tsv", collection / "qrels.txt"
+    return StudyRequest(topics=topics, qrels=qrels, folds=2, seeds=1, **read)
+
+
+@pytest.mark.parametrize(("measures", "hits"), [({}, 100), ({"measures": "nDCG@10 R@1000"}, 1000)])
 def test_as_many_documents_are_retrieved_as_the_measures_look_at(
-    collection: Path, measures: list[str], hits: int
+    collection: Path, measures: dict[str, Any], hits: int
 ) -> None:
-    from rnnreranker.lab.study.command import make_parser
     from rnnreranker.lab.study.query.loaded import load_study
 
-    argv = ["--index", str(collection / "index"), "--topics", str(collection / "topics.tsv")]
-    argv += ["--qrels", str(collection / "qrels.txt"), "--encoder", str(collection / "encoder"), "--folds", "2"]
-    argv += ["--output", "found.json"]
-    args = make_parser().parse_args([*argv, "--seeds", "1", *measures])
-    assert load_study(args, TrainParams(validation_share=0.3)).setting.hits == hits
+    request = replace(asked_of(collection), **measures)
+    assert load_study(request, TrainParams(validation_share=0.3)).setting.hits == hits
 
 
 def test_the_encoders_run_fused_with_first_stages_teaches(collection: Path) -> None:
-    from rnnreranker.lab.study.command import make_parser
     from rnnreranker.lab.study.query.loaded import load_study
 
-    argv = ["--index", str(collection / "index"), "--topics", str(collection / "topics.tsv"), "--output", "found.json"]
-    argv += ["--qrels", str(collection / "qrels.txt"), "--encoder", str(collection / "encoder"), "--folds", "2"]
-    argv += ["--seeds", "1", "--context", "8", "--candidates", "8", "--first-stages", "dense", "--methods"]
-    without = load_study(make_parser().parse_args([*argv, "joint"]), TrainParams(candidates=8)).setting
+    request = replace(asked_of(collection), context=8, first_stages=["dense"])
+    without = load_study(replace(request, methods=["joint"]), TrainParams(candidates=8)).setting
     assert without.taught is None
-    setting = load_study(make_parser().parse_args([*argv, "run"]), TrainParams(candidates=8)).setting
+    setting = load_study(replace(request, methods=["run"]), TrainParams(candidates=8)).setting
     assert setting.identity == without.identity  # trials of other arms are those of a study without it
     assert setting.taught is not None
     assert {qid: set(found) for qid, found in setting.taught.to_dict().items()} == {
@@ -305,8 +322,8 @@ def test_the_encoders_run_fused_with_first_stages_teaches(collection: Path) -> N
 def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFixture[str]) -> None:
     argv = ["--index", str(collection / "index"), "--topics", str(collection / "topics.tsv")]
     argv += ["--qrels", str(collection / "qrels.txt"), "--encoder", str(collection / "encoder"), "--folds", "2"]
-    argv += ["--seeds", "2", "--epochs", "2", "--validation-share", "0.3", "--candidates", "10", "--context", "8"]
-    argv += ["--work", str(collection / "work"), "--learning-rates", "1e-3", "1e-2"]
+    argv += ["--seeds", "2", "--epochs", "2", "--model", "query:validation_share=0.3,candidates=10"]
+    argv += ["--work", str(collection / "work"), "--learning-rates", "1e-3", "1e-2", "--context", "8"]
 
     def found(name: str, *flags: str) -> Record:
         assert main([*argv, *flags, "--output", str(collection / name)]) == 0
@@ -378,8 +395,72 @@ def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--index", "x", "--output", "x.json"])
     assert "required: --topics, --qrels" in capsys.readouterr().err
-    with pytest.raises(InputError, match="go together"):
+    with pytest.raises(InputError, match="--test-topics and --test-qrels go together"):
         main(["--index", "x", "--topics", "t", "--qrels", "q", "--output", "o.json", "--test-topics", "y"])
+
+
+def test_help_is_a_screen_and_a_removed_flag_says_its_form(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    assert len(make_parser().format_help().splitlines()) <= 60
+    with pytest.raises(SystemExit):
+        main(["--index", "x", "--topics", "t", "--qrels", "q", "--output", "o.json", "--frozen-layers", "4"])
+    said = "error: --frozen-layers is a setting of query: --model query:frozen_layers=VALUE; "
+    assert capsys.readouterr().err.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"arms": "label"}, "arms=label: did you mean labels"),
+        ({"model": "dual:depth=3"}, "model=dual: arms=labels trains a model query; leave it out, or give query:KEY"),
+        ({"model": "query:candidats=3"}, "model=query: no setting candidats"),
+        ({"model": "query:epochs=0"}, "model=query: epochs=0.0: expected a finite number > 0"),
+        (
+            {"model": "query:seed=3"},
+            "model=query:seed=3: seed: a study draws its own; give seeds, trainings of every arm",
+        ),
+        ({"loss": "kl:margin=3"}, "loss=kl:margin=3: no setting margin"),
+        ({"factors": [2]}, "factors: is for arms=regularisation, not for labels"),
+        ({"arms": "losses", "loss": "kl"}, "loss: is for arms=labels or arms=candidates or "),
+        ({"arms": "losses", "losses": ["kk"]}, "losses=kk: kk: no such loss; known: bce, "),
+        ({"methods": ["evidnce"]}, "methods=evidnce: evidnce: no such labeler; did you mean evidence"),
+        ({"first_stages": ["bm25:k9=1"]}, "first_stages=bm25:k9=1: unknown parameters of bm25: k9"),
+        ({"splits": "warm"}, "splits=warm: "),
+        ({"splits": "cold", "labelled_queries": 3}, "labelled_queries: goes without splits"),
+        ({"seeds": 0}, "seeds=0: expected an integer >= 1"),
+        ({"arms": "late"}, "arms=late: encoder is missing"),
+        ({"epochs": 3}, "no argument epochs, "),
+    ],
+)
+def test_what_does_not_belong_together_is_said_before_any_work(asked: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        run_study("nowhere", "topics", "qrels", **asked)
+    assert str(caught.value).startswith(said)
+
+
+def test_a_study_from_python_is_that_of_the_command(collection: Path, tmp_path: Path) -> None:
+    argv = ["--index", str(collection / "index"), "--topics", str(collection / "topics.tsv"), "--folds", "2"]
+    argv += ["--qrels", str(collection / "qrels.txt"), "--encoder", str(collection / "encoder"), "--seeds", "1"]
+    argv += ["--arms", "candidates", "--counts", "4", "--epochs", "1", "--model", "query:validation_share=0.3"]
+    assert main([*argv, "--output", str(tmp_path / "made.json")]) == 0
+    (made,) = read_records(tmp_path / "made.json")
+    lines = (collection / "topics.tsv").read_text().splitlines()
+    same = run_study(
+        open_index(collection / "index"),
+        dict(line.split("\t") for line in lines),
+        load_qrels(collection / "qrels.txt"),
+        "candidates",
+        **{"encoder": str(collection / "encoder"), "folds": 2, "seeds": 1, "counts": [4]},
+        model={"query": {"epochs": 1, "validation_share": 0.3}},
+    )
+    assert same.inputs == made.inputs
+    assert list(same.outcome) == list(made.outcome)
+    for name in same.outcome.keys() - {"steps", "title"}:  # seconds, and a name that objects have not
+        assert same.outcome[name] == made.outcome[name]
+    assert same.outcome["title"] == "topics"
+    assert same.conclusion.startswith("On queries not trained on N = 4 has nDCG@10 ")
 
 
 def _row(arm: str, value: float, **against: tuple[float, float]) -> dict[str, Any]:

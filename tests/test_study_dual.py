@@ -14,8 +14,8 @@ from rnnreranker.base.record import read_records
 from rnnreranker.data.splits import parts_of
 from rnnreranker.encode.dense.encoder import load_encoder
 from rnnreranker.index.__main__ import main as index
+from rnnreranker.lab.study.__main__ import main
 from rnnreranker.lab.study.chosen import with_chosen
-from rnnreranker.lab.study.command import main
 from rnnreranker.lab.study.dual.arms import dual_arms
 from rnnreranker.lab.study.dual.distances import distances_of
 from rnnreranker.lab.study.dual.word_search import run_by_words
@@ -59,16 +59,16 @@ def test_towers_of_words_have_their_own_settings() -> None:
 @pytest.mark.parametrize(
     ("arm", "said"),
     [
-        ("nnoe", "--dual-arms nnoe: did you mean none"),
-        ("none:alpha=1", "--dual-arms none:alpha=1: has no settings but negatives_from"),
+        ("nnoe", "dual_arms=nnoe: no such arm; did you mean none"),
+        ("none:alpha=1", "dual_arms=none:alpha=1: none has no settings but negatives_from"),
         ("distill:context=9", "context: distill has no settings but alpha, degrees and negatives_from"),
         ("bs:weights=scorer", "weights: bs has no settings but alpha, degrees, products and term_scale"),
-        ("run:context", "context: expected KEY=VALUE"),
+        ("run:context", "dual_arms=run:context: no such arm; known: bs, "),
         ("run:contex=9", "unknown parameters of run: contex"),
-        ("run:alpha=2", "alpha=2: expected a number in [0, 1]"),
+        ("run:alpha=2", "alpha=2.0: expected a number in [0, 1]"),
         ("run:degrees=score", "degrees=score: did you mean scores"),
-        ("ebr:alpha=1", "--dual-arms ebr:alpha=1: not settings of training with the loss triplet: alpha"),
-        ("ebr:epochs=0", "--dual-arms ebr:epochs=0: epochs=0: expected a finite number > 0"),
+        ("ebr:alpha=1", "dual_arms=ebr:alpha=1: not settings of training with the loss triplet: alpha"),
+        ("ebr:epochs=0", "dual_arms=ebr:epochs=0: epochs=0.0: expected a finite number > 0"),
         ("collective", "needs query tokens and tokens, which a study of dual encoders has not"),
     ],
 )
@@ -121,17 +121,18 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def study(world: Path, name: str, *flags: str) -> dict:
+def study(world: Path, name: str, *flags: str, model: str = "dual:depth=20") -> dict:
     argv = ["--index", str(world / "index"), "--topics", str(world / "topics.tsv"), "--splits", "standard"]
     argv += ["--qrels", str(world / "qrels.txt"), "--first-stages", "dense", "--arms", "dual", "--seeds", "1"]
-    argv += ["--depth", "20", "--epochs", "2", "--batch-size", "4", "--learning-rate", "1e-3", "--measures", "R@5 R@20"]
+    argv += ["--model", model, "--epochs", "2", "--batch-size", "4", "--learning-rate", "1e-3"]
+    argv += ["--measures", "R@5 R@20"]
     assert main([*argv, "--encoder", str(world / "dense"), "--output", str(world / name), *flags]) == 0
     (record,) = read_records(world / name)
     return record.outcome
 
 
 def test_a_whole_study(world: Path) -> None:
-    flags = ["--work", str(world / "work"), "--alpha", "0.7", "--folds", "2", "--dual-arms"]
+    flags = ["--work", str(world / "work"), "--loss", "distance:alpha=0.7", "--folds", "2", "--dual-arms"]
     arms = ["none", "in-batch", "distill", "bs", "ebr:epochs=2", "term-weight", "evidence:alpha=1,degrees=maxmin"]
     made = study(world, "dual.json", *flags, *arms)
     names = ["LE-None", "in-batch", "LE-Distill", "LE-BS", "F-EBR, epochs=2", "LE-TFIDF"]
@@ -162,7 +163,7 @@ def test_a_whole_study(world: Path) -> None:
 
 
 def test_the_base_is_the_encoder_with_its_tokens_averaged(world: Path) -> None:
-    made = study(world, "base.json", "--folds", "1", "--dual-arms", "none", "--max-length", "6")
+    made = study(world, "base.json", "--folds", "1", "--dual-arms", "none", model="dual:depth=20,max_length=6")
     encoder = load_encoder(str(world / "dense"), pooling="mean", normalize=True, max_length=6)
     documents, topics, qrels = make_documents(), make_topics(), make_qrels()
     vectors = encoder.encode(list(documents.values()), what="documents")
@@ -266,9 +267,9 @@ def test_validation_questions_choose_in_every_fold() -> None:
 
 def test_a_study_with_random_negatives_and_choices(world: Path) -> None:
     """Every document that may be drawn has its own degree; d by itself stands beside the arms that learn from it."""
-    flags = ["--folds", "1", "--negatives-from", "random", "--depth", "5", "--dual-arms"]
+    flags = ["--folds", "1", "--dual-arms"]
     arms = ["none", "distill", "bs:products=sum,term_scale=2", "term-weight:products=sum,term_scale=1/20"]
-    made = study(world, "random.json", *flags, *arms)
+    made = study(world, "random.json", *flags, *arms, model="dual:depth=5,negatives_from=random")
     family = "LE-TFIDF, products=sum,term_scale=1/20, chosen"
     assert [row["arm"] for row in made["rows"] if row["measure"] == "R@5"][-1] == family
     (choice,) = made["choices"][family].values()

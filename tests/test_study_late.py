@@ -16,7 +16,7 @@ from rnnreranker.encode.cross.encoder import load_pair_scorer
 from rnnreranker.encode.late.base import make_late_base
 from rnnreranker.encode.late.encoder import load_late_encoder
 from rnnreranker.index.__main__ import main as index
-from rnnreranker.lab.study.command import main
+from rnnreranker.lab.study.__main__ import main
 from rnnreranker.lab.study.late.arms import default_arms, late_arms
 from rnnreranker.lab.study.late.encoded_tokens import TokenSearch
 from rnnreranker.lab.study.late.pair_teacher import taught_by
@@ -74,9 +74,9 @@ def test_students_of_either_similarity_learn_the_same_inner_products() -> None:
 
 
 def test_the_command_trains_with_the_similarity_of_the_program(world: Path) -> None:
-    """`-|q - d|^2` in training, inner products in search; --similarity says otherwise."""
+    """`-|q - d|^2` in training, inner products in search; similarity=maxsim says otherwise."""
     made = study(world, "l2.json", "--late-arms", "colbert").outcome
-    other = study(world, "maxsim.json", "--late-arms", "colbert", "--similarity", "maxsim").outcome
+    other = study(world, "maxsim.json", "--late-arms", "colbert", settings=",similarity=maxsim").outcome
     assert [found["params"]["similarity"] for found in (made, other)] == ["l2", "maxsim"]
     assert made["curves"]["ColBERT"]["loss"][0] != other["curves"]["ColBERT"]["loss"][0]
 
@@ -97,12 +97,12 @@ def test_arms_of_labels_have_settings() -> None:
 @pytest.mark.parametrize(
     ("arms", "said"),
     [
-        (["colbret"], "--late-arms colbret: did you mean colbert"),
-        (["self:a=1"], "--late-arms self:a=1: settings are for labelers, not for self"),
-        (["ce-mean"], "--late-arms ce-mean: needs --cross-encoders, 2 at least; got 1"),
-        (["evidence"], "--late-arms evidence: needs query vectors and vectors, which late interaction has not"),
-        (["run:context"], "--late-arms run:context: context: expected KEY=VALUE"),
-        (["run:contex=9"], "unknown parameters of run: contex; known: context"),
+        (["colbret"], "late_arms=colbret: no such arm; did you mean colbert"),
+        (["self:a=1"], "late_arms=self:a=1: settings are for labelers, not for self"),
+        (["ce-mean"], "late_arms=ce-mean: needs cross_encoders, 2 at least; got 1"),
+        (["evidence"], "late_arms=evidence: needs query vectors and vectors, which late interaction has not"),
+        (["run:context"], "late_arms=run:context: no such arm; known: ce, "),
+        (["run:contex=9"], "late_arms=run:contex=9: unknown parameters of run: contex; known: context"),
         (["prf:fb_doc=9"], "unknown parameters of colbert: fb_doc; known: fb_docs"),
         (["run:context=0"], "context=0: expected an integer >= 1"),
     ],
@@ -185,11 +185,12 @@ def test_cross_encoders_teach_by_their_mean_and_say_what_it_took(world: Path, tm
     assert (again.to_dict(), same) == (found.to_dict(), seconds)
 
 
-def study(world: Path, name: str, *flags: str) -> Record:
+def study(world: Path, name: str, *flags: str, settings: str = "") -> Record:
     argv = ["--index", str(world / "index"), "--topics", str(world / "topics.tsv"), "--folds", "2", "--seeds", "1"]
-    argv += ["--qrels", str(world / "qrels.txt"), "--validation-share", "0.3", "--first-stages", "dense", "--arms"]
-    argv += ["late", "--depth", "20", "--epochs", "2", "--batch-size", "4", "--learning-rate", "1e-3", *flags]
-    argv += ["--encoder", str(world / "dense"), "--dimension", "16", "--output", str(world / name)]
+    argv += ["--qrels", str(world / "qrels.txt"), "--first-stages", "dense", "--arms"]
+    argv += ["late", "--epochs", "2", "--batch-size", "4", "--learning-rate", "1e-3", *flags]
+    argv += ["--model", f"late:depth=20,dimension=16,validation_share=0.3{settings}"]
+    argv += ["--encoder", str(world / "dense"), "--output", str(world / name)]
     assert main(argv) == 0
     (record,) = read_records(world / name)
     return record
@@ -231,7 +232,8 @@ def test_a_query_encoder_learns_from_tokens(world: Path, tmp_path: Path) -> None
     argv += ["--parts", "dense,tokens", "--token-encoder", str(world / "late"), "--output", str(both)]
     assert index(argv) == 0
     words = ["--topics", str(world / "topics.tsv"), "--qrels", str(world / "qrels.txt"), "--folds", "2", "--seeds", "1"]
-    words += ["--validation-share", "0.3", "--candidates", "8", "--batch-size", "4", "--epochs", "2", "--context", "8"]
+    words += ["--model", "query:validation_share=0.3,candidates=8", "--batch-size", "4", "--epochs", "2"]
+    words += ["--context", "8"]
     words += [
         "--methods",
         "collective",
@@ -265,7 +267,8 @@ def test_a_test_by_reranking_stays_in_the_candidates(world: Path) -> None:
 
 def test_specs_name_cross_encoders_that_they_train(tmp_path: Path) -> None:
     models = "[ms-marco-minilm-l6, {model: pairs}]"
-    own = f"{specs.OWN}studies:\n  late: {{index: vectors, query_set: dl, arms: late, cross_encoders: {models}}}\n"
+    late = f"{{index: vectors, query_set: dl, arms: late, encoder: minilm, cross_encoders: {models}}}"
+    own = f"{specs.OWN}studies:\n  late: {late}\n"
     pairs = (
         "models:\n  pairs: {index: vectors, first: {dense: {}}, labels: {hard: {}}, train: {cross: {}}, start: minilm, "
     )

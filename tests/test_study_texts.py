@@ -9,7 +9,7 @@ import pytest
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.index.__main__ import main as index
-from rnnreranker.lab.study.command import main
+from rnnreranker.lab.study.__main__ import main
 from rnnreranker.lab.study.text.arms import FILTERED, text_arms
 from rnnreranker.train.models.cross import CrossParams
 from rnnreranker.train.models.sparse import SparseParams
@@ -37,7 +37,7 @@ def test_every_arm_names_those_that_it_is_compared_with() -> None:
     assert [arm.name for arm in text_arms("pair-losses", CrossParams(), ["bm25"], losses=["bce"])] == ["lce", "bce"]
     with pytest.raises(InputError, match="loss=margin-mse: expected one of bce, lce"):
         text_arms("pair-losses", CrossParams(loss="margin-mse"), ["bm25"])
-    with pytest.raises(InputError, match="loss=info-nce: expected one of bce, lce"):
+    with pytest.raises(InputError, match="losses=info-nce: expected one of bce, lce"):
         text_arms("pair-losses", CrossParams(), ["bm25"], losses=["info-nce"])
 
 
@@ -59,8 +59,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def found(world: Path, name: str, *flags: str) -> Record:
     argv = ["--index", str(world / "index"), "--topics", str(world / "topics.tsv"), "--folds", "2", "--seeds", "1"]
-    argv += ["--qrels", str(world / "qrels.txt"), "--encoder", str(world / "masked"), "--validation-share", "0.3"]
-    argv += ["--first-stages", "dense", "impact", "--test-candidates", "10", "--depth", "50", "--epochs", "2"]
+    argv += ["--qrels", str(world / "qrels.txt"), "--encoder", str(world / "masked")]
+    argv += ["--first-stages", "dense", "impact", "--test-candidates", "10", "--epochs", "2"]
     argv += ["--work", str(world / "work"), *flags, "--output", str(world / name)]
     assert main(argv) == 0
     (record,) = read_records(world / name)
@@ -68,18 +68,8 @@ def found(world: Path, name: str, *flags: str) -> Record:
 
 
 def test_negatives_of_every_first_stage_with_and_without_likely_positives(world: Path) -> None:
-    flags = (
-        "--arms",
-        "negatives",
-        "--group-size",
-        "3",
-        "--learning-rate",
-        "1e-3",
-        "--context",
-        "8",
-        "--key-measure",
-        "loss",
-    )
+    model = "cross:group_size=3,key_measure=loss,depth=50,validation_share=0.3"
+    flags = ("--arms", "negatives", "--model", model, "--learning-rate", "1e-3")
     first = found(world, "negatives.json", *flags)
     made = first.outcome
     assert (first.kind, first.name) == ("study", "negatives")
@@ -100,6 +90,7 @@ def test_negatives_of_every_first_stage_with_and_without_likely_positives(world:
 
 def test_regularisation_is_measured_in_words_and_flops(world: Path) -> None:
     flags = ("--arms", "regularisation", "--factors", "1", "3000", "--learning-rate", "1e-2", "--batch-size", "4")
+    flags += ("--model", "sparse:depth=50,validation_share=0.3")
     made = found(world, "weights.json", *flags).outcome
     low, high = made["words"]["lambda x 1"], made["words"]["lambda x 3000"]
     assert high["flops"] < low["flops"]
@@ -110,9 +101,14 @@ def test_regularisation_is_measured_in_words_and_flops(world: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--arms", "negatives", "--seed", "3"), "--seed: a study draws its own"),
-        (("--arms", "negatives", "--lambda-q", "3"), "--lambda-q: is not for --arms negatives"),
-        (("--arms", "labels", "--group-size", "3"), "--group-size: is not for --arms labels"),
+        (("--arms", "negatives", "--model", "cross:seed=3"), "--model cross:seed=3: seed: a study draws its own"),
+        (
+            ("--arms", "negatives", "--model", "sparse:lambda_q=3"),
+            "--model sparse: --arms negatives trains a model cross",
+        ),
+        (("--arms", "labels", "--model", "query:group_size=3"), "--model query: no setting group_size, which is for "),
+        (("--arms", "labels", "--epochs", "0"), "--epochs 0.0: expected a finite number > 0"),
+        (("--arms", "negatives", "--context", "8"), "--context: is for --arms labels or --arms losses or --arms cand"),
         (("--arms", "regularisation"), "--arms regularisation: --encoder is missing"),
     ],
 )

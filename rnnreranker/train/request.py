@@ -165,12 +165,13 @@ def labels_of(given: str | Path | SoftLabels) -> SoftLabels:
     return given if isinstance(given, SoftLabels) else SoftLabels.read(given)
 
 
-def training_of(model: Form, loss: Form | None = None) -> Training:
+def training_of(model: Form, loss: Form | None = None, base: Any = None) -> Training:
     """The model of a written form, the settings of its training, and those of the loss that they name.
 
     Args:
         model: `dual:preset=le-bs,loss=distance:alpha=0.5`; its settings are those of a training, with `loss`.
         loss: in place of the setting `loss`.
+        base: settings of the training where nothing else is said; None = its defaults.
 
     Raises:
         InputError: no such model or loss, settings that they do not have, or that this loss does not read, a loss
@@ -194,7 +195,7 @@ def training_of(model: Form, loss: Form | None = None) -> Training:
     if "loss" in values:
         values |= _of_loss(values["loss"])
     try:
-        return Training(trained, *settings_for(trained.Params, values, written.preset or None))
+        return Training(trained, *settings_for(trained.Params, values, written.preset or None, base))
     except InputError as error:
         raise InputError(f"{shown}: {error}") from None
 

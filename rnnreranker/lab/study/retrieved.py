@@ -6,7 +6,8 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rnnreranker.base.method import Inputs, find
+from rnnreranker.base.chosen import Chosen
+from rnnreranker.base.method import Inputs
 
 if TYPE_CHECKING:
     from rnnreranker.parts.vectors import QueryVectors
@@ -40,9 +41,9 @@ def inputs_of(index: Index, topics: Mapping[str, str], queries: QueryVectors | N
     )
 
 
-def retrieved(name: str, inputs: Inputs, hits: int, threads: int) -> Run:
+def retrieved(chosen: Chosen, inputs: Inputs, hits: int, threads: int) -> Run:
     """The run of a retriever."""
-    retriever = find("retriever", name)(inputs, threads=threads)
+    retriever = chosen.method(inputs, chosen.params, threads=threads)
     retriever.check()
     found: Run = retriever.retrieve(hits)
     return found

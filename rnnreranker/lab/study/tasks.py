@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rnnreranker.base.arguments import flag
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.data.splits import FOLDS, PARTS, parts_of
@@ -166,7 +165,7 @@ def split_tasks(
 
     usable = _with_positive(topics, qrels, relevant)
     if not 1 <= folds <= FOLDS:
-        raise InputError(f"folds={folds}: expected 1 to {FOLDS} with --splits")
+        raise InputError(f"folds={folds}: expected 1 to {FOLDS} with {argument('splits')}")
     parts, positive = parts_of({qid: topics[qid] for qid in usable}), _positives(qrels, relevant)
     tasks = []
     for fold in range(1, folds + 1):
@@ -184,33 +183,6 @@ def split_tasks(
             )
         )
     return tasks
-
-
-def tasks_of(
-    args: argparse.Namespace, topics: Mapping[str, str], qrels: pandas.DataFrame, share: float
-) -> tuple[list[Task], pandas.DataFrame]:
-    """Every task with every seed of a study's arguments, and the judgements of their test queries.
-
-    Raises:
-        InputError: test topics that cannot be read, no query with a positive, more folds than queries.
-    """
-    from rnnreranker.data.qrels import load_qrels
-    from rnnreranker.data.topics import load_topics
-
-    seeds, given = range(args.seeds), {"share": share, "relevant": args.relevant, "labelled": args.labelled_queries}
-    if args.splits:
-        if wrong := [name for name in ("test_topics", "labelled_queries") if getattr(args, name) is not None]:
-            raise InputError(f"{flag(wrong[0])}: goes without --splits, which says what is tested and trained on")
-        of_seeds = (
-            split_tasks(topics, qrels, args.splits, args.folds or FOLDS, seed, relevant=args.relevant) for seed in seeds
-        )
-        return [task for tasks in of_seeds for task in tasks], qrels
-    if not args.test_topics:
-        folds = (fold_tasks(topics, qrels, args.folds or 5, seed, **given) for seed in seeds)
-        return [task for tasks in folds for task in tasks], qrels
-    other, tested = load_topics(args.test_topics), load_qrels(args.test_qrels)
-    transfers = [transfer_task(topics, qrels, other, tested, seed, **given) for seed in seeds]
-    return transfers, tested
 
 
 def one_positive(qrels: pandas.DataFrame, qids: list[str], seed: int, relevant: int = 1) -> pandas.DataFrame:
@@ -237,7 +209,8 @@ def _labelled(qids: list[str], count: int | None, seed: int) -> list[str]:
     if count is None:
         return qids
     if count > len(qids):
-        raise InputError(f"--labelled-queries {count}: a task has {len(qids)} queries beside those of its test")
+        shown = argument("labelled_queries", count)
+        raise InputError(f"{shown}: a task has {len(qids)} queries beside those of its test")
     drawn = set(sorted(qids, key=lambda qid: (fingerprint("labelled", seed, qid), qid))[:count])
     return [qid for qid in qids if qid in drawn]
 

@@ -97,7 +97,7 @@ class Maker(ModelSteps):
             of_graph = work.kind == "diagnosis" and "neighbours" in index.parts  # of a graph that is there
             name, files = self.index(index, "neighbours" if of_graph or options.get("from") == "both" else "")
             for stage in options.get("first_stages", ()):  # a study retrieves by itself
-                files += [file for file in self.index_for(Written(stage), index)[1] if file not in files]
+                files += [file for file in self.index_for(Written.read(stage), index)[1] if file not in files]
             for part in beside_parts(work):
                 files += [file for file in self.index(index, part)[1] if file not in files]
             argv, inputs = ["--index", name, *argv], [*inputs, *files]

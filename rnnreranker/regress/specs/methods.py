@@ -16,7 +16,7 @@ from rnnreranker.base.settings import hints_of, words
 from rnnreranker.base.written import Written
 from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.regress.source_code import module_of
-from rnnreranker.regress.specs.model_names import use_with_folders
+from rnnreranker.regress.specs.model_names import APART, MODEL_OPTIONS, use_with_folders, with_folders
 from rnnreranker.regress.specs.spec import MODULES, Index, Work
 
 if TYPE_CHECKING:
@@ -43,9 +43,15 @@ def arguments(use: Written, kind: str = "") -> list[str]:
 
 
 def option_words(name: str, value: Any) -> Iterator[str]:
-    """An option of a command: a list stands behind its flag word by word."""
+    """An option of a command: a list stands behind its flag word by word, a method with settings as it is written.
+
+    >>> list(option_words("methods", ["query", {"joint": {"mass": "share"}}]))
+    ['--methods', 'query', 'joint:mass=share']
+    """
     if isinstance(value, list):
-        yield from (flag(name), *map(str, value))
+        yield from (flag(name), *(str(Written.read(one)) if isinstance(one, dict) else str(one) for one in value))
+    elif isinstance(value, dict):
+        yield from (flag(name), str(Written.read(value)))
     else:
         yield from words({name: value})
 
@@ -203,6 +209,25 @@ def check_work(work: Work, index: Index | None = None) -> None:
         raise InputError("of: needs the query set of the run; give query_set")
     if index is not None and (lacking := [part for part in beside_parts(work) if part not in index.parts]):
         raise InputError(f"beside: index {index.id} has no part {' and no part '.join(lacking)}")
+    if work.kind == "study":
+        check_study(work)
+
+
+def check_study(work: Work) -> None:
+    """Nothing, when `python -m rnnreranker.study` takes these options, those of its training and of its arms too.
+
+    Raises:
+        InputError: methods or settings that there are not, values out of range, options that do not belong together.
+    """
+    from rnnreranker.lab.study.request import EVERYDAY, StudyRequest, check, model_form
+
+    options = {name: value for name, value in work.options.items() if name not in ("query_set", "of")}
+    for key in [key for key in MODEL_OPTIONS if key in options]:
+        options[key] = with_folders(options[key], "runs/models/{}".format, apart=key in APART)
+    typed = {name: options.pop(name) for name in EVERYDAY if name in options}
+    model = model_form(options.pop("model", None), options.get("arms", "labels"), typed)
+    named = {name: options.pop(name, name) for name in ("index", "topics", "qrels")}
+    check(StudyRequest(**named, **options, model=model))
 
 
 def beside_parts(work: Work) -> list[str]:

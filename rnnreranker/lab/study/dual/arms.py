@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, get_args
 
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.chosen import Form
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.method import find, make_params, names
-from rnnreranker.base.settings import Params
-from rnnreranker.lab.study.query.arms import BASE, settings_behind
+from rnnreranker.base.method import fields_of, find, make_params, names
+from rnnreranker.base.settings import Params, Typed
+from rnnreranker.base.written import Written
+from rnnreranker.lab.study.query.arms import BASE, settings_said
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.labels.methods.base import needs_of
 from rnnreranker.parts.terms.word_weights import SharedWords
@@ -89,88 +92,102 @@ class DualArm:
         return [of_method, before, self.params_of(task).to_dict(), dict(self.of_loss), *own]
 
 
-def dual_arms(chosen: Sequence[str], params: DualParams, alpha: float) -> list[DualArm]:
+def dual_arms(chosen: Sequence[Form], params: DualParams, alpha: float) -> list[DualArm]:
     """The arms of a study, as paper 004's Tables 2 and 3 have them.
 
     Args:
-        chosen: "none": hard labels and the loss distance; "in-batch": info-nce in its place; "distill": the degrees of
-            relevance are the cosines of what "none" trains; "bs": eq. 5 of the weights of a term scorer that is trained
-            on the task; "ebr": new towers of words and the loss triplet, with what the preset f-ebr has; its settings
-            are those of training and loss. Another name: the labels of that labeler, `NAME:KEY=VALUE,KEY=VALUE` with
-            its settings. alpha and degrees may be among these settings, of the loss and of how labels are read, and of
-            every arm negatives_from. Numbers with a stroke between them, `term_scale=1/10,alpha=0.5/1`, are an arm
-            each, all of one family.
+        chosen: in their written form. "none": hard labels and the loss distance; "in-batch": info-nce in its place;
+            "distill": the degrees of relevance are the cosines of what "none" trains; "bs": eq. 5 of the weights of a
+            term scorer that is trained on the task; "ebr": new towers of words and the loss triplet, with what the
+            preset f-ebr has; its settings are those of training and loss. Another name: the labels of that labeler,
+            with its settings. alpha and degrees may be among these settings, of the loss and of how labels are read,
+            and of every arm negatives_from. Numbers with a stroke between them, `term_scale=1/10,alpha=0.5/1`, are an
+            arm each, all of one family.
         params: of the trainings, where the arm does not set it; alpha: of those that do not set theirs.
 
     Raises:
         InputError: no such arm, or settings that it does not have.
     """
-    made = [arm for written in dict.fromkeys(chosen) for arm in _family(written, params, alpha)]
+    forms = {str(written): written for written in map(Written.read, chosen)}
+    made = [arm for written in forms.values() for arm in _family(written, params, alpha)]
     there = {BASE, *(arm.name for arm in made)}
     return [dataclasses.replace(arm, others=tuple(name for name in arm.others if name in there)) for arm in made]
 
 
-def _family(written: str, params: DualParams, alpha: float) -> list[DualArm]:
+def _family(written: Written, params: DualParams, alpha: float) -> list[DualArm]:
     """The arms of what is written once: one, or all that its alternatives make."""
-    name, _, settings = written.partition(":")
-    pairs = [pair.partition("=") for pair in settings.split(",")]
-    several = [value.split("/") if ONE_OF.fullmatch(value) else [value] for _, _, value in pairs]
-    if all(len(values) == 1 for values in several):
-        return [_arm(written, params, alpha)]
-    each = [
-        ",".join(f"{key}={value}" for (key, _, _), value in zip(pairs, values, strict=True))
-        for values in itertools.product(*several)
+    given: list[list[Any]] = [
+        [Typed(one) for one in str(value).split("/")] if ONE_OF.fullmatch(str(value)) else [value]
+        for value in written.params.values()
     ]
-    family = f"{_titled(name, settings)}, chosen"
-    return [dataclasses.replace(_arm(f"{name}:{one}", params, alpha), family=family) for one in each]
+    if all(len(values) == 1 for values in given):
+        return [_arm(written, params, alpha)]
+    each = [dict(zip(written.params, values, strict=True)) for values in itertools.product(*given)]
+    family = f"{_titled(written)}, chosen"
+    made = [_arm(Written(written.name, one, written.preset), params, alpha) for one in each]
+    return [dataclasses.replace(arm, family=family) for arm in made]
 
 
-def _titled(name: str, settings: str) -> str:
+def _titled(written: Written) -> str:
     """The name of an arm in tables and figures."""
-    return f"{OWN.get(name) or SHOWN.get(name) or f'LE, {name}'}{f', {settings}' if settings else ''}"
+    name = written.name
+    return f"{OWN.get(name) or SHOWN.get(name) or f'LE, {name}'}{settings_said(written)}"
 
 
-def _arm(written: str, params: DualParams, alpha: float) -> DualArm:
-    name, _, settings = written.partition(":")
-    where = f"--dual-arms {written}"
+def _arm(written: Written, params: DualParams, alpha: float) -> DualArm:
+    """An arm by its name.
+
+    Raises:
+        InputError: no such arm, or settings that it does not have.
+    """
+    name, where = written.name, argument("dual_arms", str(written))
     if name not in OWN and name not in names("labeler"):
-        raise InputError(f"{where}: {nearest(name, [*OWN, *names('labeler')])}")
-    values = settings_behind(where, settings)
-    kind = values.pop(KIND, None)
+        raise InputError(f"{where}: no such arm; {nearest(name, [*OWN, *names('labeler')])}")
+    if written.preset and name in OWN:
+        raise InputError(f"{where}: {name} has no presets")
+    try:
+        return _made(written, params, alpha)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def _made(written: Written, params: DualParams, alpha: float) -> DualArm:
+    name, values = written.name, dict(written.params)
+    kind = str(values.pop(KIND)) if KIND in values else None
     if kind is not None and kind not in get_args(Kind):
-        raise InputError(f"{where}: {KIND}={kind}: {nearest(str(kind), get_args(Kind))}")
+        raise InputError(f"{KIND}={kind}: {nearest(kind, get_args(Kind))}")
     of_kind = f", {KIND}={kind}" if kind else ""
-    plain, title, params = f"{PLAIN}{of_kind}", _titled(name, settings), _drawing(params, kind)
+    plain, title, params = f"{PLAIN}{of_kind}", _titled(written), _drawing(params, kind)
     if name == "ebr":
-        return _ebr(where, title, values, params, plain)
+        return _ebr(title, values, params, plain)
     if name in ("none", "in-batch") and values:
-        raise InputError(f"{where}: has no settings but {KIND}")
+        raise InputError(f"{name} has no settings but {KIND}")
     if name == "in-batch":
         return DualArm(title, dataclasses.replace(params, loss="info-nce"), others=(BASE, plain))
     taught = dataclasses.replace(params, loss="distance", inverse_temperature=None)
     if name == "none":
         return DualArm(title, taught, {"alpha": 0.0}, plain=taught)
-    reading = values.pop("degrees", "cosine" if name == "distill" else params.degrees)
+    reading: Any = str(values.pop("degrees", "cosine" if name == "distill" else params.degrees))
     if reading not in get_args(Reading):
-        raise InputError(f"{where}: degrees={reading}: {nearest(str(reading), get_args(Reading))}")
-    of_loss = find("loss", "distance").Params(alpha=values.pop("alpha", alpha)).to_dict()
+        raise InputError(f"degrees={reading}: {nearest(reading, get_args(Reading))}")
+    of_loss = find("loss", "distance").Params.of({"alpha": values.pop("alpha", alpha)}).to_dict()
     besides = (f"{DISTILLED}{of_kind}", f"{SHOWN['term-weight']}{of_kind}")
     others = (BASE, plain, *(other for other in besides if title.partition(",")[0] != other.partition(",")[0]))
     if name == "distill":
         if values:
-            raise InputError(f"{where}: {next(iter(values))}: {name} has no settings but alpha, degrees and {KIND}")
+            raise InputError(f"{next(iter(values))}: {name} has no settings but alpha, degrees and {KIND}")
         return DualArm(title, taught, of_loss, name, None, reading, taught, others)
     if name == "bs":
         if unknown := sorted(values.keys() - {field.name for field in dataclasses.fields(SharedWords)}):
             has = "alpha, degrees, products and term_scale"
-            raise InputError(f"{where}: {unknown[0]}: {name} has no settings but {has}")
-        return DualArm(title, taught, of_loss, name, _shared(where, values), reading, others=others)
+            raise InputError(f"{unknown[0]}: {name} has no settings but {has}")
+        return DualArm(title, taught, of_loss, name, SharedWords.of(values), reading, others=others)
     if lacking := sorted(find("labeler", name).needs - READ):
-        raise InputError(f"{where}: needs {' and '.join(lacking)}, which a study of dual encoders has not")
-    hints = {each.name for each in dataclasses.fields(find("labeler", name).Params)}
+        raise InputError(f"needs {' and '.join(lacking)}, which a study of dual encoders has not")
+    known = {each.name for each in fields_of(find("labeler", name))}
     several = 2 if taught.kind in AT_RANDOM else 1  # as many random documents are labelled beside the run's
-    usual = {"context": several * params.depth + 1} if "context" in hints else {}
-    of_method = make_params("labeler", name, {**usual, **values})
+    usual = {"context": several * params.depth + 1} if "context" in known and not written.preset else {}
+    of_method = make_params("labeler", name, {**usual, **values}, written.preset or None)
     return DualArm(title, taught, of_loss, name, of_method, reading, others=others)
 
 
@@ -179,20 +196,10 @@ def _drawing(params: DualParams, kind: Any) -> DualParams:
     return params if kind is None else dataclasses.replace(params, negatives_from=kind)
 
 
-def _shared(where: str, values: Mapping[str, Any]) -> SharedWords:
-    try:
-        return SharedWords(**values)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
-
-
-def _ebr(where: str, title: str, values: Mapping[str, Any], params: DualParams, plain: str) -> DualArm:
+def _ebr(title: str, values: Mapping[str, Any], params: DualParams, plain: str) -> DualArm:
     """Towers of words: what the preset has besides the defaults stands before the settings of the study."""
     of_preset = dict(DualParams.preset("f-ebr").to_dict().items() - DualParams().to_dict().items())
     base = dataclasses.replace(params, inverse_temperature=None)
-    try:
-        own, loss = settings_for(DualParams, {**of_preset, **values}, base=base)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from None
+    own, loss = settings_for(DualParams, {**of_preset, **values}, base=base)
     of_loss = {key: value for key, value in loss.to_dict().items() if key in values}
     return DualArm(title, own, of_loss, others=(BASE, plain), encoder=NOTHING)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import tempfile
 import time
@@ -18,6 +17,7 @@ from rnnreranker.base.locks import alone
 from rnnreranker.base.method import Inputs
 from rnnreranker.lab.study.dual.arms import DualArm
 from rnnreranker.lab.study.dual.distances import distances_of
+from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.lab.study.retrieved import opened
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.lab.study.text.setting import TextSetting, told
@@ -54,13 +54,13 @@ class DualSetting(TextSetting):
     sources: tuple[Any, ...] = ()
 
     @classmethod
-    def more(cls, args: argparse.Namespace, params: Any, index: Index, needs: frozenset[str]) -> dict[str, Any]:
-        """The attributes that other kinds do not have, from the arguments of the command."""
+    def more(cls, request: StudyRequest, params: Any, index: Index, needs: frozenset[str]) -> dict[str, Any]:
+        """See `TextSetting`."""
         sources = (
             index.vectors.fingerprint if "vectors" in needs else None,
             index.settings.get("parts", {}).get("terms") if "terms" in needs else None,
         )
-        return {"work": Path(args.work or f"{args.output}.trials"), "place": args.index, "sources": sources}
+        return {"work": Path(str(request.work)), "place": request.index_name, "sources": sources}
 
     def besides(self) -> list[Any]:
         """See `TextSetting`."""

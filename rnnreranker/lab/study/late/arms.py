@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.chosen import Form
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.method import find, make_params, names
+from rnnreranker.base.method import fields_of, find, make_params, names
 from rnnreranker.base.settings import Params
-from rnnreranker.lab.study.query.arms import BASE, settings_behind
+from rnnreranker.base.written import Written
+from rnnreranker.lab.study.query.arms import BASE, settings_said
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.labels.methods.base import needs_of
 from rnnreranker.labels.params import LabelParams
@@ -78,17 +81,17 @@ def default_arms(cross_encoders: Sequence[str]) -> list[str]:
 
 
 def late_arms(
-    chosen: Sequence[str], params: LateParams, cross_encoders: Sequence[str] = (), temperature: float = TEMPERATURE
+    chosen: Sequence[Form], params: LateParams, cross_encoders: Sequence[str] = (), temperature: float = TEMPERATURE
 ) -> list[LateArm]:
     """The arms of a study, as paper 002's Table 3 has them.
 
     Args:
-        chosen: "colbert": hard labels, negatives of the first stage; "prf", or "prf:KEY=VALUE": no training of its
-            own, but ColBERT's search with `--prf colbert`; "random": drawn ones; "hn": begins as ColBERT,
-            with negatives of its own first candidates; "self": with its own scores as labels besides; "ce", "ce-mean":
-            scores of the first cross-encoder, or the mean of all, for the candidates of the first stage; "ce-hn":
-            those of the first one for ColBERT's own, which begins as ColBERT; another name: labels of that labeler
-            for ColBERT's own candidates, `NAME:KEY=VALUE,KEY=VALUE` with its settings, which begins as ColBERT.
+        chosen: in their written form. "colbert": hard labels, negatives of the first stage; "prf", with settings of
+            `--prf colbert`: no training of its own, but ColBERT's search with it; "random": drawn ones; "hn": begins
+            as ColBERT, with negatives of its own first candidates; "self": with its own scores as labels besides;
+            "ce", "ce-mean": scores of the first cross-encoder, or the mean of all, for the candidates of the first
+            stage; "ce-hn": those of the first one for ColBERT's own, which begins as ColBERT; another name: labels of
+            that labeler, with its settings, for ColBERT's own candidates, which begins as ColBERT.
         params: of the trainings, where the arm does not set it: of ColBERT.
         cross_encoders: names, folders or hub ids.
         temperature: of teachers of students of `l2`; see `_arm`.
@@ -96,34 +99,35 @@ def late_arms(
     Raises:
         InputError: no such arm, or settings that a labeler does not have; an arm of cross-encoders without as many.
     """
-    made = [_arm(written, params, list(cross_encoders), temperature) for written in dict.fromkeys(chosen)]
+    forms = {str(written): written for written in map(Written.read, chosen)}
+    made = [_arm(written, params, list(cross_encoders), temperature) for written in forms.values()]
     there = {BASE, *(arm.name for arm in made)}
     return [dataclasses.replace(arm, others=tuple(name for name in arm.others if name in there)) for arm in made]
 
 
-def _arm(written: str, params: LateParams, models: list[str], temperature: float) -> LateArm:
+def _arm(written: Written, params: LateParams, models: list[str], temperature: float) -> LateArm:
     """An arm by its name.
 
     A student of `l2` learns scores that are twice its inner products: from a cross-encoder at temperature T, inner
     products of 1/(2T) its scores. One of inner products learns the same ones at 2T. A teacher that is itself of inner
     products has half the temperature of one of `l2`, whose scores are twice as far apart.
     """
-    name, _, settings = written.partition(":")
+    name, shown = written.name, argument("late_arms", str(written))
     if name not in OWN and name not in names("labeler"):
-        raise InputError(f"--late-arms {written}: {nearest(name, [*OWN, *names('labeler')])}")
+        raise InputError(f"{shown}: no such arm; {nearest(name, [*OWN, *names('labeler')])}")
     if name not in OWN and (others := sorted(find("labeler", name).needs - READ)):
-        raise InputError(f"--late-arms {written}: needs {' and '.join(others)}, which late interaction has not")
-    if settings and name in OWN and name != PRF:
-        raise InputError(f"--late-arms {written}: settings are for labelers, not for {name}")
+        raise InputError(f"{shown}: needs {' and '.join(others)}, which late interaction has not")
+    if settings_said(written) and name in OWN and name != PRF:
+        raise InputError(f"{shown}: settings are for labelers, not for {name}")
     temperature *= 1 if params.similarity == "l2" else 2
     wanted = {"ce": 1, "ce-hn": 1, "ce-mean": 2}.get(name, 0)
     if len(models) < wanted:
-        raise InputError(f"--late-arms {name}: needs --cross-encoders, {wanted} at least; got {len(models)}")
+        raise InputError(f"{shown}: needs {argument('cross_encoders')}, {wanted} at least; got {len(models)}")
     if name == "colbert":
         return LateArm(COLBERT, params, colbert=params)
     if name == PRF:
-        found = _of_method("feedback", "colbert", settings)
-        title = f"ColBERT-PRF{f', {settings}' if settings else ''}"
+        found = _of_method("feedback", "colbert", written)
+        title = f"ColBERT-PRF{settings_said(written)}"
         given: dict[str, Any] = {"method": PRF, "method_params": found, "begins": "colbert", "colbert": params}
         return LateArm(title, params, **given, others=(BASE, COLBERT))
     if name == "random":
@@ -140,12 +144,12 @@ def _arm(written: str, params: LateParams, models: list[str], temperature: float
         return LateArm(
             title, taught, method="cross-encoder", models=chosen, labels=labels, **before, others=(BASE, COLBERT)
         )
-    title = SELF if name == "self" else f"{name} self-KD{f', {settings}' if settings else ''}"
+    title = SELF if name == "self" else f"{name} self-KD{settings_said(written)}"
     method = name
     usual: dict[str, Any] = {"context": params.depth + 1}
     if name == "self":
         method, usual = "teacher", usual | {"teacher": "late"}
-    found = _of_method("labeler", method, settings, usual)
+    found = _of_method("labeler", method, written, usual)
     by_tokens = "tokens" in needs_of(method, found)
     taught = dataclasses.replace(params, loss="kl", in_batch_negatives=True, batch_teacher=by_tokens, contrast=0.0)
     return LateArm(
@@ -165,9 +169,12 @@ def _labels(temperature: float) -> LabelParams:
     return LabelParams(normalization="none", boost=1.0, n_max=None, temperature=temperature)
 
 
-def _of_method(kind: str, method: str, settings: str, usual: Mapping[str, Any] = MappingProxyType({})) -> Params:
-    """The settings of a method: written ones, before the usual ones that it has."""
-    values = settings_behind(f"--late-arms {method}:{settings}", settings)
-    known = {each.name for each in dataclasses.fields(find(kind, method).Params)}
-    found: Params = make_params(kind, method, {key: usual[key] for key in usual if key in known} | values)
+def _of_method(kind: str, method: str, written: Written, usual: Mapping[str, Any] = MappingProxyType({})) -> Params:
+    """The settings of a method: written ones, before the usual ones that it has, unless they name a preset."""
+    known = {each.name for each in fields_of(find(kind, method))}
+    values = {key: usual[key] for key in usual if key in known and not written.preset} | written.params
+    try:
+        found: Params = make_params(kind, method, values, written.preset or None)
+    except InputError as error:
+        raise InputError(f"{argument('late_arms', str(written))}: {error}") from None
     return found

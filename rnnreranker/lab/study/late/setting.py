@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import functools
 import tempfile
@@ -20,6 +19,7 @@ from rnnreranker.base.method import Inputs, find
 from rnnreranker.lab.study.late.arms import PRF, LateArm
 from rnnreranker.lab.study.late.encoded_tokens import TokenSearch
 from rnnreranker.lab.study.late.pair_teacher import taught_by
+from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.lab.study.text.setting import TextSetting, told
 from rnnreranker.lab.study.trial import values_of
@@ -59,11 +59,11 @@ class LateSetting(TextSetting):
     dimension: int | None = None
 
     @classmethod
-    def more(cls, args: argparse.Namespace, params: Any, index: Index, needs: frozenset[str]) -> dict[str, Any]:
-        """The attributes that other kinds do not have, from the arguments of the command."""
+    def more(cls, request: StudyRequest, params: Any, index: Index, needs: frozenset[str]) -> dict[str, Any]:
+        """See `TextSetting`."""
         return {
-            "work": Path(args.work or f"{args.output}.trials"),
-            "reranks": args.test_candidates,
+            "work": Path(str(request.work)),
+            "reranks": request.test_candidates,
             "lengths": (params.query_length, params.document_length),
             "dimension": params.dimension,
         }

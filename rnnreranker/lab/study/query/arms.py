@@ -8,9 +8,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.method import find, methods
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.chosen import Form, choose
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import methods
+from rnnreranker.base.written import PRESET, Written
 from rnnreranker.lab.study.tasks import Task
+from rnnreranker.labels.params import unlearnt
+from rnnreranker.labels.request import LABEL_PRESET, SOURCE, ChosenLabeler, choose_labeler
 from rnnreranker.train.params import TrainParams
 
 BASE = "base"  # the encoder as it is
@@ -63,6 +68,8 @@ class Arm:
         side: its hyperparameters.
         mass: "share" or "confident": how much leaves the positives is learnt, see `labels.learnt_mass`; None = not.
         taught: fingerprint of what the method reads beside the vectors; empty where it reads nothing else.
+        of_method, of_labels: settings of the method and of labels that the arm has for itself.
+        of_loss: settings of its loss that it has for itself.
     """
 
     name: str
@@ -70,18 +77,23 @@ class Arm:
     side: Side
     mass: str | None = None
     taught: str = ""
+    of_method: Mapping[str, Any] = field(default_factory=dict)
+    of_labels: Mapping[str, Any] = field(default_factory=dict)
+    of_loss: Mapping[str, Any] = field(default_factory=dict)
 
     def described(self, task: Task) -> list[Any]:
         """The method of labels, the parameters of the training on a task, what teaches, what a mass is learnt of."""
         learnt = [self.mass, sorted(task.known_of_validation)] if self.mass else []
         taught = [self.taught] if self.taught else []
-        return [self.method, self.side.params_of(task).to_dict(), *taught, *learnt]
+        settings = {"method": self.of_method, "labels": self.of_labels, "loss": self.of_loss}
+        own = [{name: dict(values) for name, values in settings.items()}] if any(settings.values()) else []
+        return [self.method, self.side.params_of(task).to_dict(), *taught, *learnt, *own]
 
 
 def label_arms(
     coder: Side,
     smoothing: Side,
-    methods: Sequence[str] = SMOOTHING,
+    methods: Sequence[Form] = SMOOTHING,
     other_side: bool = True,
     taught: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Arm]:
@@ -91,13 +103,13 @@ def label_arms(
         coder: chosen for hard labels.
         smoothing: chosen for evidence-based labels; where they equal `coder`, the arms of the other side are the same
             and are left out.
-        methods: of labels, by name, of this package or another one; with `:share` or `:confident` behind it where the
-            mass is learnt.
+        methods: of labels, in their written form, of this package or another one; with `mass=share` or
+            `mass=confident` where the mass is learnt.
         other_side: False leaves the arms with the hyperparameters of the other side out in any case.
         taught: method → fingerprint of what it reads beside the vectors: scores of a run, tokens.
 
     Raises:
-        InputError: no such method or mass.
+        InputError: as `label_form`.
     """
     arms = [Arm(CODER, "hard", coder), *(_smoothing_arm(method, smoothing, taught) for method in methods)]
     if other_side and coder != smoothing:
@@ -106,43 +118,67 @@ def label_arms(
     return arms
 
 
-def _smoothing_arm(written: str, side: Side, taught: Mapping[str, str]) -> Arm:
-    method, _, mass = written.partition(":")
-    find("labeler", method)
-    if mass and mass not in LEARNT:
-        raise InputError(f"{written}: {nearest(mass, LEARNT)}")
+def label_form(form: Form) -> tuple[Written, ChosenLabeler]:
+    """The written form of the labels of an arm, and the method that it names.
+
+    Raises:
+        InputError: no such method, settings that it does not have, values out of range; presets and sources of
+            similarities, which a study does not take.
+    """
+    written = Written.read(form)
+    chosen = choose_labeler(written, "methods")
+    strange = [name for name in (SOURCE, LABEL_PRESET) if name in written.params]
+    if strange := strange + ([PRESET] if written.preset else []):
+        raise InputError(f"{argument('methods', str(written))}: {strange[0]}: a study takes none; give settings")
+    return written, chosen
+
+
+def _smoothing_arm(form: Form, side: Side, taught: Mapping[str, str]) -> Arm:
+    written, chosen = label_form(form)
+    mass = chosen.label_params.mass if unlearnt(chosen.label_params) else None
+    given = {name: value for name, value in written.params.items() if not (mass and name == "mass")}
+    params, labels = chosen.params.to_dict(), chosen.label_params.to_dict()
+    of_method = {name: params[name] for name in given if name in params}
+    of_labels = {name: labels[name] for name in given if name not in params}
     learnt = f", {LEARNT[mass]}" if mass else ""
-    name = f"{CODER} + {SHOWN.get(method, method)}{learnt}"
-    return Arm(name, method, side, mass or None, taught.get(method, ""))
+    name = f"{CODER} + {SHOWN.get(written.name, written.name)}{learnt}{settings_said(Written(written.name, given))}"
+    return Arm(name, written.name, side, mass, taught.get(written.name, ""), of_method, of_labels)
 
 
-def loss_arms(side: Side) -> list[Arm]:
-    """Every loss of many candidates with every kind of negatives (001, Figure 4); evidence for the multi-tier loss."""
+def settings_said(written: Written) -> str:
+    """The settings of a written form as the title of an arm has them.
+
+    >>> settings_said(Written.read("bs:alpha=0.2,degrees=maxmin")), settings_said(Written("bs"))
+    (', alpha=0.2,degrees=maxmin', '')
+    """
+    settings = str(written).removeprefix(written.name).removeprefix(":")
+    return f", {settings}" if settings else ""
+
+
+def loss_arms(side: Side, losses: Sequence[Form] | None = None) -> list[Arm]:
+    """Losses of many candidates with every kind of negatives (001, Figure 4); evidence for the multi-tier loss.
+
+    losses: in their written form; None = all that there are.
+
+    Raises:
+        InputError: no such loss, or one of groups, settings that it does not have.
+    """
+    usable = [name for name, found in methods("loss").items() if not found.of_groups]
     arms = []
-    for loss in (name for name, found in methods("loss").items() if not found.of_groups):
+    for written in map(Written.read, usable if losses is None else losses):
+        loss = choose("loss", written, of="losses")
+        if loss.name not in usable:
+            shown = argument("losses", str(written))
+            raise InputError(f"{shown}: expected {', '.join(usable)}, which are compared with each other")
+        params = loss.params.to_dict()
+        of_loss = {name: params[name] for name in written.params}
         for negatives, settings in NEGATIVES.items():
-            method = "evidence" if loss == "multi-tier" else "hard"
-            arms.append(Arm(f"{loss}, {negatives}", method, side.replaced(loss=loss, **settings)))
+            method = "evidence" if loss.name == "multi-tier" else "hard"
+            own = side.replaced(loss=loss.name, **settings)
+            arms.append(Arm(f"{written}, {negatives}", method, own, of_loss=of_loss))
     return arms
 
 
 def candidate_arms(side: Side, counts: Sequence[int]) -> list[Arm]:
     """CODER with N candidates a query, for every N (001, Figure 5)."""
     return [Arm(f"N = {count}", "hard", side.replaced(candidates=count)) for count in counts]
-
-
-def settings_behind(where: str, settings: str) -> dict[str, Any]:
-    """The settings behind the name of an arm, `KEY=VALUE,KEY=VALUE`, each read as YAML.
-
-    >>> settings_behind("--dual-arms bs", "alpha=0.2,degrees=maxmin")
-    {'alpha': 0.2, 'degrees': 'maxmin'}
-
-    Raises:
-        InputError: another form; where: what is named in the message.
-    """
-    import yaml
-
-    pairs = [pair.partition("=") for pair in settings.split(",")] if settings else []
-    if wrong := [key for key, sign, value in pairs if not (key and sign and value)]:
-        raise InputError(f"{where}: {wrong[0]}: expected KEY=VALUE, joined by commas")
-    return {key: yaml.safe_load(value) for key, _, value in pairs}

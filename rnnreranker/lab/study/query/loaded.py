@@ -1,18 +1,18 @@
-"""What a study works on, from the arguments of its command: topics, judgements, base vectors, candidates and tasks."""
+"""What a study of query encoders works on: topics, judgements, base vectors, candidates and tasks."""
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rnnreranker.base.method import find
-from rnnreranker.base.method_flags import given_of
+from rnnreranker.base.chosen import needs_together
+from rnnreranker.base.written import Written
+from rnnreranker.lab.study.cut import tasks_of
 from rnnreranker.lab.study.query.setting import QuerySetting
+from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.lab.study.retrieved import DEPTH, fused_scores, inputs_of, retrieved
-from rnnreranker.lab.study.tasks import Task, tasks_of
-from rnnreranker.search.flags import encoding
+from rnnreranker.lab.study.tasks import Task
 from rnnreranker.train.params import TrainParams
 
 
@@ -33,53 +33,55 @@ class Loaded:
     fingerprint: str
 
 
-def load_study(args: argparse.Namespace, params: TrainParams) -> Loaded:
+def load_study(request: StudyRequest, params: TrainParams) -> Loaded:
     """Read topics and judgements, encode the topics, retrieve their candidates, and cut tasks.
 
     Args:
-        args: of the command.
+        request: what is asked for.
         params: of the trainings; its `validation_share` is held out.
 
     Raises:
         InputError: files that cannot be read or do not belong together, an index that does not name its encoder.
     """
-    from rnnreranker.data.qrels import load_qrels
-    from rnnreranker.data.topics import load_topics
+    from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.data.topics import topics_of
     from rnnreranker.evaluate.measures import deepest_cutoff
     from rnnreranker.labels import LabelParams
     from rnnreranker.methods.retrieve.dense import dense_run
     from rnnreranker.rnn import RnnParams
     from rnnreranker.search.indexes import open_index
-    from rnnreranker.search.queries import query_vectors, trained_encoder
+    from rnnreranker.search.queries import QueryEncoding, query_vectors, trained_encoder
 
-    stages = args.first_stages if args.arms == "labels" and "run" in args.methods else ()
-    needs = {need for name in stages for need in find("retriever", name).needs} - {"topics", "query vectors"}
-    index = open_index(args.index, needs=needs | {"vectors"} if stages else ())
-    encoder, said = trained_encoder(args.encoder, index)
-    topics, qrels = load_topics(args.topics), load_qrels(args.qrels)
-    tasks, tested = tasks_of(args, topics, qrels, params.validation_share)
+    fused = request.arms == "labels" and any(Written.read(form).name == "run" for form in request.methods)
+    stages = list(request.stages.values()) if fused else []
+    needs = needs_together(stages) - {"topics", "query vectors"}
+    index = open_index(request.index, needs=needs | {"vectors"} if stages else ())
+    encoder, said = trained_encoder(request.encoder, index)
+    topics, qrels = topics_of(request.topics), qrels_of(request.qrels)
+    tasks, tested = tasks_of(request, topics, qrels, params.validation_share)
     texts = tasks[0].topics
-    queries = query_vectors(encoding(args), index, texts, threads=args.jobs)
-    deepest = max(params.candidates, args.context, *(args.counts if args.arms == "candidates" else ()))
-    run = dense_run(index.vectors, queries, deepest, threads=args.jobs, batch_size=256)
+    encoding = QueryEncoding.of(request.encoder, None, request.topics)
+    queries = query_vectors(encoding, index, texts, threads=request.jobs)
+    deepest = max(params.candidates, request.context, *(request.counts if request.arms == "candidates" else ()))
+    run = dense_run(index.vectors, queries, deepest, threads=request.jobs, batch_size=256)
     taught = None
     if stages:
         inputs = inputs_of(index, texts, queries)
-        taught = fused_scores(run, [retrieved(name, inputs, DEPTH, args.jobs) for name in stages])
+        taught = fused_scores(run, [retrieved(stage, inputs, DEPTH, request.jobs) for stage in stages])
     setting = QuerySetting(
-        args.index,
+        request.index_name,
         encoder,
         queries,
         run,
         tested,
-        args.measures,
-        args.protocol,
-        dataclasses.replace(RnnParams.preset("vectors"), context=args.context),
+        request.measures,
+        request.protocol,
+        dataclasses.replace(RnnParams.preset("vectors"), context=request.context),
         LabelParams(),
-        hits=deepest_cutoff(args.measures),
+        hits=deepest_cutoff(request.measures),
         pooling=said.get("pooling"),
         normalize=said.get("normalize"),
-        loss_values=given_of(args, "loss"),
+        loss_values=request.loss_values,
         taught=taught,
     )
     return Loaded(setting, tasks, tasks[0].groups, index.vectors.fingerprint)

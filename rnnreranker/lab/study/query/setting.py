@@ -11,8 +11,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rnnreranker.base.chosen import Form
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import find
+from rnnreranker.base.written import Written
 from rnnreranker.lab.study.query.arms import Arm
 from rnnreranker.lab.study.retrieved import inputs_of, opened
 from rnnreranker.lab.study.tasks import Task
@@ -70,14 +72,16 @@ class QuerySetting:
             *([dict(self.loss_values)] if self.loss_values else []),
         )
 
-    def teachers(self, methods: Sequence[str]) -> dict[str, str]:
+    def teachers(self, methods: Sequence[Form]) -> dict[str, str]:
         """Method of labels → fingerprint of what it reads beside the vectors, for those that read such a thing.
+
+        methods: in their written form.
 
         Raises:
             InputError: labels of tokens, and none in the index.
         """
         found = {}
-        for name in {written.partition(":")[0] for written in methods}:
+        for name in {Written.read(form).name for form in methods}:
             if name == "run" and self.taught is not None:
                 found[name] = fingerprint(self.taught.to_dict())
             elif "tokens" in find("labeler", name).needs:
@@ -115,7 +119,7 @@ class QuerySetting:
                 validation=checked,
                 pooling=self.pooling,
                 normalize=self.normalize,
-                loss=loss_params(arm.side.params.loss, self.loss_values),
+                loss=loss_params(arm.side.params.loss, {**self.loss_values, **arm.of_loss}),
                 checkpoints=False,
                 other_index=bool(arm.taught),  # labels of tokens say which tokens
             )

@@ -34,7 +34,8 @@ def training_labels(
         rnn: parameters of the method; of one with settings of its own only their context counts.
         labels: from similarities to targets.
     """
-    params = params_of(arm.method, rnn)
+    params = dataclasses.replace(params_of(arm.method, rnn), **arm.of_method)
+    labels = dataclasses.replace(labels, **arm.of_labels)
     labeler = make_labeler(arm.method, inputs, params, labels, threads=1)
     if arm.mass is None:
         return labeler.infer(run, task.part(validation=False)), {}

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.chosen import Form, choose
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import methods
+from rnnreranker.base.written import Written
 from rnnreranker.lab.study.query.arms import BASE
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.train.group.params import GroupParams
@@ -35,6 +38,7 @@ class TextArm:
         stage: the retriever whose candidates the negatives are drawn from.
         filter: which of them are left out, see `rnnreranker.negatives`.
         others: names of the arms that it is compared with.
+        of_loss: settings of its loss that it has for itself.
     """
 
     name: str
@@ -42,6 +46,7 @@ class TextArm:
     stage: str
     filter: str = "none"
     others: tuple[str, ...] = (BASE,)
+    of_loss: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -54,7 +59,8 @@ class TextArm:
 
     def described(self, task: Task) -> list[Any]:
         """Everything that it trains with on a task."""
-        return [self.stage, self.filter, self.params_of(task).to_dict()]
+        own = [dict(self.of_loss)] if self.of_loss else []
+        return [self.stage, self.filter, self.params_of(task).to_dict(), *own]
 
 
 def text_arms(
@@ -62,7 +68,7 @@ def text_arms(
     params: GroupParams,
     stages: Sequence[str],
     factors: Sequence[float] = (),
-    losses: Sequence[str] | None = None,
+    losses: Sequence[Form] | None = None,
 ) -> list[TextArm]:
     """The arms of a study.
 
@@ -102,18 +108,21 @@ def text_arms(
         for name, found in methods("loss").items()
         if found.of_groups and not found.in_batch and not found.of_cosines and "teacher" not in found.needs
     ]
-    chosen = usable if losses is None else list(dict.fromkeys([params.loss, *losses]))
-    if wrong := [name for name in (params.loss, *chosen) if name not in usable]:
-        raise InputError(f"loss={wrong[0]}: expected one of {', '.join(usable)}, which are compared with each other")
-    return [
-        TextArm(
-            name,
-            dataclasses.replace(params, loss=name),
-            stages[-1],
-            others=(BASE, *((params.loss,) if name != params.loss else ())),
-        )
-        for name in sorted(chosen, key=lambda name: (name != params.loss, name))
-    ]
+    expected = f"expected one of {', '.join(usable)}, which are compared with each other"
+    if params.loss not in usable:
+        raise InputError(f"{argument('loss', params.loss)}: {expected}")
+    chosen = {str(written): written for written in map(Written.read, usable if losses is None else losses)}
+    chosen = {params.loss: Written(params.loss)} | chosen
+    made = []
+    for title, written in sorted(chosen.items(), key=lambda one: (one[0] != params.loss, one[0])):
+        loss = choose("loss", written, of="losses")
+        if loss.name not in usable:
+            raise InputError(f"{argument('losses', title)}: {expected}")
+        of_loss = {name: loss.params.to_dict()[name] for name in written.params}
+        others = (params.loss,) if title != params.loss else ()
+        learnt = dataclasses.replace(params, loss=loss.name)
+        made.append(TextArm(title, learnt, stages[-1], others=(BASE, *others), of_loss=of_loss))
+    return made
 
 
 def _of(stage: str) -> str:

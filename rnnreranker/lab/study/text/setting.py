@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import functools
 import tempfile
 from abc import abstractmethod
@@ -16,6 +15,7 @@ import numpy as np
 
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import Inputs
+from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.lab.study.text.arms import TextArm
 from rnnreranker.lab.study.trial import VERSION, values_of
@@ -68,8 +68,8 @@ class TextSetting:
     loss_values: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def more(cls, args: argparse.Namespace, params: Any, index: Index, needs: frozenset[str]) -> dict[str, Any]:
-        """The attributes that other kinds of settings do not have, from the arguments of the command.
+    def more(cls, request: StudyRequest, params: Any, index: Index, needs: frozenset[str]) -> dict[str, Any]:
+        """The attributes that other kinds of settings do not have, by what is asked for.
 
         index, needs: what labelers and filters of the arms read, and which of it.
         """
@@ -97,7 +97,7 @@ class TextSetting:
         params = arm.params_of(task)
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
             out = Path(folder) / "model"
-            made = self.fitted(self._inputs(task, arm), self.encoder, out, params)
+            made = self.fitted(self._inputs(task, arm), self.encoder, out, params, arm.of_loss)
             return self.tested(str(out), task) | told(made)
 
     def fitted(
