@@ -14,6 +14,10 @@ TAKEN_BY = {  # kind of method → the flag that takes its written form
     **{"retriever": "--retriever", "feedback": "--prf", "expander": "--expand", "reranker": "--rerank"},
     **{"labeler": "--method", "loss": "--loss", "trained-model": "--model"},
 }
+TAKEN_TOO = (  # of `recover`: kind of method, method, the flag that takes it, its name there
+    ("reranker", "colbert-prf", "--beside", "collective"),
+    ("labeler", "joint", "--similarity", "joint"),
+)
 MOVED = {  # settings of no method that were flags → flag and name that their written form begins with
     **dict.fromkeys(("rrf_k", "weights"), ("--fuse", "rrf")),
     **{"passages": ("--aggregate", "maxp"), "passage_hits": ("--aggregate", "maxp")},
@@ -24,11 +28,12 @@ MOVED = {  # settings of no method that were flags → flag and name that their 
     **dict.fromkeys(("blocks", "width", "scorer_dropout", "scorer_rate", "residual"), ("--scorer", "encoder")),
     **dict.fromkeys(("new_layers", "new_size", "new_heads", "new_vocabulary"), ("--model", "masked")),
     "learn_from": ("--model", "term-scorer"),
+    "beside_model": ("--beside", "NAME"),
 }
 NAMES = {
     **{"passage_hits": "hits", "l2_norm": "normalize", "rrf_k": "k", "new_layers": "layers", "new_size": "hidden_size"},
     **{"scorer_dropout": "dropout", "scorer_rate": "learning_rate"},
-    **{"new_heads": "heads", "new_vocabulary": "vocabulary", "learn_from": "texts"},
+    **{"beside_model": "model", "new_heads": "heads", "new_vocabulary": "vocabulary", "learn_from": "texts"},
 }  # of these, what they are called in the written form
 
 
@@ -39,11 +44,11 @@ def moved(unknown: str, flags: Collection[str]) -> str:
     '--k1 is a setting of bm25: --retriever bm25:k1=VALUE'
     """
     name = unknown.removeprefix("--").removeprefix("no-").replace("-", "_")
-    for kind, taker in TAKEN_BY.items():
-        for method in names(kind) if taker in flags else ():
-            for field in fields_of(find(kind, method)):
-                if name in (field.name, typed_name(field), field.metadata.get("was")):
-                    return f"{unknown} is a setting of {method}: {taker} {method}:{field.name}=VALUE"
+    takers = [(kind, method, taker, method) for kind, taker in TAKEN_BY.items() for method in names(kind)]
+    for kind, method, taker, called in (*takers, *TAKEN_TOO):
+        for field in fields_of(find(kind, method)) if taker in flags else ():
+            if name in (field.name, typed_name(field), field.metadata.get("was")):
+                return f"{unknown} is a setting of {called}: {taker} {called}:{field.name}=VALUE"
     if name in MOVED and MOVED[name][0] in flags:
         taker, first = MOVED[name]
         return f"{unknown} is a setting of {taker}: {taker} {first}:{NAMES.get(name, name)}=VALUE"

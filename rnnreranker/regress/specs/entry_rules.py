@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rnnreranker.base.errors import nearest
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.written import Written
 from rnnreranker.data.fields import CHOICES
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.regress.specs.methods import (
     OF_PART,
     PARTS,
+    beside_uses,
     check_labels,
     check_negatives,
     check_training,
@@ -161,10 +163,18 @@ def model_links(entry: Any) -> Iterator[tuple[str, str, str]]:
         for use in entry.rerank:
             yield from (("rerank", name, OF_MODEL.get(use.name, "")) for name in models_in(use))
     elif isinstance(entry, Work):
-        kinds = (OF_MODEL[name] for name in entry.options.get("beside", ()) if name in OF_MODEL)
-        kind = next(kinds, "")
-        for key, own in MODEL_OPTIONS.items():
-            yield from ((key, name, own or kind) for name in models_in(entry.options.get(key)))
+        for use in _teachers(entry):
+            yield from (("beside", name, OF_MODEL.get(use.name, "")) for name in models_in(use))
+        for key, kind in MODEL_OPTIONS.items():
+            yield from ((key, name, kind) for name in models_in(entry.options.get(key)))
+
+
+def _teachers(work: Work) -> list[Written]:
+    """What a recovery names; empty where that is no list of methods, as `check_work` says."""
+    try:
+        return beside_uses(work)
+    except InputError:
+        return []
 
 
 def check_kinds(entry: Any, source: Document, keys: KeyPath, models: dict[str, Model]) -> None:

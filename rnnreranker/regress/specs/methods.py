@@ -207,7 +207,8 @@ def check_work(work: Work, index: Index | None = None) -> None:
         raise InputError(f"{MODULES[work.kind]} has no option {', no option '.join(unknown)}")
     if "of" in work.options and "query_set" not in work.options:
         raise InputError("of: needs the query set of the run; give query_set")
-    if index is not None and (lacking := [part for part in beside_parts(work) if part not in index.parts]):
+    read = beside_parts(work)
+    if index is not None and (lacking := [part for part in read if part not in index.parts]):
         raise InputError(f"beside: index {index.id} has no part {' and no part '.join(lacking)}")
     if work.kind == "study":
         check_study(work)
@@ -234,11 +235,20 @@ def beside_parts(work: Work) -> list[str]:
     """The parts of an index that the teachers of a recovery read.
 
     Raises:
-        InputError: no such teacher.
+        InputError: no such teacher, settings that it does not have.
     """
-    from rnnreranker.lab.recover.beside import known, needs_of
+    from rnnreranker.lab.recover.beside import choose_teacher, needs_of
 
-    names = work.options.get("beside", [])
-    if not isinstance(names, list) or any(name not in known() for name in names):
-        raise InputError(f"beside: {names}; expected a list of {', '.join(known())}")
-    return sorted(parts_of(needs_of(names)))
+    return sorted(parts_of(needs_of([choose_teacher(use_with_folders(use)) for use in beside_uses(work)])))
+
+
+def beside_uses(work: Work) -> list[Written]:
+    """The teachers of a recovery, as the spec names them.
+
+    Raises:
+        InputError: no list of methods.
+    """
+    forms = work.options.get("beside", [])
+    if not isinstance(forms, list):
+        raise InputError(f"beside: {forms}; expected a list of teachers")
+    return [Written.read(form) for form in forms]
