@@ -65,7 +65,12 @@ def beir_folder(folder: Path) -> None:
     """A collection in BEIR layout: twelve documents, two queries to train on, two to test with."""
     (folder / "qrels").mkdir(parents=True)
     documents = {**DOCUMENTS, **{f"e{n}": f"{text} Number {n}." for n, text in enumerate(DOCUMENTS.values())}}
-    queries = {"t1": "boiling water", "t2": "buses of the region", "q1": "how long does tea take", "q2": "the next train"}
+    queries = {
+        "t1": "boiling water",
+        "t2": "buses of the region",
+        "q1": "how long does tea take",
+        "q2": "the next train",
+    }
     for name, texts in (("corpus", documents), ("queries", queries)):
         lines = [json.dumps({"_id": key, "text": text}) + "\n" for key, text in texts.items()]
         (folder / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")

@@ -43,14 +43,14 @@ def main(argv: Sequence[str]) -> int:
     begun = time.perf_counter()
     check_writable(args.output)
     made = recovered(request)
-    beside, found = made.opened.beside, made.recovery
+    beside, recovery = made.opened.beside, made.recovery
     if beside is not None and (remark := beside.remark()):
         command.say(remark)
     command.say(
-        f"{command.counted(found.queries, 'query', 'queries')}, {found.cases} visible positives, "
-        f"{found.hidden} hidden positives against {found.negatives} judged negatives"
+        f"{command.counted(recovery.queries, 'query', 'queries')}, {recovery.cases} visible positives, "
+        f"{recovery.hidden} hidden positives against {recovery.negatives} judged negatives"
     )
-    _print(found)
+    _print(recovery)
     if args.output:
         from rnnreranker.base.record import of_command, write_records
 
@@ -59,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _print(found: Recovery) -> None:
+def _print(recovery: Recovery) -> None:
     from rnnreranker.lab.recover.answer import answer
 
     print_table(
@@ -72,14 +72,14 @@ def _print(found: Recovery) -> None:
                 interval(row["difference"], row["low"], row["high"]) if "difference" in row else "-",
                 f"{row['p_holm']:.3f}" if "p_holm" in row else "-",
             ]
-            for row in found.rows
+            for row in recovery.rows
         ],
     )
     for title, other, rows in (
-        ("from the graph", "from vectors", found.from_graph),
-        ("joint", None, found.joint),
-        ("other settings", "joint", found.ablations),
-        ("teacher", None, found.beside),
+        ("from the graph", "from vectors", recovery.from_graph),
+        ("joint", None, recovery.joint),
+        ("other settings", "joint", recovery.ablations),
+        ("teacher", None, recovery.beside),
     ):
         if rows:
             print_table(
@@ -99,17 +99,17 @@ def _print(found: Recovery) -> None:
         ["filter", "discarded", "hidden positives removed", "true negatives lost"],
         [
             [row["filter"], f"{row['discarded']:.3f}", f"{row['positives']:.3f}", f"{row['negatives']:.3f}"]
-            for row in found.filters
+            for row in recovery.filters
         ],
     )
     print_table(
         ["joint", "above", "up to", "candidates", "relevant"],
         [
             [row["of"], f"{row['low']:g}", f"{row['high']:g}", str(row["candidates"]), f"{row['relevant']:.3f}"]
-            for row in found.reliability
+            for row in recovery.reliability
         ],
     )
-    print(f"\n{answer(found.rows)}")
+    print(f"\n{answer(recovery.rows)}")
 
 
 def make_parser() -> argparse.ArgumentParser:

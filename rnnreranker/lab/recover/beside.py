@@ -47,8 +47,8 @@ class Teacher:
 
 def known() -> list[str]:
     """The names of what can stand beside: rerankers that read no scores of a run, and the collective teacher."""
-    found = [name for name, kind in methods("reranker").items() if "run scores" not in kind.needs]
-    return [*COLLECTIVE, *(name for name in found if name != ColbertPrfReranker.name)]
+    usable = [name for name, kind in methods("reranker").items() if "run scores" not in kind.needs]
+    return [*COLLECTIVE, *(name for name in usable if name != ColbertPrfReranker.name)]
 
 
 def choose_teacher(form: Form) -> Teacher:
@@ -81,7 +81,7 @@ class Beside:
 
     rerankers: Mapping[str, Reranker]
 
-    def of(self, found: RankedCandidates) -> Scores:
+    def of(self, ranked: RankedCandidates) -> Scores:
         """Name → (R, n) float64, of candidates; the same for every positive, but where it gives feedback.
 
         Raises:
@@ -89,14 +89,14 @@ class Beside:
         """
         scores = {}
         for name, reranker in self.rerankers.items():
-            query, candidates = reranker.alone(found.qid, found.docids)
+            query, candidates = reranker.alone(ranked.qid, ranked.docids)
             if COLLECTIVE.get(name):
                 assert isinstance(reranker, ColbertPrfReranker)
-                every = [reranker.scores_knowing(query, candidates, [place]) for place in found.places.tolist()]
+                every = [reranker.scores_knowing(query, candidates, [number]) for number in ranked.places.tolist()]
                 scores[name] = np.array(every)
             else:
                 own = reranker.scores(query, candidates)
-                scores[name] = np.broadcast_to(own, (len(found.places), len(own)))
+                scores[name] = np.broadcast_to(own, (len(ranked.places), len(own)))
         return scores
 
     def describe(self) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class Opened:
 
 @dataclass(frozen=True, eq=False)
 class Recovered:
-    """A recovery that was made: what was found, for which request, with what."""
+    """A recovery that was made: for which request, with what, and what came out."""
 
     request: RecoverRequest
     opened: Opened
@@ -64,7 +64,7 @@ def recover(
     qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame,
     **others: Any,
 ) -> Recovery:
-    """How well likeness to one positive finds the others, as `python -m rnnreranker.recover`.
+    """How well similarity to one positive finds the others, as `python -m rnnreranker.recover`.
 
     Args:
         index, topics, qrels, others: as of `RecoverRequest`.
@@ -84,8 +84,8 @@ def recovered(request: RecoverRequest) -> Recovered:
     from rnnreranker.lab.recover.recovery import measure_recovery
 
     opened = open_recovery(request)
-    found = measure_recovery(cases(request, opened), beside=[one.name for one in request.teachers])
-    return Recovered(request, opened, found)
+    recovery = measure_recovery(cases(request, opened), beside=[one.name for one in request.teachers])
+    return Recovered(request, opened, recovery)
 
 
 def cases(request: RecoverRequest, opened: Opened) -> list[Visible]:
