@@ -11,6 +11,7 @@ from rnnreranker.base.arguments import flag
 from rnnreranker.base.chosen import choose
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import find
+from rnnreranker.base.method_lists import moved
 from rnnreranker.base.private.python import flags_of_parser
 from rnnreranker.base.settings import hints_of, words
 from rnnreranker.base.written import Written
@@ -202,7 +203,12 @@ def check_work(work: Work, index: Index | None = None) -> None:
         InputError: options that it does not have, a condition without a query set, an index without a part.
     """
     known = [*options_of(MODULES[work.kind]), "query_set", "of"]
-    unknown = [f"{name}; {nearest(str(name), known)}" for name in work.options if name not in known]
+    flags = flags_of(MODULES[work.kind])
+    unknown = [
+        f"{name}; {moved(flag(str(name)), flags) or nearest(str(name), known)}"
+        for name in work.options
+        if name not in known
+    ]
     if unknown:
         raise InputError(f"{MODULES[work.kind]} has no option {', no option '.join(unknown)}")
     if "of" in work.options and "query_set" not in work.options:
