@@ -237,7 +237,7 @@ class TestSentences:
             assert made.topics == f"reqa-{name.removesuffix('-cold')}:{split}-1-train"
         taught = spec.model("le-distill")
         assert (taught.labels.name, taught.labels.params["teacher"]) == ("teacher", "encoder")
-        assert taught.train.params["degrees"] == "cosine"
+        assert taught.train.params["label_scale"] == "cosine"
         assert list(models_in(spec.index(taught.index).parts)) == ["le-none"]
         assert spec.model("le-tfidf").labels.name == "term-weight"
         plan = plan_of(replace(spec, query_sets=spec.query_sets[-1:]), "le-bs")
