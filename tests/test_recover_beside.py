@@ -21,7 +21,7 @@ from rnnreranker.lab.recover.rankings import Visible
 from rnnreranker.lab.recover.recovering import cases, open_recovery
 from rnnreranker.lab.recover.request import RecoverRequest
 from rnnreranker.methods.rerank.base import Candidates, Query
-from rnnreranker.methods.rerank.colbert_prf import ColbertPrfParams, ColbertPrfReranker
+from rnnreranker.methods.rerank.prf import PrfParams, PrfReranker
 from rnnreranker.parts.tokens.queries import query_tokens
 from rnnreranker.regress.plans.runner import chosen_plan
 from rnnreranker.regress.specs.checks import read_spec
@@ -32,7 +32,7 @@ from tests.test_impacts import run_index, run_search
 from tests.tiny_encoder import make_cross_encoder
 
 world = prf.world
-HOW = "prf_depth=2,prf_clusters=4,prf_embeddings=3,prf_expansion_weight=2"
+HOW = "fb_docs=2,fb_clusters=4,fb_embeddings=3,fb_expansion_weight=2"
 COLLECTIVE = [f"collective:{HOW}", f"collective-positives:{HOW}"]
 
 
@@ -75,7 +75,7 @@ def test_scores_are_those_of_the_rerankers(world: Path, index: Path, tmp_path: P
     named = ["--index", index, "--topics", world / "topics.tsv", "--run", world / "dense.txt"]
     for name, reranker in (
         ("late", "late"),
-        ("collective", f"colbert-prf:{HOW}"),
+        ("collective", f"prf:feedback=colbert,{HOW}"),
         ("cross-encoder", f"cross-encoder:model={world / 'cross'}"),
     ):
         out = tmp_path / f"{name}.txt"
@@ -87,8 +87,8 @@ def test_scores_are_those_of_the_rerankers(world: Path, index: Path, tmp_path: P
     topics = dict(line.split("\t") for line in (world / "topics.tsv").read_text().splitlines())
     source = open_index(str(index)).token_vectors
     asked = query_tokens(source, topics)
-    params = ColbertPrfParams(prf_depth=2, prf_clusters=4, prf_embeddings=3, prf_expansion_weight=2.0)
-    reranker = ColbertPrfReranker(Inputs(tokens=source, query_tokens=asked), params)
+    params = PrfParams(f"colbert:{HOW}")
+    reranker = PrfReranker(Inputs(tokens=source, query_tokens=asked), params)
     first = Run.read(world / "dense.txt")
     for case in found:
         docids = first.ranked(case.qid)
@@ -124,7 +124,7 @@ def test_teachers_are_compared_as_one_family(
     kept = [row for row in found["rows"] if row["scorer"] not in ("late", "collective")]
     assert kept == plain["rows"]  # p of the others as without teachers
     assert (plain["beside"], "teachers" in plain) == ([], False)
-    assert found["teachers"]["collective"]["prf_expansion_weight"] == 2.0
+    assert found["teachers"]["collective"]["fb_expansion_weight"] == 2.0
     every = cases_of(world, index, "late", COLLECTIVE[0])
     values: dict[Any, list[float]] = {}
     for scorer in ("late", "collective", "query", "mixed", "joint"):
@@ -154,7 +154,7 @@ def test_bad_input_is_one_line(world: Path, index: Path, tmp_path: Path, capsys:
         (["--beside", "cross-encoder"], "--beside cross-encoder: which model? give cross-encoder:model=…"),
         (["--beside", "late:model=x"], "--beside late:model=x: unknown parameters of late: model"),
         (["--beside", "late", "--documents", "docs.tsv"], "--documents goes with a --beside that reads texts"),
-        (["--beside", "collective:prf_clusters=0"], "prf_clusters=0: expected an integer >= 1"),
+        (["--beside", "collective:fb_clusters=0"], "fb_clusters=0: expected an integer >= 1"),
         (["--beside", "late:context=5"], "no setting context: every candidate of the recovery's context is scored"),
         (["--beside", "regularise"], "--beside regularise: no such teacher; known: collective, "),
         (["--similarity", "rnn:k=3"], "--similarity rnn:k=3,context=25: expected joint:KEY=VALUE,…"),
@@ -164,7 +164,7 @@ def test_bad_input_is_one_line(world: Path, index: Path, tmp_path: Path, capsys:
         with pytest.raises(InputError, match=re.escape(said)):
             main(words(world, index, *more))
     for flag, now in (
-        ("--prf-clusters", "--beside collective:prf_clusters=VALUE"),
+        ("--prf-clusters", "--beside collective:fb_clusters=VALUE"),
         ("--beside-model", "--beside NAME:model=VALUE"),
         ("--positive-weight", "--similarity joint:positive_weight=VALUE"),
     ):
@@ -190,7 +190,7 @@ def bare(index: Path, folder: Path) -> Path:
 
 
 def test_specs_ask_for_teachers(tmp_path: Path) -> None:
-    works = "recoveries:\n  hidden: {index: vectors, query_set: dl, beside: [{collective: {prf_clusters: 24}}, late]}\n"
+    works = "recoveries:\n  hidden: {index: vectors, query_set: dl, beside: [{collective: {fb_clusters: 24}}, late]}\n"
     own = specs.OWN + works
     with pytest.raises(InputError, match="beside: index vectors has no part tokens"):
         read_spec(specs.write(tmp_path, own))
@@ -201,11 +201,11 @@ def test_specs_ask_for_teachers(tmp_path: Path) -> None:
     )
     spec = read_spec(specs.write(tmp_path, own, common))
     *steps, step = chosen_plan(spec, spec.query_sets, ["hidden"], Path("runs")).steps
-    assert "--beside collective:prf_clusters=24 late" in step.command()
+    assert "--beside collective:fb_clusters=24 late" in step.command()
     assert [one.output.name for one in steps] == ["msmarco-passage.vectors", "tokens"]
     assert set(step.inputs) == {one.output for one in steps}
     cross = "beside: [{cross-encoder: {model: {model: first}}}]"
-    own = specs.OWN + works.replace("beside: [{collective: {prf_clusters: 24}}, late]", cross)
+    own = specs.OWN + works.replace("beside: [{collective: {fb_clusters: 24}}, late]", cross)
     with pytest.raises(InputError, match="beside first: is trained as query; expected a model of `cross`"):
         read_spec(specs.write(tmp_path, own, common))
     own = own.replace("cross-encoder", "scorer")

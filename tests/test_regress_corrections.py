@@ -165,8 +165,8 @@ class TestModels:
         for row, weight in (("Collective b0.5", 0.5), ("Collective b1.0", 1.0)):
             labels = students[row].labels
             assert labels is not None
-            names = ("depth", "clusters", "embeddings", "expansion_weight")
-            assert [labels.params[f"prf_{name}"] for name in names] == [3, 24, 10, weight]
+            names = ("docs", "clusters", "embeddings", "expansion_weight")
+            assert [labels.params[f"fb_{name}"] for name in names] == [3, 24, 10, weight]
         asked = {}
         for row, condition in four.items():
             assert condition.prf is not None

@@ -234,17 +234,20 @@ def test_rerankers_follow_each_other(
 
     monkeypatch.setattr(phases, "SLOW", 0.0)  # phases of less than a millisecond are named too
     out = tmp_path / "out.txt"
-    flags = ["--rerank", "prf-average:prf_depth=2", "--rerank", "rnn", "--k", "4", "--context", "12"]
+    flags = ["--rerank", "prf:feedback=average,fb_docs=2", "--rerank", "rnn", "--k", "4", "--context", "12"]
     assert main([*collection.dense(*flags), "--qrels", collection.file("qrels.txt"), "--output", str(out)]) == 0
     printed = capsys.readouterr()
-    said = r"reranking by prf-average SS, reranking by rnn SS, (kernel SS, )?writing SS, "
+    said = r"reranking by prf SS, reranking by rnn SS, (kernel SS, )?writing SS, "
     assert re.search(said.replace("SS", r"[\d.]+ s"), printed.err)
     runs = [line.split("\t")[0] for line in printed.out.splitlines()]
-    assert runs == ["run", *["+ prf-average"] * 2, *["+ prf-average + rnn"] * 2]
-    assert out.read_text().split()[5] == "dense.prf-average.rnn"
+    assert runs == ["run", *["+ prf"] * 2, *["+ prf + rnn"] * 2]
+    assert out.read_text().split()[5] == "dense.prf.rnn"
     source, queries = open_vectors(collection.folder / "index"), QueryVectors(QIDS, collection.queries)
     run = collection.brute_force()
-    for name, values in (("prf-average", {"prf_depth": 2, "context": 12}), ("rnn", {"k": 4, "context": 12})):
+    for name, values in (
+        ("prf", {"feedback": "average", "fb_docs": 2, "context": 12}),
+        ("rnn", {"k": 4, "context": 12}),
+    ):
         run = make_reranker(name, source, make_params("reranker", name, values)).rerank(run, queries)
     assert ranking(Run.read(out)) == ranking(run)
     with pytest.raises(InputError, match="--rerank none beside rnn"):

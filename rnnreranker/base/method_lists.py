@@ -15,7 +15,7 @@ TAKEN_BY = {  # kind of method → the flag that takes its written form
     **{"labeler": "--method", "loss": "--loss", "trained-model": "--model"},
 }
 TAKEN_TOO = (  # of `recover`: kind of method, method, the flag that takes it, its name there
-    ("reranker", "colbert-prf", "--beside", "collective"),
+    ("feedback", "colbert", "--beside", "collective"),
     ("labeler", "joint", "--similarity", "joint"),
 )
 MOVED = {  # settings of no method that were flags → flag and name that their written form begins with
@@ -29,6 +29,11 @@ MOVED = {  # settings of no method that were flags → flag and name that their 
     **dict.fromkeys(("new_layers", "new_size", "new_heads", "new_vocabulary"), ("--model", "masked")),
     "learn_from": ("--model", "term-scorer"),
     "beside_model": ("--beside", "NAME"),
+}
+AMONG = {  # settings of feedback among candidates, which were flags beside those of feedback
+    **{"prf_depth": "rocchio,fb_depth", "rocchio_topk": "rocchio,fb_docs", "rocchio_bottomk": "rocchio,fb_bottom_docs"},
+    **{f"rocchio_{one}": f"rocchio,fb_{one}" for one in ("alpha", "beta", "gamma")},
+    **{f"prf_{one}": f"colbert,fb_{one}" for one in ("clusters", "embeddings", "expansion_weight")},
 }
 NAMES = {
     **{"passage_hits": "hits", "l2_norm": "normalize", "rrf_k": "k", "new_layers": "layers", "new_size": "hidden_size"},
@@ -44,8 +49,12 @@ def moved(unknown: str, flags: Collection[str]) -> str:
     '--k1 is a setting of bm25: --retriever bm25:k1=VALUE'
     """
     name = unknown.removeprefix("--").removeprefix("no-").replace("-", "_")
+    if name in AMONG and "--rerank" in flags:
+        return f"{unknown} is a setting of prf: --rerank prf:feedback={AMONG[name]}=VALUE"
     takers = [(kind, method, taker, method) for kind, taker in TAKEN_BY.items() for method in names(kind)]
     for kind, method, taker, called in (*takers, *TAKEN_TOO):
+        if taker in flags and (now := getattr(find(kind, method), "former_settings", {}).get(name)):
+            return f"{unknown} of {called} is {now} now: {taker} {called}:KEY=VALUE"
         for field in fields_of(find(kind, method)) if taker in flags else ():
             if name in (field.name, typed_name(field), field.metadata.get("was")):
                 return f"{unknown} is a setting of {called}: {taker} {called}:{field.name}=VALUE"
@@ -79,6 +88,8 @@ def described(name: str) -> Iterator[str]:
         if presets := sorted(method.Params.presets):
             yield f"  preset={'|'.join(presets)}, or a YAML file"
         yield from _settings(defaults_of(method), fields_of(method))
+        if inner := getattr(method, "inner", None):
+            yield f"and in the same written form those of the {inner[1]} that {inner[0]} names"
         if (beside := getattr(method, "Beside", None)) is not None:
             yield f"settings of every {kind}, in the same written form:"
             yield from _settings(beside(), dataclasses.fields(beside))

@@ -28,7 +28,7 @@ examples:
   python -m rnnreranker.recover --index my-index --topics topics.tsv --qrels qrels.txt --from both
   python -m rnnreranker.recover --index my-index --topics topics.tsv --qrels qrels.txt \\
       --similarity joint:k=21,positive_weight=0.3 \\
-      --beside collective:prf_clusters=24 cross-encoder:model=cross-encoder/ms-marco-MiniLM-L-6-v2
+      --beside collective:fb_clusters=24 cross-encoder:model=cross-encoder/ms-marco-MiniLM-L-6-v2
 """
 USAGE = "python -m rnnreranker.recover --index INDEX --topics TOPICS --qrels QRELS [flags]"
 SHOWN = ("k", "lam", "context")  # settings of rNN that help shows

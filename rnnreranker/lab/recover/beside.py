@@ -15,7 +15,8 @@ from rnnreranker.base.method import Inputs, find, make_params, methods
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.written import Written
 from rnnreranker.data.fields import asked_fields
-from rnnreranker.methods.rerank.colbert_prf import ColbertPrfReranker
+from rnnreranker.methods.feedback.colbert import ColbertFeedback
+from rnnreranker.methods.rerank.prf import PrfReranker
 
 if TYPE_CHECKING:
     from rnnreranker.lab.recover.similarities import RankedCandidates, Scores
@@ -37,7 +38,12 @@ class Teacher:
     @property
     def kind(self) -> Any:
         """The class of its reranker."""
-        return ColbertPrfReranker if self.name in COLLECTIVE else find("reranker", self.name)
+        return PrfReranker if self.name in COLLECTIVE else find("reranker", self.name)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it reads."""
+        return PrfReranker.needs_with(self.params) if self.name in COLLECTIVE else frozenset(self.kind.needs)
 
     @property
     def setting(self) -> str:
@@ -47,12 +53,11 @@ class Teacher:
 
 def known() -> list[str]:
     """The names of what can stand beside: rerankers that read no scores of a run, and the collective teacher."""
-    usable = [name for name, kind in methods("reranker").items() if "run scores" not in kind.needs]
-    return [*COLLECTIVE, *(name for name in usable if name != ColbertPrfReranker.name)]
+    return [*COLLECTIVE, *(name for name, kind in methods("reranker").items() if "run scores" not in kind.needs)]
 
 
 def choose_teacher(form: Form) -> Teacher:
-    """The teacher of a written form, `late`, `collective:prf_clusters=24`, `cross-encoder:model=NAME`.
+    """The teacher of a written form, `late`, `collective:fb_clusters=24`, `cross-encoder:model=NAME`.
 
     Raises:
         InputError: no such teacher, settings that it does not have, values out of range.
@@ -61,18 +66,20 @@ def choose_teacher(form: Form) -> Teacher:
     shown = argument("beside", str(written))
     if written.name not in known():
         raise InputError(f"{shown}: no such teacher; {nearest(written.name, known())}")
-    of = ColbertPrfReranker.name if written.name in COLLECTIVE else written.name
+    of, values = written.name, written.params
     try:
-        if CONTEXT in written.params and CONTEXT in hints_of(find("reranker", of).Params):
+        if of in COLLECTIVE:
+            of, values = PrfReranker.name, {"feedback": str(Written(ColbertFeedback.name, values, written.preset))}
+        if CONTEXT in values and CONTEXT in hints_of(find("reranker", of).Params):
             raise InputError(f"no setting {CONTEXT}: every candidate of the recovery's context is scored")
-        return Teacher(written.name, make_params("reranker", of, written.params, written.preset or None))
+        return Teacher(written.name, make_params("reranker", of, values, written.preset or None))
     except InputError as error:
         raise InputError(f"{shown}: {error}") from None
 
 
 def needs_of(teachers: Iterable[Teacher]) -> frozenset[str]:
     """What some teachers need together."""
-    return frozenset[str]().union(*(one.kind.needs for one in teachers))
+    return frozenset[str]().union(*(one.needs for one in teachers))
 
 
 @dataclass(frozen=True)
@@ -91,7 +98,7 @@ class Beside:
         for name, reranker in self.rerankers.items():
             query, candidates = reranker.alone(ranked.qid, ranked.docids)
             if COLLECTIVE.get(name):
-                assert isinstance(reranker, ColbertPrfReranker)
+                assert isinstance(reranker, PrfReranker)
                 every = [reranker.scores_knowing(query, candidates, [number]) for number in ranked.places.tolist()]
                 scores[name] = np.array(every)
             else:

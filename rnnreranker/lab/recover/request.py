@@ -49,7 +49,7 @@ class RecoverRequest(Request):
         source: "vectors", or "both": from the part neighbours of the index too.
         visible: positives visible at a time.
         ablations: joint similarity with other settings, too; each differs in one thing.
-        beside: teachers in their written form, `collective:prf_clusters=24`, see `beside.known`.
+        beside: teachers in their written form, `collective:fb_clusters=24`, see `beside.known`.
         documents: texts for teachers that read them; fields: which of theirs, "title,text" or "text".
         threads: None = one per core; results do not depend on it.
     """
