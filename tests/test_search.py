@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import re
@@ -23,6 +22,7 @@ from rnnreranker.data.document import Document
 from rnnreranker.index.make import PARTS, Recipe
 from rnnreranker.lab.diagnose.__main__ import main as diagnose
 from rnnreranker.lab.tune.query_set import load_objective
+from rnnreranker.lab.tune.request import TuneRequest
 from rnnreranker.labels.__main__ import main as make_labels
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
@@ -217,9 +217,7 @@ def test_a_run_that_was_reranked_is_said_to_be(
         capsys.readouterr()
         assert command(flags) == 0
         assert capsys.readouterr().err.count(said) == warned
-    asked = argparse.Namespace(
-        hits=100, max_context=20, measure="RR@10", protocol="trec", threads=1, encoder=None, topics=more[1]
-    )
+    asked = TuneRequest(index=vectors[1], topics=more[1], qrels=more[3], max_context=20, measure="RR@10", threads=1)
     load_objective(asked, open_index(vectors[1]), more[1], more[3], str(out), vectors[3])  # of tune
     assert capsys.readouterr().err.count(said) == warned
     assert main([*collection.dense(*run, "--rerank", "none"), "--output", str(tmp_path / "again.txt")]) == 0

@@ -18,11 +18,13 @@ TAKEN_TOO = (  # of `recover`: kind of method, method, the flag that takes it, i
     ("feedback", "colbert", "--beside", "collective"),
     ("labeler", "joint", "--similarity", "joint"),
 )
+USUAL = {"reranker": "rnn", "labeler": "evidence", "trained-model": "query"}  # named first, of several that have it
 MOVED = {  # settings of no method that were flags → flag and name that their written form begins with
     **dict.fromkeys(("rrf_k", "weights"), ("--fuse", "rrf")),
     **{"passages": ("--aggregate", "maxp"), "passage_hits": ("--aggregate", "maxp")},
     **dict.fromkeys(("aggregate", "redistribute", "rho", "include_level", "temperature"), ("--method", "evidence")),
     **dict.fromkeys(("mass", "share", "threshold", "compat", "label_preset"), ("--method", "evidence")),
+    **dict.fromkeys(("boost", "n_max", "normalization"), ("--method", "evidence")),
     **dict.fromkeys(("positive_weight", "queries"), ("--filter", "joint")),
     **dict.fromkeys(("pooling", "l2_norm", "max_length", "query_prompt", "document_prompt"), ("--encoder", "NAME")),
     **dict.fromkeys(("blocks", "width", "scorer_dropout", "scorer_rate", "residual"), ("--scorer", "encoder")),
@@ -52,6 +54,7 @@ def moved(unknown: str, flags: Collection[str]) -> str:
     if name in AMONG and "--rerank" in flags:
         return f"{unknown} is a setting of prf: --rerank prf:feedback={AMONG[name]}=VALUE"
     takers = [(kind, method, taker, method) for kind, taker in TAKEN_BY.items() for method in names(kind)]
+    takers.sort(key=lambda one: USUAL.get(one[0]) != one[1])
     for kind, method, taker, called in (*takers, *TAKEN_TOO):
         if taker in flags and (now := getattr(find(kind, method), "former_settings", {}).get(name)):
             return f"{unknown} of {called} is {now} now: {taker} {called}:KEY=VALUE"
