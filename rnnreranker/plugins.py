@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rnnreranker.methods.feedback import Feedback
     from rnnreranker.methods.rerank import Candidates, Query, Reranker
     from rnnreranker.methods.retrieve import Retriever
+    from rnnreranker.parts.base import Part
     from rnnreranker.train.losses.base import Loss, log_shares, mean_over
     from rnnreranker.train.models.base import GroupModel, TrainedModel
 
@@ -29,6 +30,7 @@ _HOMES = {
     "Labeler": "labels.methods.base",
     "Loss": "train.losses.base",
     "Params": "base.settings",
+    "Part": "parts.base",
     "Query": "methods.rerank",
     "Reranker": "methods.rerank",
     "Retriever": "methods.retrieve",
@@ -51,6 +53,7 @@ __all__ = [
     "Labeler",
     "Loss",
     "Params",
+    "Part",
     "Query",
     "Reranker",
     "Retriever",

@@ -139,7 +139,7 @@ def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixt
         ({"retreiver": "dense"}, r"unrecognized arguments: --retreiver dense; did you mean --retriever\?"),
         ({"output": "missing/run.txt"}, r"missing/run.txt: cannot be written \(No such file or directory\)"),
         ({"output": "out"}, "out: is a folder, expected the name of a file to write"),
-        ({"retriever": "bm25"}, "docs.npy: no BM25 index in it; make it again with --bm25"),
+        ({"retriever": "bm25"}, "docs.npy: no words in this index; add them with index --parts bm25"),
         ({"retriever": "bm25", "bm25_index": "faiss"}, "faiss: no Lucene index in this folder"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, dict) else None,

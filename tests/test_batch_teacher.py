@@ -33,7 +33,7 @@ def test_every_document_of_a_batch_has_its_score(
 ) -> None:
     """Paper 002, 2.3.1, below eq. 6: "we can reuse the collective centroids for estimating the R*_q(p) of any p"."""
     monkeypatch.setattr(prf, "SPECIAL", (0, 1, 2, 3, 4, 45))
-    how = ["--method", f"{METHOD},positives=true"] if positives else COLLECTIVE
+    how = ["--method", f"{METHOD},prf_positives=true"] if positives else COLLECTIVE
     labels = collective.labelled(world, made, tmp_path / "labels.parquet", *how)
     groups = [Groups(list(labels), 10, 2, 12, 7)[place] for place in range(4)]
     docids = documents_of(groups)
@@ -102,7 +102,7 @@ def test_a_student_is_trained_so(world: Path, made: Path, tmp_path: Path) -> Non
     assert histories["batch"][-1] != histories["labels"][-1]
     other = tmp_path / "other"
     named = ["--documents", world / "docs.tsv", "--output", other, "--parts", "tokens"]
-    assert prf.run_index(*named, "--token-encoder", world / "model", "--token-document-length", 4) == 0
+    assert prf.run_index(*named, "--token-encoder", f"{world / 'model'}:document_length=4") == 0
     plain = tmp_path / "plain.parquet"
     collective.labelled(world, made, plain, "--method", "collective", "--normalization", "maxmin")
     run = tmp_path / "run.parquet"

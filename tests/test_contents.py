@@ -11,7 +11,7 @@ import pytest
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import contents, file_digest, files_digest
 from rnnreranker.encode.model_folder import content_of
-from rnnreranker.index.make import Recipe
+from rnnreranker.index.request import documents_mark
 
 ONE = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
 
@@ -53,7 +53,7 @@ def test_a_folder_is_its_names_and_contents(tmp_path: Path) -> None:
 
 
 def documents_of(name: str | Path) -> str:
-    return str(Recipe(str(name), ["bm25"]).inputs()["documents"])
+    return documents_mark(str(name))
 
 
 def test_an_index_of_a_folder_is_made_from_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

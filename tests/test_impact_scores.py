@@ -129,7 +129,7 @@ def test_feedback_weighs_queries_and_documents_alike(tmp_path: Path, name: str, 
 
 def test_the_commands_give_one_run(world: Path, tmp_path: Path) -> None:  # noqa: F811
     """Of an index of whole numbers and one of floats, by every way to weigh queries, with and without feedback."""
-    kept = {"whole": ("--impact-factor", "5000"), "float": ("--impact-weights", "float")}
+    kept = {"whole": ("--parts", "impact:factor=5000"), "float": ("--parts", "impact:weights=float")}
     for name, how in kept.items():
         assert run_index(*of_index(world, tmp_path / name, *how)) == 0
     for weights in ("model", "binary", "counts"):

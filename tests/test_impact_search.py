@@ -20,8 +20,10 @@ from rnnreranker.encode.sparse.term_counts import term_counts
 from rnnreranker.encode.vocabulary import load_tokenizer, words_of
 from rnnreranker.methods.retrieve.impact import ImpactSearchParams
 from rnnreranker.parts.description import describe
-from rnnreranker.parts.impacts import ImpactSource, QueryImpacts, anserini, seismic
-from rnnreranker.parts.impacts.lucene_part import opened
+from rnnreranker.parts.impact_lucene import anserini
+from rnnreranker.parts.impact_lucene.part import opened
+from rnnreranker.parts.impact_seismic import seismic
+from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
 from rnnreranker.runs import Run
 from tests.test_checksums import without_checksums
 from tests.test_impacts import WORDS, made_up, make_masked_model, run_index, run_search, written
@@ -68,7 +70,7 @@ def test_lucene_gives_the_same_run(world: Path, tmp_path: Path, hits: int) -> No
     except UnavailableError as error:
         pytest.skip(str(error))
     index = copied(world, tmp_path)
-    assert run_index(*of_index(world, index, "--lucene")) == 0
+    assert run_index(*of_index(world, index, "--parts", "impact,impact-lucene")) == 0
     assert describe(index)["parts"]["impact-lucene"]["tokens"] == "words"
     assert json.loads((index / anserini.PART / anserini.ABOUT).read_text())["tokens"][5:] == WORDS
     for weights in ("model", "counts", "binary"):
@@ -94,23 +96,23 @@ def test_lucene_is_made_again_only_where_it_is_of_other_impacts(
     run = of_search(world, index, tmp_path / "run.txt", how="search=lucene")
     with pytest.raises(InputError, match=r"no impact index of Lucene in this index; make it with index --parts impact"):
         run_search(*run)
-    assert run_index(*of_index(world, index, "--lucene")) == 0
-    assert run_index(*of_index(world, index, "--lucene")) == 0
+    assert run_index(*of_index(world, index, "--parts", "impact,impact-lucene")) == 0
+    assert run_index(*of_index(world, index, "--parts", "impact,impact-lucene")) == 0
     assert "already complete" in capsys.readouterr().err
     without_checksums(index)
     about = index / anserini.PART / anserini.ABOUT
     about.write_text(about.read_text().replace(opened(index).fingerprint, "0" * 16))
     with pytest.raises(InputError, match="is of other impacts than those of"):
         run_search(*run)
-    assert run_index(*of_index(world, index, "--lucene")) == 0
+    assert run_index(*of_index(world, index, "--parts", "impact,impact-lucene")) == 0
     assert run_search(*run) == 0
 
 
 def test_what_lucene_cannot_hold_is_refused(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="--lucene beside --impact-weights float: Lucene keeps whole numbers"):
-        run_index(*of_index(world, tmp_path / "new", "--lucene", "--impact-weights", "float"))
-    with pytest.raises(InputError, match="--lucene: of impacts; add impact to --parts"):
-        run_index("--documents", world / "docs.tsv", "--output", tmp_path / "new", "--lucene")
+    with pytest.raises(InputError, match="impact-lucene beside impact:weights=float: Lucene keeps whole numbers"):
+        run_index(*of_index(world, tmp_path / "new", "--parts", "impact:weights=float,impact-lucene"))
+    with pytest.raises(InputError, match="impact-lucene is made of impact, which this index does not have; add imp"):
+        run_index("--documents", world / "docs.tsv", "--output", tmp_path / "new", "--parts", "impact-lucene")
     with pytest.raises(InputError, match="its weights are kept as floats, and Lucene keeps whole numbers"):
         anserini.open_anserini(written(tmp_path / "float", made_up(5, 45, 1), list("abcde"), None))
     source = written(tmp_path / "whole", made_up(5, 2000, 1), list("abcde"))
@@ -119,7 +121,7 @@ def test_what_lucene_cannot_hold_is_refused(world: Path, tmp_path: Path, monkeyp
         anserini.search_anserini(source, QueryImpacts(csr_matrix(np.ones((1, 2000)))), 5, 1)
     with pytest.raises(InputError, match="no whole numbers, and Lucene keeps whole numbers; use search=exact"):
         anserini.search_anserini(source, QueryImpacts(csr_matrix(np.full((1, 2000), 0.5))), 5, 1)
-    with pytest.raises(InputError, match=r"a score of 33554432 is beyond 16777216.*smaller --impact-factor"):
+    with pytest.raises(InputError, match=r"a score of 33554432 is beyond 16777216.*smaller factor"):
         anserini._of_query(source, [("a", 2.0**25)], 1.0)
 
 
@@ -139,7 +141,7 @@ def test_seismic_says_what_it_misses(world: Path, tmp_path: Path, capsys: pytest
 
     with pytest.raises(InputError, match="no index of Seismic in this index; make it with index --parts impact"):
         run_search(*search())
-    assert run_index(*of_index(world, index, "--seismic")) == 0
+    assert run_index(*of_index(world, index, "--parts", "impact,impact-seismic")) == 0
     assert capsys.readouterr().out == ""
     assert run_search(*search(",query_cut=45,heap_factor=0.1")) == 0
     said = re.search(r"found ([\d.]+)% of the 5 best of 20 of \d+ queries", capsys.readouterr().err)
@@ -168,7 +170,7 @@ def test_seismic_of_a_large_vocabulary_and_empty_queries(tmp_path: Path) -> None
     assert [rows.tolist() for _, rows in found] == [*([row] for row in range(40)), []]
     assert found[7][0][0] == pytest.approx(float((documents[7].multiply(documents[7])).sum()))
     (tmp_path / seismic.PART / seismic.INDEX).write_bytes(b"no index")
-    with pytest.raises(InputError, match=r"cannot be read .*make it with index --parts impact --seismic"):
+    with pytest.raises(InputError, match=r"cannot be read .*make it with index --parts impact,impact-seismic"):
         seismic.search_seismic(source, QueryImpacts(queries), 1, 1, 100, 1.0)
 
 

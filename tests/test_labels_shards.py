@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import random
@@ -10,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from lost_worker import cluster_that_loses_a_worker
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, SoftLabels
 from rnnreranker.base.errors import InputError, MissingDependencyError
-from rnnreranker.labels.job import Job
+from rnnreranker.labels.job import Job, stored_part
 from rnnreranker.labels.judged import positives_of
 from rnnreranker.labels.shards import Shard, make_shard, make_shards
 from rnnreranker.labels.soft import write_joined
@@ -53,7 +53,8 @@ def job(folder: Path) -> tuple[Job, Run, dict[str, list[tuple[str, int]]], Query
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.parts.vectors.queries import load_encoded_queries
 
-    work = Job("evidence", folder / "v.npy", RnnParams(k=4, context=20), LabelParams(), 1)
+    stored = (stored_part("vectors", folder / "v.npy", {}),)
+    work = Job("evidence", None, RnnParams(k=4, context=20), LabelParams(), 1, stored=stored)
     judged = positives_of(load_qrels(folder / "qrels.txt"))
     return work, Run.read(folder / "run.txt"), judged, load_encoded_queries(folder / "q.npy")
 
@@ -149,10 +150,10 @@ def test_two_processes_on_one_output(folder: Path, tmp_path: Path) -> None:
 def test_labels_that_were_waited_for(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same: bool) -> None:
     work, run, judged, queries = job(folder)
     out = tmp_path / "x.parquet"
-    other = work if same else Job("evidence", work.index, work.params, LabelParams(boost=3.0), 1)
+    other = work if same else replace(work, label_params=LabelParams(boost=3.0))
     make_shards(out, other, run, judged, queries)
     made: list[Path] = []
-    monkeypatch.setattr("rnnreranker.labels.shards.alone", lambda *_: contextlib.nullcontext(True))
+    monkeypatch.setattr("rnnreranker.base.locks.hold", lambda *_: True)
     monkeypatch.setattr("rnnreranker.labels.shards.make_shard", lambda _, shard: made.append(shard.path))
     if same:
         assert make_shards(out, work, run, judged, queries)["queries"] == QUERIES
@@ -205,7 +206,7 @@ def test_other_settings_do_not_meet_the_shards_of_a_killed_job(folder: Path, tmp
         patch.setattr("rnnreranker.labels.shards._assemble", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             make_shards(out, work, run, judged, queries, shard_size=7)
-    other = Job("evidence", work.index, work.params, LabelParams(boost=3.0), 1)
+    other = replace(work, label_params=LabelParams(boost=3.0))
     metadata = make_shards(out, other, run, judged, queries, shard_size=7)
     assert metadata["labels"]["boost"] == 3.0
     whole = SoftLabels.read(tmp_path / "x.parquet")

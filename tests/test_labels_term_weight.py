@@ -160,7 +160,7 @@ def test_chinese_words_are_those_of_jieba(tmp_path: Path) -> None:
     lines = (json.dumps({"id": docid, "text": text}) + "\n" for docid, text in texts.items())
     (tmp_path / "docs.jsonl").write_text("".join(lines), encoding="utf-8")
     where = ["--documents", str(tmp_path / "docs.jsonl"), "--output", str(tmp_path / "index")]
-    assert index([*where, "--parts", "terms", "--term-language", "zh"]) == 0
+    assert index([*where, "--parts", "terms:language=zh"]) == 0
     found = CollectionWeights(open_index(str(tmp_path / "index")).term_source)
     documents = found.of_documents(range(4))
     for weights, text in zip(documents, texts.values(), strict=True):
@@ -205,7 +205,7 @@ def test_an_index_without_counted_words_or_without_a_candidate(made: Path, tmp_p
     (tmp_path / "v.ids").write_text("".join(f"{docid}\n" for docid in DOCUMENTS))
     files = ["--run", str(made / "run.txt"), "--qrels", str(made / "qrels.txt"), "--topics", str(made / "topics.tsv")]
     rest = ["--method", "term-weight", "--output", str(tmp_path / "l.parquet")]
-    with pytest.raises(InputError, match=r"v\.npy: no counted words in this index"):
+    with pytest.raises(InputError, match=r"v\.npy: no terms in this index"):
         main([*files, *rest, "--index", str(tmp_path / "v.npy")])
     (tmp_path / "run.txt").write_text("q1 Q0 d9 1 1.0 x\n")
     files[1] = str(tmp_path / "run.txt")

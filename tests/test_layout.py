@@ -40,6 +40,7 @@ BELOW = {  # folders of a folder that import one way too
         "settings",
         "method",
         "command",
+        "method_flags",
         "locks",
         "record",
         "tables",
@@ -89,13 +90,14 @@ def test_imports_point_one_way(path: Path) -> None:
 
 def test_entry_points_keep_their_names() -> None:
     """Packages of others name them: a folder that moves does not change them."""
-    assert {kind: group for kind, (_, group) in KINDS.items()} == {
+    assert {kind: group for kind, (_, group, _) in KINDS.items()} == {
         kind: f"rnnreranker.{group}"
         for kind, group in {
             "retriever": "retrievers",
             "feedback": "feedback",
             "reranker": "rerankers",
             "expander": "expanders",
+            "part": "parts",
             "labeler": "labelers",
             "loss": "losses",
             "trained-model": "trained_models",

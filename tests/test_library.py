@@ -32,7 +32,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in TOPICS.items()))
     judged = [f"{qid} 0 {docid} {grade}\n" for qid, of in QRELS.items() for docid, grade in of.items()]
     (folder / "qrels.txt").write_text("".join(judged))
-    made = ["--documents", str(folder / "corpus.jsonl"), "--encoder", str(folder / "encoder"), "--pooling", "mean"]
+    made = ["--documents", str(folder / "corpus.jsonl"), "--encoder", f"{folder / 'encoder'}:pooling=mean"]
     assert index([*made, "--output", str(folder / "index")]) == 0
     return folder
 

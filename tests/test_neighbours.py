@@ -347,7 +347,7 @@ def test_the_graph_of_an_index_is_opened_without_its_vectors(tmp_path: Path) -> 
         _ = open_index(str(other)).graph
     add_parts(other, [LetterPart()])
     assert list(describe(other)["parts"]) == ["dense"]
-    with pytest.raises(InputError, match=r"a graph that rnnreranker\.json does not describe; make it again with index"):
+    with pytest.raises(InputError, match=r"rnnreranker\.json does not describe this neighbours; make it again"):
         _ = open_index(str(other)).graph
 
 
@@ -370,14 +370,14 @@ def test_a_folder_that_this_package_did_not_make_gets_a_graph(
     capsys.readouterr()
     assert index(words) == 0
     assert "already complete, 300 documents" in capsys.readouterr().err
-    assert index([*words, "--neighbours", "5"]) == 0
+    assert index([*words[:-1], "neighbours:k=5"]) == 0
     assert open_index(str(folder)).graph.k == 5
 
 
 def test_an_index_gets_a_graph_without_its_documents_being_named(tmp_path: Path) -> None:
     folder = tmp_path / "index"
     write_index([Document(f"d{row}", f"text {row}") for row in range(40)], folder, [LetterPart()], name="letters")
-    assert index(["--output", str(folder), "--parts", "neighbours", "--neighbours", "4"]) == 0
+    assert index(["--output", str(folder), "--parts", "neighbours:k=4"]) == 0
     assert describe(folder)["parts"]["neighbours"]["k"] == 4
     assert open_index(str(folder)).graph.k == 4
 
@@ -385,9 +385,9 @@ def test_an_index_gets_a_graph_without_its_documents_being_named(tmp_path: Path)
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ([], "nowhere: no index of dense or impact or bm25 with docids, of which a graph could be made"),
-        (["--neighbours-of", "bm25"], "nowhere: no index of bm25 with docids"),
-        (["--encoder", "e5"], "--encoder without --documents, where a graph alone is made; leave it out"),
+        ([], "nowhere: no index of dense or impact or bm25 with docids, of which neighbours could be"),
+        (["--parts", "neighbours:by=bm25"], "nowhere: no index of bm25 with docids"),
+        (["--encoder", "e5"], "--encoder e5: of dense; add dense to --parts"),
     ],
 )
 def test_no_graph_of_what_is_not_there(tmp_path: Path, flags: list[str], said: str) -> None:

@@ -116,7 +116,7 @@ def test_search_is_exact_up_to_a_number_of_documents(
     with pytest.raises(InputError, match="graph search hnsw is of dense vectors; bm25 is searched exactly"):
         graph_source(index, "bm25", tmp_path / "work", "hnsw")
     with pytest.raises(InputError, match="graph search ivf is of dense vectors; impact is searched exactly"):
-        GraphParams(of="impact", search="ivf")
+        GraphParams(by="impact", search="ivf")
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -144,12 +144,12 @@ def test_blocks_made_by_others_are_the_same(
     ("flags", "said"),
     [
         (
-            ["--graph-search", "ivf", "--backend", "loky"],
-            "--graph-search and --backend: of neighbours; add neighbours",
+            ["--parts", "dense,neighbours:search=flat"],
+            "neighbours:search=flat: search='flat': expected one of exact, hnsw, ivf or none",
         ),
         (["--parts", "dense,neighbours", "--cluster", "x"], "--cluster goes with --backend dask or ray"),
         (
-            ["--parts", "impact,neighbours", "--neighbours-of", "impact", "--graph-search", "hnsw"],
+            ["--parts", "impact,neighbours:by=impact,search=hnsw"],
             "graph search hnsw is of dense vectors; impact is searched exactly",
         ),
     ],

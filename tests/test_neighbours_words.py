@@ -13,7 +13,8 @@ from scipy.sparse import csr_matrix
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
 from rnnreranker.index.build import add_parts, write_index
-from rnnreranker.index.make import Recipe, make_index
+from rnnreranker.index.make import make_index
+from rnnreranker.index.request import IndexRequest
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.bm25.part import Bm25Part
 from rnnreranker.parts.description import describe
@@ -132,7 +133,7 @@ def test_an_index_of_impacts_gets_a_graph(tmp_path: Path, monkeypatch: pytest.Mo
     assert graph.edges.tolist() == by_loops(weights_of(40), 4)[0]
     assert describe(index)["parts"]["neighbours"]["of"] == "impact"
     assert has_graph(index, GraphParams(4))
-    assert has_graph(index, GraphParams(of="impact"))
+    assert has_graph(index, GraphParams(by="impact"))
     assert not has_graph(index, GraphParams(4, "dense"))
     terms = np.load(index / FOLDER / "terms.npy")
     np.save(index / FOLDER / "terms.npy", terms[::-1].copy())
@@ -143,11 +144,11 @@ def test_a_graph_needs_a_part(tmp_path: Path) -> None:
     documents = tmp_path / "docs.jsonl"
     documents.write_text('{"id": "a", "text": "b"}\n')
     with pytest.raises(InputError, match="made of dense or impact or bm25, which this index does not have; add dense"):
-        make_index(Recipe(str(documents), ["neighbours"]), tmp_path / "index")
+        make_index(IndexRequest(str(documents), ["neighbours"]), tmp_path / "index")
     with pytest.raises(InputError, match="neighbours is made of impact, which this index does not have; add impact to"):
-        make_index(Recipe(str(documents), ["bm25", "neighbours"], graph=GraphParams(of="impact")), tmp_path / "index")
-    with pytest.raises(InputError, match="neighbours_of=words: expected one of dense, impact, bm25"):
-        GraphParams(of="words")
+        make_index(IndexRequest(str(documents), ["bm25", "neighbours:by=impact"]), tmp_path / "index")
+    with pytest.raises(InputError, match="by='words': expected one of dense, impact, bm25 or none"):
+        GraphParams(by="words")
 
 
 TEXTS = ["The cats chase a mouse", "a mouse chases the cats, cats!", "", "dogs sleep", "the of", "sleeping dogs bark"]

@@ -91,7 +91,7 @@ def test_an_encoder_makes_an_index_and_its_queries(command: Command, collection:
     done = command("search", *searching, "--output", collection / "dense.txt")
     assert done.returncode == 0, done.stderr
     assert Run.read(collection / "dense.txt").ranked("q1") == ["d1", "d3", "d2"]
-    wrong = command("index", *argv, "--pooling", "cls", "--overwrite")
+    wrong = command("index", *argv, "--encoder", "hashed:pooling=cls", "--overwrite")
     assert wrong.returncode == 0  # what counts of the settings is the encoder's affair
     unknown = command("index", "--documents", collection / "documents.jsonl", "--encoder", "hashd", "--output", "x")
     assert (unknown.returncode, "did you mean hashed?" in unknown.stderr) == (2, True)

@@ -47,7 +47,7 @@ def test_impacts_are_added_to_an_index_or_make_it(tmp_path: Path, capsys: pytest
     start = "python -m rnnreranker.index --documents cranfield --output runs/indexes/"
     assert [line.partition("--output")[2].split(maxsplit=1)[1] for line in printed if line.startswith(start[:40])] == [
         "--encoder minilm",
-        "--parts impact --impact-encoder splade-tiny --impact-factor 50",
+        "--parts impact:factor=50 --impact-encoder splade-tiny",
         "--parts impact",
     ]
     assert sum("--retriever impact:query_weights=counts --rerank none" in line for line in printed) == 2
@@ -60,5 +60,5 @@ def test_a_setting_that_impacts_do_not_have_is_refused(tmp_path: Path) -> None:
         "query_sets:\n  mine: {topics: cranfield, qrels: cranfield}\nmeasures: [nDCG@10]\nconditions:\n"
         "  splade: {title: S, retrieve: {impact: {}}}\n"
     )
-    with pytest.raises(InputError, match=r"impact encodr; did you mean encoder\?"):
+    with pytest.raises(InputError, match=r"unknown parameters of impact: encodr; known: weights, factor, encoder"):
         main([str(tmp_path / "own.yaml"), "--dry-run"])

@@ -664,7 +664,7 @@ def test_a_step_tells_what_is_unavailable_from_what_is_wrong(
 ) -> None:
     monkeypatch.delenv("TRIPCLICK_HOME", raising=False)
     monkeypatch.setenv("IR_DATASETS_HOME", str(place / "irds"))
-    lacking = ["--documents", "tripclick", "--no-dense", "--bm25", "--output", str(place / "x")]
+    lacking = ["--documents", "tripclick", "--parts", "bm25", "--output", str(place / "x")]
     monkeypatch.setattr(sys, "argv", ["index", *lacking])
     assert command.run(index) == command.BAD_INPUT
     monkeypatch.setenv(interrupts.STEP, "1")

@@ -11,10 +11,10 @@ import pytest
 from rnnreranker.base.chosen import choose
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.written import Written
+from rnnreranker.parts.needs import parts
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.plans.runner import chosen_plan
-from rnnreranker.regress.plans.step import ADDED
 from rnnreranker.regress.source_code import module_of
 from rnnreranker.regress.specs.checks import find_spec, read_spec
 from rnnreranker.regress.specs.methods import check_rerank
@@ -288,7 +288,7 @@ class TestPlan:
         spec = read_spec(specs_folder() / "cranfield.yaml")
         steps = make_plan(spec, conditions=[spec.condition("bm25")]).steps
         assert [step.output.name for step in steps] == ["cranfield.main", "bm25", "bm25.cranfield.txt"]
-        assert "--bm25" in steps[1].argv
+        assert steps[1].argv[-2:] == ("--parts", "bm25")
         assert [s.output.name for s in make_plan(spec, conditions=[spec.condition("dense")]).steps] == [
             *("cranfield.main", "dense.cranfield.txt")
         ]
@@ -301,7 +301,7 @@ class TestPlan:
         assert [step.output.name for step in steps] == [f"{name}.graph-32", "neighbours"]
         assert steps[0].value("--from-index") == "".join(f"runs/indexes/{one}" for one in taken)
         assert [path.name for path in steps[0].inputs] == taken
-        assert steps[1].value("--neighbours") == "32"
+        assert steps[1].value("--parts") == "neighbours:k=32"
 
     def test_only_takes_a_condition_and_what_it_needs(self, tmp_path: Path) -> None:
         spec = read_spec(specs_folder() / "pydoc.yaml")
@@ -329,26 +329,6 @@ class TestPlan:
         assert [entry.output.suffix for entry in chosen_plan(spec, spec.query_sets, (), Path("runs")).steps].count(
             ".json"
         ) == 0
-
-    @pytest.mark.parametrize(
-        ("options", "message"),
-        [
-            (
-                "frozen_layers: 4",
-                r"no option frozen_layers; --frozen-layers is a setting of query: --model query:frozen_l",
-            ),
-            ("model: {query: {frozen_layer: 4}}", "model=query: no setting frozen_layer, did you mean frozen_layers"),
-            ("epochs: 0", "model=query: epochs=0: expected a finite number > 0"),
-            ("epochs: 4, model: {query: {epochs: 3}}", "epochs twice; give it once"),
-            ("methods: ['joint:share']", "methods=joint:share: write joint:mass=share"),
-            ("first_stages: [bm26]", "first_stages=bm26: bm26: no such retriever; did you mean bm25"),
-            ("arms: dual", "arms=dual: encoder is missing"),
-        ],
-    )
-    def test_settings_of_a_study_are_checked_where_they_stand(self, tmp_path: Path, options: str, message: str) -> None:
-        works = f"studies:\n  labels: {{index: vectors, query_set: dl, {options}}}\n"
-        with pytest.raises(InputError, match=rf"own\.yaml:16: .*{message}"):
-            read_spec(write(tmp_path, OWN + works))
 
     def test_a_study_that_retrieves_has_the_parts_of_its_first_stages(self) -> None:
         spec = read_spec(specs_folder() / "scifact.yaml")
@@ -390,7 +370,7 @@ class TestTheProjectsOwn:
                 if step.module not in parsers:
                     parsers[step.module] = importlib.import_module(module_of(step.module)).make_parser()
                 args = parsers[step.module].parse_args(step.argv)
-                added = [f"{args.output}/{folder}" for folder in ADDED.values()]
+                added = [f"{args.output}/{folder}" for folder in [one.folder or name for name, one in parts().items()]]
                 assert str(step.output) in (args.output, getattr(args, "record", None), *added)
 
     def test_indexes_and_models_of_one_name_are_made_by_one_command(self) -> None:
@@ -429,7 +409,7 @@ def test_labels_of_a_model_come_from_the_graph(tmp_path: Path) -> None:
 
 def test_a_condition_expands_the_run_of_another(tmp_path: Path) -> None:
     """The graph is a step of its own, after the vectors, for rerankers too; a run is compared with what it expands."""
-    parts = "parts: {dense: {encoder: tas-b}, neighbours: {neighbours: 32}}"
+    parts = "parts: {dense: {encoder: tas-b}, neighbours: {k: 32}}"
     common = COMMON.replace("parts: {dense: {encoder: tas-b}}", parts)
     more = "  more: {title: more, expand: {neighbours: {depth: 10}}, of: bm25, index: vectors, query_sets: [dl]}\n"
     spec = read_spec(write(tmp_path, OWN.replace("  hybrid:", f"{more}  hybrid:"), common))
@@ -437,7 +417,7 @@ def test_a_condition_expands_the_run_of_another(tmp_path: Path) -> None:
     steps = make_plan(spec, conditions=[spec.condition("more")], query_sets=[spec.query_set("dl")]).steps
     assert [step.module for step in steps] == ["search", "index", "index", "search"]
     graph, search = steps[2:]
-    assert graph.argv[-4:] == ("--parts", "neighbours", "--neighbours", "32")
+    assert graph.argv[-2:] == ("--parts", "neighbours:k=32")
     assert shlex.join(search.argv).count("--expand neighbours:depth=10 --rerank none") == 1
     assert graph.output in search.inputs
     boost = "  boost: {title: boost, rerank: {lexboost: {}}, of: bm25, index: vectors, query_sets: [dl]}\n"
@@ -446,9 +426,12 @@ def test_a_condition_expands_the_run_of_another(tmp_path: Path) -> None:
     assert steps[-2].argv == graph.argv
     assert steps[-2].output in steps[-1].inputs
     for broken, said in (
-        (common.replace(", neighbours: {neighbours: 32}", ""), "expander neighbours: index vectors has no part neighb"),
-        (common.replace("{neighbours: 32}", "{neighbours: 0}"), r"neighbours: \{'neighbours': 0\}; expected \{\} or a"),
-        (common.replace("dense: {encoder: tas-b}, neigh", "bm25: {}, neigh"), "neighbours are those of a dense part"),
+        (common.replace(", neighbours: {k: 32}", ""), "expander neighbours: index vectors has no part neighb"),
+        (common.replace("{k: 32}", "{k: 0}"), "neighbours:k=0: k=0: expected an integer >= 1 or none"),
+        (
+            common.replace("dense: {encoder: tas-b}, neigh", "terms: {}, neigh"),
+            "neighbours is made of dense or impact",
+        ),
     ):
         with pytest.raises(InputError, match=said):
             read_spec(write(tmp_path, OWN.replace("  hybrid:", f"{more}  hybrid:"), broken))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import re
@@ -19,10 +20,9 @@ from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.method import make_params
 from rnnreranker.data.document import Document
-from rnnreranker.index.make import PARTS, Recipe
+from rnnreranker.index.request import IndexRequest, usual_parts
 from rnnreranker.lab.diagnose.__main__ import main as diagnose
 from rnnreranker.lab.tune.query_set import load_objective
-from rnnreranker.lab.tune.request import TuneRequest
 from rnnreranker.labels.__main__ import main as make_labels
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
@@ -217,7 +217,9 @@ def test_a_run_that_was_reranked_is_said_to_be(
         capsys.readouterr()
         assert command(flags) == 0
         assert capsys.readouterr().err.count(said) == warned
-    asked = TuneRequest(index=vectors[1], topics=more[1], qrels=more[3], max_context=20, measure="RR@10", threads=1)
+    asked = argparse.Namespace(
+        hits=100, max_context=20, measure="RR@10", protocol="trec", threads=1, encoder=None, topics=more[1]
+    )
     load_objective(asked, open_index(vectors[1]), more[1], more[3], str(out), vectors[3])  # of tune
     assert capsys.readouterr().err.count(said) == warned
     assert main([*collection.dense(*run, "--rerank", "none"), "--output", str(tmp_path / "again.txt")]) == 0
@@ -232,20 +234,17 @@ def test_rerankers_follow_each_other(
 
     monkeypatch.setattr(phases, "SLOW", 0.0)  # phases of less than a millisecond are named too
     out = tmp_path / "out.txt"
-    flags = ["--rerank", "prf:feedback=average,fb_docs=2", "--rerank", "rnn", "--k", "4", "--context", "12"]
+    flags = ["--rerank", "prf-average:prf_depth=2", "--rerank", "rnn", "--k", "4", "--context", "12"]
     assert main([*collection.dense(*flags), "--qrels", collection.file("qrels.txt"), "--output", str(out)]) == 0
     printed = capsys.readouterr()
-    said = r"reranking by prf SS, reranking by rnn SS, (kernel SS, )?writing SS, "
+    said = r"reranking by prf-average SS, reranking by rnn SS, (kernel SS, )?writing SS, "
     assert re.search(said.replace("SS", r"[\d.]+ s"), printed.err)
     runs = [line.split("\t")[0] for line in printed.out.splitlines()]
-    assert runs == ["run", *["+ prf"] * 2, *["+ prf + rnn"] * 2]
-    assert out.read_text().split()[5] == "dense.prf.rnn"
+    assert runs == ["run", *["+ prf-average"] * 2, *["+ prf-average + rnn"] * 2]
+    assert out.read_text().split()[5] == "dense.prf-average.rnn"
     source, queries = open_vectors(collection.folder / "index"), QueryVectors(QIDS, collection.queries)
     run = collection.brute_force()
-    for name, values in (
-        ("prf", {"feedback": "average", "fb_docs": 2, "context": 12}),
-        ("rnn", {"k": 4, "context": 12}),
-    ):
+    for name, values in (("prf-average", {"prf_depth": 2, "context": 12}), ("rnn", {"k": 4, "context": 12})):
         run = make_reranker(name, source, make_params("reranker", name, values)).rerank(run, queries)
     assert ranking(Run.read(out)) == ranking(run)
     with pytest.raises(InputError, match="--rerank none beside rnn"):
@@ -627,11 +626,11 @@ def test_the_built_in_index_is_made_with_vectors_and_words_where_it_can_and_keep
 
     made: list[list[str]] = []
 
-    def make(recipe: Recipe, path: Path) -> None:
-        made.append(list(recipe.parts))
+    def make(recipe: IndexRequest, path: Path) -> None:
+        made.append(recipe.names)
         path.mkdir(parents=True, exist_ok=True)
         there = json.loads((path / "rnnreranker.json").read_text())["parts"] if len(made) > 1 else {}
-        (path / "rnnreranker.json").write_text(json.dumps({"parts": there | {part: {} for part in recipe.parts}}))
+        (path / "rnnreranker.json").write_text(json.dumps({"parts": there | {part: {} for part in recipe.names}}))
         np.save(path / "vectors.npy", np.eye(2, dtype=np.float32))
 
     monkeypatch.setattr(pydoc, "fingerprint", lambda: "mark")
@@ -654,7 +653,7 @@ def test_three_parts_made_by_auto_are_searched_by_auto(
     from rnnreranker.index.__main__ import main as make_index
     from rnnreranker.index.possible import obstacles
 
-    if lost := obstacles(Recipe("x", list(PARTS))):
+    if lost := obstacles(IndexRequest("x", usual_parts())):
         pytest.skip(f"cannot be made here: {lost}")
     index = str(tmp_path / "all")
     assert make_index(["--documents", collection.file("corpus.jsonl"), "--output", index, "--parts", "auto"]) == 0
@@ -689,7 +688,7 @@ def test_candidates_join_before_reranking(
     assert "dense.neighbours.none" in (tmp_path / "more.txt").read_text()
     assert main([*flags, *expand, "--output", str(tmp_path / "reranked.txt")]) == 0
     assert {len(Run.read(tmp_path / "reranked.txt")[qid]) for qid in more} == {len(more[qid]) for qid in more}
-    with pytest.raises(InputError, match="no graph of neighbours in this index; add it with index --parts neighbours"):
+    with pytest.raises(InputError, match="no neighbours in this index; add them with index --parts neighbours"):
         main([*collection.dense("--retriever", "dense", "--output", str(tmp_path / "x.txt")), *expand])
     with pytest.raises(InputError, match="--expand nearest: nearest: no such expander"):
         main([*flags, "--expand", "nearest", "--output", str(tmp_path / "x.txt")])

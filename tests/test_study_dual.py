@@ -113,9 +113,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--parts",
         "dense,terms",
         "--encoder",
-        str(folder / "dense"),
+        f"{folder / 'dense'}:pooling=mean",
     ]
-    assert index([*argv, "--pooling", "mean", "--output", str(folder / "index")]) == 0
+    assert index([*argv, "--output", str(folder / "index")]) == 0
     rows = make_qrels().itertuples(index=False)
     (folder / "qrels.txt").write_text("".join(f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in rows))
     return folder

@@ -50,7 +50,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_encoder(folder / "dense")
     make_masked(folder / "masked")
     argv = ["--documents", str(folder / "documents.jsonl"), "--parts", "dense,impact"]
-    argv += ["--encoder", str(folder / "dense"), "--pooling", "mean", "--impact-encoder", str(folder / "masked")]
+    argv += ["--encoder", f"{folder / 'dense'}:pooling=mean", "--impact-encoder", str(folder / "masked")]
     assert index([*argv, "--output", str(folder / "index")]) == 0
     rows = make_qrels().itertuples(index=False)
     (folder / "qrels.txt").write_text("".join(f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in rows))

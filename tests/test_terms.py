@@ -210,7 +210,7 @@ CHINESE = {"a": "他来到北京大学。", "b": "北京今天下雨。", "c": "
 
 def test_chinese_words(tmp_path: Path) -> None:
     pytest.importorskip("jieba", reason=NEEDS_JIEBA)
-    path = indexed(tmp_path, CHINESE, "--term-language", "zh")
+    path = indexed(tmp_path, CHINESE, "--parts", "terms:language=zh")
     source = open_index(str(path)).term_source
     assert {"北京大学", "北京", "大学", "2024", "dna"} < set(source.vocabulary)
     for run in (found(path, {"q": "北京下雨吗", "r": "dna 2024年？"}) for found in (retrieved, by_bm25s)):
@@ -222,7 +222,7 @@ def test_chinese_words(tmp_path: Path) -> None:
 
 def test_stems(tmp_path: Path) -> None:
     pytest.importorskip("Stemmer", reason="PyStemmer is not installed: pip install 'rnnreranker[terms]'")
-    path = indexed(tmp_path, {"a": "Raining clouds", "b": "it rains", "c": "sun"}, "--term-stemmer", "porter")
+    path = indexed(tmp_path, {"a": "Raining clouds", "b": "it rains", "c": "sun"}, "--parts", "terms:stemmer=porter")
     assert open_index(str(path)).term_source.vocabulary == ["cloud", "it", "rain", "sun"]
     assert sorted(docid for docid, _ in retrieved(path, {"q": "rained"})["q"]) == ["a", "b"]
 
@@ -269,7 +269,7 @@ def test_many_of_a_word(tmp_path: Path) -> None:
 
 def test_an_index_of_other_words_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("jieba", reason=NEEDS_JIEBA)
-    path = indexed(tmp_path, CHINESE, "--term-language", "zh")
+    path = indexed(tmp_path, CHINESE, "--parts", "terms:language=zh")
     again = ["--documents", str(tmp_path / "docs.jsonl"), "--output", str(path), "--parts", "terms"]
     with pytest.raises(InputError, match=r"holds an index of other words \(zh, stemmer none\); give --overwrite"):
         index(again)
@@ -280,7 +280,7 @@ def test_an_index_of_other_words_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (["--term-language", "zh", "--term-stemmer", "porter"], "stemmer porter: of English words, not of language zh"),
+        (["--parts", "terms:language=zh,stemmer=porter"], "stemmer porter: of English words, not of language zh"),
         ([], "no document has a word; expected texts in the language en"),
     ],
 )
@@ -355,13 +355,13 @@ def test_search_by_tf_idf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert {qid: [docid for docid, _ in found[qid]] for qid in found} == {
         qid: [docid for docid, _ in expected[qid]] for qid in expected if expected[qid]
     }
-    with pytest.raises(InputError, match=r"no vectors in this index|no BM25 index in it"):
+    with pytest.raises(InputError, match=r"no vectors in this index|no words in this index"):
         search([*flags, "--retriever", "bm25"])
     with pytest.raises(
         InputError, match=r"--retriever tf-idf:variant=papers: variant='papers': expected one of cosine"
     ):
         search([*flags, "--retriever", "tf-idf:variant=papers"])
-    with pytest.raises(InputError, match=r"no counted words in this index; add them with index --parts terms"):
+    with pytest.raises(InputError, match=r"no terms in this index; add them with index --parts terms"):
         Inputs(terms=lambda: open_index(str(bare(tmp_path))).term_source).terms  # noqa: B018
     capsys.readouterr()
     assert search(["--index", str(path), "--query", "rain", "--retriever", "tf-idf", "--rerank", "none"]) == 0

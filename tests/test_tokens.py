@@ -121,8 +121,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def of_index(world: Path, output: Path, *more: object) -> list[object]:
     named = ["--documents", world / "docs.tsv", "--output", output, "--parts", "tokens"]
-    lengths = ["--token-query-length", 8, "--token-document-length", 30]
-    return [*named, "--token-encoder", world / "model", *lengths, *more]
+    encoder = f"{world / 'model'}:query_length=8,document_length=30"
+    return [*named, "--token-encoder", encoder, *more]
 
 
 def of_search(world: Path, index: Path, output: Path, *more: object) -> list[object]:
@@ -139,7 +139,7 @@ def test_index_and_search_commands(world: Path, tmp_path: Path, capsys: pytest.C
     assert run_index(*of_index(world, index)) == 0
     assert "already complete" in capsys.readouterr().err
     with pytest.raises(InputError, match=r"holds an index of other tokens \(.*, searched by exact\)"):
-        run_index(*of_index(world, index, "--token-document-length", 20))
+        run_index(*of_index(world, index, "--token-encoder", f"{world / 'model'}:document_length=20"))
     described = describe(index)["parts"]["tokens"]
     assert (described["dimension"], described["dtype"], described["cut"]) == (D, "float16", 1)
     run = tmp_path / "run.txt"
@@ -250,7 +250,7 @@ def test_an_index_by_nearest_tokens_says_what_it_misses(
     texts = [" ".join(rng.choice(WORDS, size=18)) for _ in range(600)]
     (tmp_path / "docs.tsv").write_text("".join(f"d{number}\t{text}\n" for number, text in enumerate(texts)))
     index, run = tmp_path / "index", tmp_path / "run.txt"
-    more = ("--documents", tmp_path / "docs.tsv", "--token-search", "ivf-pq")
+    more = ("--documents", tmp_path / "docs.tsv", "--parts", "tokens:search=ivf-pq")
     assert run_index(*of_index(world, index, *more)) == 0
     assert "searched by ivf-pq" in capsys.readouterr().err
     assert open_index(str(index)).parts == ("tokens",)
@@ -272,8 +272,8 @@ def test_an_index_by_nearest_tokens_says_what_it_misses(
     assert rows[-1]["candidates"] <= 1
     assert run_search(*of_search(world, index, run, "--hits", 10, "--retriever", "late:search=exact")) == 0
     assert "ivf-pq" not in capsys.readouterr().err
-    with pytest.raises(InputError, match=r"--token-search ivf-pq: \d+ tokens; expected at least 9984: leave it out"):
-        run_index(*of_index(world, tmp_path / "small", "--token-search", "ivf-pq"))
+    with pytest.raises(InputError, match=r"tokens:search=ivf-pq: \d+ tokens; expected at least 9984: leave it out"):
+        run_index(*of_index(world, tmp_path / "small", "--parts", "tokens:search=ivf-pq"))
     without_checksums(index)
     (index / FOLDER / FILE).write_bytes(b"nothing")
     with pytest.raises(InputError, match=r"neighbours.faiss: cannot be read as a Faiss index"):

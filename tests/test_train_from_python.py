@@ -83,7 +83,7 @@ def test_validation_queries_and_neutrality_are_objects_too(tiny: Path, world: Pa
 
 def test_the_encoder_of_the_index_is_trained_where_none_is_given(tiny: Path, world: Path) -> None:
     described = {"parts": {"dense": {"encoder": {"name": str(tiny), "settings": {"pooling": "mean"}}}}}
-    index = rnnreranker.Index("mine", dense=world / "index", settings=described)
+    index = rnnreranker.Index("mine", folders={"dense": world / "index"}, settings=described)
     request = TrainRequest("out", index=index)
     assert request.start == (str(tiny), "mean", None)
     with pytest.raises(InputError, match=r"mine: this index does not say which encoder made its part tokens; give enc"):

@@ -329,7 +329,7 @@ def test_words_of_chinese_are_shaded_over_their_characters(made: Path) -> None:
 def test_words_that_cannot_be_shown(more: list[str], said: str, made: Path, tmp_path: Path) -> None:
     if "stems" in more:
         pytest.importorskip("Stemmer")
-        asked = ["--documents", str(made / "docs.jsonl"), "--parts", "terms", "--term-stemmer", "porter"]
+        asked = ["--documents", str(made / "docs.jsonl"), "--parts", "terms:stemmer=porter"]
         assert index([*asked, "--output", str(made / "stems")]) == 0
     files = {"index", "topics.tsv", "encoder", "stems"}
     with pytest.raises(InputError) as raised:

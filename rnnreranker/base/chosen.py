@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import find, make_params, names, no_method
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.method import find, make_params, names
 from rnnreranker.base.written import Written
 
 Form = str | Mapping[str, Any] | Written
@@ -47,10 +47,9 @@ class Chosen:
 
     @property
     def needs(self) -> frozenset[str]:
-        """What it reads, by its settings where it has `needs_with`; from a graph, untold, as little as may be."""
+        """What it reads; where `queries` is not said, as little as may be from a graph."""
         if not self.takes_source:
-            by_params = getattr(self.method, "needs_with", None)
-            return frozenset(by_params(self.params) if by_params else self.method.needs)
+            return frozenset(self.method.needs)
         usual = "none" if self.source == "neighbours" else "encoded"
         needs: frozenset[str] = self.method.needs_from(self.source, self.queries or usual)
         return needs
@@ -75,9 +74,11 @@ def choose(kind: str, form: Form, of: str = "") -> Chosen:
     try:
         written = Written.read(form)
         if written.name not in names(kind):
-            raise InputError(f"{written.name}: {no_method(kind, written.name)}")
+            raise InputError(f"{written.name}: no such {kind}; {nearest(written.name, names(kind))}")
         values, sources = dict(written.params), {}
-        if getattr(find(kind, written.name), "takes_source", False):
+        method = find(kind, written.name)
+        values = method.settings_of(values) if hasattr(method, "settings_of") else values
+        if getattr(method, "takes_source", False):
             sources = {key: str(values.pop(key)) for key in SOURCES if key in values}
         for key, value in sources.items():
             if value not in SOURCES[key]:

@@ -244,8 +244,11 @@ def shown_default(default: Any) -> str:
     return "none" if default is None else ("no", "yes")[default] if isinstance(default, bool) else str(default)
 
 
-def add_flag(group: Any, field: dataclasses.Field[Any], hint: Any, about: str, hidden: bool = False) -> None:
-    text = f"{field.metadata.get('help', '')} ({about})".strip().replace("%", "%%")
+def add_flag(
+    group: Any, field: dataclasses.Field[Any], hint: Any, about: str, hidden: bool = False, before: str = ""
+) -> None:
+    """The flag of a setting; about, before: what its help says behind and before what the setting is."""
+    text = f"{before}{field.metadata.get('help', '')} ({about})".strip().replace("%", "%%")
     options: dict[str, Any] = {"default": None, "dest": typed_name(field)}
     options["help"] = argparse.SUPPRESS if hidden else text
     if member(hint) is bool:

@@ -5,27 +5,27 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.settings import Params, former_names, hints_of, plain
-from rnnreranker.base.written import PRESET, Written
 
 PACKAGE = Path(__file__).resolve().parents[1]
-NEEDS = (  # what a method may ask for, and how an error says where it comes from
-    *("run scores", "topics", "query vectors", "query tokens", "vectors", "texts"),
-    *("words", "terms", "impacts", "tokens", "neighbours", "qrels", "teacher"),
-)
+GIVEN = ("run scores", "topics", "query vectors", "texts", "qrels", "teacher")  # to methods, besides what parts give
 
 
 class Kind(NamedTuple):
-    """Where methods of a kind are: a folder of this package in which every public file is one, and an entry point."""
+    """Where methods of a kind are: a folder of this package in which every public file is one, and an entry point.
+
+    each: the file in every folder in it that is one, where methods of a kind have folders of their own.
+    """
 
     folder: str
     group: str
+    each: str = ""
 
 
 KINDS = {
@@ -33,6 +33,7 @@ KINDS = {
     "feedback": Kind("methods/feedback", "rnnreranker.feedback"),
     "reranker": Kind("methods/rerank", "rnnreranker.rerankers"),
     "expander": Kind("methods/expand", "rnnreranker.expanders"),
+    "part": Kind("parts", "rnnreranker.parts", "part"),
     "labeler": Kind("labels/methods", "rnnreranker.labelers"),
     "loss": Kind("train/losses", "rnnreranker.losses"),
     "trained-model": Kind("train/models", "rnnreranker.trained_models"),
@@ -48,12 +49,12 @@ class Method(Protocol):
     """What every method says of itself, as class attributes."""
 
     name: ClassVar[str]  # on the command line and in YAML; its file is called so, with _ for -
-    needs: ClassVar[frozenset[str]]  # of NEEDS
+    needs: ClassVar[frozenset[str]]  # of `known_needs`
     Params: ClassVar[type[Params]]  # its settings
 
 
 def names(kind: str) -> list[str]:
-    """The names of all methods of a kind, those of this package first; nothing is imported.
+    """The names of all methods of a kind, those of this package first; of parts alone something is imported.
 
     Raises:
         InputError: a package brings a method under a name that is taken.
@@ -75,22 +76,10 @@ def find(kind: str, name: str) -> Any:
         InputError: no such method (with the nearest names), or one of another package that cannot be used.
     """
     if name in _own(kind):
-        module = importlib.import_module(_own(kind)[name])
-        for method in vars(module).values():
-            if isinstance(method, type) and method.__module__ == module.__name__ and vars(method).get("name") == name:
-                return method
-        raise AssertionError(f"{module.__name__} defines no class whose name is {name}")
+        return _class_in(_own(kind)[name], name)
     if name not in _foreign(kind):
-        raise InputError(f"{kind} {name}: {no_method(kind, name)}")
+        raise InputError(f"{kind} {name}: no such {kind}; {nearest(str(name), names(kind))}")
     return _loaded(kind, _foreign(kind)[name])
-
-
-def no_method(kind: str, name: str) -> str:
-    """That there is no method of a name: what it is written as now, or the nearest names."""
-    for own in _own(kind):
-        if form := getattr(find(kind, own), "former_names", {}).get(name):
-            return f"is {form} now"
-    return f"no such {kind}; {nearest(str(name), names(kind))}"
 
 
 def methods(kind: str) -> dict[str, Any]:
@@ -107,11 +96,8 @@ def make_params(kind: str, name: str, values: dict[str, Any], preset: str | None
     method = find(kind, name)
     of: type[Params] = method.Params
     hints = {field.name: hints_of(of)[field.name] for field in fields_of(method)}
-    if preset is not None and getattr(method, "inner", None):
-        values, preset = {**values, PRESET: preset}, None  # of the method inside
-    values = with_inner(method, values)
     if unknown := [str(key) for key in values if key not in hints]:
-        now = former_settings(method)
+        now = former_names(of)
         shown = ", ".join(f"{key} is {now[key]} now" if key in now else key for key in unknown)
         raise InputError(f"unknown parameters of {name}: {shown}; known: {', '.join(hints) or 'none'}")
     if preset is not None and not of.presets:
@@ -119,31 +105,6 @@ def make_params(kind: str, name: str, values: dict[str, Any], preset: str | None
     typed = {key: plain(value, hints[key]) for key, value in values.items()}
     usual = defaults_of(method)
     return dataclasses.replace(of.named(preset, usual) if preset is not None else usual, **typed)
-
-
-def former_settings(method: Any) -> dict[str, str]:
-    """What settings of a method were called before → what they are called."""
-    return {**former_names(method.Params), **getattr(method, "former_settings", {})}
-
-
-def with_inner(method: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a method that has another one inside, as `prf` a feedback: what is not its own is the other's.
-
-    Its `inner` is the setting that names the other, in its written form, and the kind of that.
-
-    >>> with_inner(find("reranker", "prf"), {"feedback": "rocchio", "fb_docs": 3, "context": 100})
-    {'feedback': 'rocchio:fb_docs=3', 'context': 100}
-    """
-    if (inner := getattr(method, "inner", None)) is None:
-        return dict(values)
-    own = {field.name for field in fields_of(method)}
-    gone = former_settings(method)
-    others = {key: value for key, value in values.items() if key not in own and key not in gone}
-    form = Written.read(values.get(inner[0], getattr(defaults_of(method), inner[0])))
-    if twice := [key for key in others if key in form.params]:
-        raise InputError(f"{inner[0]}={form}: {twice[0]} twice; give it once")
-    whole = str(Written(form.name, {**form.params, **others}, form.preset))
-    return {inner[0]: whole} | {key: value for key, value in values.items() if key not in others and key != inner[0]}
 
 
 def defaults_of(method: Any) -> Params:
@@ -157,6 +118,12 @@ def fields_of(method: Any) -> list[dataclasses.Field[Any]]:
     return [field for field in dataclasses.fields(method.Params) if field.name not in getattr(method, "without", ())]
 
 
+def known_needs() -> tuple[str, ...]:
+    """What a method may ask for: what commands are given, and what parts of an index give."""
+    parts = methods("part").values()
+    return (*GIVEN, *(need for part in parts for need in (part.gives, part.gives_queries) if need not in ("", *GIVEN)))
+
+
 def _with_presets(kind: str) -> str:
     return " and ".join(name for name, method in methods(kind).items() if method.Params.presets) or "no method"
 
@@ -164,9 +131,23 @@ def _with_presets(kind: str) -> str:
 @functools.cache
 def _own(kind: str) -> dict[str, str]:
     """Name of a method of this package → its module."""
-    folder = KINDS[kind].folder
+    folder, _, each = KINDS[kind]
+    home = f"{PACKAGE.name}.{folder.replace('/', '.')}"
+    if each:
+        modules = [f"{home}.{path.parent.name}.{each}" for path in (PACKAGE / folder).glob(f"*/{each}.py")]
+        kinds = sorted((_class_in(module) for module in modules), key=lambda one: (one.rank, one.name))
+        return {one.name: one.__module__ for one in kinds}
     files = sorted(path.stem for path in (PACKAGE / folder).glob("*.py") if path.stem not in SHARED)
-    return {stem.replace("_", "-"): f"{PACKAGE.name}.{folder.replace('/', '.')}.{stem}" for stem in files}
+    return {stem.replace("_", "-"): f"{home}.{stem}" for stem in files}
+
+
+def _class_in(module: str, name: str = "") -> Any:
+    """The class of a method in its module; "" = of whatever name it says."""
+    for one in vars(importlib.import_module(module)).values():
+        own = vars(one).get("name") if isinstance(one, type) and one.__module__ == module else None
+        if own and name in ("", own):
+            return one
+    raise AssertionError(f"{module} defines no class whose name is {name or 'said'}")
 
 
 @functools.cache
@@ -192,8 +173,8 @@ def _loaded(kind: str, entry: metadata.EntryPoint) -> Any:
         raise InputError(f"{where}: expected a class with Params, a subclass of rnnreranker.plugins.Params")
     if getattr(method, "name", None) != entry.name:
         raise InputError(f"{where}: its name is {getattr(method, 'name', None)!r}; the two must be the same")
-    if strange := sorted(set(getattr(method, "needs", ())) - set(NEEDS)):
-        raise InputError(f"{where}: needs {', '.join(strange)}; expected some of {', '.join(NEEDS)}")
+    if kind != "part" and (strange := sorted(set(getattr(method, "needs", ())) - set(known_needs()))):
+        raise InputError(f"{where}: needs {', '.join(strange)}; expected some of {', '.join(known_needs())}")
     return method
 
 
@@ -201,8 +182,8 @@ class Inputs:
     """What methods read, each loaded when it is first asked for, and then kept.
 
     Args:
-        sources: by the names of `NEEDS` with _ for a space: the thing itself, or a function without arguments that
-            loads it.
+        sources: by the names of `known_needs` with _ for a space: the thing itself, or a function without arguments
+            that loads it.
 
     >>> inputs = Inputs(topics={"q1": "wing"}, texts=lambda: {"d1": "a wing"})
     >>> inputs.texts
@@ -213,13 +194,13 @@ class Inputs:
     """
 
     def __init__(self, **sources: Any) -> None:
-        if strange := sorted(set(sources) - {need.replace(" ", "_") for need in NEEDS}):
-            raise InputError(f"inputs {', '.join(strange)}: expected some of {', '.join(NEEDS)}")
+        if strange := sorted(set(sources) - {need.replace(" ", "_") for need in known_needs()}):
+            raise InputError(f"inputs {', '.join(strange)}: expected some of {', '.join(known_needs())}")
         self._sources = {name: source for name, source in sources.items() if source is not None}
         self._loaded: dict[str, Any] = {}
 
     def has(self, need: str) -> bool:
-        """Whether something was given for a name of `NEEDS`; nothing is loaded."""
+        """Whether something was given for a name of `known_needs`; nothing is loaded."""
         return need.replace(" ", "_") in self._sources
 
     def __getattr__(self, name: str) -> Any:

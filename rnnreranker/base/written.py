@@ -113,6 +113,17 @@ def read_joined(form: str | Mapping[str, Any] | Written | Sequence[Any], sign: s
     return [Written.read(form)] if isinstance(form, Mapping | Written) else [Written.read(one) for one in form]
 
 
+def read_listed(line: str) -> list[Written]:
+    """The methods that stand in a line one after the other, a comma between them as between their settings.
+
+    >>> [str(one) for one in read_listed("dense,terms:language=zh,stemmer=none,bm25")]
+    ['dense', 'terms:language=zh,stemmer=none', 'bm25']
+    """
+    pieces = _QUOTED.split(line)
+    pieces[::2] = [re.sub(r",(?!\w+=)", "\0", piece) for piece in pieces[::2]]
+    return [Written.read(one) for one in "".join(pieces).split("\0")]
+
+
 def _shown(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "none", True: "true", False: "false"}[value]

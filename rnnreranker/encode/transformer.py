@@ -148,7 +148,7 @@ class SentenceTransformerModel:
         )
         if model.max_seq_length == math.inf:  # word embeddings, cut by their tokenizer
             if settings["max_length"] is not None:
-                raise InputError(f"{folder}: its length of texts is fixed; leave --max-length out")
+                raise InputError(f"{folder}: its length of texts is fixed; leave max_length out")
         else:
             settings["max_length"] = settings["max_length"] or model.max_seq_length
             model.max_seq_length = settings["max_length"]

@@ -2,42 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from rnnreranker.base.errors import MissingDependencyError, UnavailableError
-from rnnreranker.index.make import MADE_FROM, PARTS, Recipe
-
-AUTO = "auto"
-NOT_AUTO = ("tokens", "terms")  # parts that are made where they are named alone: large ones, and words once more
-ENCODERS = {
-    "dense": "encoder",
-    "impact": "impact_encoder",
-    "tokens": "token_encoder",
-}  # part → the field of a recipe that names its encoder
+from rnnreranker.index.request import IndexRequest
+from rnnreranker.parts.needs import part
 
 
-def obstacles(recipe: Recipe) -> dict[str, str]:
-    """What stands in the way of those parts of a recipe that cannot be made here.
+def obstacles(request: IndexRequest) -> dict[str, str]:
+    """What stands in the way of those parts of a request that cannot be made here.
 
     Models are loaded and Java is started, to know.
 
     Raises:
         InputError: settings that an encoder does not have.
-        UnavailableError, MissingDependencyError: an encoder that the recipe names, or no part that can be made.
+        UnavailableError, MissingDependencyError: an encoder that the request names, or no part that can be made.
     """
     lost: dict[str, str] = {}
-    for part in recipe.parts:
-        if (origins := MADE_FROM.get(part)) and not [one for one in origins if one in recipe.parts and one not in lost]:
-            lost[part] = f"it is made from the part {' or '.join(origins)}"
+    for name, one in request.chosen.items():
+        kind, there = part(name), {other: request.chosen[other].params for other in request.names if other not in lost}
+        if (origins := kind.origins(one.params) if kind.made_of else ()) and not {*origins} & {*there}:
+            lost[name] = f"it is made from the part {' or '.join(origins)}"
             continue
         try:
-            PARTS[part](replace(recipe, parts=[part])).check()
+            kind.make(one.params, there).check()
         except (UnavailableError, MissingDependencyError) as error:
-            field = ENCODERS.get(part)
-            if field and getattr(recipe, field) != getattr(Recipe, field):
+            if kind.encoder and one.params.encoder != vars(kind.Params())["encoder"]:
                 raise  # what was named is not left out
-            lost[part] = str(error)
-    if len(lost) == len(recipe.parts):
+            lost[name] = str(error)
+    if len(lost) == len(request.names):
         raise UnavailableError(f"no part of an index can be made here: {said(lost)}")
     return lost
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.method import Inputs
@@ -17,13 +19,11 @@ from rnnreranker.labels.judged import Judged
 from rnnreranker.labels.mass.learnt import LearntMass, learn_mass
 from rnnreranker.labels.methods.base import Labeler, Source, make_labeler, with_teacher
 from rnnreranker.labels.params import LabelParams, unlearnt
+from rnnreranker.parts.needs import givers, part
 
 if TYPE_CHECKING:
-    from rnnreranker.parts.neighbours import NeighbourGraph
-    from rnnreranker.parts.terms.source import TermSource
     from rnnreranker.parts.tokens.queries import QueryTokens
-    from rnnreranker.parts.tokens.source import TokenSource
-    from rnnreranker.parts.vectors import QueryVectors, VectorSource
+    from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
 
 
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 class Job:
     """What all shards of one job share.
 
-    index, graph, tokens, terms: the folder or file of vectors and texts, that of a graph, and that of an index with
-        tokens or counted words, opened by whoever makes a shard; None for a method without.
+    texts: the folder of an index whose texts are read; None for a method without.
+    stored: for what the method needs of the parts of an index, (need, where the part is, what describes it as JSON):
+        opened by whoever makes a shard.
     documents: where texts come from in place of the index; fields: what they are, None = the usual ones.
     source: where similarities of documents come from, vectors or the graph.
     learnt: where the mass of `label_params` was learnt, from what.
@@ -40,18 +41,21 @@ class Job:
     """
 
     method: str
-    index: Path | None
+    texts: Path | None
     params: Params
     label_params: LabelParams
     relevant: int
     documents: str | None = None
     source: Source = "vectors"
-    graph: Path | None = None
-    tokens: Path | None = None
-    terms: Path | None = None
+    stored: tuple[tuple[str, Path, str], ...] = ()
     learnt: LearntMass | None = None
     device: str | None = None
     fields: tuple[str, ...] | None = None
+
+
+def stored_part(need: str, at: Path, described: Mapping[str, Any]) -> tuple[str, Path, str]:
+    """What a job says of a part, see `Job.stored`."""
+    return need, at, json.dumps(dict(described))
 
 
 def labeler_of(
@@ -63,16 +67,12 @@ def labeler_of(
     tokens: QueryTokens | None = None,
 ) -> Labeler:
     """The labeler of a job, with what its method needs of these queries and documents."""
-    index, graph, stored, words = job.index, job.graph, job.tokens, job.terms
     inputs: Inputs = Inputs(
+        **{need: functools.partial(_opened, need, at, described) for need, at, described in job.stored},
         query_vectors=queries,
         query_tokens=tokens,
         topics=topics,
-        vectors=None if index is None else lambda: _opened(index),
-        neighbours=None if graph is None else lambda: _graph(graph),
-        tokens=None if stored is None else lambda: _tokens(stored),
-        terms=None if words is None else lambda: _terms(words),
-        texts=None if index is None and job.documents is None else lambda: _texts(job, docids),
+        texts=None if job.texts is None and job.documents is None else lambda: _texts(job, docids),
         teacher=lambda: with_teacher(inputs, job.params, threads, job.device),
     )
     return make_labeler(
@@ -113,8 +113,8 @@ def _texts(job: Job, docids: Sequence[str]) -> Mapping[str, str]:
     from rnnreranker.parts.texts import texts_of
 
     if job.documents is None:
-        assert job.index is not None
-        return texts_of(job.index, docids)
+        assert job.texts is not None
+        return texts_of(job.texts, docids)
     texts = _known_texts(job.documents, job.fields)
     return {docid: texts[docid] for docid in dict.fromkeys(docids) if docid in texts}
 
@@ -124,8 +124,8 @@ def digest_of_texts(job: Job) -> str:
     from rnnreranker.parts.texts import file_of_texts
 
     if job.documents is None:
-        assert job.index is not None
-        return file_digest(file_of_texts(job.index))
+        assert job.texts is not None
+        return file_digest(file_of_texts(job.texts))
     path = Path(job.documents).expanduser()
     named = file_digest(path) if path.is_file() else job.documents
     fields = fields_of(job.documents, job.fields)
@@ -139,29 +139,7 @@ def _known_texts(documents: str, fields: tuple[str, ...] | None) -> Mapping[str,
     return texts_by_id(documents, fields)
 
 
-@lru_cache(maxsize=2)
-def _opened(path: Path) -> VectorSource:
-    from rnnreranker.parts.vectors import open_vectors
-
-    return open_vectors(path)
-
-
-@lru_cache(maxsize=2)
-def _tokens(path: Path) -> TokenSource:
-    from rnnreranker.search.indexes import open_index
-
-    return open_index(str(path)).token_vectors
-
-
-@lru_cache(maxsize=2)
-def _terms(path: Path) -> TermSource:
-    from rnnreranker.search.indexes import open_index
-
-    return open_index(str(path)).term_source
-
-
-@lru_cache(maxsize=2)
-def _graph(path: Path) -> NeighbourGraph:
-    from rnnreranker.parts.neighbours import open_neighbours
-
-    return open_neighbours(path)
+@lru_cache(maxsize=8)
+def _opened(need: str, at: Path, described: str) -> Any:
+    """The part of an index that gives what a method needs."""
+    return part(givers()[need]).open(at, json.loads(described))

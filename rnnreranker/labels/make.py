@@ -18,6 +18,7 @@ from rnnreranker.labels.check import check
 from rnnreranker.labels.params import unlearnt
 from rnnreranker.labels.request import LabelsRequest
 from rnnreranker.labels.soft import SoftLabels
+from rnnreranker.parts.needs import givers
 
 if TYPE_CHECKING:
     import pandas
@@ -85,7 +86,6 @@ def write_labels(request: LabelsRequest, output: str | Path) -> Made:
     from rnnreranker.labels.job import with_learnt_mass
     from rnnreranker.labels.judged import positives_of
     from rnnreranker.labels.shards import make_shards
-    from rnnreranker.parts.tokens.queries import query_tokens
     from rnnreranker.search.first_stage import first_stage_of
     from rnnreranker.search.indexes import open_index
     from rnnreranker.search.queries import query_vectors
@@ -106,7 +106,7 @@ def write_labels(request: LabelsRequest, output: str | Path) -> Made:
     if index is not None and "query vectors" in needs:
         queries = query_vectors(request.encoding, index, topics, wanted, threads=request.jobs)
     if index is not None and "query tokens" in needs:
-        tokens = query_tokens(index.token_vectors, {qid: topics[qid] for qid in wanted}, request.jobs)
+        tokens = index.given_queries("query tokens", {qid: topics[qid] for qid in wanted}, request.jobs)
     encoded = time.perf_counter()
     job = _job(request, index)
     if unlearnt(labeler.label_params):
@@ -130,32 +130,30 @@ def write_labels(request: LabelsRequest, output: str | Path) -> Made:
 
 def _job(request: LabelsRequest, index: Index | None) -> Job:
     """What all shards share: the method, and the files that whoever makes a shard opens."""
-    from rnnreranker.labels.job import Job
+    from rnnreranker.labels.job import Job, stored_part
 
     labeler, needs = request.labeler, request.labeler.needs
-    of_index = graph = stored = words = None
+    stored, texts = [], None
     if index is not None:
-        if needs & {"vectors", "texts"}:
-            of_index = index.dense if "vectors" in needs else index.texts
-        graph = index.graph.path if "neighbours" in needs else None
-        stored = index.tokens if "tokens" in needs else None
-        words = index.term_source.index if "terms" in needs else None
+        for need in sorted(needs & {*givers()}):
+            _ = index.given(need)  # opened once here, so that what is wrong with it is said before any work
+            name = givers()[need]
+            stored.append(stored_part(need, index.folders[name], index.described(name)))
+        texts = index.texts if "texts" in needs else None
     documents = request.documents if "texts" in needs else None
-    if "texts" in needs and documents is None and of_index is None:
+    if "texts" in needs and documents is None and texts is None:
         name = index.name if index is not None else argument("index")
         raise InputError(f"{name}: no texts in this index; give {argument('documents')}, what it was made from")
     fields = asked_fields(request.documents, request.fields) or (index.fields if index is not None else None)
     return Job(
         labeler.name,
-        of_index,
+        texts,
         labeler.params,
         labeler.label_params,
         request.relevant,
         documents,
         labeler.source,
-        graph,
-        stored,
-        terms=words,
+        tuple(stored),
         device=request.device,
         fields=fields if documents else None,
     )

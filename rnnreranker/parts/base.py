@@ -1,33 +1,154 @@
-"""What a part of an index is: one representation of all documents, made while they stream by."""
+"""What a part of an index is: one representation of all documents, made while they stream by, opened and described."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from rnnreranker.base import settings
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import fingerprint
 from rnnreranker.base.files.json_files import read_json
+from rnnreranker.base.method import find
+from rnnreranker.base.settings import hints_of
+from rnnreranker.base.written import Written
 from rnnreranker.data.document import Document
 
 BLOCK = 1024  # documents that pass through together
 
 
 class Part(ABC):
-    """Makes one representation of the documents; a subclass in a file of its own is a part.
+    """One representation of the documents of an index; a subclass in a `part.py` of its own folder is a part.
+
+    The class says what the part is, and an object of it makes one. What stands here is that of a part which is a folder
+    of its name in the index, made from the texts.
 
     Attributes:
-        name: in `--parts` and in rnnreranker.json.
+        name: in `--parts`, YAML and rnnreranker.json.
+        Params: its settings. One that has a flag in `setting(flag=…)` is a flag of the command `index` besides.
+        gives: what methods need that read it; "" = nothing. gives_queries: what they need of the queries for it.
+        made_of: parts, one of which must stand in the index before this one is made; empty = made from the texts.
+        encoder: kind of method that turns texts into it, which its setting `encoder` names; "" = none. OfEncoder: the
+            settings of such an encoder, which may stand among its own.
+        folder: of its files in an index; flag: of `index`, that asks for it without --parts.
+        automatic: whether `--parts auto` makes it; rank: its place among the parts.
+        aliases: what people call it besides.
         packages: whose versions the description keeps.
         marks: what, besides the documents, the part depends on; plain values, for the fingerprint of the index.
         reused: documents that an earlier, interrupted build had done.
+        backend, cluster: who makes what can be made piece by piece, as `do_parts`; the bytes do not depend on it.
     """
 
     name: ClassVar[str]
+    Params: ClassVar[type[settings.Params]] = settings.Params
+    gives: ClassVar[str] = ""
+    gives_queries: ClassVar[str] = ""
+    made_of: ClassVar[tuple[str, ...]] = ()
+    encoder: ClassVar[str] = ""
+    OfEncoder: ClassVar[type[settings.Params] | None] = None
+    folder: ClassVar[str] = ""  # "" = its name
+    flag: ClassVar[str] = ""
+    automatic: ClassVar[bool] = True
+    rank: ClassVar[int] = 100
+    aliases: ClassVar[tuple[str, ...]] = ()
     packages: ClassVar[tuple[str, ...]] = ()
     marks: tuple[Any, ...] = ()
     reused: int = 0
+    backend: str = "threads"
+    cluster: str | None = None
+
+    @classmethod
+    def make(cls, params: Any, beside: Mapping[str, Any]) -> Part:
+        """What makes the part with these settings.
+
+        Args:
+            params: of the class `Params`; beside: the settings of those parts that it can be made of and that stand in
+                the index, or are made before.
+
+        Raises:
+            InputError, UnavailableError, MissingDependencyError: settings that do not go together; what is lacking.
+        """
+        return cls()
+
+    @classmethod
+    def settings_of(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Settings of the part of what stands in a written form, where settings of its encoder stand among its own.
+
+        Raises:
+            InputError: a setting of the encoder twice, or that it does not have.
+        """
+        if cls.OfEncoder is None:
+            return dict(values)
+        own, of_encoder = hints_of(cls.Params), hints_of(cls.OfEncoder)
+        beside = {key: value for key, value in values.items() if key not in own and key in of_encoder}
+        others = {key: value for key, value in values.items() if key not in beside}
+        if not beside and "encoder" not in others:
+            return others
+        written = Written.read(others["encoder"] if "encoder" in others else vars(cls.Params())["encoder"])
+        if twice := [key for key in beside if key in written.params]:
+            raise InputError(f"{twice[0]} twice, of encoder {written} and beside it; give it once")
+        given = cls.OfEncoder.of({**written.params, **beside}, f"encoder {written}")
+        return {**others, "encoder": encoder_form(written.name, given)}
+
+    @classmethod
+    def origins(cls, params: Any) -> tuple[str, ...]:
+        """Those of `made_of` that it can be made from with these settings, the first that there is."""
+        return cls.made_of
+
+    @classmethod
+    def depth(cls) -> int:
+        """How many parts it takes at most before it can be made."""
+        return 1 + max(find("part", name).depth() for name in cls.made_of) if cls.made_of else 0
+
+    @classmethod
+    def inputs(cls, params: Any) -> str | None:
+        """What tells the part from one with other settings, without loading anything; None = there is one alone."""
+        return fingerprint(params.to_dict()) if hints_of(cls.Params) else None
+
+    @classmethod
+    def params_of(cls, described: Mapping[str, Any]) -> Any:
+        """The settings of a part that rnnreranker.json describes.
+
+        Raises:
+            TypeError, AttributeError, InputError: it describes none.
+        """
+        return cls.Params(**described.get("settings", {}))
+
+    @classmethod
+    def told(cls, described: Mapping[str, Any]) -> str:
+        """A part that is described, in the words of an error: another index holds these."""
+        said = ", ".join(f"{key} {value}" for key, value in described.get("settings", {}).items())
+        return f"other {cls.gives or cls.name}" + (f" ({said})" if said else "")
+
+    @classmethod
+    def at(cls, path: Path) -> Path | None:
+        """Where the part is in a folder, or of a file; None where it is not: what `open` is given."""
+        return path if (path / (cls.folder or cls.name)).is_dir() else None
+
+    @classmethod
+    def stands(cls, index: Path, params: Any = None) -> bool:
+        """Whether a part that an index describes is there and, of what can change beside it, as it was asked for."""
+        return cls.at(index) is not None
+
+    @classmethod
+    def open(cls, at: Path, described: Mapping[str, Any]) -> Any:
+        """What methods read that need what the part gives.
+
+        Args:
+            at: see the method `at`; its files are those that were written.
+            described: what rnnreranker.json says of the part; empty where nothing describes it.
+
+        Raises:
+            InputError: files that are missing or damaged.
+        """
+        raise NotImplementedError(f"{cls.name} gives {cls.gives}, and has no open()")
+
+    @classmethod
+    def queries(cls, opened: Any, topics: Mapping[str, str], threads: int | None = None) -> Any:
+        """What methods read that need `gives_queries`: the queries as the part is compared with them."""
+        raise NotImplementedError(f"{cls.name} gives {cls.gives_queries}, and has no queries()")
 
     def check(self) -> None:  # noqa: B027  not every part needs something
         """Fail before hours of work where something is lacking, as Java."""
@@ -51,9 +172,22 @@ class Part(ABC):
 
         Args:
             folder: of the index.
-            corpus: the folder with the texts of all documents, see `texts.py`.
+            corpus: the folder with the texts of all documents, see `texts.py`, in the index that has all other parts.
             count: documents.
         """
+
+
+def encoder_form(name: str, params: settings.Params) -> str:
+    """The written form of an encoder: its name, and the settings that are not the usual ones."""
+    usual = type(params)().to_dict()
+    return str(Written(name, {key: value for key, value in params.to_dict().items() if value != usual[key]}))
+
+
+def read_encoder(part: type[Part], params: Any) -> tuple[str, Any]:
+    """The name and the settings of the encoder of a part with these settings."""
+    written = Written.read(params.encoder)
+    assert part.OfEncoder is not None
+    return written.name, part.OfEncoder.of(written.params, f"encoder {written}")
 
 
 def check_encoder(index: Path, part: str, mark: str) -> None:

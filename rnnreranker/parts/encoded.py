@@ -27,7 +27,7 @@ class EncodedPart(Part):
         mark: fingerprint of the encoder.
     """
 
-    folder: ClassVar[str]  # of the blocks
+    blocks: ClassVar[str] = ""  # folder of the blocks while the index is made; "" = as that of the part
     ending: ClassVar[str]  # of their files
 
     def __init__(self, mark: str) -> None:
@@ -51,7 +51,7 @@ class EncodedPart(Part):
 
     def start(self, work: Path, threads: int | None) -> None:
         """Keep the blocks in a folder of `work`; they do not depend on the number of threads."""
-        self._folder = work / self.folder
+        self._folder = work / (self.blocks or self.folder)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._threads = threads
 

@@ -3,53 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.chosen import Form
 from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.settings import typed_name
+from rnnreranker.data.fields import asked_fields
 from rnnreranker.data.given import GivenDocuments
-from rnnreranker.index.make import Recipe, make_index
+from rnnreranker.index.make import make_index
+from rnnreranker.index.request import IndexRequest, forms_of, settings_with_flags, with_settings
 from rnnreranker.search.opened import Index, open_index
-from rnnreranker.search.queries import encoder_of
+
+ENCODER = "minilm"
 
 
 def build_index(
     documents: str | Path | Iterable[tuple[str, str]],
     output: str | Path,
-    parts: Sequence[str] = ("dense", "bm25"),
-    encoder: Form = "minilm",
+    parts: Form | Sequence[Form] = ("dense", "bm25"),
+    encoder: Form = ENCODER,
     device: str | None = None,
     *,
     threads: int | None = None,
     overwrite: bool = False,
-    **others: Any,
+    fields: str | Sequence[str] | None = None,
+    from_index: str | Path | None = None,
+    backend: str = "threads",
+    cluster: str | None = None,
+    **settings: Any,
 ) -> Index:
     """An index of documents in a folder, opened; an interrupted build goes on, and parts that are there stay.
 
     Args:
         documents: a name, a file, or pairs (docid, text).
         output: the folder.
-        parts: some of dense, bm25, impact, tokens, terms, neighbours.
+        parts: in their written form, as "dense", "neighbours:k=32"; `python -m rnnreranker methods` lists them.
         encoder: of the vectors, `minilm` or `name:pooling=cls,…`.
         device: None or "cpu": documents are encoded on the processor.
-        threads: None = one per core; the index does not depend on it.
+        threads: None = one per core; the index does not depend on it, nor on backend and cluster.
         overwrite: make again what is there, and replace an index of other documents.
-        others: of `Recipe`: dtype, impact_encoder, token_encoder, fields, graph, …
+        fields, from_index, backend, cluster: as of `IndexRequest`.
+        settings: of parts that are flags of `index`: dtype, impact_encoder, token_encoder.
 
     Raises:
         InputError: no documents, a docid twice, arguments that there are not, an index of other documents there.
         UnavailableError: a BM25 part without Java 21 or newer, an encoder that cannot be had.
     """
-
     if device not in (None, "cpu"):
         raise InputError(f"device={device!r}: documents are encoded on the processor; leave it out")
-    known = [field.name for field in fields(Recipe) if field.name not in ("documents", "parts", "encoder", "settings")]
-    if unknown := [name for name in others if name not in known]:
+    known = [typed_name(field) for _, field in settings_with_flags()]
+    if unknown := [name for name in settings if name not in known]:
         raise InputError("; ".join(f"no argument {name}, {nearest(name, known)}" for name in unknown))
     given = str(documents) if isinstance(documents, str | Path) else GivenDocuments.of(documents)
-    name, settings = encoder_of(encoder)
-    recipe = Recipe(given, list(parts), encoder=name, settings=settings, **others)
-    built, _ = make_index(recipe, Path(output).expanduser(), threads=threads, overwrite=overwrite)
+    written = with_settings(forms_of(parts), {"encoder": None if encoder == ENCODER else encoder, **settings})
+    taken = None if from_index is None else Path(from_index).expanduser()
+    request = IndexRequest(given, written, asked_fields(str(given), fields), taken, backend, cluster)
+    built, _ = make_index(request, Path(output).expanduser(), threads=threads, overwrite=overwrite)
     return open_index(built.path)

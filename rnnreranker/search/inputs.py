@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import Inputs
+from rnnreranker.base.method import GIVEN, Inputs
 from rnnreranker.data.fields import asked_fields
+from rnnreranker.parts.needs import givers
 from rnnreranker.search.queries import query_vectors
 
 if TYPE_CHECKING:
@@ -22,22 +24,25 @@ def open_inputs(
     request: SearchRequest, index: Index, topics: Mapping[str, str], qrels: pandas.DataFrame | None
 ) -> Inputs:
     """Everything that an index and a request can give; nothing is opened yet."""
-    from rnnreranker.parts.tokens.queries import query_tokens
-
     fields = asked_fields(request.documents, request.fields)
     return Inputs(
+        **of_index(index, topics, request.threads),
         topics=topics,
         query_vectors=lambda: query_vectors(request.encoding, index, topics, threads=request.threads),
-        query_tokens=lambda: query_tokens(index.token_vectors, topics, request.threads),
-        vectors=lambda: index.vectors,
         texts=lambda: document_texts(request.documents, index, fields),
-        words=lambda: index.lucene,
-        terms=lambda: index.term_source,
-        impacts=lambda: index.impacts,
-        tokens=lambda: index.token_vectors,
-        neighbours=lambda: index.graph,
         qrels=qrels,
     )
+
+
+def of_index(index: Index, topics: Mapping[str, str], threads: int | None = None) -> dict[str, Callable[[], Any]]:
+    """What the parts of an index give, for `Inputs`: each opened when it is asked for, its queries by their texts."""
+    documents = {need: functools.partial(index.given, need) for need in givers()}
+    queries = {
+        need: functools.partial(index.given_queries, need, topics, threads)
+        for need in givers(queries=True)
+        if need not in documents and need not in GIVEN
+    }
+    return {need.replace(" ", "_"): source for need, source in (documents | queries).items()}
 
 
 def document_texts(documents: str | None, index: Index, fields: Sequence[str] | None = None) -> Mapping[str, str]:

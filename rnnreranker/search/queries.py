@@ -152,11 +152,11 @@ def _own_encoder(how: QueryEncoding, index: Index) -> IndexEncoder | None:
     Raises:
         InputError: a graph that is not that of the encoder that the index says.
     """
-    if how.encoder or how.settings.given() or index.dense is None or not index.encoder:
+    if how.encoder or how.settings.given() or "dense" not in index.folders or not index.encoder:
         return None
     from rnnreranker.parts.vectors.encoder import index_encoder
 
-    return index_encoder(index.dense, index.settings["parts"]["dense"])
+    return index_encoder(index.folders["dense"], index.described("dense"))
 
 
 def _encoder_name(how: QueryEncoding, index: Index) -> str:

@@ -46,7 +46,7 @@ def with_queries(chosen: Chosen, request: SearchRequest, index: Index, retriever
     if chosen.source != GRAPH:
         return chosen.replaced(queries="encoded")
     origin = index.graph.origin
-    of_vectors = index.dense is not None and origin.of in ("", "dense") and origin.similarity in ("", "inner product")
+    of_vectors = index.has(VECTORS) and origin.of in ("", "dense") and origin.similarity in ("", "inner product")
     if chosen.queries == "encoded" and not of_vectors:
         raise InputError(
             f"{argument('queries', 'encoded')}: {index.name} has no vectors that its graph was made from; give "

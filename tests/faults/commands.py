@@ -62,7 +62,7 @@ _TRAIN = (
     "--encoder INPUTS/encoder:pooling=mean --batch-size 8 --max-steps 4 --output model"
 )
 _QUERY = "query:evaluate_every=2,candidates=8"
-_INDEX = "--documents INPUTS/corpus.jsonl --encoder INPUTS/encoder --pooling mean --output index --overwrite"
+_INDEX = "--documents INPUTS/corpus.jsonl --encoder INPUTS/encoder:pooling=mean --output index --overwrite"
 _INDEX_KEPT = ("index.partial",)
 
 COMMANDS = {
@@ -136,12 +136,12 @@ COMMANDS = {
         "index",
         f"{_INDEX} --parts dense,impact --dtype float16 --impact-encoder INPUTS/sparse",
         ("index",),
-        "--impact-weights float",
+        "--parts dense,impact:weights=float",
         _INDEX_KEPT,
     ),
     "index, BM25": Command(
         "index",
-        "--documents INPUTS/corpus.jsonl --no-dense --bm25 --output index",
+        "--documents INPUTS/corpus.jsonl --parts bm25 --output index",
         ("index",),
         None,
         _INDEX_KEPT,
@@ -198,7 +198,7 @@ def make_inputs(folder: Path, names: Sequence[str]) -> None:
 
         make_masked_model(folder / "sparse")
     labels = f"--index INPUTS/index {_QUERIES} {_JUDGED} --k 4 --output INPUTS/labels.parquet"
-    whole = "--documents INPUTS/corpus.jsonl --encoder INPUTS/encoder --pooling mean --output INPUTS/whole"
+    whole = "--documents INPUTS/corpus.jsonl --encoder INPUTS/encoder:pooling=mean --output INPUTS/whole"
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         for room, argv, output in (("labels", labels, "INPUTS/labels.parquet"), ("index", whole, "INPUTS/whole")):
             if output in read or (room == "index" and "INPUTS/copied" in read):

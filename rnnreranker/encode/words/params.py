@@ -18,10 +18,10 @@ class TermParams(Params):
     """
 
     language: Literal["en", "zh"] = setting(
-        "en", "words of documents: en, runs of letters and digits; zh, Chinese words by jieba", flag="term-language"
+        "en", "words of documents: en, runs of letters and digits; zh, Chinese words by jieba"
     )
     stemmer: Literal["none", "porter"] = setting(
-        "none", "of en: words as they are, or what Porter's stemmer leaves of them", flag="term-stemmer"
+        "none", "of en: words as they are, or what Porter's stemmer leaves of them"
     )
 
     def __post_init__(self) -> None:

@@ -67,7 +67,7 @@ def opened(path: str) -> dict[str, float]:
 
 def labelled(folder: str, queries: int, candidates: int, workers: int) -> dict[str, float]:
     """Joint labels of so many queries, one positive each; workers: of Dask on this machine, 0 = one thread of ours."""
-    from rnnreranker.labels.job import Job
+    from rnnreranker.labels.job import Job, stored_part
     from rnnreranker.labels.methods.joint import JointLabeler
     from rnnreranker.labels.params import LabelParams
     from rnnreranker.labels.shards import make_shards
@@ -88,7 +88,7 @@ def labelled(folder: str, queries: int, candidates: int, workers: int) -> dict[s
     vectors = QueryVectors(qids, rng.standard_normal((queries, source.dimension), dtype=np.float32))
     job = Job(
         "joint", params=JointLabeler.defaults, label_params=LabelParams(), relevant=1, source="vectors",
-        index=path / "vectors.npy", graph=None,
+        texts=None, stored=(stored_part("vectors", path / "vectors.npy", {}),),
     )  # fmt: skip
     del source
 

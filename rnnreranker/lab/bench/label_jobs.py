@@ -37,7 +37,7 @@ def label_jobs(queries: int, depth: int, documents: int, dimension: int) -> list
 
 def label_job(folder: str, source: str, queries: int) -> dict[str, float]:
     """Processor seconds of a job of so many queries, anonymous MB before it and at most, bytes written."""
-    from rnnreranker.labels.job import Job
+    from rnnreranker.labels.job import Job, stored_part
     from rnnreranker.labels.methods.joint import JointLabeler
     from rnnreranker.labels.params import LabelParams
     from rnnreranker.parts.vectors import QueryVectors
@@ -57,8 +57,8 @@ def label_job(folder: str, source: str, queries: int) -> dict[str, float]:
     vectors = None
     if source == "vectors":
         vectors = QueryVectors(qids, np.tile(np.load(path / "queries.npy"), (repeats, 1))[:queries])
-    own = {"index": path / "vectors.npy"} if source == "vectors" else {"index": None, "graph": path / "neighbours"}
-    job = Job("joint", params=JointLabeler.defaults, label_params=LabelParams(), relevant=1, source=source, **own)  # type: ignore[arg-type]
+    own = stored_part(source, path / ("vectors.npy" if source == "vectors" else "neighbours"), {})
+    job = Job("joint", None, JointLabeler.defaults, LabelParams(), 1, source=source, stored=(own,))  # type: ignore[arg-type]
     few = [f"q{number}" for number in range(min(100, queries))]
     _make(path / "few.parquet", job, run.of_queries(range(len(few))), {qid: judged[qid] for qid in few}, vectors)
     used = time.process_time()

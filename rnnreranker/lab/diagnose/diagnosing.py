@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import Request, argument, asked
 from rnnreranker.base.chosen import Form, choose
@@ -45,7 +45,7 @@ class DiagnoseRequest(Request):
     encoded_queries: str | Path | None = None
     encoder: Form | None = None
     rerank: Form = RNN
-    missing: Literal["error", "skip"] = "error"
+    missing: str = "error"
     sample: int = QUERIES
     threads: int | None = None
 
@@ -130,7 +130,7 @@ def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], Index]:
     reranker.check(run)
     topics = {} if request.topics is None else topics_of(request.topics)
     queries = query_vectors(request.encoding, index, topics, run.qids, threads=request.threads)
-    graph = None if index.neighbours is None else index.graph
+    graph = index.graph if index.has("neighbours") else None
     measured: dict[str, Any] = measure_run(run, queries, reranker, graph=graph)
     asked_topics = {qid: topics[qid] for qid in run if qid in topics}
     measured["impacts"] = _impacts(index, asked_topics, request.threads)
@@ -146,12 +146,12 @@ def _name(index: str | Path | Index) -> str:
 
 def _impacts(index: Index, topics: dict[str, str], threads: int | None) -> dict[str, float] | None:
     """How sparse queries and documents are, where the index has impacts and their model is here; else None."""
-    if index.impact is None or not topics:
+    if not index.has("impacts") or not topics:
         return None
     from rnnreranker.lab.diagnose.sparsity import sparsity
 
     try:
-        return sparsity(index.impacts, topics, threads)
+        return sparsity(index.given("impacts"), topics, threads)
     except (UnavailableError, MissingDependencyError) as error:
         say(f"words of queries left out: {error}")
         return None
@@ -161,7 +161,7 @@ def _token_search(index: Index, topics: dict[str, str], threads: int | None) -> 
     """What a search by nearest tokens finds, where the index has one and its encoder is here; else None."""
     from rnnreranker.parts.tokens.ivf_pq import FILE
 
-    if index.tokens is None or not topics or not (index.token_vectors.folder / FILE).is_file():
+    if not index.has("tokens") or not topics or not (index.token_vectors.folder / FILE).is_file():
         return None
     from rnnreranker.lab.diagnose.token_search import token_search
 

@@ -65,9 +65,7 @@ class Recovery:
         return asdict(self)
 
 
-def measure_recovery(
-    cases: Iterable[Visible], rates: Sequence[float] = RATES, beside: Collection[str] = ()
-) -> Recovery:
+def recover(cases: Iterable[Visible], rates: Sequence[float] = RATES, beside: Collection[str] = ()) -> Recovery:
     """Measure every case under every scorer.
 
     Args:

@@ -27,18 +27,9 @@ def opened(name: str) -> Index:
 
 def inputs_of(index: Index, topics: Mapping[str, str], queries: QueryVectors | None) -> Inputs:
     """What retrievers and labelers read of an index, opened when they ask for it."""
-    from rnnreranker.parts.tokens.queries import query_tokens
+    from rnnreranker.search.inputs import of_index
 
-    return Inputs(
-        topics=topics,
-        words=lambda: index.lucene,
-        terms=lambda: index.term_source,
-        impacts=lambda: index.impacts,
-        vectors=lambda: index.vectors,
-        query_vectors=queries,
-        tokens=lambda: index.token_vectors,
-        query_tokens=lambda: query_tokens(index.token_vectors, topics, threads=1),
-    )
+    return Inputs(**of_index(index, topics, threads=1), topics=topics, query_vectors=queries)
 
 
 def retrieved(chosen: Chosen, inputs: Inputs, hits: int, threads: int) -> Run:

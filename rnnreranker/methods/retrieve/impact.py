@@ -42,7 +42,7 @@ class ImpactSearchParams(settings.Params):
     search: Literal["exact", "lucene", "seismic"] = setting(
         "exact",
         "exact: without Java; lucene: Pyserini's impact index, the same run; seismic: approximate, for large "
-        "collections (the index needs --lucene or --seismic)",
+        "collections (the index needs the part impact-lucene or impact-seismic)",
         tunable=False,
         was="impact_search",
     )
@@ -80,12 +80,12 @@ class ImpactRetriever(Retriever):
         if self.feedback is not None and search != "exact":
             raise InputError(f"prf {self.feedback.name} searches exactly; leave search={search} out")
         if search == "lucene":
-            from rnnreranker.parts.impacts.anserini import open_anserini
+            from rnnreranker.parts.impact_lucene.anserini import open_anserini
 
             open_anserini(source)
             start_java()
         if search == "seismic":
-            from rnnreranker.parts.impacts.seismic import check_seismic
+            from rnnreranker.parts.impact_seismic.seismic import check_seismic
 
             check_seismic(source)
         name = self._encoder(source)[0]
@@ -116,11 +116,11 @@ class ImpactRetriever(Retriever):
             return source.search(queries, hits, self.threads)
         threads = self.threads or cores()
         if self.params.search == "lucene":
-            from rnnreranker.parts.impacts.anserini import search_anserini
+            from rnnreranker.parts.impact_lucene.anserini import search_anserini
 
             found = search_anserini(source, queries, hits, threads)
         else:
-            from rnnreranker.parts.impacts.seismic import recall, sample_of, search_seismic
+            from rnnreranker.parts.impact_seismic.seismic import recall, sample_of, search_seismic
 
             found = search_seismic(source, queries, hits, threads, self.params.query_cut, self.params.heap_factor)
             if sample := sample_of(qids, self.params.recall_sample):

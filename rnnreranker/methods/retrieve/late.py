@@ -30,7 +30,7 @@ class LateSearchParams(settings.Params):
 
     search: Literal["index", "exact"] = setting(
         "index",
-        "index: as the index was made for (index --token-search); exact: MaxSim with all documents",
+        "index: as the index was made for (index --parts tokens:search=…); exact: MaxSim with all documents",
         was="late_search",
     )
     nprobe: int = setting(NPROBE, "of ivf-pq: lists of tokens that are searched for a query's token", at_least=1)

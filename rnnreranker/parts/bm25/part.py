@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from rnnreranker.base import settings
 from rnnreranker.base.errors import InputError, UnavailableError, no_space
-from rnnreranker.base.files import folder_written_whole
+from rnnreranker.base.files import fingerprint, folder_written_whole
+from rnnreranker.base.files.checksums import check_files
 from rnnreranker.base.java import library_output, start_java, whole_logging
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import Params, setting
@@ -23,9 +26,7 @@ class Bm25IndexParams(Params):
         InputError: another language.
     """
 
-    language: Literal["en", "zh"] = setting(
-        "en", "of documents: en, Porter's stems; zh, every two Chinese characters", flag="bm25-language"
-    )
+    language: Literal["en", "zh"] = setting("en", "of documents: en, Porter's stems; zh, every two Chinese characters")
 
 
 ENGLISH = Bm25IndexParams()
@@ -35,7 +36,48 @@ class Bm25Part(Part):
     """A Lucene index of the texts, in a folder `bm25`."""
 
     name: ClassVar[str] = "bm25"
+    Params: ClassVar[type[settings.Params]] = Bm25IndexParams
+    gives: ClassVar[str] = "words"
+    folder: ClassVar[str] = "bm25"
+    flag: ClassVar[str] = "bm25"
+    rank: ClassVar[int] = 10
+    aliases: ClassVar[tuple[str, ...]] = ("lucene",)
     packages: ClassVar[tuple[str, ...]] = ("pyserini",)
+
+    @classmethod
+    def make(cls, params: Bm25IndexParams, beside: Mapping[str, Any]) -> Bm25Part:
+        """See `Part`."""
+        return cls(params)
+
+    @classmethod
+    def inputs(cls, params: Bm25IndexParams) -> str | None:
+        """The language; of English ones there are descriptions without a word of it."""
+        return None if params == ENGLISH else fingerprint(params.to_dict())
+
+    @classmethod
+    def params_of(cls, described: Mapping[str, Any]) -> Bm25IndexParams:
+        """See `Part`."""
+        return Bm25IndexParams(**described)
+
+    @classmethod
+    def told(cls, described: Mapping[str, Any]) -> str:
+        """See `Part`."""
+        return f"words of another language ({described.get('language', 'en')})"
+
+    @classmethod
+    def at(cls, path: Path) -> Path | None:
+        """A folder in the index, or a Lucene index by itself."""
+        own = path / cls.folder
+        return own if own.is_dir() else path if any(path.glob("segments_*")) else None
+
+    @classmethod
+    def open(cls, at: Path, described: Mapping[str, Any]) -> Path:
+        """The folder of the Lucene index."""
+        if at.name == cls.folder:
+            check_files(at.parent, cls.name)
+        if not any(at.glob("segments_*")):
+            raise InputError(f"{at}: no Lucene index in this folder (no file segments_*); make it again")
+        return at
 
     def __init__(self, params: Bm25IndexParams = ENGLISH) -> None:
         self._language = params.language

@@ -17,6 +17,24 @@ class ImpactParams(Params):
     """
 
     weights: Literal["whole", "float"] = setting(
-        "whole", "stored weights: whole = rounded after times the factor, float = as they are", flag="impact-weights"
+        "whole", "stored weights: whole = rounded after times the factor, float = as they are"
     )
-    factor: float = setting(100.0, "of whole weights: what weights are multiplied by", above=0, flag="impact-factor")
+    factor: float = setting(100.0, "of whole weights: what weights are multiplied by", above=0)
+
+
+@dataclass(frozen=True)
+class ImpactPartParams(ImpactParams):
+    """Settings of stored weights, and the encoder that gives them.
+
+    Raises:
+        InputError: values out of range.
+    """
+
+    encoder: str = setting(
+        "splade-tiny", "a name, a folder or a Hugging Face id, NAME:max_length=256", flag="impact-encoder"
+    )
+
+    @property
+    def kept(self) -> ImpactParams:
+        """How the weights are kept."""
+        return ImpactParams(self.weights, self.factor)

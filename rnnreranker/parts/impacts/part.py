@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from rnnreranker.base import settings
 from rnnreranker.base.command import counted, say
-from rnnreranker.encode.sparse.encoder import Encoded, SparseEncoder, load_sparse_encoder
+from rnnreranker.base.files import fingerprint
+from rnnreranker.encode.params import SparseEncoderParams
+from rnnreranker.parts.base import encoder_form, read_encoder
 from rnnreranker.parts.encoded import CountedPart
 from rnnreranker.parts.impacts import ImpactSource
 from rnnreranker.parts.impacts.files import FOLDER, write_impacts
-from rnnreranker.parts.impacts.params import ImpactParams
+from rnnreranker.parts.impacts.params import ImpactParams, ImpactPartParams
 from rnnreranker.parts.impacts.whole import whole
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+
+    from rnnreranker.encode.sparse.encoder import Encoded, SparseEncoder
 
 
 class ImpactPart(CountedPart):
@@ -29,14 +34,56 @@ class ImpactPart(CountedPart):
     """
 
     name: ClassVar[str] = "impact"
+    Params: ClassVar[type[settings.Params]] = ImpactPartParams
+    gives: ClassVar[str] = "impacts"
+    encoder: ClassVar[str] = "sparse-encoder"
+    OfEncoder: ClassVar[type[settings.Params] | None] = SparseEncoderParams
+    rank: ClassVar[int] = 20
+    aliases: ClassVar[tuple[str, ...]] = ("splade", "impacts", "sparse")
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "sentence-transformers", "onnxruntime", "scipy")
-    folder = FOLDER
+    folder: ClassVar[str] = FOLDER
     _encoder: SparseEncoder
     _params: ImpactParams
     _old: ImpactSource | None
 
+    @classmethod
+    def make(cls, params: ImpactPartParams, beside: Mapping[str, Any]) -> ImpactPart:
+        """By the encoder, which is loaded."""
+        from rnnreranker.encode.sparse.encoder import open_sparse_encoder
+
+        name, given = read_encoder(cls, params)
+        return cls(open_sparse_encoder(name, **given.to_dict()), params.kept)
+
+    @classmethod
+    def inputs(cls, params: ImpactPartParams) -> str:
+        """The files of the encoder, its settings, and how weights are kept."""
+        from rnnreranker.encode.sparse.encoder import sparse_digest_of
+
+        name, given = read_encoder(cls, params)
+        return fingerprint(sparse_digest_of(name), given.to_dict(), params.kept.to_dict())
+
+    @classmethod
+    def params_of(cls, described: Mapping[str, Any]) -> ImpactPartParams:
+        """See `Part`."""
+        factor, made_by = described.get("factor", 100.0), described.get("encoder", {})
+        kept = ImpactParams("float") if factor is None else ImpactParams("whole", factor)
+        given = SparseEncoderParams(**made_by.get("settings", {}))
+        return ImpactPartParams(kept.weights, kept.factor, encoder_form(made_by.get("name", "splade-tiny"), given))
+
+    @classmethod
+    def told(cls, described: Mapping[str, Any]) -> str:
+        """See `Part`."""
+        return f"other impacts ({described.get('encoder', {}).get('name')}, factor {described.get('factor')})"
+
+    @classmethod
+    def open(cls, at: Path, described: Mapping[str, Any]) -> ImpactSource:
+        """See `Part`."""
+        return ImpactSource(at, described)
+
     def by_model(self) -> SparseEncoder:
         """See `CountedPart`."""
+        from rnnreranker.encode.sparse.encoder import load_sparse_encoder
+
         return load_sparse_encoder(self._encoder.name, **self._encoder.params.to_dict())
 
     def opened(self, index: Path, described: dict[str, Any]) -> ImpactSource:
@@ -49,6 +96,8 @@ class ImpactPart(CountedPart):
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> Encoded:
         """The same, weights as they were before they were rounded to what the index has."""
+        from rnnreranker.encode.sparse.encoder import Encoded
+
         assert self._old is not None
         found = self._old.weights(rows)  # rounded again as they were
         return Encoded(found, self._encoder.count_cut(texts, "document"))

@@ -32,7 +32,7 @@ def whole(weights: csr_matrix, factor: float, of: str = "documents") -> csr_matr
         largest = float(weights.data.max())
         raise InputError(
             f"{of}: a weight of {largest:g} times the factor {factor:g} is beyond {LARGEST}, what 16 bits hold; "
-            f"give --impact-factor {LARGEST / largest:.2g} or less, or --impact-weights float"
+            f"give impact:factor={LARGEST / largest:.2g} or less, or impact:weights=float"
         )
     found = csr_matrix((rounded.astype(np.float32), weights.indices, weights.indptr), weights.shape, copy=True)
     found.eliminate_zeros()

@@ -45,7 +45,7 @@ class ApproximateNeighbours:
     def __init__(self, exact: DenseNeighbours, search: str, file: Path, width: int) -> None:
         self.exact, self.search, self.file, self.width = exact, search, file, width
         self.docids: Sequence[str] = exact.docids
-        self._faiss = require("faiss", f"--graph-search {search}", "faiss-cpu")
+        self._faiss = require("faiss", f"neighbours:search={search}", "faiss-cpu")
         self._index = self._faiss.read_index(str(file), self._faiss.IO_FLAG_MMAP | self._faiss.IO_FLAG_READ_ONLY)
         _widen(self._index, search, width)
 
@@ -108,7 +108,7 @@ def approximate(exact: DenseNeighbours, search: str, k: int, work: Path) -> Appr
     work.mkdir(parents=True, exist_ok=True)
     rows, nearest = sample_of(exact, k, work)
     file = work / f"{search}-{fingerprint(exact.fingerprint, LINKS, CONSTRUCTION, TRAINED)}.faiss"
-    faiss = require("faiss", f"--graph-search {search}", "faiss-cpu")
+    faiss = require("faiss", f"neighbours:search={search}", "faiss-cpu")
     if not file.is_file():
         with one_thread(faiss), one_blas_thread():
             index = _build(faiss, exact, search)

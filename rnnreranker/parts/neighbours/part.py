@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from rnnreranker.base import settings
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.files.checksums import check_files
 from rnnreranker.parts.base import BLOCK, Part
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.impacts import ImpactSource
-from rnnreranker.parts.neighbours import open_neighbours
+from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.approximate import EXACT, approximate
 from rnnreranker.parts.neighbours.bm25_words import K1, B, write_bm25_words
 from rnnreranker.parts.neighbours.description import read_description
@@ -20,7 +22,7 @@ from rnnreranker.parts.neighbours.files import K, write_graph
 from rnnreranker.parts.neighbours.graph import PART
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.neighbours.nearest_words import WordNeighbours
-from rnnreranker.parts.neighbours.params import GRAPHS, GraphParams
+from rnnreranker.parts.neighbours.params import GraphParams
 from rnnreranker.parts.neighbours.source import Earlier, GraphSource
 from rnnreranker.parts.vectors import open_vectors
 from rnnreranker.parts.vectors.ids import read_ids
@@ -34,10 +36,50 @@ class NeighboursPart(Part):
     """
 
     name: ClassVar[str] = PART
+    Params: ClassVar[type[settings.Params]] = GraphParams
+    gives: ClassVar[str] = "neighbours"
+    made_of: ClassVar[tuple[str, ...]] = ("dense", "impact", "bm25")
+    rank: ClassVar[int] = 50
+    aliases: ClassVar[tuple[str, ...]] = ("graph",)
+
+    @classmethod
+    def make(cls, params: GraphParams, beside: Mapping[str, Any]) -> NeighboursPart:
+        """Of the part that the settings name, else of the first that stands in the index."""
+        by: Any = next((one for one in cls.origins(params) if one in beside), None)
+        return cls(replace(params, by=by))
+
+    @classmethod
+    def origins(cls, params: GraphParams) -> tuple[str, ...]:
+        """See `Part`."""
+        return (params.by,) if params.by else cls.made_of
+
+    @classmethod
+    def inputs(cls, params: GraphParams) -> None:
+        """Nothing: a graph of other settings is replaced, see `stands`."""
+
+    @classmethod
+    def params_of(cls, described: Mapping[str, Any]) -> GraphParams:
+        """See `Part`."""
+        return GraphParams(*(described.get(key) for key in ("wanted", "of", "search")))
+
+    @classmethod
+    def at(cls, path: Path) -> Path | None:
+        """Its own folder."""
+        return own if (own := path / PART).is_dir() else None
+
+    @classmethod
+    def stands(cls, index: Path, params: Any = None) -> bool:
+        """As `has_graph`."""
+        return cls.at(index) is not None if params is None else has_graph(index, params)
+
+    @classmethod
+    def open(cls, at: Path, described: Mapping[str, Any]) -> NeighbourGraph:
+        """The graph; no vector is opened."""
+        return open_neighbours(at, str(described.get("source", "")))
 
     def __init__(self, params: GraphParams | None = None) -> None:
         self._params = params or GraphParams()
-        self._of = self._params.of or GRAPHS[0]
+        self._of = self._params.by or self.made_of[0]
         self._earlier: Earlier | None = None
 
     def check(self) -> None:
@@ -69,14 +111,13 @@ class NeighboursPart(Part):
         """As `write_graph`, from the part beside the texts; k, how many were wanted, and what it was made from."""
         wanted = K if self._params.k is None else self._params.k
         source = graph_source(corpus.parent, self._of, self._work, self._params.search, min(wanted, max(1, count - 1)))
-        backend, cluster = self._params.backend, self._params.cluster
         self.reused = write_graph(
             source,
             folder / PART,
             wanted,
             threads=self._threads,
-            backend=backend,
-            cluster=cluster,
+            backend=self.backend,
+            cluster=self.cluster,
             work=self._work,
             earlier=self._earlier,
         )
@@ -134,7 +175,7 @@ def has_graph(index: Path, params: GraphParams) -> bool:
     try:
         graph = open_neighbours(index)
         made = graph.origin
-        asked = ((params.of, made.of), (params.search, made.search))
+        asked = ((params.by, made.of), (params.search, made.search))
         if any(one not in (None, other) for one, other in asked) or made.source != source_mark(index, made.of):
             return False
         graph.check_whole()

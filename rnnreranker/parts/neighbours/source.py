@@ -104,7 +104,7 @@ def as_entries(source: GraphSource, rows: np.ndarray, edges: np.ndarray, scores:
         docid = source.docids[int(rows[np.flatnonzero(beyond.any(axis=1))[0]])]
         raise InputError(
             f"the inner products of {docid} with its neighbours are beyond {LARGEST:g}, the largest that a graph "
-            "holds; make the vectors shorter, as with --l2-norm"
+            "holds; make the vectors shorter, as with --encoder NAME:normalize=true"
         )
     return entries
 

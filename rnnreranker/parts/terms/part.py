@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, ClassVar
 
 import numpy as np
 
+from rnnreranker.base import settings
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files.json_files import read_json
@@ -28,10 +30,31 @@ class TermsPart(EncodedPart):
     """
 
     name: ClassVar[str] = "terms"
+    Params: ClassVar[type[settings.Params]] = TermParams
+    gives: ClassVar[str] = "terms"
+    folder: ClassVar[str] = FOLDER
+    automatic: ClassVar[bool] = False  # words once more
+    rank: ClassVar[int] = 40
+    aliases: ClassVar[tuple[str, ...]] = ("bm25s", "tf-idf", "words")
     packages: ClassVar[tuple[str, ...]] = ("scipy",)
-    folder = FOLDER
     ending = ".npz"
     _old: TermSource | None
+
+    @classmethod
+    def make(cls, params: TermParams, beside: Mapping[str, Any]) -> TermsPart:
+        """See `Part`."""
+        return cls(params)
+
+    @classmethod
+    def told(cls, described: Mapping[str, Any]) -> str:
+        """See `Part`."""
+        words = described.get("settings", {})
+        return f"other words ({words.get('language')}, stemmer {words.get('stemmer')})"
+
+    @classmethod
+    def open(cls, at: Path, described: Mapping[str, Any]) -> TermSource:
+        """See `Part`."""
+        return TermSource(at, described)
 
     def __init__(self, params: TermParams) -> None:
         self._analyser = Analyser(params)

@@ -32,10 +32,10 @@ def write_neighbours(vectors: np.ndarray, folder: Path) -> None:
     Raises:
         InputError: too few tokens to train it.
     """
-    faiss = require("faiss", "--token-search ivf-pq", "faiss-cpu")
+    faiss = require("faiss", "tokens:search=ivf-pq", "faiss-cpu")
     count, dimension = vectors.shape
     if count < FEWEST:
-        raise InputError(f"--token-search ivf-pq: {count} tokens; expected at least {FEWEST}: leave it out")
+        raise InputError(f"tokens:search=ivf-pq: {count} tokens; expected at least {FEWEST}: leave it out")
     lists = max(1, min(LISTS, int(4 * np.sqrt(count)), count // TRAINED))
     parts = next(parts for parts in range(min(BYTES, dimension), 0, -1) if dimension % parts == 0)
     index: Any = faiss.IndexIVFPQ(faiss.IndexFlatIP(dimension), dimension, lists, parts, 8, faiss.METRIC_INNER_PRODUCT)

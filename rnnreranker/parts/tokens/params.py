@@ -22,5 +22,22 @@ class TokenParams(Params):
         "auto",
         f"exact: MaxSim with all documents; ivf-pq: with those of the nearest tokens by a Faiss index, 16 bytes a "
         f"token more; auto: exact up to {EXACT} tokens",
-        flag="token-search",
     )
+
+
+@dataclass(frozen=True)
+class TokensPartParams(TokenParams):
+    """Settings of stored tokens, and the encoder that gives them.
+
+    Raises:
+        InputError: values out of range.
+    """
+
+    encoder: str = setting(
+        "minilm-tokens", "a name, a folder or a Hugging Face id, NAME:document_length=180", flag="token-encoder"
+    )
+
+    @property
+    def kept(self) -> TokenParams:
+        """How the tokens are searched."""
+        return TokenParams(self.search)

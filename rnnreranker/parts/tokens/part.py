@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from rnnreranker.base import settings
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import fingerprint
 from rnnreranker.data.document import Document
-from rnnreranker.encode.late.encoder import LateEncoder, TokenVectors, load_late_encoder
+from rnnreranker.encode.params import LateEncoderParams
+from rnnreranker.parts.base import encoder_form, read_encoder
 from rnnreranker.parts.encoded import CountedPart
 from rnnreranker.parts.tokens.files import FOLDER, Block, map_tokens, write_tokens
 from rnnreranker.parts.tokens.ivf_pq import write_neighbours
-from rnnreranker.parts.tokens.params import EXACT, TokenParams
+from rnnreranker.parts.tokens.params import EXACT, TokenParams, TokensPartParams
 from rnnreranker.parts.tokens.stored import StoredTokens
+
+if TYPE_CHECKING:
+    from rnnreranker.encode.late.encoder import LateEncoder, TokenVectors
+    from rnnreranker.parts.tokens.queries import QueryTokens
+    from rnnreranker.parts.tokens.source import TokenSource
 
 MB = 1e6
 
@@ -30,14 +38,67 @@ class TokensPart(CountedPart):
     """
 
     name: ClassVar[str] = FOLDER
+    Params: ClassVar[type[settings.Params]] = TokensPartParams
+    gives: ClassVar[str] = "tokens"
+    gives_queries: ClassVar[str] = "query tokens"
+    encoder: ClassVar[str] = "late-encoder"
+    OfEncoder: ClassVar[type[settings.Params] | None] = LateEncoderParams
+    folder: ClassVar[str] = FOLDER
+    automatic: ClassVar[bool] = False  # large
+    rank: ClassVar[int] = 30
+    aliases: ClassVar[tuple[str, ...]] = ("late", "colbert")
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "sentence-transformers", "onnxruntime", "faiss-cpu")
-    folder = FOLDER
     _encoder: LateEncoder
     _params: TokenParams
     _old: StoredTokens | None
 
+    @classmethod
+    def make(cls, params: TokensPartParams, beside: Mapping[str, Any]) -> TokensPart:
+        """By the encoder, which is loaded."""
+        from rnnreranker.encode.late.encoder import open_late_encoder
+
+        name, given = read_encoder(cls, params)
+        return cls(open_late_encoder(name, **given.to_dict()), params.kept)
+
+    @classmethod
+    def inputs(cls, params: TokensPartParams) -> str:
+        """The files of the encoder, its settings, and how tokens are searched."""
+        from rnnreranker.encode.late.encoder import late_digest_of
+
+        name, given = read_encoder(cls, params)
+        return fingerprint(late_digest_of(name), given.to_dict(), params.kept.to_dict())
+
+    @classmethod
+    def params_of(cls, described: Mapping[str, Any]) -> TokensPartParams:
+        """See `Part`."""
+        made_by = described.get("encoder", {})
+        given = LateEncoderParams(**made_by.get("settings", {}))
+        form = encoder_form(made_by.get("name", "minilm-tokens"), given)
+        return TokensPartParams(described.get("wanted", "auto"), form)
+
+    @classmethod
+    def told(cls, described: Mapping[str, Any]) -> str:
+        """See `Part`."""
+        return f"other tokens ({described.get('encoder', {}).get('name')}, searched by {described.get('search')})"
+
+    @classmethod
+    def open(cls, at: Path, described: Mapping[str, Any]) -> TokenSource:
+        """See `Part`."""
+        from rnnreranker.parts.tokens.source import TokenSource
+
+        return TokenSource(at, described)
+
+    @classmethod
+    def queries(cls, opened: TokenSource, topics: Mapping[str, str], threads: int | None = None) -> QueryTokens:
+        """See `Part`."""
+        from rnnreranker.parts.tokens.queries import query_tokens
+
+        return query_tokens(opened, topics, threads)
+
     def by_model(self) -> LateEncoder:
         """See `CountedPart`."""
+        from rnnreranker.encode.late.encoder import load_late_encoder
+
         return load_late_encoder(self._encoder.name, **self._encoder.params.to_dict())
 
     def opened(self, index: Path, described: dict[str, Any]) -> StoredTokens:
@@ -50,6 +111,8 @@ class TokensPart(CountedPart):
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> TokenVectors:
         """The same, as they are kept."""
+        from rnnreranker.encode.late.encoder import TokenVectors
+
         old = self._old
         assert old is not None
         own = slice(old.offsets[rows[0]], old.offsets[rows[-1] + 1])

@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
+from rnnreranker.base import settings
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.files.json_files import read_json
+from rnnreranker.base.settings import setting
 from rnnreranker.data.document import Document
-from rnnreranker.encode.dense.encoder import Encoder, by_graph, load_encoder
-from rnnreranker.encode.dense.graph import lowest_cosine
-from rnnreranker.encode.graphs.store import Refused
-from rnnreranker.parts.base import check_encoder
+from rnnreranker.encode.params import EncoderParams
+from rnnreranker.parts.base import check_encoder, encoder_form, read_encoder
 from rnnreranker.parts.encoded import EncodedPart
 from rnnreranker.parts.vectors import VectorSource, open_vectors
 from rnnreranker.parts.vectors.npy_files import write_array
 
 if TYPE_CHECKING:
+    from rnnreranker.encode.dense.encoder import Encoder
     from rnnreranker.encode.graphs.store import KeptGraph
 
 DTYPES = ("float32", "float16")
+
+
+@dataclass(frozen=True)
+class DenseParams(settings.Params):
+    """Settings of stored vectors.
+
+    Raises:
+        InputError: values out of range.
+    """
+
+    encoder: str = setting("minilm", "a name, a folder or a Hugging Face id, NAME:pooling=cls,…", flag="encoder")
+    dtype: Literal["float32", "float16"] = setting(
+        "float32", "stored vectors: float32 = Faiss folder, float16 = vectors.npy, half the size", flag="dtype"
+    )
 
 
 class DensePart(EncodedPart):
@@ -45,9 +61,59 @@ class DensePart(EncodedPart):
     """
 
     name: ClassVar[str] = "dense"
+    Params: ClassVar[type[settings.Params]] = DenseParams
+    gives: ClassVar[str] = "vectors"
+    gives_queries: ClassVar[str] = "query vectors"
+    encoder: ClassVar[str] = "encoder"
+    OfEncoder: ClassVar[type[settings.Params] | None] = EncoderParams
+    rank: ClassVar[int] = 0
+    aliases: ClassVar[tuple[str, ...]] = ("vectors",)
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "onnxruntime", "faiss-cpu")
-    folder, ending = "vectors", ".npy"
+    blocks, ending = "vectors", ".npy"
     _old: VectorSource | None
+
+    @classmethod
+    def make(cls, params: DenseParams, beside: Mapping[str, Any]) -> DensePart:
+        """By the encoder, which is loaded."""
+        from rnnreranker.encode.dense.encoder import open_encoder
+
+        name, given = read_encoder(cls, params)
+        return cls(open_encoder(name, **given.given()), params.dtype)
+
+    @classmethod
+    def inputs(cls, params: DenseParams) -> str:
+        """The files of the encoder, its settings, and how vectors are stored."""
+        from rnnreranker.encode.dense.encoder import digest_of
+
+        name, given = read_encoder(cls, params)
+        return fingerprint(digest_of(name), given.to_dict(), params.dtype)
+
+    @classmethod
+    def params_of(cls, described: Mapping[str, Any]) -> DenseParams:
+        """See `Part`."""
+        made_by = described.get("encoder", {})
+        given = EncoderParams(**made_by.get("settings", {}))
+        return DenseParams(encoder_form(made_by.get("name", "minilm"), given), described.get("dtype", "float32"))
+
+    @classmethod
+    def told(cls, described: Mapping[str, Any]) -> str:
+        """See `Part`."""
+        return f"other vectors ({described.get('encoder', {}).get('name')}, {described.get('dtype')})"
+
+    @classmethod
+    def at(cls, path: Path) -> Path | None:
+        """A Faiss folder, a folder with a matrix, a matrix: `open_vectors` says what it lacks."""
+        return path if path.is_file() or (path / "index").is_file() or any(path.glob("*.npy")) else None
+
+    @classmethod
+    def stands(cls, index: Path, params: Any = None) -> bool:
+        """Always: what is lacking of vectors is said when they are opened."""
+        return True
+
+    @classmethod
+    def open(cls, at: Path, described: Mapping[str, Any]) -> VectorSource:
+        """See `Part`."""
+        return open_vectors(at)
 
     def __init__(self, encoder: Encoder, dtype: str = "float32") -> None:
         if dtype not in DTYPES:
@@ -108,6 +174,9 @@ class DensePart(EncodedPart):
             described["graph"] = {"key": self._graph.folder.name, "content": self._graph.content}
             described["cosine"] = self._graph.about["cosine"]
         elif hasattr(made_by.model, "transformer") and made_by.settings["dtype"] != "float32":
+            from rnnreranker.encode.dense.encoder import load_encoder
+            from rnnreranker.encode.dense.graph import lowest_cosine
+
             exact = load_encoder(made_by.name, **{**made_by.options, "dtype": "float32"}).model
             described["cosine"] = lowest_cosine(exact, made_by.model)  # type: ignore[arg-type]
         if self.of_documents.graph is not None:
@@ -116,6 +185,9 @@ class DensePart(EncodedPart):
 
     def _open_graph(self) -> None:
         """Let the graph of the encoder encode the documents, if it has one."""
+        from rnnreranker.encode.dense.encoder import by_graph, load_encoder
+        from rnnreranker.encode.graphs.store import Refused
+
         try:
             found = by_graph(self._encoder)
         except Refused as refused:

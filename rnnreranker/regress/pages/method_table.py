@@ -21,7 +21,7 @@ class Kind(NamedTuple):
 def method_tables() -> dict[str, Kind]:
     """The methods of this package by kind; those of other packages would differ from machine to machine."""
     kinds = {}
-    for kind, (_, group) in KINDS.items():
+    for kind, (_, group, _) in KINDS.items():
         own = {name: one for name, one in methods(kind).items() if one.__module__.split(".")[0] == PACKAGE}
         sharing: dict[type[Params], list[str]] = {}
         for name, one in own.items():
@@ -46,7 +46,9 @@ def settings_of(params: type[Params]) -> list[tuple[str, str, str, str]]:
 
 def _about(method: Any) -> tuple[str, str, str]:
     computes = (method.__doc__ or "").strip().splitlines()[0]
-    return computes, ", ".join(sorted(method.needs)), ", ".join(_shown(method.Params))
+    made_by = " or ".join(method.made_of) or method.encoder if hasattr(method, "made_of") else ""
+    needs = made_by or ", ".join(sorted(getattr(method, "needs", ())))
+    return computes, needs, ", ".join(_shown(method.Params))
 
 
 def _shown(params: type[Params]) -> list[str]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.method import find
+from rnnreranker.base.method import find, names
 from rnnreranker.base.settings import typed_name, words
 from rnnreranker.base.written import Written
-from rnnreranker.encode.params import QUERY_SIDE, EncoderParams
-from rnnreranker.regress.plans.step import ADDED, Step, built_in, documents_words, index_name
-from rnnreranker.regress.specs.methods import OF_PART, parts_of
-from rnnreranker.regress.specs.model_names import models_in, use_with_folders, with_folders
+from rnnreranker.encode.params import QUERY_SIDE
+from rnnreranker.index.request import USUAL, choose_part, settings_with_flags
+from rnnreranker.parts.needs import part as part_of_name
+from rnnreranker.parts.needs import parts_of
+from rnnreranker.regress.plans.step import Step, built_in, documents_words, index_name
+from rnnreranker.regress.specs.methods import spec_part
+from rnnreranker.regress.specs.model_names import models_in, use_with_folders
 from rnnreranker.regress.specs.spec import Index, Spec
 
 
@@ -59,16 +61,20 @@ class IndexSteps(ABC):
             return name, []
         output = Path(name)
         argv = [*documents_words(index), "--output", name]
-        first = next(own for own in ("dense", *ADDED) if own in index.parts)
+        first = _first(index)
         made = output
         flags, named = self._part(index, first)
-        if first == "dense" and (other := self._of_the_same_vectors(index)):
+        if first == USUAL and (other := self._of_the_same_vectors(index)):
             same, before = self.index(other)
             flags, named = [*flags, "--from-index", same], [*named, *before]
         self.add("index", [*argv, *flags], output, named, index.needs)
-        if part in ADDED and part != first:
-            made = output / ADDED[part]
+        if part and part != first:
+            kind = part_of_name(part)
+            made = output / (kind.folder or part)
             flags, named = self._part(index, part)
+            origins = kind.origins(choose_part(spec_part(part, index.parts.get(part))).params)
+            for origin in [one for one in origins if one in index.parts][:1]:
+                named = [*[path for path in self.index(index, origin)[1] if path != output], *named]
             self.add("index", [*argv, *flags], made, [output, *named], {})
         return name, [made]
 
@@ -76,26 +82,25 @@ class IndexSteps(ABC):
         """The first index before this one in the spec that has the same vectors of the same documents, as a folder."""
         for one in self.spec.indexes[: self.spec.indexes.index(index)]:
             same = one.documents == index.documents and one.text == index.text
-            if same and one.parts.get("dense") == index.parts["dense"] and not built_in(one):
+            if same and one.parts.get(USUAL) == index.parts[USUAL] and not built_in(one):
                 return one
         return None
 
     def _part(self, index: Index, part: str) -> tuple[list[str], list[Path]]:
         """A part as words of the command that makes it, and the models that this takes."""
-        its = with_folders(index.parts.get(part) or {}, self.model)
         named = [self.model(name) for name in models_in(index.parts.get(part) or {})]
-        own = words({f"{OF_PART.get(part, '')}{key}": value for key, value in its.items()})
-        if part not in ("dense", "bm25", "neighbours"):
-            return ["--parts", part, *own], named
-        if part == "neighbours":
-            return ["--parts", "neighbours", *own], named
-        dense = words(with_folders(index.parts.get("dense") or {}, self.model))
-        return (dense if part == "dense" else [*(dense or ["--no-dense"]), "--bm25", *own]), named
+        own = dict(spec_part(part, index.parts.get(part), self.model).params)
+        flags = {}
+        for kind, field in settings_with_flags():
+            if kind.name == part and field.name in own:
+                flags[typed_name(field)] = own.pop(field.name)
+        asked = [] if part == USUAL and not own else ["--parts", str(Written(part, own))]
+        return [*asked, *words(flags)], named
 
     def index_with(self, index: Index, parts: Iterable[str]) -> tuple[str, list[Path]]:
         """The index with some of its parts, as `index`."""
         wanted, files = set(parts), list[Path]()
-        for part in [name for name in ADDED if name in wanted] or [""]:
+        for part in [name for name in names("part") if name in wanted and name != _first(index)] or [""]:
             name, made = self.index(index, part)
             files += [path for path in made if path not in files]
         return name, files
@@ -112,10 +117,10 @@ class IndexSteps(ABC):
 
     def encoder(self, index: Index) -> list[str]:
         """How queries are encoded; nothing where it is the encoder that commands take without being told."""
-        dense = with_folders(index.parts.get("dense") or {}, self.model)
-        fields = [field for field in dataclasses.fields(EncoderParams) if field.name not in QUERY_SIDE]
-        own = {field.name: dense[key] for field in fields if (key := typed_name(field)) in dense}
-        form = Written(dense.get("encoder", ""), own)
+        dense = spec_part(USUAL, index.parts.get(USUAL), self.model).params
+        form = Written.read(dense.get("encoder", Written("")))
+        own = {key: value for key, value in form.params.items() if key not in QUERY_SIDE}
+        form = Written(form.name, own)
         return ["--encoder", str(form)] if form not in (Written(""), Written("minilm")) else []
 
     def first_needs(self, index: Index) -> dict[str, Any]:
@@ -124,3 +129,8 @@ class IndexSteps(ABC):
             return {}
         self._read.add(index.prebuilt)
         return index.needs
+
+
+def _first(index: Index) -> str:
+    """The part that makes an index, to which others are added."""
+    return next(name for name in names("part") if name in index.parts)

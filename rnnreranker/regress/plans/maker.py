@@ -9,15 +9,14 @@ from rnnreranker.base.arguments import flag
 from rnnreranker.base.chosen import choose, needs_together
 from rnnreranker.base.method import find
 from rnnreranker.base.written import Written
+from rnnreranker.parts.needs import parts_of
 from rnnreranker.regress.plans.model_steps import ModelSteps
 from rnnreranker.regress.plans.step import run_files, work_file
 from rnnreranker.regress.specs.methods import (
     beside_parts,
-    beside_uses,
     flags_of,
     has_context,
     option_words,
-    parts_of,
 )
 from rnnreranker.regress.specs.model_names import APART, MODEL_OPTIONS, models_in, use_with_folders, with_folders
 from rnnreranker.regress.specs.needs import needs_of
@@ -102,10 +101,6 @@ class Maker(ModelSteps):
             for part in beside_parts(work):
                 files += [file for file in self.index(index, part)[1] if file not in files]
             argv, inputs = ["--index", name, *argv], [*inputs, *files]
-        if "beside" in options:
-            resolved = [self.resolved(use) for use in beside_uses(work)]
-            inputs = [*inputs, *(folder for _, named in resolved for folder in named)]
-            options["beside"] = [str(use) for use, _ in resolved]
         for key in [key for key in MODEL_OPTIONS if key in options]:
             inputs = [*inputs, *map(self.model, models_in(options[key]))]
             options[key] = with_folders(options[key], self.model, apart=key in APART)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.parts.needs import parts
 from rnnreranker.regress.plans.maker import Maker
-from rnnreranker.regress.plans.step import ADDED, PASTE_FOLDER, Step, run_files, work_file
+from rnnreranker.regress.plans.step import PASTE_FOLDER, Step, run_files, work_file
 from rnnreranker.regress.specs.needs import needs_of, needs_text
 from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec, Work, planned
 
@@ -60,7 +61,8 @@ class Plan:
         """The complete plan in lines to paste into a shell: needs, commands, what is planned; pages show the same."""
         sets = [entry.title for entry in self.query_sets if entry.title] if len(self.query_sets) == 1 else []
         lines = [f"# {(sets or [self.spec.title])[0]}", f"# needs in all: {needs_text(self.needs()) or 'nothing'}"]
-        made = (step.output for step in self.steps if step.output.name not in ADDED.values())
+        added = {one.folder or name for name, one in parts().items()}  # to an index, which has a folder already
+        made = (step.output for step in self.steps if step.output.name not in added)
         for folder in dict.fromkeys(output.parent for output in made):
             lines.append(shlex.join(["mkdir", "-p", str(folder)]))
         lines += [f"# {path}: {entry.title}, {one.id}: not made here" for path, (entry, one) in self.given().items()]

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.data.names import BUILT_IN
-from rnnreranker.regress.specs.model_names import models_in
+from rnnreranker.index.request import choose_part
+from rnnreranker.parts.needs import part
+from rnnreranker.regress.specs.methods import spec_part
 from rnnreranker.regress.specs.spec import Condition, Index, Model, QuerySet, Spec, Work
 
-# part that is added to an index → its folder there
-ADDED = {"bm25": "bm25", "impact": "impacts", "tokens": "tokens", "terms": "terms", "neighbours": "neighbours"}
 PASTE_FOLDER = Path("runs")  # where printed commands put their files
 
 
@@ -46,8 +46,10 @@ def work_file(spec: Spec, folder: Path, work: Work) -> Path:
 
 
 def built_in(index: Index) -> bool:
-    """Whether an index is the one that searches make of a built-in collection; of other models or graphs: a folder."""
-    return index.documents in BUILT_IN and not list(models_in(index.parts)) and not index.parts.get("neighbours")
+    """Whether an index is the one that searches make of a built-in collection; of other settings of parts: a folder."""
+    if index.documents not in BUILT_IN:
+        return False
+    return all(choose_part(spec_part(name, its)).params == part(name).Params() for name, its in index.parts.items())
 
 
 def documents_words(entry: Index | Model) -> list[str]:

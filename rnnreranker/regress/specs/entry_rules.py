@@ -5,36 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.written import Written
+from rnnreranker.base.errors import nearest
+from rnnreranker.base.method import methods, names
 from rnnreranker.data.fields import CHOICES
 from rnnreranker.data.names import BUILT_IN
+from rnnreranker.parts.needs import part
 from rnnreranker.regress.specs.methods import (
-    OF_PART,
-    PARTS,
-    beside_uses,
     check_labels,
     check_negatives,
+    check_part,
     check_training,
     check_use,
-    options_of,
 )
 from rnnreranker.regress.specs.model_names import MODEL_OPTIONS, models_in, reads_texts_alone, start_models
 from rnnreranker.regress.specs.reading import Document, KeyPath
 from rnnreranker.regress.specs.spec import STEPS, Condition, Index, Model, Work
 
-# flags of `python -m rnnreranker.index` besides the settings of dense vectors
-NOT_DENSE = (
-    *("documents", "fields", "add", "output", "from_index", "overwrite", "no_dense", "bm25", "parts", "threads"),
-    *("help", "neighbours", "neighbours_of", "graph_search", "backend", "cluster", "lucene", "seismic"),
-)
-OF_MODEL = {
-    "dense": "query or dual or masked",
-    "impact": "sparse",
-    "tokens": "late",
-    "cross-encoder": "cross",
-    "ensemble": "cross",
-}  # what models are there
+OF_RERANKER = {"cross-encoder": "cross", "ensemble": "cross"}  # what models of the spec they take
 
 
 def check_index(entry: Index, source: Document, keys: KeyPath) -> None:
@@ -42,21 +29,10 @@ def check_index(entry: Index, source: Document, keys: KeyPath) -> None:
     if bool(entry.prebuilt) == bool(entry.documents):
         source.problem(keys, f"index {entry.id}: give either `prebuilt` or `documents`")
     _check_text(entry, source, keys)
-    known = set(PARTS.values())
-    if not entry.parts or set(entry.parts) - known:
-        said = f"parts {', '.join(map(str, entry.parts))}: expected some of {', '.join(sorted(known))}"
-        source.problem((*keys, "parts"), said)
-    for part in OF_PART:
-        its = entry.parts.get(part) or {}
-        for key in its if isinstance(its, dict) else ():
-            if key not in (own := _settings_of(part)):
-                source.problem((*keys, "parts", part, key), f"{part} {key}; {nearest(str(key), own)}")
-    if "neighbours" in entry.parts:
-        _check_graph(entry, source, (*keys, "parts", "neighbours"))
-    dense = entry.parts.get("dense") or {}
-    named = dense.get("encoder") if isinstance(dense, dict) else None
-    if "dense" in entry.parts and not (isinstance(named, str) or list(models_in(named))):
-        source.problem((*keys, "parts"), f"index {entry.id}: dense needs an encoder, as dense: {{encoder: minilm}}")
+    if not entry.parts:
+        source.problem((*keys, "parts"), f"index {entry.id}: no parts; expected some of {', '.join(names('part'))}")
+    for name, its in entry.parts.items():
+        source.note((*keys, "parts", name), check_part, name, its, entry)
 
 
 def _check_text(entry: Index | Model, source: Document, keys: KeyPath) -> None:
@@ -66,25 +42,6 @@ def _check_text(entry: Index | Model, source: Document, keys: KeyPath) -> None:
         source.problem((*keys, "text"), f"text [{', '.join(entry.text)}]: expected {listed}")
     if entry.text and (not entry.documents or entry.documents in BUILT_IN):
         source.problem((*keys, "text"), f"{entry.id}: text is of `documents`; leave it out")
-
-
-def _settings_of(part: str) -> list[str]:
-    """The settings of a part of an index, as a spec names them."""
-    names, begin = [name for name in options_of("index") if name not in NOT_DENSE], OF_PART[part]
-    others = tuple(filter(None, OF_PART.values()))
-    own = [name for name in names if (name.startswith(begin) if begin else not name.startswith(others))]
-    return [name.removeprefix(begin) for name in own]
-
-
-def _check_graph(entry: Index, source: Document, keys: KeyPath) -> None:
-    """`neighbours: {}` or with their number, in an index that has vectors and is made here."""
-    settings = entry.parts["neighbours"] or {}
-    good = isinstance(settings, dict) and set(settings) <= {"neighbours"}
-    number = settings.get("neighbours", 1) if good else None
-    if type(number) is not int or number < 1:
-        source.problem(keys, f"neighbours: {settings!r}; expected {{}} or a number, as {{neighbours: 16}}")
-    if "dense" not in entry.parts or entry.prebuilt:
-        source.problem(keys, f"index {entry.id}: neighbours are those of a dense part that is made here")
 
 
 def check_model(entry: Model, source: Document, keys: KeyPath, indexes: dict[str, Index]) -> None:
@@ -150,7 +107,7 @@ def model_links(entry: Any) -> Iterator[tuple[str, str, str]]:
     """The models that an entry names: its key, the model, the kind of model that it must be ("" = any)."""
     if isinstance(entry, Index):
         for part, its in entry.parts.items():
-            yield from (("parts", name, OF_MODEL.get(part, "")) for name in models_in(its))
+            yield from (("parts", name, _models_for(part)) for name in models_in(its))
     elif isinstance(entry, Model):
         yield from (("start", name, "") for name in start_models(entry))
         for key, use in (("first", entry.first), ("labels", entry.labels), ("negatives", entry.negatives)):
@@ -161,20 +118,18 @@ def model_links(entry: Any) -> Iterator[tuple[str, str, str]]:
         for name in models_in(entry.retrieve):
             yield "retrieve", name, "sparse"
         for use in entry.rerank:
-            yield from (("rerank", name, OF_MODEL.get(use.name, "")) for name in models_in(use))
+            yield from (("rerank", name, OF_RERANKER.get(use.name, "")) for name in models_in(use))
     elif isinstance(entry, Work):
-        for use in _teachers(entry):
-            yield from (("beside", name, OF_MODEL.get(use.name, "")) for name in models_in(use))
-        for key, kind in MODEL_OPTIONS.items():
-            yield from ((key, name, kind) for name in models_in(entry.options.get(key)))
+        kinds = (OF_RERANKER[name] for name in entry.options.get("beside", ()) if name in OF_RERANKER)
+        kind = next(kinds, "")
+        for key, own in MODEL_OPTIONS.items():
+            yield from ((key, name, own or kind) for name in models_in(entry.options.get(key)))
 
 
-def _teachers(work: Work) -> list[Written]:
-    """What a recovery names; empty where that is no list of methods, as `check_work` says."""
-    try:
-        return beside_uses(work)
-    except InputError:
-        return []
+def _models_for(name: str) -> str:
+    """The kinds of model whose encoder makes a part, as `check_kinds` reads them; "" = any."""
+    encoder = part(name).encoder if name in names("part") else ""
+    return " or ".join(kind for kind, one in methods("trained-model").items() if encoder and one.trains == encoder)
 
 
 def check_kinds(entry: Any, source: Document, keys: KeyPath, models: dict[str, Model]) -> None:

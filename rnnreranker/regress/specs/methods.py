@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import flag
 from rnnreranker.base.chosen import choose
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import find
-from rnnreranker.base.method_lists import moved
 from rnnreranker.base.private.python import flags_of_parser
 from rnnreranker.base.settings import hints_of, words
 from rnnreranker.base.written import Written
+from rnnreranker.index.request import USUAL, choose_part
 from rnnreranker.methods.feedback.base import check_feedback
+from rnnreranker.parts.needs import part, parts_of
 from rnnreranker.regress.source_code import module_of
 from rnnreranker.regress.specs.model_names import APART, MODEL_OPTIONS, use_with_folders, with_folders
 from rnnreranker.regress.specs.spec import MODULES, Index, Work
@@ -23,13 +25,6 @@ from rnnreranker.regress.specs.spec import MODULES, Index, Work
 if TYPE_CHECKING:
     from rnnreranker.labels.request import ChosenLabeler
 
-# what a method needs → part of an index
-PARTS = {
-    **{"query vectors": "dense", "vectors": "dense", "words": "bm25", "impacts": "impact"},
-    **{"query tokens": "tokens", "tokens": "tokens", "terms": "terms", "neighbours": "neighbours"},
-}
-# part → how its settings begin as options of `index`
-OF_PART = {"dense": "", "impact": "impact_", "tokens": "token_", "terms": "term_", "bm25": "bm25_"}
 LABEL_OPTIONS = ("depth", "relevant")  # of `python -m rnnreranker.labels`, among the settings of specs
 
 
@@ -57,9 +52,29 @@ def option_words(name: str, value: Any) -> Iterator[str]:
         yield from words({name: value})
 
 
-def parts_of(needs: Iterable[str]) -> set[str]:
-    """The parts of an index that have what methods need."""
-    return {PARTS[need] for need in needs if need in PARTS}
+def spec_part(name: str, its: Any, folder: Callable[[str], str | Path] = "runs/models/{}".format) -> Written:
+    """A part of an index with the settings that a spec has for it, those of its encoder in the form of the encoder.
+
+    Raises:
+        InputError: no such part, settings that are no mapping.
+    """
+    if not isinstance(its, dict | None):
+        raise InputError(f"{name}: {its!r}; expected its settings, as {{}}")
+    choose_part(Written(name))
+    return Written(name, part(name).settings_of(with_folders(its or {}, folder)))
+
+
+def check_part(name: str, its: Any, index: Index) -> None:
+    """Nothing, when there is such a part, it takes these settings, and can be made in the index.
+
+    Raises:
+        InputError: no such part, settings that it does not have, values out of range, no part that it is made of.
+    """
+    params, kind = choose_part(spec_part(name, its)).params, part(name)
+    if kind.made_of and (index.prebuilt or not {*kind.origins(params)} & {*index.parts}):
+        raise InputError(f"index {index.id}: {name} is made of {' or '.join(kind.origins(params))}, which it lacks")
+    if name == USUAL and "encoder" not in (its or {}):
+        raise InputError(f"index {index.id}: {name} needs an encoder, as {name}: {{encoder: minilm}}")
 
 
 def check_use(kind: str, use: Written, index: Index | None = None) -> None:
@@ -203,18 +218,12 @@ def check_work(work: Work, index: Index | None = None) -> None:
         InputError: options that it does not have, a condition without a query set, an index without a part.
     """
     known = [*options_of(MODULES[work.kind]), "query_set", "of"]
-    flags = flags_of(MODULES[work.kind])
-    unknown = [
-        f"{name}; {moved(flag(str(name)), flags) or nearest(str(name), known)}"
-        for name in work.options
-        if name not in known
-    ]
+    unknown = [f"{name}; {nearest(str(name), known)}" for name in work.options if name not in known]
     if unknown:
         raise InputError(f"{MODULES[work.kind]} has no option {', no option '.join(unknown)}")
     if "of" in work.options and "query_set" not in work.options:
         raise InputError("of: needs the query set of the run; give query_set")
-    read = beside_parts(work)
-    if index is not None and (lacking := [part for part in read if part not in index.parts]):
+    if index is not None and (lacking := [part for part in beside_parts(work) if part not in index.parts]):
         raise InputError(f"beside: index {index.id} has no part {' and no part '.join(lacking)}")
     if work.kind == "study":
         check_study(work)
@@ -241,20 +250,11 @@ def beside_parts(work: Work) -> list[str]:
     """The parts of an index that the teachers of a recovery read.
 
     Raises:
-        InputError: no such teacher, settings that it does not have.
+        InputError: no such teacher.
     """
-    from rnnreranker.lab.recover.beside import choose_teacher, needs_of
+    from rnnreranker.lab.recover.beside import known, needs_of
 
-    return sorted(parts_of(needs_of([choose_teacher(use_with_folders(use)) for use in beside_uses(work)])))
-
-
-def beside_uses(work: Work) -> list[Written]:
-    """The teachers of a recovery, as the spec names them.
-
-    Raises:
-        InputError: no list of methods.
-    """
-    forms = work.options.get("beside", [])
-    if not isinstance(forms, list):
-        raise InputError(f"beside: {forms}; expected a list of teachers")
-    return [Written.read(form) for form in forms]
+    names = work.options.get("beside", [])
+    if not isinstance(names, list) or any(name not in known() for name in names):
+        raise InputError(f"beside: {names}; expected a list of {', '.join(known())}")
+    return sorted(parts_of(needs_of(names)))

@@ -28,6 +28,7 @@ class TrainedModel(ABC):
     Params: ClassVar[type[settings.Params]]  # a subclass of TrainingParams
     reads: ClassVar[frozenset[str]] = frozenset()  # arguments, but for the common ones, that mean something to it
     part: ClassVar[str] = "dense"  # of an index, whose encoder a training begins with where none is given
+    trains: ClassVar[str] = ""  # kind of encoder that comes out; "" = what no part is made by
     encoder_settings: ClassVar[frozenset[str]] = frozenset()  # of `EncoderParams`, that its training takes
     cosines: ClassVar[bool] = False  # its scores are cosines, where a loss asks for such
 

@@ -37,6 +37,7 @@ class Cross(GroupModel):
     """A cross-encoder: one score for a query and a document read together, from any encoder with a new head."""
 
     name = "cross"
+    trains = "cross-encoder"
     Params: ClassVar[type[settings.Params]] = CrossParams
 
     def check(self, params: CrossParams) -> None:

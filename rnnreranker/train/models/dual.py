@@ -20,6 +20,7 @@ class Dual(GroupModel):
     """A dual encoder (paper 004, Section 3.4): one or two towers, mean pooling, vectors of length 1."""
 
     name = "dual"
+    trains = "encoder"
     Params: ClassVar[type[settings.Params]] = DualParams
     cosines = True
 

@@ -23,6 +23,7 @@ class Late(GroupModel):
     """A late-interaction encoder (ColBERT), from one or from any transformer, whose tokens are then projected."""
 
     name = "late"
+    trains = "late-encoder"
     Params: ClassVar[type[settings.Params]] = LateParams
     part = "tokens"
 

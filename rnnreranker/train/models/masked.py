@@ -52,6 +52,7 @@ class Masked(TextModel):
     """A masked language model (BERT) of a collection's texts, from one or, with `--encoder none`, from nothing."""
 
     name = "masked"
+    trains = "encoder"
     needs = frozenset({"texts"})
     Params: ClassVar[type[settings.Params]] = MaskedParams
     reads = frozenset({"documents", "fields"})

@@ -20,6 +20,7 @@ class Query(TrainedModel):
     """A query encoder against fixed document vectors and many candidates a query (CODER), or a scorer on top of it."""
 
     name = "query"
+    trains = "encoder"
     needs = frozenset({"topics", "vectors"})
     Params: ClassVar[type[settings.Params]] = TrainParams
     reads = frozenset({"other_index", "neutrality", "scorer"})

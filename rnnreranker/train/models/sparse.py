@@ -19,6 +19,7 @@ class Sparse(GroupModel):
     """A sparse encoder: SPLADE-max, or SPLADE-doc, from any masked-language model."""
 
     name = "sparse"
+    trains = "sparse-encoder"
     Params: ClassVar[type[settings.Params]] = SparseParams
     part = "impact"
 

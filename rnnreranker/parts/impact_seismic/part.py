@@ -10,15 +10,23 @@ from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import write_json
 from rnnreranker.base.process.phases import phase
 from rnnreranker.parts.base import Part
-from rnnreranker.parts.impacts.lucene_part import opened
-from rnnreranker.parts.impacts.seismic import ABOUT, PART, check_seismic, write_seismic
+from rnnreranker.parts.impact_lucene.part import opened
+from rnnreranker.parts.impact_seismic.seismic import ABOUT, PART, check_seismic, write_seismic
 
 
 class ImpactSeismicPart(Part):
     """A folder `impact-seismic`, made once the impacts stand in the index; its bytes differ from time to time."""
 
     name: ClassVar[str] = PART
+    made_of: ClassVar[tuple[str, ...]] = ("impact",)
+    automatic: ClassVar[bool] = False
+    rank: ClassVar[int] = 61
     packages: ClassVar[tuple[str, ...]] = ("pyseismic-lsr",)
+
+    @classmethod
+    def stands(cls, index: Path, params: Any = None) -> bool:
+        """As `has_seismic`."""
+        return cls.at(index) is not None if params is None else has_seismic(index)
 
     def check(self) -> None:
         """Import Seismic.

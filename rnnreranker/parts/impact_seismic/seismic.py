@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 PART = "impact-seismic"  # the folder, and the part
 INDEX, ABOUT = "impacts.index.seismic", "impacts.json"  # {"impacts": fingerprint of the stored weights}
-HOW = "make it with index --parts impact --seismic"
+HOW = "make it with index --parts impact,impact-seismic"
 SMALL_VOCABULARY = 2**16  # words that its index of 16-bit numbers holds
 BLOCK = 2**14  # documents handed over together
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,12 +13,21 @@ from rnnreranker.base.files import write_json
 from rnnreranker.base.java import start_java
 from rnnreranker.base.process.phases import phase
 from rnnreranker.encode.vocabulary import in_order, load_tokenizer
-from rnnreranker.parts.base import Part
+from rnnreranker.parts.base import Part, read_encoder
 from rnnreranker.parts.bm25.part import run_anserini
 from rnnreranker.parts.description import describe
+from rnnreranker.parts.impact_lucene.anserini import (
+    ABOUT,
+    PART,
+    WHOLE,
+    check_whole,
+    open_anserini,
+    tokens_for,
+    vectors_of,
+)
 from rnnreranker.parts.impacts import ImpactSource
-from rnnreranker.parts.impacts.anserini import ABOUT, PART, WHOLE, check_whole, open_anserini, tokens_for, vectors_of
 from rnnreranker.parts.impacts.params import ImpactParams
+from rnnreranker.parts.impacts.part import ImpactPart
 
 
 class ImpactLucenePart(Part):
@@ -32,11 +42,25 @@ class ImpactLucenePart(Part):
     """
 
     name: ClassVar[str] = PART
+    made_of: ClassVar[tuple[str, ...]] = ("impact",)
+    automatic: ClassVar[bool] = False
+    rank: ClassVar[int] = 60
     packages: ClassVar[tuple[str, ...]] = ("pyserini",)
+
+    @classmethod
+    def make(cls, params: Any, beside: Mapping[str, Any]) -> ImpactLucenePart:
+        """Of the impacts that stand in the index."""
+        of = beside["impact"]
+        return cls(read_encoder(ImpactPart, of)[0], of.kept)
+
+    @classmethod
+    def stands(cls, index: Path, params: Any = None) -> bool:
+        """As `has_lucene`."""
+        return cls.at(index) is not None if params is None else has_lucene(index)
 
     def __init__(self, encoder: str, params: ImpactParams) -> None:
         if params.weights == "float":
-            raise InputError(f"--lucene beside --impact-weights float: {WHOLE}; leave one of the two out")
+            raise InputError(f"{PART} beside impact:weights=float: {WHOLE}; leave one of the two out")
         self._encoder = encoder
 
     def check(self) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PART = "impact-lucene"  # the folder, and the part
 ABOUT = "impacts.json"  # beside Lucene's files: {"impacts": fingerprint of the stored weights, "tokens": [word, ...]}
-HOW = "make it with index --parts impact --lucene"
+HOW = "make it with index --parts impact,impact-lucene"
 WHOLE = "Lucene keeps whole numbers"
 EXACT = 2**24  # scores up to here are exact as 32-bit floats
 LONGEST = 255  # characters of a token that Lucene does not cut
@@ -74,7 +74,7 @@ def check_whole(source: ImpactSource) -> None:
     """
     if source.factor is None:
         raise InputError(
-            f"{source.index}: its weights are kept as floats, and {WHOLE}; make the index with --impact-weights whole"
+            f"{source.index}: its weights are kept as floats, and {WHOLE}; make the index with impact:weights=whole"
         )
 
 
@@ -141,7 +141,7 @@ def _of_query(source: ImpactSource, ranked: Ranked, unit: float) -> Hits:
     if scores.max(initial=0) > EXACT:
         raise InputError(
             f"a score of {scores.max():.0f} is beyond {EXACT}, up to which Lucene's 32-bit floats are exact; "
-            "use search=exact, or make the index with a smaller --impact-factor"
+            "use search=exact, or make the index with a smaller factor, --parts impact:factor=VALUE"
         )
     rows = source.rows([docid for docid, _ in ranked])
     if (rows < 0).any():

@@ -1,0 +1,169 @@
+"""What an index is made of: documents and parts with their settings, as a command or a caller asks for them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.base.arguments import Request, argument
+from rnnreranker.base.chosen import Chosen, Form, as_list, choose
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.method import names
+from rnnreranker.base.process.backends import ONE_BY_ONE, check_backend
+from rnnreranker.base.settings import typed_name
+from rnnreranker.base.written import Written, read_listed
+from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
+from rnnreranker.data.given import GivenDocuments
+from rnnreranker.parts.base import Part
+from rnnreranker.parts.needs import part, parts
+
+AUTO = "auto"
+USUAL = "dense"  # where no part is asked for
+
+
+@dataclass(frozen=True)
+class IndexRequest(Request):
+    """Documents, and the parts that an index of them has.
+
+    Args:
+        documents: an ir_datasets id, a .jsonl or .tsv file, `pydoc`, or given ones; "" = those of the index.
+        parts: in their written form, `dense,neighbours:k=32` or a list of them.
+        fields: what the texts of the documents are, as of `load_documents`.
+        from_index: an index of the same documents, whose encoded parts are taken in place of encoding.
+        backend: who makes what can be made piece by piece, as blocks of a graph: "threads", "loky", "dask", "ray".
+        cluster: the address of its cluster.
+
+    Raises:
+        InputError: no parts, unknown ones (with those there are), settings that they do not have.
+    """
+
+    documents: str | GivenDocuments
+    parts: Form | Sequence[Form] = ("dense",)
+    fields: tuple[str, ...] | None = None
+    from_index: Path | None = None
+    backend: str = "threads"
+    cluster: str | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.chosen
+        check_cluster(self.backend, self.cluster)
+
+    @cached_property
+    def chosen(self) -> dict[str, Chosen]:
+        """The parts with their settings, by name; the last of a name counts."""
+        return {one.name: one for one in map(choose_part, forms_of(self.parts))}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the parts."""
+        return list(self.chosen)
+
+    def with_parts(self, chosen: Sequence[str]) -> IndexRequest:
+        """The same with those parts alone."""
+        return replace(self, parts=[_written(self.chosen[name]) for name in chosen])
+
+    def inputs(self) -> dict[str, Any]:
+        """What tells one index from another, computed without loading documents or models."""
+        marks: dict[str, Any] = {"documents": documents_mark(self.documents), "dense": None}  # null without vectors
+        if (fields := fields_of(str(self.documents), self.fields)) != TITLE_AND_TEXT:  # those there always were
+            marks["fields"] = list(fields)
+        for name, one in self.chosen.items():
+            if (mark := part(name).inputs(one.params)) is not None:
+                marks[name] = mark
+        return marks
+
+
+def documents_mark(documents: str | GivenDocuments) -> str:
+    """What tells the documents of a name from others: of the content of files, the name of an ir_datasets id."""
+    from rnnreranker.base.files import file_digest, files_digest
+    from rnnreranker.data import local, pydoc, tripclick
+
+    if isinstance(documents, GivenDocuments):
+        return documents.fingerprint
+    if documents == "pydoc":
+        return pydoc.fingerprint()
+    source = local.source(documents, "documents")
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return files_digest(tripclick.document_files(path), path)[:16]
+    return file_digest(path)[:16] if path.is_file() else source
+
+
+def check_cluster(backend: str, cluster: str | None) -> None:
+    """Look that a backend is there, and that it has a cluster where one is named.
+
+    Raises:
+        InputError: an unknown backend, a cluster beside one that has none.
+        MissingDependencyError: a backend that is not installed.
+    """
+    check_backend(backend)
+    if cluster and backend in ONE_BY_ONE:
+        raise InputError(f"{argument('cluster')} goes with {argument('backend', 'dask')} or ray")
+
+
+def forms_of(given: Form | Sequence[Form]) -> list[Written]:
+    """The parts of a line, or of a list of forms.
+
+    Raises:
+        InputError: none.
+    """
+    forms = list(read_listed(given)) if isinstance(given, str) else [Written.read(one) for one in as_list(given)]
+    if not forms:
+        raise InputError(f"no parts of an index to make; expected some of {', '.join(names('part'))}")
+    return forms
+
+
+def choose_part(form: Form) -> Chosen:
+    """A part with its settings.
+
+    Raises:
+        InputError: no such part (with what is meant perhaps), settings that it does not have, values out of range.
+    """
+    written = Written.read(form)
+    if written.name not in names("part"):
+        meant = next((name for name, one in parts().items() if written.name in one.aliases), None)
+        known = nearest(written.name, names("part"))
+        hint = f"the part for it is {meant}: {argument('parts', meant)}" if meant else known
+        raise InputError(f"{written.name}: no such part of an index; {hint}")
+    return choose("part", written, "parts")
+
+
+def usual_parts() -> list[str]:
+    """The parts that `auto` stands for."""
+    return [name for name, one in parts().items() if one.automatic]
+
+
+def settings_with_flags() -> Iterator[tuple[type[Part], dataclasses.Field[Any]]]:
+    """The settings of parts that are flags of `index` and arguments of `build_index` besides."""
+    for one in parts().values():
+        yield from ((one, field) for field in dataclasses.fields(one.Params) if field.metadata.get("flag"))
+
+
+def with_settings(given: Sequence[Written], flags: Mapping[str, Any]) -> list[Written]:
+    """Parts with those settings that were given by arguments of their own, as `impact_encoder`.
+
+    Args:
+        flags: by the names of `settings_with_flags`; None = not given.
+
+    Raises:
+        InputError: a setting of a part that is not among them, or one given twice.
+    """
+    forms = {one.name: one for one in given}
+    for kind, field in settings_with_flags():
+        name = typed_name(field)
+        if (value := flags.get(name)) is None:
+            continue
+        if kind.name not in forms:
+            raise InputError(f"{argument(name, value)}: of {kind.name}; add {kind.name} to {argument('parts')}")
+        forms[kind.name] = forms[kind.name].beside({field.name: value}, argument("parts"))
+    return list(forms.values())
+
+
+def _written(chosen: Chosen) -> Written:
+    usual = type(chosen.params)().to_dict()
+    values = {key: value for key, value in chosen.params.to_dict().items() if value != usual[key]}
+    return Written(chosen.name, values)

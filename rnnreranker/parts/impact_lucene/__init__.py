@@ -1,0 +1,1 @@
+"""Pyserini's impact index of the weights of words, searched by Lucene."""

@@ -1,0 +1,1 @@
+"""Seismic's index of the weights of words, searched approximately."""
