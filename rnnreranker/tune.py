@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rnnreranker.base import command
-from rnnreranker.lab.tune.command import main, make_parser
+from rnnreranker.lab.tune.__main__ import main, make_parser
 
 __all__ = ["main", "make_parser"]
 

@@ -33,7 +33,7 @@ def test_every_document_of_a_batch_has_its_score(
 ) -> None:
     """Paper 002, 2.3.1, below eq. 6: "we can reuse the collective centroids for estimating the R*_q(p) of any p"."""
     monkeypatch.setattr(prf, "SPECIAL", (0, 1, 2, 3, 4, 45))
-    how = ["--method", f"{METHOD},prf_positives=true"] if positives else COLLECTIVE
+    how = ["--method", f"{METHOD},positives=true"] if positives else COLLECTIVE
     labels = collective.labelled(world, made, tmp_path / "labels.parquet", *how)
     groups = [Groups(list(labels), 10, 2, 12, 7)[place] for place in range(4)]
     docids = documents_of(groups)

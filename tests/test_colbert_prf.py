@@ -16,7 +16,7 @@ from rnnreranker.base.method import Inputs
 from rnnreranker.encode.late.base import make_late_base
 from rnnreranker.encode.late.encoder import special_tokens
 from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams, centroids, expansion
-from rnnreranker.methods.rerank.colbert_prf import ColbertPrfParams, ColbertPrfReranker
+from rnnreranker.methods.rerank.prf import PrfParams, PrfReranker
 from rnnreranker.methods.retrieve.late import LateRetriever, LateSearchParams
 from rnnreranker.parts.tokens.files import FOLDER, write_tokens
 from rnnreranker.parts.tokens.ivf_pq import write_neighbours
@@ -202,9 +202,9 @@ def test_reranking_with_feedback_is_that_of_loops(source: TokenSource, asked: Qu
     rng = np.random.default_rng(8)
     chosen = {qid: rng.permutation(len(source.docids))[:25] for qid in asked.qids}
     given = {qid: {source.docids[row]: -float(rank) for rank, row in enumerate(rows)} for qid, rows in chosen.items()}
-    params = ColbertPrfParams(prf_depth=3, prf_clusters=8, prf_embeddings=5, prf_expansion_weight=0.7)
+    params = PrfParams("colbert:fb_docs=3,fb_clusters=8,fb_embeddings=5,fb_expansion_weight=0.7")
     inputs = Inputs(tokens=source, query_tokens=asked)
-    found = ColbertPrfReranker(inputs, params).rerank(Run.from_dict(given))
+    found = PrfReranker(inputs, params).rerank(Run.from_dict(given))
     empty = 0
     for qid, rows in chosen.items():
         scores, query = dict(found[qid]), asked.one(qid)
@@ -225,7 +225,7 @@ def test_reranking_with_feedback_is_that_of_loops(source: TokenSource, asked: Qu
         empty += sum(not len(tokens_of(source, row)) for row in rows)
     assert empty
     turned = {qid: dict(zip(given[qid], sorted(given[qid].values()), strict=True)) for qid in reversed(asked.qids)}
-    again = ColbertPrfReranker(inputs, params, threads=3).rerank(Run.from_dict(turned))
+    again = PrfReranker(inputs, params, threads=3).rerank(Run.from_dict(turned))
     assert {qid: again[qid] for qid in again} == {qid: found[qid] for qid in again}
 
 
@@ -235,8 +235,8 @@ def test_known_candidates_are_the_first_feedback(source: TokenSource, asked: Que
 
     rows = np.flatnonzero(np.diff(source.offsets) >= 4)[:12]
     inputs = Inputs(tokens=source, query_tokens=asked)
-    params = ColbertPrfParams(prf_depth=2, prf_clusters=4, prf_embeddings=3, prf_expansion_weight=1.5)
-    reranker, query = ColbertPrfReranker(inputs, params), Query("q2", tokens=asked.one("q2"))
+    params = PrfParams("colbert:fb_docs=2,fb_clusters=4,fb_embeddings=3,fb_expansion_weight=1.5")
+    reranker, query = PrfReranker(inputs, params), Query("q2", tokens=asked.one("q2"))
     candidates = Candidates(np.array([source.docids[row] for row in rows], dtype=object), rows=rows)
     near = [score_by_loops([(token, 1.0) for token in query.tokens], tokens_of(source, row)) for row in rows]
     order = sorted(range(12), key=lambda place: -near[place])
@@ -297,7 +297,7 @@ def test_commands(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert " late.colbert.none\n" in prf.read_text()
     assert run_search(*search, again, "--prf", how, "--threads", 1) == 0
     assert prf.read_bytes() == again.read_bytes()
-    how = "colbert-prf:prf_depth=2,prf_clusters=6,prf_embeddings=4,prf_expansion_weight=0.5"
+    how = "prf:feedback=colbert,fb_docs=2,fb_clusters=6,fb_embeddings=4,fb_expansion_weight=0.5"
     assert run_search(*named, "--run", late, "--rerank", how, "--output", reranked) == 0
     one, other, plain = (Run.read(path) for path in (prf, reranked, late))
     assert {qid: other[qid] for qid in other} == {qid: one[qid] for qid in one}  # all documents are in the first run

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from filelock import FileLock, Timeout
 from tiny_encoder import WORDS, make_encoder, make_texts
 
 from rnnreranker.base.errors import InputError
@@ -215,19 +216,12 @@ def test_graphs_of_this_process_alone_go_at_its_end(tiny: Path, tmp_path: Path) 
 
 
 def test_making_a_graph_leaves_no_lock(tiny: Path, home: Path) -> None:
-    """Nor could a kill: it is the folder that is locked."""
-    import fcntl
-
     held: list[bool] = []
 
     def write(folder: Path) -> dict[str, Any]:
-        file = os.open(home / "graphs", os.O_RDONLY)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            held.append(True)
-        finally:
-            os.close(file)
+        with pytest.raises(Timeout):
+            FileLock(home / ".graphs.lock").acquire(blocking=False)
+        held.append(True)
         names = [one.name for one in (home / "graphs").iterdir()]
         assert [name.endswith(".tmp") for name in names] == [True]
         for name in FILES:
@@ -237,6 +231,7 @@ def test_making_a_graph_leaves_no_lock(tiny: Path, home: Path) -> None:
     made = graph_store.made_graph("some-key", write)
     assert held == [True]
     assert [*(home / "graphs").iterdir()] == [made.folder]
+    assert not (home / ".graphs.lock").exists()
 
 
 def test_the_model_is_as_it_was_after_its_graph_is_made(tiny: Path) -> None:

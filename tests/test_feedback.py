@@ -17,8 +17,6 @@ from rnnreranker.base.java import find_java, start_java
 from rnnreranker.base.method import Inputs, find, make_params, names
 from rnnreranker.methods.feedback.base import Feedback, heaviest, second_pass_impacts, second_pass_vectors
 from rnnreranker.methods.feedback.rocchio import rocchio
-from rnnreranker.methods.rerank.prf_average import PrfAverageReranker
-from rnnreranker.methods.rerank.prf_rocchio import PrfRocchioReranker
 from rnnreranker.parts.impacts import QueryImpacts
 from rnnreranker.regress.plans.plan import make_plan
 from rnnreranker.regress.specs.checks import read_spec
@@ -61,11 +59,9 @@ def vectors() -> tuple[np.ndarray, list[np.ndarray]]:
 @pytest.mark.jvm
 def test_average_is_that_of_pyserini(oracle: Any, vectors: tuple) -> None:
     rule, ours = oracle.DenseVectorAveragePrf(), feedback("average")
-    rival = PrfAverageReranker(Inputs())
     for query, documents in zip(*vectors, strict=True):
         expected = rule.get_prf_q_emb(query, [Result(vector) for vector in documents])
         assert ours.of_vectors(query, documents) == pytest.approx(expected, rel=1e-6, abs=1e-6)
-        assert rival.new_query(query, documents) == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.jvm
@@ -74,13 +70,9 @@ def test_rocchio_is_that_of_pyserini(oracle: Any, vectors: tuple, numbers: tuple
     rule = oracle.DenseVectorRocchioPrf(*numbers)
     alpha, beta, gamma, top, bottom = numbers
     ours = feedback("rocchio", fb_alpha=alpha, fb_beta=beta, fb_gamma=gamma, fb_docs=top, fb_bottom_docs=bottom)
-    own = ("rocchio_alpha", "rocchio_beta", "rocchio_gamma", "rocchio_topk", "rocchio_bottomk")
-    values = dict(zip(own, numbers, strict=True))
-    rival = PrfRocchioReranker(Inputs(), make_params("reranker", "prf-rocchio", values))
     for query, documents in zip(*vectors, strict=True):
         expected = rule.get_prf_q_emb(query, [Result(vector) for vector in documents])
         assert ours.of_vectors(query, documents) == pytest.approx(expected, rel=1e-6, abs=1e-6)
-        assert rival.new_query(query, documents) == pytest.approx(expected, rel=1e-6, abs=1e-6)
 
 
 def test_defaults_are_those_of_pyserinis_reproduction_and_setters() -> None:

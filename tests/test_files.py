@@ -6,6 +6,8 @@ import contextlib
 import fcntl
 import os
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import IO
@@ -226,3 +228,16 @@ def test_an_interrupted_exchange_of_folders_leaves_one_whole(
         write_folder(out, "new")
     assert (out / "file").read_text() == ("old", "new")[nth - 1]
     assert os.listdir(tmp_path) == ["out"]
+
+
+def test_whoever_waits_for_a_lock_gets_it_when_the_holder_is_done(tmp_path: Path) -> None:
+    """Several at once, each of which removes the file that it held: none is ever in the block with another."""
+    code = (
+        "import os, sys, time; from pathlib import Path; from rnnreranker.base.locks import alone\n"
+        "for _ in range(20):\n"
+        "    with alone(Path('out'), 'waiting'):\n"
+        "        os.mkdir('inside'); time.sleep(0.001); os.rmdir('inside')"
+    )
+    started = [subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path) for _ in range(3)]
+    assert [process.wait() for process in started] == [0, 0, 0]
+    assert list(tmp_path.iterdir()) == []

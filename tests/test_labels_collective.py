@@ -21,7 +21,7 @@ from tests.test_impacts import run_search
 
 world = prf.world
 PLAIN = ["--normalization", "none", "--boost", "1", "--n-max", "none"]
-HOW = "prf_depth=2,prf_clusters=4,prf_embeddings=3,prf_expansion_weight=0.5"
+HOW = "fb_docs=2,fb_clusters=4,fb_embeddings=3,fb_expansion_weight=0.5"
 COLLECTIVE = ["--method", f"collective:{HOW}"]
 LATE = ["--method", "teacher:teacher=late"]
 
@@ -73,7 +73,7 @@ def test_labels_are_the_softmax_of_loops(
     monkeypatch.setattr(prf, "SPECIAL", (0, 1, 2, 3, 4, 45))
     source, queries = open_index(str(world / "index")).token_vectors, tokens_of_queries(world)
     for name, positives in (("without", False), ("with", True)):
-        how = f"collective:{HOW},prf_positives={'yes' if positives else 'no'}"
+        how = f"collective:{HOW},positives={'yes' if positives else 'no'}"
         labels = labelled(world, made, tmp_path / f"{name}.parquet", "--method", how)
         assert len(labels.qids) == 10
         for one in labels:
@@ -85,8 +85,8 @@ def test_labels_are_the_softmax_of_loops(
             np.testing.assert_allclose(one.targets[:15], np.array(shares) / sum(shares), atol=1e-5)
             assert np.isneginf(one.scores[15:]).all()
     about = labels.metadata
-    assert (about["method"], about["teacher"]["name"]) == ("collective", "colbert-prf")
-    assert (about["params"]["prf_positives"], about["teacher"]["token_search"]) == (True, "exact")
+    assert (about["method"], about["teacher"]["name"]) == ("collective", "prf")
+    assert (about["params"]["positives"], about["teacher"]["token_search"]) == (True, "exact")
     assert about["index"] == source.fingerprint
 
 
@@ -107,8 +107,7 @@ def test_positives_beyond_the_context_have_scores(world: Path, made: Path, tmp_p
 
 def test_rerankers_over_tokens_are_teachers(world: Path, made: Path, tmp_path: Path) -> None:
     whole = labelled(world, made, tmp_path / "collective.parquet", *COLLECTIVE)
-    (tmp_path / "params.yaml").write_text(HOW.replace(",", "\n").replace("=", ": "))
-    teacher = ["--method", f"teacher:teacher=colbert-prf,teacher_params={tmp_path / 'params.yaml'}"]
+    teacher = ["--method", f"teacher:teacher=prf,feedback=colbert,{HOW}"]
     same = labelled(world, made, tmp_path / "same.parquet", *teacher)
     late = labelled(world, made, tmp_path / "late.parquet", *LATE)
     run = Run.read(made / "late.txt")
@@ -153,7 +152,7 @@ def test_bad_input_is_one_line(world: Path, made: Path, tmp_path: Path) -> None:
             "mass=evidence: takes rNN similarities, which the method",
         ),
         ([*index, *topics, "--from", "neighbours"], "method collective: not from neighbours"),
-        ([*index, *topics, *method, "collective:prf_clusters=0"], "prf_clusters=0: expected an integer >= 1"),
+        ([*index, *topics, *method, "collective:fb_clusters=0"], "fb_clusters=0: expected an integer >= 1"),
         ([*index, "--topics", str(tmp_path / "few.tsv")], "9 of the 10 queries to label are not in it"),
     ):
         with pytest.raises(InputError, match=said):

@@ -76,16 +76,15 @@ def test_hard_needs_no_index(tmp_path: Path) -> None:
 
 
 def test_a_teacher_from_the_command_line(tmp_path: Path) -> None:
-    (tmp_path / "teacher.yaml").write_text("lam: 1.0\nk: 3\n")
     given = flags(tmp_path)[:-2]  # without --k
-    assert main([*given, "--method", f"teacher:teacher=rnn,teacher_params={tmp_path / 'teacher.yaml'}"]) == 0
+    assert main([*given, "--method", "teacher:teacher=rnn,lam=1,k=3"]) == 0
     found = SoftLabels.read(tmp_path / "labels.parquet")
     assert (found.metadata["teacher"]["name"], found.metadata["teacher"]["k"]) == ("rnn", 3)
     taught = {one.qid: one.targets for one in found}
     assert main([*given, "--method", "query"]) == 0
     for one in SoftLabels.read(tmp_path / "labels.parquet"):  # lambda 1 is the inner product, mapped alike
         np.testing.assert_allclose(taught[one.qid], one.targets, atol=1e-5)
-    with pytest.raises(InputError, match="reranker rn: no such reranker; did you mean rnn"):
+    with pytest.raises(InputError, match="rn: no such reranker; did you mean rnn"):
         main([*given, "--method", "teacher:teacher=rn"])
     with pytest.raises(InputError, match=r"^--method query:teacher=rnn: no setting teacher, "):
         main([*given, "--method", "query:teacher=rnn"])
@@ -111,7 +110,10 @@ def test_bad_flags_are_said_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--teacher-model", "m"], "--teacher-model is a setting of teacher: --method teacher:teacher_model=VALUE; "),
+        (
+            ["--teacher-model", "m"],
+            "--teacher-model of teacher is model (models of ensemble) now: --method teacher:KEY=VALUE; ",
+        ),
         (
             ["--term-weights", "scorer"],
             "--term-weights is a setting of term-weight: --method term-weight:weights=VALUE; ",

@@ -47,7 +47,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def taught(teacher: str, **settings: object) -> list[str]:
     """The method with a teacher."""
-    written = Written("teacher", {"teacher": teacher, **{f"teacher_{name}": of for name, of in settings.items()}})
+    written = Written("teacher", {"teacher": teacher, **settings})
     return ["--method", str(written)]
 
 
@@ -87,9 +87,8 @@ def test_targets_are_the_softmax_of_the_teachers_scores(
 
 def test_an_ensemble_teaches_too(world: Path, tmp_path: Path) -> None:
     both = f"{world}/one,{world}/two"
-    assert main(flags(world, tmp_path / "a.parquet", taught("ensemble", model=both))) == 0
-    (tmp_path / "teacher.yaml").write_text(f"models: {both}\n")
-    named = taught("ensemble", params=tmp_path / "teacher.yaml")
+    assert main(flags(world, tmp_path / "a.parquet", taught("ensemble", models=both))) == 0
+    named = taught(f'ensemble:models="{both}"')
     assert main(flags(world, tmp_path / "b.parquet", named)) == 0
     first, second = SoftLabels.read(tmp_path / "a.parquet"), SoftLabels.read(tmp_path / "b.parquet")
     for one, other in zip(first, second, strict=True):
@@ -145,8 +144,12 @@ def test_another_model_of_the_same_name_is_another_teacher(world: Path, tmp_path
 
 def test_bad_input_is_said(world: Path, tmp_path: Path) -> None:
     output = tmp_path / "labels.parquet"
-    with pytest.raises(InputError, match=r"teacher_model=m: the teacher encoder computes with no model"):
+    with pytest.raises(InputError, match=r"unknown parameters of encoder: model; known: context"):
         main([*flags(world, output, taught("encoder", model="m")), "--encoded-queries", "x.npy"])
+    with pytest.raises(InputError, match=r"teacher_model is model \(models of ensemble\) now"):
+        main(flags(world, output, taught("cross-encoder", teacher_model="m")))
+    with pytest.raises(InputError, match=r"teacher rnn:.*from=tokens: a teacher compares vectors; leave from"):
+        main(flags(world, output, taught("rnn:from=tokens")))
     with pytest.raises(InputError, match="rerank cross-encoder: which"):
         main(flags(world, output, taught("cross-encoder")))
     with pytest.raises(InputError, match=r"needs --index \(where texts come from\)"):

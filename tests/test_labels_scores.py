@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rnnreranker import InputError, SoftLabels
-from rnnreranker.lab.tune.command import main as tune
+from rnnreranker.lab.tune.__main__ import main as tune
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.report.distribution import distributions_of, edges_of, ranges_of
 

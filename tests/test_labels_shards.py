@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import random
@@ -153,7 +154,7 @@ def test_labels_that_were_waited_for(folder: Path, tmp_path: Path, monkeypatch: 
     other = work if same else replace(work, label_params=LabelParams(boost=3.0))
     make_shards(out, other, run, judged, queries)
     made: list[Path] = []
-    monkeypatch.setattr("rnnreranker.base.locks.hold", lambda *_: True)
+    monkeypatch.setattr("rnnreranker.labels.shards.alone", lambda *_: contextlib.nullcontext(True))
     monkeypatch.setattr("rnnreranker.labels.shards.make_shard", lambda _, shard: made.append(shard.path))
     if same:
         assert make_shards(out, work, run, judged, queries)["queries"] == QUERIES

@@ -40,7 +40,6 @@ BELOW = {  # folders of a folder that import one way too
         "settings",
         "method",
         "command",
-        "method_flags",
         "locks",
         "record",
         "tables",

@@ -12,9 +12,9 @@ import pytest
 from rnnreranker import QueryVectors, RnnParams, Run, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
-from rnnreranker.lab.recover import Visible, recover, visible_positives
+from rnnreranker.lab.recover import Visible, measure_recovery, visible_positives
+from rnnreranker.lab.recover.__main__ import main
 from rnnreranker.lab.recover.answer import answer
-from rnnreranker.lab.recover.command import main
 from rnnreranker.lab.recover.detection import filtered, ranking_measures
 from rnnreranker.lab.recover.similarities import Similarities
 from rnnreranker.labels.graph_similarity import Asked, GraphSimilarity
@@ -104,7 +104,7 @@ def test_scores_are_those_of_the_similarity_functions(made: Made) -> None:
 
 
 def test_clusters_are_found_by_the_positive_and_not_by_the_query(made: Made) -> None:
-    found = recover(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN), rates=(0.375,))
+    found = measure_recovery(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN), rates=(0.375,))
     value = {(row["scorer"], row["measure"]): row["value"] for row in found.rows}
     assert value["query", "AUC"] == 0
     for scorer in ("geometric", "jaccard", "mixed"):
@@ -136,7 +136,7 @@ def test_similarities_from_the_graph_beside_them(made: Made, tmp_path: Path) -> 
         np.testing.assert_array_equal(case.scores["graph-jaccard"], alike)
         np.testing.assert_array_equal(case.scores["graph-geometric"], near)
         np.testing.assert_allclose(case.scores["graph-mixed"], 0.5 * near + 0.5 * alike, rtol=1e-6)
-    found, before = recover(cases, rates=(0.375,)), recover(plain, rates=(0.375,))
+    found, before = measure_recovery(cases, rates=(0.375,)), measure_recovery(plain, rates=(0.375,))
     assert before.from_graph == ()
     assert len(found.rows) == 33
     names = ["rnn", "joint", "rnn-graph", "joint-graph", "margin", "max-score"]
@@ -176,7 +176,7 @@ def test_joint_similarity_is_that_of_both_ends(made: Made) -> None:
             "joint, a 1": case.scores["mixed"],
         }.items():
             np.testing.assert_allclose(case.scores[name], expected, rtol=1e-5, atol=1e-6, err_msg=name)
-    found = recover(cases)
+    found = measure_recovery(cases)
     assert {row["scorer"] for row in found.ablations} == {name for name in cases[0].scores if "joint, " in name}
     assert {row["measure"] for row in found.ablations} == {"AP"}
     assert [row["scorer"] for row in found.rows][-1] == "joint"
@@ -232,7 +232,7 @@ def test_reliability_by_hand(made: Made) -> None:
     assert [(row["low"], row["high"], row["candidates"]) for row in rows] == [(0, 0.2, 3), (0.2, 0.5, 1), (0.5, 0.8, 1)]
     assert [row["relevant"] for row in rows] == [0.5, 1, 1]
     assert rows[0]["mean"] == pytest.approx(0.1)
-    found = recover(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN))
+    found = measure_recovery(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN))
     for name in ("similarity", "mass"):
         own = [row for row in found.reliability if row["of"] == name]
         assert sum(row["candidates"] for row in own) == found.hidden + found.negatives
@@ -269,7 +269,7 @@ def test_a_query_with_many_positives_counts_no_more_than_another() -> None:
 def test_what_is_refused(made: Made) -> None:
     few = made.qrels[made.qrels["doc_id"].isin(["p0", "n0"])]
     with pytest.raises(InputError, match="no query has two positives and a judged negative"):
-        recover(visible_positives(made.run, few, made.vectors, made.queries, PLAIN))
+        measure_recovery(visible_positives(made.run, few, made.vectors, made.queries, PLAIN))
     with pytest.raises(InputError, match="relevant=0"):
         list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN, relevant=0))
     with pytest.raises(InputError, match="unjudged='negativ': did you mean negative"):
@@ -285,10 +285,10 @@ def test_what_would_help_is_said(made: Made) -> None:
         return list(visible_positives(made.run, qrels, made.vectors, made.queries, PLAIN, **options))  # type: ignore
 
     positives = made.qrels[made.qrels["relevance"] > 0]
-    with pytest.raises(InputError, match=r"1 have two positives and no judged negative: .*\(--unjudged negative\)"):
+    with pytest.raises(InputError, match=r"1 have two positives and no judged negative: .*\(unjudged=negative\)"):
         cases(positives)
     assert len(cases(positives, unjudged="negative")) == 4
-    with pytest.raises(InputError, match="1 have two of grades 1 to 1: give a lower --relevant than 2"):
+    with pytest.raises(InputError, match="1 have two of grades 1 to 1: give a lower relevant than 2"):
         cases(made.qrels, relevant=2)
     assert len(cases(made.qrels, relevant=1)) == 4
     with pytest.raises(InputError, match="none has two positives within the first 10: give more candidates"):

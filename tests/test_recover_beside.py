@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +14,17 @@ from rnnreranker import InputError, Run
 from rnnreranker.base.method import Inputs
 from rnnreranker.base.record import read_records
 from rnnreranker.evaluate.comparison import holm, paired_t_test
-from rnnreranker.lab.recover.command import _load, main, make_parser
+from rnnreranker.lab.recover import recover
+from rnnreranker.lab.recover.__main__ import main
 from rnnreranker.lab.recover.detection import ranking_measures
-from rnnreranker.lab.recover.rankings import Visible, visible_positives
-from rnnreranker.lab.recover.similarities import Similarities
+from rnnreranker.lab.recover.rankings import Visible
+from rnnreranker.lab.recover.recovering import cases, open_recovery
+from rnnreranker.lab.recover.request import RecoverRequest
 from rnnreranker.methods.rerank.base import Candidates, Query
-from rnnreranker.methods.rerank.colbert_prf import ColbertPrfParams, ColbertPrfReranker
+from rnnreranker.methods.rerank.prf import PrfParams, PrfReranker
 from rnnreranker.parts.tokens.queries import query_tokens
 from rnnreranker.regress.plans.runner import chosen_plan
 from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.rnn import RnnParams
 from rnnreranker.search.indexes import open_index
 from tests import test_colbert_prf as prf
 from tests import test_regress_specs as specs
@@ -29,9 +32,8 @@ from tests.test_impacts import run_index, run_search
 from tests.tiny_encoder import make_cross_encoder
 
 world = prf.world
-HOW = ["--prf-depth", "2", "--prf-clusters", "4", "--prf-embeddings", "3", "--prf-expansion-weight", "2"]
-HOW_WRITTEN = "prf_depth=2,prf_clusters=4,prf_embeddings=3,prf_expansion_weight=2"
-BESIDE = ["late", "collective", "collective-positives", "cross-encoder"]
+HOW = "fb_docs=2,fb_clusters=4,fb_embeddings=3,fb_expansion_weight=2"
+COLLECTIVE = [f"collective:{HOW}", f"collective-positives:{HOW}"]
 
 
 @pytest.fixture(scope="module")
@@ -57,45 +59,47 @@ def words(world: Path, index: Path, *more: object) -> list[str]:
     return [str(word) for word in [*named, "--run", world / "dense.txt", "--context", 25, *more]]
 
 
-def cases_of(world: Path, index: Path, *more: object) -> list[Visible]:
-    args = make_parser().parse_args(words(world, index, *more))
-    loaded, _, beside = _load(args)
-    assert beside is not None
-    return list(visible_positives(*loaded, Similarities(RnnParams(context=25), beside=beside.of), visible=args.visible))
+def cases_of(world: Path, index: Path, *beside: str, visible: int = 1) -> list[Visible]:
+    sources = world / "topics.tsv", world / "qrels.txt", world / "dense.txt"
+    request = RecoverRequest(index, *sources, similarity="joint:context=25", beside=beside, visible=visible)
+    return cases(request, open_recovery(request))
+
+
+def prf_settings() -> dict[str, int]:
+    return {name: int(value) for name, _, value in (one.partition("=") for one in HOW.split(","))}
 
 
 def test_scores_are_those_of_the_rerankers(world: Path, index: Path, tmp_path: Path) -> None:
-    model = ["--beside-model", world / "cross"]
-    cases = cases_of(world, index, "--beside", *BESIDE, *model, *HOW)
-    assert len(cases) == 50
+    found = cases_of(world, index, "late", *COLLECTIVE, f"cross-encoder:model={world / 'cross'}")
+    assert len(found) == 50
     named = ["--index", index, "--topics", world / "topics.tsv", "--run", world / "dense.txt"]
     for name, reranker in (
         ("late", "late"),
-        ("collective", f"colbert-prf:{HOW_WRITTEN}"),
+        ("collective", f"prf:feedback=colbert,{HOW}"),
         ("cross-encoder", f"cross-encoder:model={world / 'cross'}"),
     ):
         out = tmp_path / f"{name}.txt"
         assert run_search(*named, "--rerank", reranker, "--context", 25, "--output", out) == 0
         run = Run.read(out)
-        for case in cases:
+        for case in found:
             scores = dict(run[case.qid])
             np.testing.assert_allclose(case.scores[name], [scores[docid] for docid in case.docids], atol=1e-5)
     topics = dict(line.split("\t") for line in (world / "topics.tsv").read_text().splitlines())
     source = open_index(str(index)).token_vectors
     asked = query_tokens(source, topics)
-    params = ColbertPrfParams(prf_depth=2, prf_clusters=4, prf_embeddings=3, prf_expansion_weight=2.0)
-    reranker = ColbertPrfReranker(Inputs(tokens=source, query_tokens=asked), params)
+    params = PrfParams(f"colbert:{HOW}")
+    reranker = PrfReranker(Inputs(tokens=source, query_tokens=asked), params)
     first = Run.read(world / "dense.txt")
-    for case in cases:
+    for case in found:
         docids = first.ranked(case.qid)
         candidates = Candidates(np.array(docids, dtype=object), rows=source.rows(docids))
         known = [docids.index(case.positives[0])]
         own = reranker.scores_knowing(Query(case.qid, tokens=asked.one(case.qid)), candidates, known)
         places = [docids.index(docid) for docid in case.docids]
         np.testing.assert_array_equal(case.scores["collective-positives"], own[places])
-    assert any((case.scores["collective-positives"] != case.scores["collective"]).any() for case in cases)
-    several = cases_of(world, index, "--beside", "collective-positives", *HOW, "--visible", 2)
-    by_positive = {(case.qid, case.positives[0]): case for case in cases}
+    assert any((case.scores["collective-positives"] != case.scores["collective"]).any() for case in found)
+    several = cases_of(world, index, COLLECTIVE[1], visible=2)
+    by_positive = {(case.qid, case.positives[0]): case for case in found}
     one = several[0]
     expected = np.zeros(len(one.docids))
     for positive in one.positives:
@@ -108,20 +112,24 @@ def test_scores_are_those_of_the_rerankers(world: Path, index: Path, tmp_path: P
 def test_teachers_are_compared_as_one_family(
     world: Path, index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = words(world, index, "--beside", "late", "collective", *HOW)
+    given = words(world, index, "--beside", "late", COLLECTIVE[0])
     assert main([*given, "--output", str(tmp_path / "beside.json")]) == 0
     assert "teacher\tmeasure\tminus\tdifference\tp (Holm)\n" in capsys.readouterr().out
     assert main([*words(world, index), "--output", str(tmp_path / "plain.json")]) == 0
     found, plain = (read_records(tmp_path / f"{name}.json")[0].outcome for name in ("beside", "plain"))
+    sources = index, world / "topics.tsv", world / "qrels.txt"
+    kwargs: Any = {"run": Run.read(world / "dense.txt"), "similarity": {"joint": {"context": 25}}}
+    own = recover(*sources, beside=["late", {"collective": prf_settings()}], **kwargs).to_dict()
+    assert json.loads(json.dumps(own)) == {name: found[name] for name in own}
     kept = [row for row in found["rows"] if row["scorer"] not in ("late", "collective")]
     assert kept == plain["rows"]  # p of the others as without teachers
     assert (plain["beside"], "teachers" in plain) == ([], False)
-    assert found["teachers"]["collective"]["prf_expansion_weight"] == 2.0
-    cases = cases_of(world, index, "--beside", "late", "collective", *HOW)
+    assert found["teachers"]["collective"]["fb_expansion_weight"] == 2.0
+    every = cases_of(world, index, "late", COLLECTIVE[0])
     values: dict[Any, list[float]] = {}
     for scorer in ("late", "collective", "query", "mixed", "joint"):
-        for qid in sorted({case.qid for case in cases}):
-            own = [ranking_measures(case.scores[scorer], case.hidden, case.docids) for case in cases if case.qid == qid]
+        for qid in sorted({case.qid for case in every}):
+            own = [ranking_measures(case.scores[scorer], case.hidden, case.docids) for case in every if case.qid == qid]
             for measure in own[0]:
                 values.setdefault((scorer, measure), []).append(float(np.mean([one[measure] for one in own])))
     rows = found["beside"]
@@ -141,23 +149,32 @@ def test_teachers_are_compared_as_one_family(
 
 
 def test_bad_input_is_one_line(world: Path, index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = ["--beside-model", str(world / "cross")]
     for more, said in (
         (["--beside", "late", "late"], "--beside late late: expected different names"),
-        (["--beside", "cross-encoder"], "--beside cross-encoder needs --beside-model"),
-        (["--beside", "late", *model], "--beside-model goes with a --beside that computes with a model"),
-        (["--beside", "cross-encoder", "scorer", *model], "--beside cross-encoder scorer: one of them at a time"),
-        (["--beside", "late", "--prf-clusters", "3"], "--prf-clusters: of --beside collective or collective-positives"),
+        (["--beside", "cross-encoder"], "--beside cross-encoder: which model? give cross-encoder:model=…"),
+        (["--beside", "late:model=x"], "--beside late:model=x: unknown parameters of late: model"),
         (["--beside", "late", "--documents", "docs.tsv"], "--documents goes with a --beside that reads texts"),
-        (["--beside", "collective", "--prf-clusters", "0"], "--prf-clusters 0: expected an integer >= 1"),
+        (["--beside", "collective:fb_clusters=0"], "fb_clusters=0: expected an integer >= 1"),
+        (["--beside", "late:context=5"], "no setting context: every candidate of the recovery's context is scored"),
+        (["--beside", "regularise"], "--beside regularise: no such teacher; known: collective, "),
+        (["--similarity", "rnn:k=3"], "--similarity rnn:k=3,context=25: expected joint:KEY=VALUE,…"),
+        (["--similarity", "joint:probes=3"], "--similarity joint:probes=3,context=25: no setting probes"),
+        (["--similarity", "joint:k=3", "--k", "3"], "joint:k=3 and --k: k twice; give it once"),
     ):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=re.escape(said)):
             main(words(world, index, *more))
-    with pytest.raises(SystemExit):
-        main(words(world, index, "--beside", "regularise"))
-    assert "argument --beside: invalid choice: 'regularise'" in f"argument {capsys.readouterr().err}".replace(
-        "error: ", ""
-    )
+    for flag, now in (
+        ("--prf-clusters", "--beside collective:fb_clusters=VALUE"),
+        ("--beside-model", "--beside NAME:model=VALUE"),
+        ("--positive-weight", "--similarity joint:positive_weight=VALUE"),
+    ):
+        with pytest.raises(SystemExit):
+            main(words(world, index, "--beside", "collective", flag, "3"))
+        assert now in capsys.readouterr().err
+    with pytest.raises(
+        InputError, match=r"^beside=late late: expected different names; visible=0: expected an integer"
+    ):
+        recover(index, world / "topics.tsv", world / "qrels.txt", beside=["late", "late"], visible=0)
     np.save(tmp_path / "vectors.npy", np.zeros((1, 32), dtype=np.float32))
     with pytest.raises(InputError, match="no tokens in this index; add them with index --parts tokens"):
         main(words(world, bare(index, tmp_path), "--beside", "late"))
@@ -173,28 +190,28 @@ def bare(index: Path, folder: Path) -> Path:
 
 
 def test_specs_ask_for_teachers(tmp_path: Path) -> None:
-    works = "recoveries:\n  hidden: {index: vectors, query_set: dl, beside: [collective, late], prf_clusters: 24}\n"
+    works = "recoveries:\n  hidden: {index: vectors, query_set: dl, beside: [{collective: {fb_clusters: 24}}, late]}\n"
     own = specs.OWN + works
     with pytest.raises(InputError, match="beside: index vectors has no part tokens"):
         read_spec(specs.write(tmp_path, own))
-    with pytest.raises(InputError, match=r"beside: \['collective', 'lata'\]; expected a list of collective, "):
+    with pytest.raises(InputError, match=r"beside=lata: no such teacher; did you mean late"):
         read_spec(specs.write(tmp_path, own.replace("late]", "lata]")))
     common = specs.COMMON.replace(
         "{dense: {encoder: tas-b}}", "{dense: {encoder: tas-b}, tokens: {encoder: minilm-tokens}}"
     )
     spec = read_spec(specs.write(tmp_path, own, common))
     *steps, step = chosen_plan(spec, spec.query_sets, ["hidden"], Path("runs")).steps
-    assert "--beside collective late --prf-clusters 24" in step.command()
+    assert "--beside collective:fb_clusters=24 late" in step.command()
     assert [one.output.name for one in steps] == ["msmarco-passage.vectors", "tokens"]
     assert set(step.inputs) == {one.output for one in steps}
-    cross = "beside: [cross-encoder], beside_model: {model: first}"
-    own = specs.OWN + works.replace("beside: [collective, late], prf_clusters: 24", cross)
-    with pytest.raises(InputError, match="beside_model first: is trained as query; expected a model of `cross`"):
+    cross = "beside: [{cross-encoder: {model: {model: first}}}]"
+    own = specs.OWN + works.replace("beside: [{collective: {fb_clusters: 24}}, late]", cross)
+    with pytest.raises(InputError, match="beside first: is trained as query; expected a model of `cross`"):
         read_spec(specs.write(tmp_path, own, common))
     own = own.replace("cross-encoder", "scorer")
     spec = read_spec(specs.write(tmp_path, own, common))
     step = chosen_plan(spec, spec.query_sets, ["hidden"], Path("runs")).steps[-1]
-    assert step.value("--beside-model") == "runs/models/msmarco-passage-train/first"
+    assert step.value("--beside") == "scorer:model=runs/models/msmarco-passage-train/first"
     assert Path("runs/models/msmarco-passage-train/first") in step.inputs
-    with pytest.raises(InputError, match="beside_model second: not in models; known: first"):
+    with pytest.raises(InputError, match="beside second: not in models; known: first"):
         read_spec(specs.write(tmp_path, own.replace("model: first", "model: second"), common))

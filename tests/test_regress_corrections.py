@@ -165,8 +165,8 @@ class TestModels:
         for row, weight in (("Collective b0.5", 0.5), ("Collective b1.0", 1.0)):
             labels = students[row].labels
             assert labels is not None
-            names = ("depth", "clusters", "embeddings", "expansion_weight")
-            assert [labels.params[f"prf_{name}"] for name in names] == [3, 24, 10, weight]
+            names = ("docs", "clusters", "embeddings", "expansion_weight")
+            assert [labels.params[f"fb_{name}"] for name in names] == [3, 24, 10, weight]
         asked = {}
         for row, condition in four.items():
             assert condition.prf is not None
@@ -237,7 +237,7 @@ class TestSentences:
             assert made.topics == f"reqa-{name.removesuffix('-cold')}:{split}-1-train"
         taught = spec.model("le-distill")
         assert (taught.labels.name, taught.labels.params["teacher"]) == ("teacher", "encoder")
-        assert taught.train.params["degrees"] == "cosine"
+        assert taught.train.params["label_scale"] == "cosine"
         assert list(models_in(spec.index(taught.index).parts)) == ["le-none"]
         assert spec.model("le-tfidf").labels.name == "term-weight"
         plan = plan_of(replace(spec, query_sets=spec.query_sets[-1:]), "le-bs")

@@ -252,14 +252,14 @@ models:
     index: tokens
     candidates: tokens
     first: {late: {}}
-    labels: {collective: {prf_clusters: 24, context: 50, temperature: 0.125}}
+    labels: {collective: {fb_clusters: 24, context: 50, temperature: 0.125}}
     start: {model: colbert}
     train: {late: {preset: collective}}
     step_needs: {candidates: {hours: 20}, labels: {gpu_hours: 15}}
     needs: {gpu_hours: 20}
   taught:
     <<: *colbert
-    labels: {teacher: {teacher: ensemble, teacher_model: [a/b, {model: cross}]}}
+    labels: {teacher: {teacher: ensemble, models: [a/b, {model: cross}]}}
     step_needs: {labels: {gpu_hours: 40}}
 conditions:
   student: {title: Student, retrieve: {late: {}}, index: student}
@@ -276,14 +276,14 @@ def test_late_models_are_taught_by_what_their_teachers_index_has(tmp_path: Path)
         ("train", "colbert"),
         ("index", "cranfield.tokens"),
         ("search", "cranfield.cranfield.tokens.late.txt"),
-        ("labels", "cranfield.cranfield.tokens.late.collective.prf_clusters-24.context-50.temperature-0.125.parquet"),
+        ("labels", "cranfield.cranfield.tokens.late.collective.fb_clusters-24.context-50.temperature-0.125.parquet"),
         ("train", "student"),
         ("index", "cranfield.student"),
         ("search", "student.passages.txt"),
     ]
     candidates, labels, train, index = plan.steps[5:9]
     assert index.argv[-4:] == ("--parts", "tokens", "--token-encoder", "runs/models/cranfield/student")
-    assert labels.value("--method") == "collective:prf_clusters=24,context=50,temperature=0.125"
+    assert labels.value("--method") == "collective:fb_clusters=24,context=50,temperature=0.125"
     assert labels.value("--index") == "runs/indexes/cranfield.tokens"
     assert Path("runs/indexes/cranfield.tokens") in labels.inputs
     assert (train.value("--encoder"), train.value("--model")) == (
@@ -300,7 +300,7 @@ def test_late_models_are_taught_by_what_their_teachers_index_has(tmp_path: Path)
 def test_teachers_that_can_score_on_a_gpu_where_it_is_needed(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, "student", text=LATE.replace("{encoder: {model: student}}", "{encoder: {model: taught}}"))
     labels = [step for step in plan.steps if step.module == "labels"][-1]
-    assert 'teacher_model="a/b,runs/models/cranfield/cross"' in labels.value("--method")
+    assert 'models="a/b,runs/models/cranfield/cross"' in labels.value("--method")
     assert labels.argv[-2:] == ("--device", "cuda")
     page = spec_page(read_spec(write(tmp_path, LATE)), [])
     assert "labels collective (15 hours of a GPU) of `late` in `tokens` (20 hours of computing); 20 hours of a" in page
@@ -359,7 +359,7 @@ models:
     documents: documents.jsonl
     candidates: untrained
     first: {impact: {}}
-    labels: {teacher: {teacher: cross-encoder, teacher_model: ./cross, normalization: none, boost: 1, n_max: none}}
+    labels: {teacher: {teacher: cross-encoder, model: ./cross, normalization: none, boost: 1, n_max: none}}
     start: ./masked
     train: {sparse: {loss: margin-mse, max_steps: 3, batch_size: 4}}
     topics: topics.tsv

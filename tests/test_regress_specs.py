@@ -330,6 +330,26 @@ class TestPlan:
             ".json"
         ) == 0
 
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (
+                "frozen_layers: 4",
+                r"no option frozen_layers; --frozen-layers is a setting of query: --model query:frozen_l",
+            ),
+            ("model: {query: {frozen_layer: 4}}", "model=query: no setting frozen_layer, did you mean frozen_layers"),
+            ("epochs: 0", "model=query: epochs=0: expected a finite number > 0"),
+            ("epochs: 4, model: {query: {epochs: 3}}", "epochs twice; give it once"),
+            ("methods: ['joint:share']", "methods=joint:share: write joint:mass=share"),
+            ("first_stages: [bm26]", "first_stages=bm26: bm26: no such retriever; did you mean bm25"),
+            ("arms: dual", "arms=dual: encoder is missing"),
+        ],
+    )
+    def test_settings_of_a_study_are_checked_where_they_stand(self, tmp_path: Path, options: str, message: str) -> None:
+        works = f"studies:\n  labels: {{index: vectors, query_set: dl, {options}}}\n"
+        with pytest.raises(InputError, match=rf"own\.yaml:16: .*{message}"):
+            read_spec(write(tmp_path, OWN + works))
+
     def test_a_study_that_retrieves_has_the_parts_of_its_first_stages(self) -> None:
         spec = read_spec(specs_folder() / "scifact.yaml")
         *index, study = chosen_plan(spec, spec.query_sets, ["negatives"], Path("runs")).steps

@@ -9,8 +9,9 @@ import pytest
 from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, rnn_similarity
+from rnnreranker.base.chosen import choose
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import Inputs, find
+from rnnreranker.base.method import Inputs
 from rnnreranker.methods.rerank import rnn as rerank_module
 from rnnreranker.methods.rerank.base import inner_products
 from rnnreranker.parts.vectors import of_run
@@ -121,7 +122,7 @@ def test_queries_of_any_length_are_ordered_as_one_sort_would(seed: int) -> None:
     assert order_by_score(scores[:0], docids[:0], queries[:0]).tolist() == []
 
 
-@pytest.mark.parametrize("name", ["prf-rocchio", "prf-average", "mmr", "regularise"])
+@pytest.mark.parametrize("name", ["prf", "prf:feedback=average", "mmr", "regularise"])
 def test_scores_do_not_depend_on_how_many_queries_vectors_are_fetched_for(
     name: str, collection: tuple, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,7 +140,8 @@ def test_scores_do_not_depend_on_how_many_queries_vectors_are_fetched_for(
         monkeypatch.setattr(of_run, "TOGETHER", together)
         inputs = Inputs(vectors=noting, query_vectors=queries)
         asked.clear()
-        found.append(find("reranker", name)(inputs).rerank(Run.from_dict(ragged)))
+        chosen = choose("reranker", name)
+        found.append(chosen.method(inputs, chosen.params).rerank(Run.from_dict(ragged)))
         assert sum(asked) == sum(map(len, ragged.values()))
     assert len(asked) == 1
     for other in found[1:]:
@@ -148,15 +150,15 @@ def test_scores_do_not_depend_on_how_many_queries_vectors_are_fetched_for(
 
 @pytest.mark.parametrize("dimension", [1, 2, 16, 37])
 @pytest.mark.parametrize(
-    ("name", "settings"),
+    "form",
     [
-        ("prf-average", {}),
-        ("prf-average", {"prf_depth": 40, "context": 50}),
-        ("prf-rocchio", {"prf_depth": 30, "rocchio_topk": 12, "rocchio_bottomk": 9, "context": 41}),
+        "prf:feedback=average",
+        "prf:feedback=average,fb_docs=40,context=50",
+        "prf:fb_depth=30,fb_docs=12,fb_bottom_docs=9,context=41",
     ],
 )
 def test_prf_of_many_queries_has_the_bytes_of_one_after_the_other(
-    name: str, settings: dict[str, int], dimension: int, monkeypatch: pytest.MonkeyPatch
+    form: str, dimension: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(of_run, "TOGETHER", 100 * dimension)
     rng = np.random.default_rng(dimension)
@@ -169,14 +171,17 @@ def test_prf_of_many_queries_has_the_bytes_of_one_after_the_other(
             for qid, count in zip(queries.qids, counts, strict=True)
         }
     )
-    made = find("reranker", name)
-    reranker = made(Inputs(vectors=source, query_vectors=queries), made.Params(**settings))
+    chosen = choose("reranker", form)
+    reranker = chosen.method(Inputs(vectors=source, query_vectors=queries), chosen.params)
     reranked = reranker.rerank(run)
+    monkeypatch.setattr(type(reranker.feedback), "together", False)
+    assert reranker.rerank(run).to_dict() == reranked.to_dict()  # as feedback that takes one query at a time
     for number, qid in enumerate(run):
         docids = run.ranked(qid)[: reranker.params.context]
         if docids:
             candidates = source.fetch(source.rows(docids))
-            new = reranker.new_query(queries.vectors[number], candidates[: reranker.params.prf_depth])
+            first = candidates[: reranker.feedback.depth("vectors")]
+            new = reranker.feedback.of_vectors(queries.vectors[number], first)
             alone = dict(zip(docids, inner_products(new, candidates).tolist(), strict=True))
             assert dict(reranked[qid][: len(docids)]) == alone
 

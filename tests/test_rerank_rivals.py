@@ -14,10 +14,10 @@ from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run
 from rnnreranker.base.chosen import choose
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find, make_params, names
+from rnnreranker.methods.feedback.rocchio import RocchioParams
 from rnnreranker.methods.rerank import make_reranker
 from rnnreranker.methods.rerank.base import Candidates, Query
-from rnnreranker.methods.rerank.prf_average import PrfAverageParams
-from rnnreranker.methods.rerank.prf_rocchio import PrfRocchioParams
+from rnnreranker.methods.rerank.prf import PrfParams
 from rnnreranker.methods.rerank.regularise import RegulariseParams, affinities, regularised
 from rnnreranker.methods.rerank.zhong import ZhongParams, zhong_distances
 from rnnreranker.regress.specs.checks import read_spec
@@ -25,7 +25,7 @@ from rnnreranker.regress.specs.spec import specs_folder
 from rnnreranker.rnn import reference, reference_scores
 from rnnreranker.search.__main__ import main as search
 
-RIVALS = ("prf-average", "prf-rocchio", "regularise", "jaccard-plain", "zhong")
+RIVALS = ("prf", "regularise", "jaccard-plain", "zhong")
 
 
 def rerank(name: str, query: list[float], candidates: dict[str, list[float]], **values: Any) -> list[tuple[str, float]]:
@@ -53,26 +53,26 @@ def collection() -> tuple[ArrayVectors, QueryVectors, dict[str, dict[str, float]
 
 def test_average_prf_ranks_by_the_mean_of_query_and_feedback() -> None:
     # in the run: a 4, b 3, c 2; q' = ((1, 0) + (4, 0) + (3, 3)) / 3 = (8/3, 1)
-    found = rerank("prf-average", [1, 0], {"a": [4, 0], "b": [3, 3], "c": [2, 6]}, prf_depth=2)
+    found = rerank("prf", [1, 0], {"a": [4, 0], "b": [3, 3], "c": [2, 6]}, feedback="average", fb_docs=2)
     assert [docid for docid, _ in found] == ["c", "b", "a"]
     assert [score for _, score in found] == pytest.approx([34 / 3, 11, 32 / 3])
 
 
 def test_feedback_comes_from_no_more_than_the_context() -> None:
     # only a is in the context: q' = ((1, 0) + (4, 0)) / 2, and b and c follow below
-    found = rerank("prf-average", [1, 0], {"a": [4, 0], "b": [3, 3], "c": [2, 6]}, prf_depth=3, context=1)
+    found = rerank("prf", [1, 0], {"a": [4, 0], "b": [3, 3], "c": [2, 6]}, feedback="average", fb_docs=3, context=1)
     assert [docid for docid, _ in found] == ["a", "b", "c"]
     assert found[0][1] == pytest.approx(10.0)
     assert found[1][1] < 10.0
 
 
 def test_rocchio_prf_weighs_query_top_and_bottom() -> None:
-    values: dict[str, Any] = {"rocchio_alpha": 1.0, "rocchio_beta": 0.5, "prf_depth": 3, "rocchio_topk": 1}
+    values: dict[str, Any] = {"fb_alpha": 1.0, "fb_beta": 0.5, "fb_depth": 3, "fb_docs": 1}
     candidates = {"a": [4.0, 0.0], "b": [3.0, 3.0], "c": [2.0, 6.0]}
-    found = rerank("prf-rocchio", [1, 0], candidates, **values)  # q' = (1, 0) + (2, 0)
+    found = rerank("prf", [1, 0], candidates, **values)  # q' = (1, 0) + (2, 0)
     assert found == [("a", 12.0), ("b", 9.0), ("c", 6.0)]
-    values |= {"rocchio_gamma": 0.5, "rocchio_bottomk": 2}  # and less half of ((3, 3) + (2, 6)) / 2
-    found = rerank("prf-rocchio", [1, 0], candidates, **values)  # q' = (3 - 1.25, -2.25)
+    values |= {"fb_gamma": 0.5, "fb_bottom_docs": 2}  # and less half of ((3, 3) + (2, 6)) / 2
+    found = rerank("prf", [1, 0], candidates, **values)  # q' = (3 - 1.25, -2.25)
     assert [docid for docid, _ in found] == ["a", "b", "c"]
     assert [score for _, score in found] == pytest.approx([7.0, -1.5, -10.0])
 
@@ -238,12 +238,16 @@ def test_bad_parameters_are_named_all_at_once() -> None:
         ZhongParams(k1=0, lam=2)
     with pytest.raises(InputError, match="alpha=nan: expected a finite number >= 0; context=True: expected"):
         RegulariseParams(alpha=math.nan, context=True)
-    with pytest.raises(InputError, match="prf_depth=0: expected"):
-        PrfAverageParams(prf_depth=0)
-    with pytest.raises(
-        InputError, match="rocchio_beta='x': expected a finite number >= 0; rocchio_bottomk=-1: expected"
-    ):
-        PrfRocchioParams(rocchio_bottomk=-1, rocchio_beta="x")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="fb_docs=0: expected"):
+        PrfParams("average:fb_docs=0")
+    with pytest.raises(InputError, match=r"fb_bottom_docs=-1: expected .*; fb_beta='x': expected a finite number >= 0"):
+        make_params("reranker", "prf", {"fb_bottom_docs": -1, "fb_beta": "x"})
+    with pytest.raises(InputError, match="feedback rm3: is over impacts and words; among candidates expected average,"):
+        PrfParams("rm3")
+    with pytest.raises(InputError, match="unknown parameters of average: fb_alpha; known: fb_docs"):
+        make_params("reranker", "prf", {"feedback": "average", "fb_alpha": 0.5})
+    with pytest.raises(InputError, match=r"feedback=rocchio:fb_docs=3: fb_docs twice; give it once"):
+        make_params("reranker", "prf", {"feedback": {"rocchio": {"fb_docs": 3}}, "fb_docs": 4})
     with pytest.raises(InputError, match="unknown parameters of zhong: k; known: k1, k2, lam, con"):
         make_params("reranker", "zhong", {"k": 3})
     with pytest.raises(InputError, match="preset tas-b: presets are for jaccard-plain and rnn, not for zhong"):
@@ -255,10 +259,11 @@ def test_bad_parameters_are_named_all_at_once() -> None:
 
 
 def test_defaults_are_the_published_ones_and_one_context_serves_all() -> None:
-    assert (PrfAverageParams().prf_depth, ZhongParams()) == (3, ZhongParams(20, 6, 0.3))
-    assert PrfRocchioParams() == PrfRocchioParams(5, 0.4, 0.6, 0.1, 5, 0)
+    assert ZhongParams() == ZhongParams(20, 6, 0.3)
+    usual = PrfParams().chosen  # what feedback has where it searches again
+    assert (usual.name, usual.params.set_for("vectors")) == ("rocchio", RocchioParams(5, 0, None, 10, 0.4, 0.6, 0.1))
     assert {find("reranker", name).Params().context for name in ("rnn", *RIVALS)} == {RnnParams().context}
-    others = {"encoder", "scorer", "cross-encoder", "ensemble", "late", "colbert-prf", "lexboost", "mmr"}
+    others = {"encoder", "scorer", "cross-encoder", "ensemble", "late", "lexboost", "mmr"}
     assert set(names("reranker")) == {"rnn", *others, *RIVALS}
 
 
@@ -268,6 +273,7 @@ def test_the_specs_compare_all_rivals_over_dense_candidates(spec: str) -> None:
     uses = [use for entry in conditions if entry.base == "dense" for use in entry.rerank]
     made = {use.name: choose("reranker", use).params for use in uses}
     assert set(RIVALS) < set(made)
+    assert {use.params["feedback"] for use in uses if use.name == "prf"} == {"rocchio", "average"}
     assert {params.context for params in made.values()} == {RnnParams().context}
 
 
@@ -285,6 +291,8 @@ def test_the_command_refuses_unknown_names_and_foreign_flags(capsys: pytest.Capt
     for flags, message in (
         (["--rerank", "zong"], "--rerank zong: zong: no such reranker; did you mean zhong"),
         (["--rerank", "rnn:prf_depth=2"], "unknown parameters of rnn: prf_depth; known: k, k_exp"),
+        (["--rerank", "prf-average"], "--rerank prf-average: prf-average: is prf:feedback=average now"),
+        (["--rerank", "prf:rocchio_alpha=1"], "unknown parameters of rocchio: rocchio_alpha is fb_alpha now; known: "),
         (["--rerank", "zhong", "--k", "2"], "--k: of jaccard-plain or rnn, not with --rerank zhong"),
         (["--rerank", "none", "--k", "2"], "--k: of jaccard-plain or rnn, not with --rerank none"),
         (["--rerank", "rnn:k=3", "--k", "2"], "--rerank rnn:k=3 and --k: k twice; give it once"),
@@ -308,8 +316,8 @@ def test_the_command_reranks_with_each(name: str, collection: tuple, tmp_path: P
     (tmp_path / "index" / "docid").write_text("".join(f"{docid}\n" for docid in source.docids))
     run = Run.from_dict(entries)
     run.write(tmp_path / "run.txt")
-    settings = {"zhong": ":k1=4", "prf-rocchio": ":rocchio_beta=2", "jaccard-plain": ":k=3"}
-    values = {"zhong": {"k1": 4}, "prf-rocchio": {"rocchio_beta": 2.0}, "jaccard-plain": {"k": 3}}
+    settings = {"zhong": ":k1=4", "prf": ":fb_beta=2", "jaccard-plain": ":k=3"}
+    values = {"zhong": {"k1": 4}, "prf": {"fb_beta": 2.0}, "jaccard-plain": {"k": 3}}
     argv = ["--index", str(tmp_path / "index"), "--topics", str(tmp_path / "topics.tsv")]
     argv += ["--encoded-queries", str(tmp_path / "queries.npy"), "--run", str(tmp_path / "run.txt")]
     argv += ["--rerank", name + settings.get(name, ""), "--context", "30", "--output", str(tmp_path / "out.txt")]

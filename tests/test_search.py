@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import re
@@ -23,6 +22,7 @@ from rnnreranker.data.document import Document
 from rnnreranker.index.request import IndexRequest, usual_parts
 from rnnreranker.lab.diagnose.__main__ import main as diagnose
 from rnnreranker.lab.tune.query_set import load_objective
+from rnnreranker.lab.tune.request import TuneRequest
 from rnnreranker.labels.__main__ import main as make_labels
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
@@ -217,9 +217,7 @@ def test_a_run_that_was_reranked_is_said_to_be(
         capsys.readouterr()
         assert command(flags) == 0
         assert capsys.readouterr().err.count(said) == warned
-    asked = argparse.Namespace(
-        hits=100, max_context=20, measure="RR@10", protocol="trec", threads=1, encoder=None, topics=more[1]
-    )
+    asked = TuneRequest(index=vectors[1], topics=more[1], qrels=more[3], max_context=20, measure="RR@10", threads=1)
     load_objective(asked, open_index(vectors[1]), more[1], more[3], str(out), vectors[3])  # of tune
     assert capsys.readouterr().err.count(said) == warned
     assert main([*collection.dense(*run, "--rerank", "none"), "--output", str(tmp_path / "again.txt")]) == 0
@@ -234,17 +232,20 @@ def test_rerankers_follow_each_other(
 
     monkeypatch.setattr(phases, "SLOW", 0.0)  # phases of less than a millisecond are named too
     out = tmp_path / "out.txt"
-    flags = ["--rerank", "prf-average:prf_depth=2", "--rerank", "rnn", "--k", "4", "--context", "12"]
+    flags = ["--rerank", "prf:feedback=average,fb_docs=2", "--rerank", "rnn", "--k", "4", "--context", "12"]
     assert main([*collection.dense(*flags), "--qrels", collection.file("qrels.txt"), "--output", str(out)]) == 0
     printed = capsys.readouterr()
-    said = r"reranking by prf-average SS, reranking by rnn SS, (kernel SS, )?writing SS, "
+    said = r"reranking by prf SS, reranking by rnn SS, (kernel SS, )?writing SS, "
     assert re.search(said.replace("SS", r"[\d.]+ s"), printed.err)
     runs = [line.split("\t")[0] for line in printed.out.splitlines()]
-    assert runs == ["run", *["+ prf-average"] * 2, *["+ prf-average + rnn"] * 2]
-    assert out.read_text().split()[5] == "dense.prf-average.rnn"
+    assert runs == ["run", *["+ prf"] * 2, *["+ prf + rnn"] * 2]
+    assert out.read_text().split()[5] == "dense.prf.rnn"
     source, queries = open_vectors(collection.folder / "index"), QueryVectors(QIDS, collection.queries)
     run = collection.brute_force()
-    for name, values in (("prf-average", {"prf_depth": 2, "context": 12}), ("rnn", {"k": 4, "context": 12})):
+    for name, values in (
+        ("prf", {"feedback": "average", "fb_docs": 2, "context": 12}),
+        ("rnn", {"k": 4, "context": 12}),
+    ):
         run = make_reranker(name, source, make_params("reranker", name, values)).rerank(run, queries)
     assert ranking(Run.read(out)) == ranking(run)
     with pytest.raises(InputError, match="--rerank none beside rnn"):

@@ -105,13 +105,14 @@ def test_unknown_presets_and_keys(tmp_path: Path) -> None:
         Wing.from_yaml(tmp_path / "bad.yaml")
 
 
-def test_flags_offer_the_words_that_their_settings_allow() -> None:
-    """Training takes two of the poolings; the others are of encoders that are used as they are."""
+def test_a_training_takes_two_of_the_poolings() -> None:
+    """The others are of encoders that are used as they are."""
     from rnnreranker.encode.params import POOLINGS, EncoderParams
-    from rnnreranker.lab.tune.joint.command import training_parser
+    from rnnreranker.lab.tune import TuneTrainRequest
 
-    tune = {action.dest: action for action in training_parser()._actions}
-    assert tuple(tune["pooling"].choices or ()) == ("mean", "cls")
+    request = TuneTrainRequest(index="i", topics="t", qrels="q", encoder="minilm:pooling=max")
+    with pytest.raises(InputError, match=r"^encoder: pooling=max: expected mean or cls$"):
+        _ = request.encoding
     assert set(POOLINGS) == {"mean", "cls", "max", "lasttoken"}
     for pooling in POOLINGS:
         EncoderParams(pooling=pooling)  # type: ignore[arg-type]

@@ -134,7 +134,7 @@ def test_arms_with_a_learnt_mass() -> None:
     assert arms[2].described(task)[2:] == ["share", sorted(task.known_of_validation)]
     with pytest.raises(InputError, match="methods=joint:mass=shar: mass='shar': expected one of own, evidence, share"):
         label_arms(side, side, ["joint:mass=shar"])
-    with pytest.raises(InputError, match="methods=joint:share: joint:share: no such labeler; did you mean joint"):
+    with pytest.raises(InputError, match="methods=joint:share: write joint:mass=share"):
         label_arms(side, side, ["joint:share"])  # as it was written once
     with pytest.raises(InputError, match="methods=evidence:preset=tas-b: preset: a study takes none"):
         label_arms(side, side, ["evidence:preset=tas-b"])

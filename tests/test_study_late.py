@@ -85,10 +85,10 @@ def test_arms_of_labels_have_settings() -> None:
     [first, second] = late_arms(default_arms(["a"])[-2:], LateParams(depth=30))
     teacher = late_arms(["prf:fb_clusters=24"], LateParams())[0]
     assert (teacher.name, teacher.method_params.to_dict()["fb_clusters"]) == ("ColBERT-PRF, fb_clusters=24", 24)
-    assert first.name == "collective self-KD, prf_clusters=24,prf_expansion_weight=0.5"
+    assert first.name == "collective self-KD, fb_clusters=24,fb_expansion_weight=0.5"
     found = first.method_params.to_dict()
-    assert (found["prf_clusters"], found["prf_expansion_weight"], found["context"]) == (24, 0.5, 31)
-    assert (second.method_params.to_dict()["prf_expansion_weight"], second.labels.temperature) == (1.0, 0.25)
+    assert (found["fb_clusters"], found["fb_expansion_weight"], found["context"]) == (24, 0.5, 31)
+    assert (second.method_params.to_dict()["fb_expansion_weight"], second.labels.temperature) == (1.0, 0.25)
     assert second.others == ("base",)
     assert default_arms(["a"])[:-2] == ["colbert", "prf:fb_clusters=24", "hn", "self", "ce"]
     assert default_arms(["a", "b", "c"])[4:6] == ["ce", "ce-mean"]
@@ -206,10 +206,10 @@ def study(world: Path, name: str, *flags: str, settings: str = "") -> Record:
 def test_students_of_every_teacher(world: Path) -> None:
     flags = ["--cross-encoders", str(world / "cross0"), str(world / "cross1"), "--work", str(world / "work")]
     flags += ["--late-arms", "colbert", "prf", "random", "hn", "self", "ce", "ce-mean", "ce-hn"]
-    flags += ["collective:prf_depth=2"]
+    flags += ["collective:fb_docs=2"]
     made = study(world, "late.json", *flags).outcome
     names = ["ColBERT", "ColBERT-PRF", "ColBERT, random negatives", "ColBERT-HN", "self-KD", "KD, cross-encoder"]
-    names += ["KD, 2 cross-encoders", "KD, cross-encoder, from ColBERT", "collective self-KD, prf_depth=2"]
+    names += ["KD, 2 cross-encoders", "KD, cross-encoder, from ColBERT", "collective self-KD, fb_docs=2"]
     assert [row["arm"] for row in made["rows"] if row["measure"] == "nDCG@10"] == ["base", *names]
     assert (made["model"], made["teacher_temperature"], len(made["cross_encoders"])) == ("late", 0.25, 2)
     assert list(made["costs"]) == names

@@ -1,4 +1,4 @@
-"""Dual encoders: the loss of paper 004 by hand, degrees of labels, one tower and two, resuming, folder, commands."""
+"""Dual encoders: the loss of paper 004 by hand, scaled labels, one tower and two, resuming, folder, commands."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from rnnreranker.labels.soft import Labels
 from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main
-from rnnreranker.train.degrees import degrees_of
 from rnnreranker.train.dual.params import DualParams
-from rnnreranker.train.group.batch import degrees_in, in_groups
+from rnnreranker.train.group.batch import in_groups, with_scaled_labels
 from rnnreranker.train.group.groups import Group, Groups
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.negative_kinds import sampled
 from rnnreranker.train.group.training import train_on_groups
+from rnnreranker.train.label_scale import scaled_labels
 from rnnreranker.train.params import settings_for
 from rnnreranker.train.query.training import Trained
 from tests.test_train_cross import kill_at
@@ -42,8 +42,8 @@ pytest.importorskip("sentence_transformers")
 QUICK = DualParams(batch_size=6, max_steps=12, evaluate_every=12, learning_rate=2e-3, warmup=0.0, key_measure="loss")
 
 
-def distance(alpha: float, scores: list[float], degrees: list[float], positive: list[int], valid: list[int]) -> float:
-    given = [torch.tensor([one], dtype=torch.float64) for one in (scores, degrees)]
+def distance(alpha: float, scores: list[float], labels: list[float], positive: list[int], valid: list[int]) -> float:
+    given = [torch.tensor([one], dtype=torch.float64) for one in (scores, labels)]
     marked = [torch.tensor([one]).bool() for one in (positive, valid)]
     return float(find("loss", "distance")(make_params("loss", "distance", {"alpha": alpha}))(*given, *marked))
 
@@ -79,13 +79,13 @@ def labels(scores: list[float], positive: list[int]) -> Labels:
     return Labels("q1", docids, np.array(scores, dtype=np.float32), targets, np.array(positive, dtype=bool))
 
 
-def test_degrees_lie_between_0_and_1_whatever_the_scores() -> None:
+def test_scaled_labels_lie_between_0_and_1_whatever_the_scores() -> None:
     wide = labels([12.0, 3.0, -6.0, -np.inf], [1, 0, 0, 0])
-    assert degrees_of(wide, "scores").tolist() == [1, 1, 0, 0]
-    assert degrees_of(wide, "cosine").tolist() == [1, 1, 0, 0]
-    assert degrees_of(wide, "maxmin").tolist() == [1, 0.5, 0, 0]
-    assert degrees_of(labels([2.0, 2.0], [1, 0]), "maxmin").tolist() == [0, 0]
-    assert degrees_of(labels([1, 1, 0], [1, 1, 0]), "targets").tolist() == [1, 1, 0]  # targets .5, .5, 0
+    assert scaled_labels(wide, "scores").tolist() == [1, 1, 0, 0]
+    assert scaled_labels(wide, "cosine").tolist() == [1, 1, 0, 0]
+    assert scaled_labels(wide, "maxmin").tolist() == [1, 0.5, 0, 0]
+    assert scaled_labels(labels([2.0, 2.0], [1, 0]), "maxmin").tolist() == [0, 0]
+    assert scaled_labels(labels([1, 1, 0], [1, 1, 0]), "targets").tolist() == [1, 1, 0]  # targets .5, .5, 0
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def inputs() -> GroupInputs:
-    """Training and validation queries are the same under other ids; degrees are shares of words in common."""
+    """Training and validation queries are the same under other ids; labels are shares of words in common."""
     topics, pools = make_topics(), []
     for one in list(make_text_labels())[:12]:
         shares = one.scores / len(set(topics[one.qid].split()))
@@ -112,7 +112,7 @@ def trained(tiny: Path, out: Path, params: DualParams = QUICK, alpha: float = 0.
 @pytest.mark.parametrize("towers", ["shared", "separate"])
 @pytest.mark.parametrize("wide", [False, True])
 def test_the_loss_is_that_of_a_plain_computation(tiny: Path, towers: str, wide: bool) -> None:
-    """Of the cosines of averaged tokens; documents of other groups have the degrees that the query's labels give."""
+    """Of the cosines of averaged tokens; documents of other groups have the labels that the query's labels give."""
     from rnnreranker.train.dual.learner import DualLearner
 
     params = replace(QUICK, towers=towers, in_batch_negatives=wide)
@@ -135,9 +135,9 @@ def test_the_loss_is_that_of_a_plain_computation(tiny: Path, towers: str, wide: 
     for row, (pool, columns, positive) in enumerate(
         [(first, [0, 1, 2] if wide else [0, 1], 0), (second, [0, 1, 2, 3] if wide else [2, 3], 2)]
     ):  # d4 is a known positive of q1, and no candidate of it in the other group
-        degrees, hard = pool.scores[columns], np.array([float(column == positive) for column in columns])
+        scaled, hard = pool.scores[columns], np.array([float(column == positive) for column in columns])
         own = relevance[row, columns]
-        losses.append(np.mean(0.5 * (own - degrees) ** 2 + 0.5 * (own - hard) ** 2))
+        losses.append(np.mean(0.5 * (own - scaled) ** 2 + 0.5 * (own - hard) ** 2))
     features = [
         {name.removeprefix(f"{side}_"): value for name, value in batch.items() if name.startswith(f"{side}_")}
         for side in ("query", "document")
@@ -153,17 +153,17 @@ def test_training_lowers_every_loss(tiny: Path, tmp_path: Path, towers: str, los
     assert found.history[1]["loss"] < found.history[0]["loss"] * 0.98
 
 
-def test_the_degrees_are_learnt_where_alpha_is_1(tiny: Path, tmp_path: Path) -> None:
-    """The correlation of 1 - f with the degrees of documents that are not positive rises."""
+def test_the_labels_are_learnt_where_alpha_is_1(tiny: Path, tmp_path: Path) -> None:
+    """The correlation of 1 - f with the labels of documents that are not positive rises."""
     trained(tiny, tmp_path / "out", replace(QUICK, max_steps=40, evaluate_every=40), alpha=1)
     given, correlations = inputs(), []
     for encoder in (load_encoder(str(tiny), pooling="mean", normalize=True), load_encoder(str(tmp_path / "out"))):
-        cosines, degrees = [], []
+        cosines, scaled = [], []
         for one in given.checked:
             query = encoder.encode([given.queries[one.qid]])[0]
             cosines += (encoder.encode([given.documents[docid] for docid in one.docids[1:]]) @ query).tolist()
-            degrees += one.scores[1:].tolist()
-        correlations.append(np.corrcoef(cosines, degrees)[0, 1])
+            scaled += one.scores[1:].tolist()
+        correlations.append(np.corrcoef(cosines, scaled)[0, 1])
     assert correlations[1] > correlations[0] + 0.2
 
 
@@ -222,7 +222,7 @@ def test_presets_have_what_the_paper_states() -> None:
         assert (params.loss, params.max_length, loss.to_dict()) == ("distance", 64, {"alpha": alpha})
 
 
-def test_two_pools_of_a_query_keep_their_own_degrees() -> None:
+def test_two_pools_of_a_query_keep_their_own_labels() -> None:
     pools = [labels([0.9, 0.3], [1, 0]), labels([0.8, 0.1], [1, 0])]
     drawn = [Groups(pools, 2, 2, 10, 0)[place].pool for place in range(2)]
     assert sorted(float(pool.scores[0]) for pool in drawn if pool) == pytest.approx([0.8, 0.9])
@@ -280,7 +280,7 @@ def test_a_query_has_as_many_random_documents_as_it_has_candidates() -> None:
 def test_a_random_document_that_the_labels_know_has_its_degree() -> None:
     group = next(one for one in drawn("random", size=15) if "c0" in one.docids)
     columns = list(group.docids)
-    found = degrees_in(in_groups([group], columns), [group], columns, "scores")["targets"][0]
+    found = with_scaled_labels(in_groups([group], columns), [group], columns, "scores")["targets"][0]
     expected = [{"p": 1.0, "c0": 0.5}.get(docid, 0.25 if docid[0] == "c" else 0.0) for docid in columns]
     assert found.tolist() == expected
 
@@ -309,7 +309,7 @@ def command(world: Path, tiny: Path, *argv: str) -> list[str]:
 def test_what_is_trained_indexes_and_searches(
     world: Path, tiny: Path, towers: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    argv = ["--model", f"dual:towers={towers},degrees=maxmin", "--preset", "le-bs-nq"]
+    argv = ["--model", f"dual:towers={towers},label_scale=maxmin", "--preset", "le-bs-nq"]
     assert main(command(world, tiny, *argv)) == 0
     assert len(capsys.readouterr().err.splitlines()) == 1  # no bar of a library
     record = json.loads((world / "out" / "training.json").read_text())
@@ -349,19 +349,22 @@ def test_the_command_draws_other_negatives(world: Path, tiny: Path, kind: str) -
         (["--model", "dual:inverse_temperature=9"], "inverse_temperature=9: expected none with the loss distance"),
         (["--loss", "info-nce:alpha=1"], "--loss info-nce:alpha=1: no setting alpha"),
         (
-            ["--loss", "triplet", "--model", "dual:degrees=maxmin"],
-            "degrees=maxmin: expected none with the loss triplet, which",
+            ["--loss", "triplet", "--model", "dual:label_scale=maxmin"],
+            "label_scale=maxmin: expected none with the loss triplet, which",
         ),
         (
             ["--model", "dual:negatives_from=in-batch,depth=9"],
             "depth=9: expected none with negatives_from=in-batch, which",
         ),
-        (["--model", "dual:loss=lce,degrees=cosine"], "degrees=cosine: expected none with the loss lce, which has no"),
         (
-            ["--loss", "distance:alpha=0", "--model", "dual:degrees=maxmin"],
-            "degrees=maxmin: expected none with alpha=0, at which degrees of",
+            ["--model", "dual:loss=lce,label_scale=cosine"],
+            "label_scale=cosine: expected none with the loss lce, which reads",
         ),
-        (["--model", "dual:preset=le-none,degrees=scores"], "degrees=scores: expected none with alpha=0"),
+        (
+            ["--loss", "distance:alpha=0", "--model", "dual:label_scale=maxmin"],
+            "label_scale=maxmin: expected none with alpha=0, at which only hard",
+        ),
+        (["--model", "dual:preset=le-none,label_scale=scores"], "label_scale=scores: expected none with alpha=0"),
         (
             ["--preset", "f-ebr", "--model", "dual:in_batch_negatives=yes"],
             "in_batch_negatives=True: expected none with the loss triplet",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +79,10 @@ def test_one_training_at_a_time_for_an_output(tmp_path: Path) -> None:
     ):
         pass
     assert list(tmp_path.iterdir()) == []
-    with open(tmp_path / ".model.lock", "w") as left:  # a killed process leaves the file and no lock
-        fcntl.flock(left, fcntl.LOCK_EX)
+    killed = "import os; from pathlib import Path; from rnnreranker.base.locks import sole\n"
+    killed += "with sole(Path('model'), 'training to it'): os._exit(9)"
+    assert subprocess.run([sys.executable, "-c", killed], cwd=tmp_path).returncode == 9
+    assert [path.name for path in tmp_path.iterdir()] == [".model.lock"]  # the file and no lock
     with sole(tmp_path / "model", "training to it"):
         pass
     assert list(tmp_path.iterdir()) == []

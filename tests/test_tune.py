@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,15 +18,25 @@ from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.base.record import read_records
 from rnnreranker.evaluate import evaluate
-from rnnreranker.lab.tune import Contexts, Objective, Space, search
+from rnnreranker.lab.tune import (
+    Contexts,
+    LeaveOutRequest,
+    Objective,
+    Space,
+    TuneRequest,
+    search,
+    tune_collections,
+    tune_reranker,
+)
+from rnnreranker.lab.tune.__main__ import main, make_parser
 from rnnreranker.lab.tune.choice_rules import RULES, capped_gain, mean_gain
-from rnnreranker.lab.tune.command import main
 from rnnreranker.lab.tune.heldout import cross_validate, on_test_set, tune
 from rnnreranker.lab.tune.leave_out import draw, leave_one_out, read_collections
 from rnnreranker.lab.tune.preset import write_preset
 from rnnreranker.lab.tune.space import Between
 from rnnreranker.lab.tune.sweeps import sweep, without_terms
 from rnnreranker.rnn import rnn_similarity
+from rnnreranker.search.indexes import open_index
 
 TOPICS, DOCUMENTS, DIMENSION = 12, 40, 6
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -302,7 +313,7 @@ def test_a_journal_is_not_gone_on_from_with_another_objective(made: QuerySet, tm
     journal(made.objective())
     journal(made.objective())
     contexts, qrels = made.objective().contexts, made.qrels
-    with pytest.raises(InputError, match=r"holds trials of another measure \(nDCG@10\); give another --storage"):
+    with pytest.raises(InputError, match=r"holds trials of another measure \(nDCG@10\); give another storage"):
         journal(Objective(contexts, qrels, "RR@10"))
     with pytest.raises(InputError, match="holds trials of another topics"):
         journal(made.objective(), folds=4)
@@ -385,7 +396,7 @@ def test_held_out_values_come_from_topics_not_searched(made: QuerySet) -> None:
 def test_the_preset_is_read_back(made: QuerySet, tmp_path: Path) -> None:
     objective = made.objective()
     study, held_out = tune(objective, SMALL, 5, seed=0), cross_validate(objective, SMALL, 3, folds=2)
-    write_preset(tmp_path / "found.yaml", study, held_out, {"topics": "made up\nhere"})
+    write_preset(tmp_path / "found.yaml", study.params.to_dict(), study, held_out, {"topics": "made up\nhere"})
     assert RnnParams.from_yaml(tmp_path / "found.yaml") == study.params
     text = (tmp_path / "found.yaml").read_text()
     assert "# topics: made up here\n" in text
@@ -526,6 +537,91 @@ def test_the_command(made: QuerySet, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert report["study"]["trials"] == 4
     for name in ("context", "ablations", "trials"):
         assert (tmp_path / "plots" / f"{name}.svg").read_text().count("<path") > 5
+
+
+def test_python_does_what_the_command_does(made: QuerySet, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """With objects in memory in place of files; nothing is said."""
+    flags = _written(made, tmp_path)
+    found = ["--trials", "3", "--folds", "2", "--protocol", "binary", "--rerank", "rnn:k_exp=2,tau=0.25"]
+    assert main([*flags, *found, "--space", str(_space(tmp_path)), "--output", str(tmp_path / "shell.yaml")]) == 0
+    capfd.readouterr()
+    request = TuneRequest(
+        index=open_index(made.folder),
+        topics=dict.fromkeys(made.qids, "text"),
+        qrels=made.qrels,
+        encoded_queries=tmp_path / "queries.npy",
+        trials=3,
+        folds=2,
+        protocol="binary",
+        rerank={"rnn": {"k_exp": 2, "tau": 0.25}},
+        space={"k": {"low": 2, "high": 8}, "tau": [0.0, 0.5], "scale": ["minmax", "none"]},
+    )
+    tuned = tune_reranker(request)
+    assert tuned.params.tau == 0.25
+    tuned.write(tmp_path / "python.yaml")
+    assert capfd.readouterr() == ("", "")
+    shell, python = ((tmp_path / f"{name}.yaml").read_text().splitlines() for name in ("shell", "python"))
+    assert [line for line in shell if line not in python] == [
+        f"# index: {made.folder}",
+        f"# topics: {tmp_path / 'topics.tsv'} (12 judged)",
+    ]
+    assert tuned.sweep(["lambda"]).keys() == {"lambda"}
+    assert tuned.to_dict()["held out"]["topics"] == TOPICS
+
+
+def _space(folder: Path) -> Path:
+    file = folder / "space.yaml"
+    file.write_text("k: {low: 2, high: 8}\ntau: [0.0, 0.5]\nscale: [minmax, none]\n")
+    return file
+
+
+def test_collections_from_python(made: QuerySet, tmp_path: Path) -> None:
+    """Cells may be objects in memory; candidates of a run."""
+    made.run.write(tmp_path / "run.txt")
+    half = dict.fromkeys(made.qids[::2], "text")
+    cell = {"index": made.folder, "topics": half, "qrels": made.qrels, "run": made.run}
+    with pytest.raises(InputError, match=r"^collections: b: no index; b: no topics; b: no qrels$"):
+        tune_collections(LeaveOutRequest(collections={"a": cell, "b": {}}))
+    with pytest.raises(InputError, match=r"^rule=most: known: capped, mean$"):
+        tune_collections(LeaveOutRequest(collections={"a": cell}, rule="most"))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"trials": -1, "folds": 1}, "trials=-1: expected 0 or more; folds=1: expected 2 or more"),
+        ({"test_run": "r"}, "test_run needs test_topics and test_qrels"),
+        ({"protocol": "tree"}, "protocol=tree: did you mean trec"),
+        ({"rerank": "mmr"}, "rerank=mmr: expected rnn, whose settings are searched"),
+        ({"rerank": "rnn:from=neighbours"}, "rerank=rnn:from=neighbours: from: not in tuning"),
+        ({"rerank": "rnn:k=0"}, "rerank=rnn:k=0: k=0: expected an integer >= 1"),
+        ({"space": {"lamda": [0.5]}}, "space: unknown parameter lamda, did you mean lam"),
+    ],
+)
+def test_what_a_request_cannot_be(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        tune_reranker(TuneRequest(index="i", topics="t", qrels="q", **given))
+    assert message in str(caught.value)
+
+
+def test_settings_are_held_by_flags_and_by_the_written_form() -> None:
+    request = TuneRequest(index="i", topics="t", qrels="q", rerank="rnn:preset=vectors,run_weight=1,k=7")
+    assert request.searched.fixed == dataclasses.replace(RnnParams.preset("vectors"), run_weight=1.0, k=7)
+    assert {"run_weight", "k"}.isdisjoint(request.searched.ranges)
+    common = ["--index", "i", "--topics", "t", "--qrels", "q"]
+    with pytest.raises(InputError, match="--rerank rnn:k=3 and --k: k twice; give it once"):
+        main([*common, "--k", "2", "--rerank", "rnn:k=3"])
+    with pytest.raises(InputError, match="--k 0: expected an integer >= 1"):
+        main([*common, "--k", "0"])
+    with pytest.raises(InputError, match="--encoded-queries is for one query set: not with --collections"):
+        main(["--collections", "cells.yaml", "--encoded-queries", "x.npy"])
+
+
+def test_the_help_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    shown = make_parser().format_help()
+    assert shown.count("\n") <= 60
+    assert "--rerank rnn:context=100,tau=0.5" in shown
 
 
 @pytest.mark.parametrize(

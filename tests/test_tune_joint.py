@@ -18,13 +18,14 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.encode.dense.encoder import load_encoder
 from rnnreranker.lab.tune import Space
+from rnnreranker.lab.tune.joint.request import TuneTrainRequest, check
 from rnnreranker.lab.tune.joint.space import NARROW_NAME, Joint, JointSpace, LabelSpace
 from rnnreranker.lab.tune.joint.trial import Test as HeldOutQueries
 from rnnreranker.lab.tune.joint.trial import Trainings, joint_ablations, on_test_queries, tune_jointly
 from rnnreranker.lab.tune.preset import write_preset
 from rnnreranker.lab.tune.space import Between
 from rnnreranker.methods.retrieve.dense import dense_run
-from rnnreranker.train.params import TrainParams
+from rnnreranker.train.params import TrainParams, training_settings
 
 QUERIES, DOCUMENTS = 40, 60
 FIXED = Joint(RnnParams(context=20, k=5), LabelParams(), TrainParams(batch_size=8, epochs=2.0, dropout=0.0, warmup=0.0))
@@ -102,7 +103,7 @@ def test_a_journal_is_not_gone_on_from_with_other_trainings(
     monkeypatch.setattr(Trainings, "value", lambda self, joint, report=None: joint.rnn.lam)
     found = tune_jointly(trainings, SMALL, 2, storage=tmp_path / "trials")
     assert tune_jointly(trainings, SMALL, 2, storage=tmp_path / "trials") == found
-    with pytest.raises(InputError, match=rf"trials of another {named} \(.*\); give another --storage"):
+    with pytest.raises(InputError, match=rf"trials of another {named} \(.*\); give another storage"):
         tune_jointly(dataclasses.replace(trainings, **change), SMALL, 2, storage=tmp_path / "trials")
 
 
@@ -188,7 +189,7 @@ def test_the_test_compares_encoders_over_the_whole_index(trainings: Trainings, t
     positives = [int(docid[1:]) for docid in trainings.qrels["doc_id"].tolist()[30:]]
     places = [int((run[:, n] > run[row, n]).sum()) + 1 for n, row in enumerate(positives)]
     assert found.base == pytest.approx(np.mean([1 / place if place <= 10 else 0 for place in places]))
-    write_preset(tmp_path / "my.yaml", study, found, {"index": "made up"})
+    write_preset(tmp_path / "my.yaml", study.params.sections(), study, found, {"index": "made up"})
     assert RnnParams.from_yaml(tmp_path / "my.yaml") == study.params.rnn
     assert LabelParams.from_yaml(tmp_path / "my.yaml") == study.params.labels
     assert TrainParams.from_yaml(tmp_path / "my.yaml") == study.params.train
@@ -244,14 +245,15 @@ def test_ablations_leave_one_part_out(trainings: Trainings, monkeypatch: pytest.
 def test_the_command_writes_a_preset_that_the_other_commands_take(
     tiny: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from rnnreranker.lab.tune.command import main
+    from rnnreranker.lab.tune.__main__ import main
     from rnnreranker.labels import SoftLabels
     from rnnreranker.labels.__main__ import main as labels
     from rnnreranker.train.__main__ import main as train
 
-    common = ["--index", str(data), "--topics", str(data / "topics.tsv"), "--encoder", str(tiny), "--pooling", "mean"]
+    common = ["--index", str(data), "--topics", str(data / "topics.tsv"), "--encoder", f"{tiny}:pooling=mean"]
     judged = ["--qrels", str(data / "qrels.txt")]
-    quick = ["--trials", "2", "--final-seeds", "1", "--epochs", "1", "--context", "20", "--n-max", "5", "--hits", "30"]
+    quick = ["--trials", "2", "--final-seeds", "1", "--model", "query:epochs=1", "--hits", "30"]
+    quick += ["--method", "evidence:context=20,n_max=5"]
     preset, report = tmp_path / "my.yaml", tmp_path / "my.json"
     files = ["--output", str(preset), "--record", str(report), "--plots", str(tmp_path / "plots"), "--ablations"]
     assert main(["train", *common, *judged, *quick, *files]) == 0
@@ -281,7 +283,6 @@ def test_the_command_writes_a_preset_that_the_other_commands_take(
     assert written["rnn"] == kept["study"]["params"]["rnn"]
     assert written["labels"]["n_max"] == 5
     assert written["labels"]["boost"] == kept["study"]["params"]["labels"]["boost"]
-    common = ["--index", str(data), "--topics", str(data / "topics.tsv"), "--encoder", f"{tiny}:pooling=mean"]
     argv = [*common, "--labels", str(made), "--preset", str(preset), "--output", str(tmp_path / "encoder")]
     assert train([*argv, "--device", "cpu"]) == 0
     params = json.loads((tmp_path / "encoder" / "training.json").read_text())["params"]
@@ -291,25 +292,29 @@ def test_the_command_writes_a_preset_that_the_other_commands_take(
 @pytest.mark.parametrize(
     ("typed", "pooling", "normalize"),
     [
-        ([], "cls", True),
-        (["--encoder", ":pooling=mean"], "mean", True),
-        (["--encoder", "TINY:pooling=cls"], "cls", None),
+        ("", "cls", True),
+        (":pooling=mean", "mean", True),
+        ("TINY:pooling=cls", "cls", None),
+        ("TINY:pooling=cls,normalize=true", "cls", True),
     ],
 )
 def test_encoders_are_trained_with_the_settings_that_the_index_names(
-    tiny: Path, data: Path, tmp_path: Path, typed: list[str], pooling: str, normalize: bool | None
+    tiny: Path, data: Path, tmp_path: Path, typed: str, pooling: str, normalize: bool | None
 ) -> None:
     from rnnreranker.index.__main__ import main as index
-    from rnnreranker.lab.tune.joint.command import training_parser
     from rnnreranker.lab.tune.joint.queries import load_trainings
 
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text("".join(f'{{"id": "d{n}", "text": "{WORDS[n % 40]}"}}\n' for n in range(DOCUMENTS)))
     argv = ["--documents", str(corpus), "--encoder", str(tiny), "--pooling", "cls", "--l2-norm"]
     assert index([*argv, "--output", str(tmp_path / "index")]) == 0
-    argv = ["--index", str(tmp_path / "index"), "--topics", str(data / "topics.tsv")]
-    argv += ["--qrels", str(data / "qrels.txt"), *(word.replace("TINY", str(tiny)) for word in typed)]
-    found, test, base = load_trainings(training_parser().parse_args(argv))
+    request = TuneTrainRequest(
+        index=tmp_path / "index",
+        topics=data / "topics.tsv",
+        qrels=data / "qrels.txt",
+        encoder=typed.replace("TINY", str(tiny)) if typed else None,
+    )
+    found, test, base = load_trainings(request)
     assert (found.encoder, found.pooling, found.normalize) == (str(tiny), pooling, normalize)
     still = dataclasses.replace(FIXED, train=dataclasses.replace(FIXED.train, learning_rate=1e-12, epochs=1))
     found.train(still, tmp_path / "out")
@@ -318,7 +323,7 @@ def test_encoders_are_trained_with_the_settings_that_the_index_names(
 
 
 def test_what_the_command_cannot_do_is_said(data: Path, tmp_path: Path) -> None:
-    from rnnreranker.lab.tune.command import main
+    from rnnreranker.lab.tune.__main__ import main
 
     common = ["train", "--index", str(data), "--topics", str(data / "topics.tsv"), "--qrels", str(data / "qrels.txt")]
     with pytest.raises(InputError, match="leave nothing to train on"):
@@ -328,18 +333,93 @@ def test_what_the_command_cannot_do_is_said(data: Path, tmp_path: Path) -> None:
     again = ["--encoder", "minilm", "--test-topics", str(data / "topics.tsv"), "--test-qrels", str(data / "qrels.txt")]
     with pytest.raises(InputError, match="40 query ids in both the training and the test topics"):
         main([*common, *again])
-    with pytest.raises(InputError, match="--method hard has no parameters"):
-        main([*common, "--method", "hard", "--boost", "2"])
+    with pytest.raises(InputError, match="--method hard:boost=2: hard has no parameters"):
+        main([*common, "--method", "hard:boost=2"])
     with pytest.raises(InputError, match="expected one measure"):
         main([*common, "--measure", "RR@10 nDCG@10"])
 
 
-def test_a_search_starts_from_a_published_preset_or_a_file(tmp_path: Path) -> None:
-    from rnnreranker.lab.tune.joint.command import _start, training_parser
+def test_written_forms_hold_settings_still() -> None:
+    request = TuneTrainRequest(
+        index="i",
+        topics="t",
+        qrels="q",
+        method={"joint": {"k": 4, "positive_weight": 0.75, "boost": 2}},
+        model="query:epochs=1,learn_temperature=false",
+        loss="triplet:margin=0.3",
+    )
+    space, usual = request.searched, JointSpace()
+    assert set(usual.ranges) - set(space.ranges) == {"k", "boost", "epochs"}
+    assert space.fixed.rnn == dataclasses.replace(RnnParams.preset("vectors"), k=4)
+    assert space.fixed.labels == LabelParams(boost=2.0)
+    assert space.fixed.train == TrainParams(epochs=1.0, learn_temperature=False, loss="triplet")
+    assert space.fixed.loss == {"margin": 0.3}
+    assert request.of_method == {"positive_weight": 0.75}
+    hard = TuneTrainRequest(index="i", topics="t", qrels="q", method="hard", preset="tas-b").searched
+    assert set(hard.ranges) == set(usual.train.ranges)
+    assert hard.fixed.rnn == RnnParams.preset("tas-b")
 
+
+def test_settings_of_the_method_reach_the_labels(trainings: Trainings, tmp_path: Path) -> None:
+    """They are held, and named in a journal; a method without such has the name that journals had."""
+    made = []
+    for weight in (0.0, 1.0):
+        joint = dataclasses.replace(trainings, method="joint", of_method={"positive_weight": weight})
+        assert joint.about()["method"] == f"joint:positive_weight={weight}"
+        made.append(joint._params(FIXED.rnn))
+    assert [params.to_dict()["positive_weight"] for params in made] == [0.0, 1.0]
+    assert {params.to_dict()["k"] for params in made} == {FIXED.rnn.k}
+    assert trainings.about()["method"] == "evidence"
+    assert trainings._params(FIXED.rnn) == FIXED.rnn
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"method": "evidence:from=neighbours"}, "method=evidence:from=neighbours: from=neighbours: not in tuning"),
+        ({"method": "evidence:boots=2"}, "method=evidence:boots=2: no setting boots, did you mean boost?"),
+        ({"model": "dual"}, "model=dual: expected query"),
+        ({"model": "query:validation_share=0.2"}, "validation_share: which queries validate is said beside the model"),
+        ({"loss": "triplet:alpha=2"}, "loss=triplet:alpha=2: no setting alpha"),
+        ({"encoder": "minilm:max_length=7"}, "encoder: max_length: expected pooling or normalize"),
+        ({"test_share": 2.0, "final_seeds": 0}, "final_seeds=0: expected 1 or more"),
+        ({"device": "tpu"}, "device=tpu: expected cpu or cuda"),
+    ],
+)
+def test_what_a_request_cannot_be(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check(TuneTrainRequest(index="i", topics="t", qrels="q", **given))
+    assert message in str(caught.value)
+
+
+def test_a_flag_that_is_gone_says_the_written_form(capsys: pytest.CaptureFixture[str]) -> None:
+    from rnnreranker.lab.tune.__main__ import main
+
+    common = ["train", "--index", "i", "--topics", "t", "--qrels", "q"]
+    for flag, said in (
+        ("--k-exp", "evidence: --method evidence:k_exp=VALUE"),
+        ("--n-max", "--method: --method evidence:n_max=VALUE"),
+        ("--epochs", "query: --model query:epochs=VALUE"),
+        ("--alpha", "distance: --loss distance:alpha=VALUE"),
+        ("--pooling", "--encoder: --encoder NAME:pooling=VALUE"),
+    ):
+        with pytest.raises(SystemExit):
+            main([*common, flag, "1"])
+        assert f"error: {flag} is a setting of {said}" in capsys.readouterr().err
+
+
+def test_the_help_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rnnreranker.lab.tune.joint.__main__ import make_parser
+
+    monkeypatch.setenv("COLUMNS", "100")
+    shown = make_parser().format_help()
+    assert shown.count("\n") <= 60
+    assert "--method joint:context=40,n_max=8 --model query:epochs=3,batch_size=16 --loss listnet" in shown
+
+
+def test_a_search_starts_from_a_published_preset_or_a_file(tmp_path: Path) -> None:
     def start(preset: str) -> Joint:
-        args = ["--index", "i", "--topics", "t", "--qrels", "q", "--preset", preset]
-        return _start(training_parser().parse_args(args))
+        return TuneTrainRequest(index="i", topics="t", qrels="q", preset=preset).searched.fixed
 
     assert start("tas-b") == Joint(RnnParams.preset("tas-b"))
     (tmp_path / "my.yaml").write_text("rnn: {k: 4}\nlabels: {boost: 2.0}\n")
@@ -347,6 +427,40 @@ def test_a_search_starts_from_a_published_preset_or_a_file(tmp_path: Path) -> No
     assert start(str(tmp_path / "my.yaml")) == Joint(of_file, LabelParams(boost=2.0), loss={"raise_positives": False})
     with pytest.raises(InputError, match="preset tasb: not known"):
         start("tasb")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "train: {loss: triplet, margin: 0.3, epochs: 2}\n",  # as files were written before
+        "train: {loss: {triplet: {margin: 0.3}}, epochs: 2}\n",
+        "train: {loss: triplet:margin=0.3, epochs: 2}\n",
+    ],
+)
+def test_a_file_says_the_loss_in_its_written_form(tmp_path: Path, content: str) -> None:
+    (tmp_path / "my.yaml").write_text(content)
+    expected = dataclasses.replace(TrainParams(), loss="triplet", epochs=2.0)
+    assert TrainParams.from_yaml(tmp_path / "my.yaml") == expected
+    params, loss = training_settings({}, str(tmp_path / "my.yaml"))
+    assert (params, loss.to_dict()) == (expected, {"margin": 0.3})
+    joint = Joint(train=params, loss=loss.to_dict())
+    assert joint.sections()["train"] == {**expected.to_dict(), "loss": {"triplet": {"margin": 0.3}}}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("train: {loss: {triplet: {margn: 1}}}\n", "mine.yaml: train: loss triplet: no setting margn, did you mean"),
+        ("train: {loss: triplet:margin=1, margin: 2}\n", "mine.yaml: train: loss triplet: margin twice; give it once"),
+        ("train: {loss: {triplet: {}, kl: {}}}\n", "mine.yaml: train: {'triplet': {}, 'kl': {}}: expected one name"),
+        ("train: {loss: tripled}\n", "mine.yaml: train: loss='tripled': expected one of bce"),
+    ],
+)
+def test_a_file_whose_loss_cannot_be_read(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "mine.yaml").write_text(content)
+    with pytest.raises(InputError) as caught:
+        TrainParams.from_yaml(tmp_path / "mine.yaml")
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(

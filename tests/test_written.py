@@ -64,6 +64,18 @@ def test_a_chosen_method_has_its_settings() -> None:
     assert choose("reranker", {"rnn": {"k": 5}}).params == choose("reranker", "rnn:k=5").params
 
 
+def test_settings_of_the_method_inside_stand_beside_it() -> None:
+    flat = choose("reranker", "prf:feedback=colbert,fb_docs=2,context=100")
+    assert (flat.params.feedback, flat.params.context) == ("colbert:fb_docs=2", 100)
+    assert flat.needs == frozenset({"query tokens", "tokens"})
+    assert choose("reranker", "prf").needs == frozenset({"run scores", "query vectors", "vectors"})
+    nested = {"prf": {"feedback": {"colbert": {"fb_docs": 2}}, "context": 100}}
+    assert choose("reranker", nested).params == flat.params == choose("reranker", str(Written.read(nested))).params
+    taught = choose("labeler", 'teacher:teacher=ensemble,models="a,b",context=9').params
+    assert (taught.teacher, taught.context) == ('ensemble:models="a,b"', 9)
+    assert choose("labeler", "teacher:teacher=rnn,preset=tas-b").params.chosen.params.k == 21
+
+
 @pytest.mark.parametrize(
     ("kind", "form", "message"),
     [
@@ -81,6 +93,17 @@ def test_a_chosen_method_has_its_settings() -> None:
             "rerank=zhong:zhong_k1=3: unknown parameters of zhong: zhong_k1 is k1 now; known",
         ),
         ("expander", "ladr:ladr=adaptive", "unknown parameters of ladr: ladr is variant now; known: k, hits, variant"),
+        ("reranker", "colbert-prf:prf_depth=3", "rerank=colbert-prf:prf_depth=3: colbert-prf: is prf:feedback=colbert"),
+        (
+            "reranker",
+            "prf:prf_depth=3",
+            "rerank=prf:prf_depth=3: unknown parameters of rocchio: prf_depth is fb_depth now",
+        ),
+        (
+            "labeler",
+            "collective:prf_positives=true",
+            "unknown parameters of collective: prf_positives is positives now",
+        ),
         ("reranker", "mmr:preset=tas-b", "preset tas-b: presets are for jaccard-plain and rnn, not for mmr"),
     ],
 )
@@ -112,6 +135,10 @@ def test_lists_of_methods() -> None:
         ("--k1", ["--retriever"], "--k1 is a setting of bm25: --retriever bm25:k1=VALUE"),
         ("--k1", ["--output"], ""),
         ("--zhong-k1", ["--rerank"], "--zhong-k1 is a setting of zhong: --rerank zhong:k1=VALUE"),
+        (
+            *("--rocchio-alpha", ["--prf", "--rerank"]),
+            "--rocchio-alpha is a setting of prf: --rerank prf:feedback=rocchio,fb_alpha=VALUE",
+        ),
         ("--mmr-lambda", ["--rerank"], "--mmr-lambda is a setting of mmr: --rerank mmr:lam=VALUE"),
         ("--gar-batch", ["--expand"], "--gar-batch is a setting of gar: --expand gar:batch=VALUE"),
         ("--rrf-k", ["--fuse"], "--rrf-k is a setting of --fuse: --fuse rrf:k=VALUE"),

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.method import find, make_params, names
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import find, make_params, names, no_method
 from rnnreranker.base.written import Written
 
 Form = str | Mapping[str, Any] | Written
@@ -47,9 +47,10 @@ class Chosen:
 
     @property
     def needs(self) -> frozenset[str]:
-        """What it reads; where `queries` is not said, as little as may be from a graph."""
+        """What it reads, by its settings where it has `needs_with`; from a graph, untold, as little as may be."""
         if not self.takes_source:
-            return frozenset(self.method.needs)
+            by_params = getattr(self.method, "needs_with", None)
+            return frozenset(by_params(self.params) if by_params else self.method.needs)
         usual = "none" if self.source == "neighbours" else "encoded"
         needs: frozenset[str] = self.method.needs_from(self.source, self.queries or usual)
         return needs
@@ -74,7 +75,7 @@ def choose(kind: str, form: Form, of: str = "") -> Chosen:
     try:
         written = Written.read(form)
         if written.name not in names(kind):
-            raise InputError(f"{written.name}: no such {kind}; {nearest(written.name, names(kind))}")
+            raise InputError(f"{written.name}: {no_method(kind, written.name)}")
         values, sources = dict(written.params), {}
         method = find(kind, written.name)
         values = method.settings_of(values) if hasattr(method, "settings_of") else values

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.settings import Params, former_names, hints_of, plain
+from rnnreranker.base.written import PRESET, Written
 
 PACKAGE = Path(__file__).resolve().parents[1]
 GIVEN = ("run scores", "topics", "query vectors", "texts", "qrels", "teacher")  # to methods, besides what parts give
@@ -78,8 +79,16 @@ def find(kind: str, name: str) -> Any:
     if name in _own(kind):
         return _class_in(_own(kind)[name], name)
     if name not in _foreign(kind):
-        raise InputError(f"{kind} {name}: no such {kind}; {nearest(str(name), names(kind))}")
+        raise InputError(f"{kind} {name}: {no_method(kind, name)}")
     return _loaded(kind, _foreign(kind)[name])
+
+
+def no_method(kind: str, name: str) -> str:
+    """That there is no method of a name: what it is written as now, or the nearest names."""
+    for own in _own(kind):
+        if form := getattr(find(kind, own), "former_names", {}).get(name):
+            return f"is {form} now"
+    return f"no such {kind}; {nearest(str(name), names(kind))}"
 
 
 def methods(kind: str) -> dict[str, Any]:
@@ -96,8 +105,11 @@ def make_params(kind: str, name: str, values: dict[str, Any], preset: str | None
     method = find(kind, name)
     of: type[Params] = method.Params
     hints = {field.name: hints_of(of)[field.name] for field in fields_of(method)}
+    if preset is not None and getattr(method, "inner", None):
+        values, preset = {**values, PRESET: preset}, None  # of the method inside
+    values = with_inner(method, values)
     if unknown := [str(key) for key in values if key not in hints]:
-        now = former_names(of)
+        now = former_settings(method)
         shown = ", ".join(f"{key} is {now[key]} now" if key in now else key for key in unknown)
         raise InputError(f"unknown parameters of {name}: {shown}; known: {', '.join(hints) or 'none'}")
     if preset is not None and not of.presets:
@@ -105,6 +117,31 @@ def make_params(kind: str, name: str, values: dict[str, Any], preset: str | None
     typed = {key: plain(value, hints[key]) for key, value in values.items()}
     usual = defaults_of(method)
     return dataclasses.replace(of.named(preset, usual) if preset is not None else usual, **typed)
+
+
+def former_settings(method: Any) -> dict[str, str]:
+    """What settings of a method were called before → what they are called."""
+    return {**former_names(method.Params), **getattr(method, "former_settings", {})}
+
+
+def with_inner(method: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a method that has another one inside, as `prf` a feedback: what is not its own is the other's.
+
+    Its `inner` is the setting that names the other, in its written form, and the kind of that.
+
+    >>> with_inner(find("reranker", "prf"), {"feedback": "rocchio", "fb_docs": 3, "context": 100})
+    {'feedback': 'rocchio:fb_docs=3', 'context': 100}
+    """
+    if (inner := getattr(method, "inner", None)) is None:
+        return dict(values)
+    own = {field.name for field in fields_of(method)}
+    gone = former_settings(method)
+    others = {key: value for key, value in values.items() if key not in own and key not in gone}
+    form = Written.read(values.get(inner[0], getattr(defaults_of(method), inner[0])))
+    if twice := [key for key in others if key in form.params]:
+        raise InputError(f"{inner[0]}={form}: {twice[0]} twice; give it once")
+    whole = str(Written(form.name, {**form.params, **others}, form.preset))
+    return {inner[0]: whole} | {key: value for key, value in values.items() if key not in others and key != inner[0]}
 
 
 def defaults_of(method: Any) -> Params:

@@ -7,7 +7,7 @@ import functools
 import math
 import numbers
 import operator
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -129,7 +129,10 @@ class Params:
         """
         content, where = read_section(path, cls.section)
         hints = hints_of(cls)
-        content = {key: value for key, value in content.items() if key in hints or key not in cls.beside()}
+        try:
+            content = dict(cls.of_section(content))
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from None
         if unknown := [key for key in content if key not in hints]:
             raise InputError(f"{where}: " + "; ".join(no_setting(cls, key, hints, "unknown key") for key in unknown))
         try:
@@ -140,9 +143,9 @@ class Params:
             raise InputError(f"{where}: {error}") from None
 
     @classmethod
-    def beside(cls) -> Collection[str]:
-        """Keys of its section in a preset file that belong to other settings."""
-        return ()
+    def of_section(cls, content: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What its section of a preset file says of its fields, without what belongs to other settings."""
+        return content
 
     def to_dict(self) -> dict[str, Any]:
         """All fields by name, plain values: `type(params)(**params.to_dict()) == params`."""

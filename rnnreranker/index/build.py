@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker._version import __version__
-from rnnreranker.base.command import progress, say
+from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint, put_folder, write_json
 from rnnreranker.base.files.checksums import DESCRIPTION, DOCIDS, TEXTS, names_in, note_files
 from rnnreranker.base.files.leftovers import temporary
-from rnnreranker.base.locks import hold, is_at
+from rnnreranker.base.locks import alone
 from rnnreranker.base.process import interrupts
 from rnnreranker.data.document import Document
 from rnnreranker.parts.base import BLOCK, Part
@@ -204,32 +204,22 @@ class Work:
 def partial_folder(output: Path) -> Iterator[Work]:
     """`<output>.partial`, held by this process alone (another that wants it waits), and gone when the work is done."""
     partial = output.with_name(output.name + ".partial")
-    waiting = f"{partial}: another process is building this index; waiting for it"
-    waited = False
-    while True:
+    with alone(partial, f"{partial}: another process is building this index; waiting for it") as waited:
+        work = Work(partial, partial / "result", waited)
         try:
-            partial.mkdir(parents=True, exist_ok=True)
-            lock = open(partial / "lock", "w")  # noqa: SIM115  closed below
-        except OSError as error:
-            raise InputError(
-                f"{partial}: cannot be written ({error.strerror or error}); choose a folder that is yours"
-            ) from None
-        with lock:
-            waited = hold(lock.fileno(), lambda: say(waiting)) or waited
-            if not is_at(lock.fileno(), partial / "lock"):  # who held it has finished and removed the folder
-                continue
-            work = Work(partial, partial / "result", waited)
+            shutil.rmtree(work.result, ignore_errors=True)
             try:
-                shutil.rmtree(work.result, ignore_errors=True)
-                work.result.mkdir()
-                yield work
-            finally:
-                shutil.rmtree(work.result, ignore_errors=True)
-                if work.done or not any(partial.glob("*/*.np[yz]")):  # nothing to go on from
-                    interrupts.unfinished.add(partial)
-                    shutil.rmtree(partial, ignore_errors=True)
-                    interrupts.unfinished.discard(partial)
-            return
+                work.result.mkdir(parents=True)
+            except OSError as error:
+                said = error.strerror or error
+                raise InputError(f"{partial}: cannot be written ({said}); choose a folder that is yours") from None
+            yield work
+        finally:
+            shutil.rmtree(work.result, ignore_errors=True)
+            if work.done or not any(partial.glob("*/*.np[yz]")):  # nothing to go on from
+                interrupts.unfinished.add(partial)
+                shutil.rmtree(partial, ignore_errors=True)
+                interrupts.unfinished.discard(partial)
 
 
 def _stream(documents: Iterable[Document], result: Path, parts: Sequence[Part]) -> tuple[int, str]:

@@ -84,9 +84,10 @@ def _chosen(written: Written) -> ChosenLabeler:
     own = [field.name for field in fields_of(find("labeler", written.name))]
     hints = {name: hint for name, hint in hints_of(LabelParams).items() if name not in own}
     known = [*own, *hints, SOURCE, LABEL_PRESET]
-    if unknown := [name for name in written.params if name not in known]:
-        of = find("labeler", written.name).Params
-        raise InputError("; ".join(no_setting(of, name, known) for name in unknown))
+    method = find("labeler", written.name)
+    others = [name for name in written.params if name not in known]
+    if others and method.inner is None:
+        raise InputError("; ".join(no_setting(method.Params, name, known) for name in others))
     in_file = written.preset and is_file_name(written.preset) and "labels" in sections_of(written.preset)
     preset = written.params.get(LABEL_PRESET) or (written.preset if in_file else None)
     of_labels = {name: plain(value, hints[name]) for name, value in written.params.items() if name in hints}
@@ -95,7 +96,7 @@ def _chosen(written: Written) -> ChosenLabeler:
         make_params(
             "labeler",
             written.name,
-            {name: value for name, value in written.params.items() if name in own},
+            {name: value for name, value in written.params.items() if name in (*own, *others)},
             written.preset or None,
         ),
         dataclasses.replace(LabelParams.named(str(preset)) if preset else LabelParams(), **of_labels),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -10,12 +10,13 @@ from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import find, make_params, methods, names
 from rnnreranker.base.preset_files import is_file_name, read_section
 from rnnreranker.base.settings import Params, hints_of, plain, setting
+from rnnreranker.base.written import Written
 from rnnreranker.train.unread import check_read
 
 
 @dataclass(frozen=True)
 class TrainingParams(Params):
-    """What a preset file says of a training stands in one section, the parameters of its loss beside the others."""
+    """What a preset file says of a training stands in one section, with the loss in its written form."""
 
     section: ClassVar[str] = "train"
     of_loss: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # published preset → parameters of its loss
@@ -23,9 +24,11 @@ class TrainingParams(Params):
     loss: str = setting("kl", "what training lowers", one_of=lambda: names("loss"))
 
     @classmethod
-    def beside(cls) -> Collection[str]:
-        """Parameters of losses stand in the same section."""
-        return {name for loss in methods("loss").values() for name in hints_of(loss.Params)}
+    def of_section(cls, content: Mapping[str, Any]) -> Mapping[str, Any]:
+        """See `Params.of_section`; files that were written before have the parameters of the loss beside the others."""
+        hints = hints_of(cls)
+        beside = {name for loss in methods("loss").values() for name in hints_of(loss.Params)} - set(hints)
+        return {name: value for name, value in _spread(content).items() if name not in beside}
 
 
 @dataclass(frozen=True)
@@ -146,11 +149,32 @@ def settings_for(
         near = "; ".join(f"{name}: {nearest(str(name), [*hints, *own])}" for name in unknown)
         raise InputError(f"not settings of training with the loss {params.loss}: {near}")
     kept = (
-        read_section(preset, kind.section)[0] if preset and is_file_name(preset) else kind.of_loss.get(preset or "", {})
+        _spread(read_section(preset, kind.section)[0])
+        if preset and is_file_name(preset)
+        else kind.of_loss.get(preset or "", {})
     )
     of_loss = loss_params(params.loss, {**kept, **values})
     check_read(params, find("loss", params.loss)(of_loss), values)
     return params, of_loss
+
+
+def _spread(content: Mapping[str, Any]) -> dict[str, Any]:
+    """A section of a preset file with the name of its loss, and the loss's settings beside the others.
+
+    Raises:
+        InputError: settings that the loss does not have, or that the section says twice.
+
+    >>> _spread({"loss": {"triplet": {"margin": 0.3}}, "epochs": 2})
+    {'loss': 'triplet', 'epochs': 2, 'margin': 0.3}
+    """
+    if not isinstance(form := content.get("loss"), str | Mapping) or not form:
+        return dict(content)
+    written = Written.read(form)
+    if written.params:
+        find("loss", written.name).Params.of(written.params, f"loss {written.name}")
+    if twice := [name for name in written.params if name in content]:
+        raise InputError(f"loss {written.name}: {twice[0]} twice; give it once")
+    return {**content, "loss": written.name, **written.params}
 
 
 def loss_params(loss: str, values: Mapping[str, Any]) -> Params:

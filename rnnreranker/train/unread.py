@@ -38,13 +38,13 @@ def unread(params: Any, loss: Loss) -> dict[str, str]:
     >>> from rnnreranker.train.dual.params import DualParams
     >>> from rnnreranker.train.losses.triplet import TripletLoss
     >>> list(unread(DualParams(), TripletLoss()))
-    ['degrees', 'in_batch_negatives']
+    ['label_scale', 'in_batch_negatives']
     """
     named, reasons = f"the loss {loss.name}", {}
     if not loss.of_cosines or not loss.of_targets:
-        reasons["degrees"] = f"{named}, which has no degrees of relevance"
+        reasons["label_scale"] = f"{named}, which reads targets, no labels by themselves"
     elif not loss.reads_targets():
-        reasons["degrees"] = "alpha=0, at which degrees of relevance do not count"
+        reasons["label_scale"] = "alpha=0, at which only hard labels count"
     if not loss.reads_targets():
         reasons["batch_teacher"] = f"{named}, which asks what is positive alone"
     if loss.in_batch:

@@ -71,8 +71,8 @@ def validate(
 def validate_lists(lists: Sequence[Labels], scored: Scored, loss: Loss, seed: int) -> Validation:
     """The validation of scores that a model gave every candidate of every query."""
     tally = Tally(loss, seed)
-    degrees = scored.degrees or [one.targets for one in lists]
-    for one, trained, searched, own in zip(lists, scored.trained, scored.searched, degrees, strict=True):
+    scaled = scored.scaled or [one.targets for one in lists]
+    for one, trained, searched, own in zip(lists, scored.trained, scored.searched, scaled, strict=True):
         tally.add(one.qid, np.array(one.docids), torch.from_numpy(trained), one.targets, one.positive, searched, own)
     return tally.result(scored.others)
 
@@ -98,17 +98,17 @@ class Tally:
         targets: np.ndarray,
         positive: np.ndarray,
         searched: np.ndarray | None = None,
-        degrees: np.ndarray | None = None,
+        scaled: np.ndarray | None = None,
     ) -> None:
         """Take up a query: ids, scores, targets and what is positive of its n candidates; what follows is padding.
 
-        searched: what ranks them, where that is not the scores of the loss; degrees: what the loss has for targets.
+        searched: what ranks them, where that is not the scores of the loss; scaled: what the loss has for targets.
         """
         size = len(ids)
         own = scores.unsqueeze(0)
         wanted, judged = (torch.from_numpy(part[:size]).unsqueeze(0).to(own.device) for part in (targets, positive))
         valid = torch.ones_like(judged)
-        aims = wanted if degrees is None else torch.from_numpy(degrees[:size]).unsqueeze(0).to(own.device)
+        aims = wanted if scaled is None else torch.from_numpy(scaled[:size]).unsqueeze(0).to(own.device)
         self._losses.append(float(self._loss(own, aims, judged, valid)))
         self._divergences.append(float(divergence(own, wanted, valid)))
         by = own[0].cpu().numpy() if searched is None else searched

@@ -17,7 +17,7 @@ from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, MissingDependencyError
 from rnnreranker.base.files import cache_home, file_digest, fingerprint, folder_written_whole, write_json
 from rnnreranker.base.files.json_files import read_json
-from rnnreranker.base.locks import alone_in
+from rnnreranker.base.locks import alone
 from rnnreranker.base.process import interrupts
 
 FOLDER = "graphs"
@@ -113,7 +113,7 @@ def made_graph(key: str, write: Callable[[Path], dict[str, Any]]) -> KeptGraph:
 
 def _made_in_home(key: str, write: Callable[[Path], dict[str, Any]]) -> KeptGraph:
     path = _path(key)
-    with alone_in(path.parent, f"{path.parent}: another process is making a graph; waiting for it"):
+    with alone(path.parent, f"{path.parent}: another process is making a graph; waiting for it"):
         if (graph := kept_graph(key)) is None:
             with folder_written_whole(path) as folder:
                 _write(folder, write)

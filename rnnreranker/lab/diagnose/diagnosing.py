@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rnnreranker.base.arguments import Request, argument, asked
 from rnnreranker.base.chosen import Form, choose
@@ -45,7 +45,7 @@ class DiagnoseRequest(Request):
     encoded_queries: str | Path | None = None
     encoder: Form | None = None
     rerank: Form = RNN
-    missing: str = "error"
+    missing: Literal["error", "skip"] = "error"
     sample: int = QUERIES
     threads: int | None = None
 

@@ -36,7 +36,7 @@ def verdict(measured: dict[str, Any]) -> dict[str, Any]:
     """The word, the scale to use, and a line for each reason.
 
     measured: the parts `params`, `sets`, `scale`, `order` and `overlap` of a diagnosis. Returns word: "likely helps",
-    "may help", "little effect" or "risky" (any ground for risk outweighs the rest); scale: "minmax"; reasons: one line each.
+    "may help", "little effect" or "risky" (any risk outweighs the rest); scale: "minmax"; reasons: one line each.
     """
     params = RnnParams(**measured["params"])
     risks, little = _risks(measured, params), _little(measured)

@@ -2,83 +2,84 @@
 
 from __future__ import annotations
 
-import argparse
-import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.base import command
-from rnnreranker.base.arguments import flag
-from rnnreranker.base.errors import refuse
-from rnnreranker.base.method import Inputs, find, methods
-from rnnreranker.base.settings import typed_name
-from rnnreranker.data.fields import add_documents_flags, asked_fields
-from rnnreranker.methods.rerank.colbert_prf import ColbertPrfParams, ColbertPrfReranker
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.chosen import Form
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.method import Inputs, find, make_params, methods
+from rnnreranker.base.settings import hints_of
+from rnnreranker.base.written import Written
+from rnnreranker.data.fields import asked_fields
+from rnnreranker.methods.feedback.colbert import ColbertFeedback
+from rnnreranker.methods.rerank.prf import PrfReranker
 
 if TYPE_CHECKING:
-    from rnnreranker.lab.recover.similarities import Candidates, Scores
+    from rnnreranker.lab.recover.similarities import RankedCandidates, Scores
     from rnnreranker.methods.rerank import Reranker
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.search.indexes import Index
 
 COLLECTIVE = {"collective": False, "collective-positives": True}  # whether the visible positive gives feedback
+CONTEXT = "context"  # a setting of rerankers: here every candidate of the context is scored
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A teacher with its settings; its name is one of `known`."""
+
+    name: str
+    params: Any
+
+    @property
+    def kind(self) -> Any:
+        """The class of its reranker."""
+        return PrfReranker if self.name in COLLECTIVE else find("reranker", self.name)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it reads."""
+        return PrfReranker.needs_with(self.params) if self.name in COLLECTIVE else frozenset(self.kind.needs)
+
+    @property
+    def setting(self) -> str:
+        """The setting that names its model; empty where it computes with none."""
+        return str(self.kind.model_setting)
 
 
 def known() -> list[str]:
     """The names of what can stand beside: rerankers that read no scores of a run, and the collective teacher."""
-    found = [name for name, kind in methods("reranker").items() if "run scores" not in kind.needs]
-    return [*COLLECTIVE, *(name for name in found if name != ColbertPrfReranker.name)]
+    return [*COLLECTIVE, *(name for name, kind in methods("reranker").items() if "run scores" not in kind.needs)]
 
 
-def kind_of(name: str) -> Any:
-    """The class of the reranker of a name of `known`."""
-    return ColbertPrfReranker if name in COLLECTIVE else find("reranker", name)
-
-
-def needs_of(names: Sequence[str]) -> frozenset[str]:
-    """What some of `known` need together."""
-    return frozenset[str]().union(*(kind_of(name).needs for name in names))
-
-
-def add_beside(parser: argparse.ArgumentParser) -> None:
-    """The flags --beside, --beside-model, --documents, --fields and those of the collective teacher."""
-    group = parser.add_argument_group("teachers beside the similarities")
-    text = (
-        "rank by these, too: rerankers, the collective teacher, and the same with the visible positive as its first "
-        "feedback"
-    )
-    listed = ", ".join(known())
-    group.add_argument("--beside", nargs="+", choices=known(), default=[], metavar="NAME", help=f"{text}: {listed}")
-    text = "of --beside: name, folder or hub id of a cross-encoder, several joined by commas, folder of a scorer"
-    group.add_argument("--beside-model", metavar="MODEL", help=text)
-    text = "texts for --beside, where the index has none: file, ir_datasets id, `pydoc`"
-    add_documents_flags(group, text)
-    command.add_dataclass_flags(group, ColbertPrfParams, {"context"})
-
-
-def check_beside(args: argparse.Namespace) -> None:
-    """Look, before any work, that the flags go together.
+def choose_teacher(form: Form) -> Teacher:
+    """The teacher of a written form, `late`, `collective:fb_clusters=24`, `cross-encoder:model=NAME`.
 
     Raises:
-        InputError: a name twice, a model for none or for several of them, or none for one that needs it, texts or
-            settings for nobody.
+        InputError: no such teacher, settings that it does not have, values out of range.
     """
-    names = args.beside
-    asked_fields(args.documents, args.fields)
-    taking = [name for name in names if kind_of(name).model_setting]
-    of = [field for field in dataclasses.fields(ColbertPrfParams) if field.name != "context"]
-    typed = [flag(typed_name(field)) for field in of if getattr(args, typed_name(field)) is not None]
-    refuse(
-        (len(set(names)) < len(names), f"--beside {' '.join(names)}: expected different names"),
-        (args.beside_model and not taking, "--beside-model goes with a --beside that computes with a model"),
-        (taking and not args.beside_model, f"--beside {' '.join(taking)} needs --beside-model"),
-        (len(taking) > 1, f"--beside {' '.join(taking)}: one of them at a time, as one model is given"),
-        (args.documents and "texts" not in needs_of(names), "--documents goes with a --beside that reads texts"),
-        (typed and not set(names) & set(COLLECTIVE), f"{', '.join(typed)}: of --beside {' or '.join(COLLECTIVE)}"),
-    )
+    written = Written.read(form)
+    shown = argument("beside", str(written))
+    if written.name not in known():
+        raise InputError(f"{shown}: no such teacher; {nearest(written.name, known())}")
+    of, values = written.name, written.params
+    try:
+        if of in COLLECTIVE:
+            of, values = PrfReranker.name, {"feedback": str(Written(ColbertFeedback.name, values, written.preset))}
+        if CONTEXT in values and CONTEXT in hints_of(find("reranker", of).Params):
+            raise InputError(f"no setting {CONTEXT}: every candidate of the recovery's context is scored")
+        return Teacher(written.name, make_params("reranker", of, values, written.preset or None))
+    except InputError as error:
+        raise InputError(f"{shown}: {error}") from None
+
+
+def needs_of(teachers: Iterable[Teacher]) -> frozenset[str]:
+    """What some teachers need together."""
+    return frozenset[str]().union(*(one.needs for one in teachers))
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Beside:
 
     rerankers: Mapping[str, Reranker]
 
-    def of(self, found: Candidates) -> Scores:
+    def of(self, ranked: RankedCandidates) -> Scores:
         """Name → (R, n) float64, of candidates; the same for every positive, but where it gives feedback.
 
         Raises:
@@ -95,14 +96,14 @@ class Beside:
         """
         scores = {}
         for name, reranker in self.rerankers.items():
-            query, candidates = reranker.alone(found.qid, found.docids)
+            query, candidates = reranker.alone(ranked.qid, ranked.docids)
             if COLLECTIVE.get(name):
-                assert isinstance(reranker, ColbertPrfReranker)
-                every = [reranker.scores_knowing(query, candidates, [place]) for place in found.places.tolist()]
+                assert isinstance(reranker, PrfReranker)
+                every = [reranker.scores_knowing(query, candidates, [number]) for number in ranked.places.tolist()]
                 scores[name] = np.array(every)
             else:
                 own = reranker.scores(query, candidates)
-                scores[name] = np.broadcast_to(own, (len(found.places), len(own)))
+                scores[name] = np.broadcast_to(own, (len(ranked.places), len(own)))
         return scores
 
     def describe(self) -> dict[str, Any]:
@@ -115,9 +116,14 @@ class Beside:
 
 
 def open_beside(
-    args: argparse.Namespace, index: Index, topics: Mapping[str, str], queries: QueryVectors
+    teachers: Sequence[Teacher],
+    index: Index,
+    topics: Mapping[str, str],
+    queries: QueryVectors,
+    documents: tuple[str | None, str | None],
+    threads: int | None,
 ) -> Beside | None:
-    """The rerankers that --beside names, on the texts of `topics` and their vectors; None without any.
+    """Teachers on the texts of `topics` and their vectors; None without any; documents: theirs, and their fields.
 
     Raises:
         InputError: an index without what they need, and what their constructors raise.
@@ -125,26 +131,19 @@ def open_beside(
     from rnnreranker.parts.tokens.queries import query_tokens
     from rnnreranker.search.inputs import document_texts
 
-    if not args.beside:
+    if not teachers:
         return None
-    needs = needs_of(args.beside)
+    needs = needs_of(teachers)
     inputs = Inputs(
         topics=topics,
         query_vectors=queries,
         vectors=index.vectors,
         tokens=index.token_vectors if "tokens" in needs else None,
-        query_tokens=query_tokens(index.token_vectors, topics, args.threads) if "query tokens" in needs else None,
-        texts=document_texts(args.documents, index, asked_fields(args.documents, args.fields))
-        if "texts" in needs
-        else None,
+        query_tokens=query_tokens(index.token_vectors, topics, threads) if "query tokens" in needs else None,
+        texts=document_texts(documents[0], index, asked_fields(*documents)) if "texts" in needs else None,
     )
-    collective = ColbertPrfReranker(inputs, command.chosen(args, ColbertPrfParams), threads=args.threads)
-    made: dict[str, Reranker] = {}
-    for name in args.beside:
-        if name in COLLECTIVE:
-            made[name] = collective
-            continue
-        kind = find("reranker", name)
-        own = kind.Params(**({kind.model_setting: args.beside_model} if kind.model_setting else {}))
-        made[name] = kind(inputs, own, threads=args.threads)
-    return Beside(made)
+    made: dict[tuple[Any, Any], Reranker] = {}  # the collective ones share theirs, where they have the same settings
+    for one in teachers:
+        if (one.kind, one.params) not in made:
+            made[one.kind, one.params] = one.kind(inputs, one.params, threads=threads)
+    return Beside({one.name: made[one.kind, one.params] for one in teachers})

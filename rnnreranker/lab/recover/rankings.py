@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.process.phases import phase
-from rnnreranker.lab.recover.similarities import Candidates, Similarities
+from rnnreranker.lab.recover.similarities import RankedCandidates, Similarities
 from rnnreranker.labels import LabelParams
 from rnnreranker.labels.targets import targets
 
@@ -79,9 +80,9 @@ def visible_positives(
             what would help.
     """
     if relevant < 1:
-        raise InputError(f"relevant={relevant}: expected a grade >= 1")
+        raise InputError(f"{argument('relevant', relevant)}: expected a grade >= 1")
     if visible < 1:
-        raise InputError(f"visible={visible}: expected a number of positives >= 1")
+        raise InputError(f"{argument('visible', visible)}: expected a number of positives >= 1")
     if unjudged not in UNJUDGED:
         raise InputError(f"unjudged={unjudged!r}: {nearest(unjudged, UNJUDGED)}")
     grades: dict[str, dict[str, int]] = {}
@@ -119,13 +120,15 @@ def _remedy(number: str, several: int, lower: int, relevant: int, unjudged: str,
     if several and unjudged == "skip":
         return (
             f"{several} have {number} positives and no judged negative: count candidates without a judgement as "
-            "negatives (--unjudged negative), or give judgements of negatives"
+            f"negatives ({argument('unjudged', 'negative')}), or give judgements of negatives"
         )
     if several:
-        return f"{several} have positives alone: give more candidates (--context, --run)"
+        return f"{several} have positives alone: give more candidates ({argument('context')}, {argument('run')})"
     if lower:
-        return f"{lower} have {number} of grades 1 to {relevant - 1}: give a lower --relevant than {relevant}"
-    more = "give more candidates (--context, --run), or more judgements"
+        return (
+            f"{lower} have {number} of grades 1 to {relevant - 1}: give a lower {argument('relevant')} than {relevant}"
+        )
+    more = f"give more candidates ({argument('context')}, {argument('run')}), or more judgements"
     return f"none has {number} positives within the first {context}: {more}"
 
 
@@ -137,7 +140,7 @@ def _candidates(
     query: np.ndarray,
     similarities: Similarities,
     run: Run,
-) -> Candidates:
+) -> RankedCandidates:
     rows = vectors.rows(docids)
     if (rows < 0).any():
         raise InputError(f"query {qid}: {docids[int(np.argmin(rows))]} is not in the index; use the run's own index")
@@ -150,7 +153,7 @@ def _candidates(
     context = np.concatenate([query[None], vectors.fetch(rows)]).astype(np.float32)[None]
     products = context[0, 1:].astype(np.float64) @ context[0, 0].astype(np.float64)
     scores = np.array([score for _, score in run[qid][: len(docids)]])
-    return Candidates(qid, docids, context, np.flatnonzero(positive), in_graph, products, scores)
+    return RankedCandidates(qid, docids, context, np.flatnonzero(positive), in_graph, products, scores)
 
 
 def _of_query(
@@ -158,7 +161,7 @@ def _of_query(
     docids: list[str],
     known: np.ndarray,
     positive: np.ndarray,
-    found: Candidates,
+    found: RankedCandidates,
     similarities: Similarities,
     visible: int,
 ) -> Iterator[Visible]:

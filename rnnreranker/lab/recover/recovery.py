@@ -65,7 +65,9 @@ class Recovery:
         return asdict(self)
 
 
-def recover(cases: Iterable[Visible], rates: Sequence[float] = RATES, beside: Collection[str] = ()) -> Recovery:
+def measure_recovery(
+    cases: Iterable[Visible], rates: Sequence[float] = RATES, beside: Collection[str] = ()
+) -> Recovery:
     """Measure every case under every scorer.
 
     Args:

@@ -31,7 +31,7 @@ Scores = dict[str, np.ndarray]  # name → (R, n) float64
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class RankedCandidates:
     """A query and its n candidates, in the order of the run; R of them are positives.
 
     context: (1, n + 1, d) float32, row 0 = query; places: (R,) int64 of the positives, from 0; rows: (n,) int64 in the
@@ -65,10 +65,10 @@ class Similarities:
     joint: JointParams = JointLabeler.defaults
     graph: NeighbourGraph | None = None
     ablations: bool = False
-    beside: Callable[[Candidates], Scores] | None = None
+    beside: Callable[[RankedCandidates], Scores] | None = None
     threads: int | None = None
 
-    def of(self, found: Candidates) -> Scores:
+    def of(self, found: RankedCandidates) -> Scores:
         """Name → (R, n) float64, of candidates to each positive; "query" is the same for all of them."""
         probes, lengths = np.append(0, found.places + 1), found.lengths
         mixed = VectorSimilarity(lengths, self.params, self.threads, found.context)
@@ -95,7 +95,7 @@ class Similarities:
             scores |= self.beside(found)
         return scores
 
-    def _of_graph(self, found: Candidates, probes: np.ndarray, graph: NeighbourGraph) -> Scores:
+    def _of_graph(self, found: RankedCandidates, probes: np.ndarray, graph: NeighbourGraph) -> Scores:
         """The same from the graph: of single positives with each in front, joint in the order of the run."""
         assert found.rows is not None
         count = len(found.rows)

@@ -24,10 +24,10 @@ USAGE = "python -m rnnreranker.study --index INDEX --topics TOPICS --qrels QRELS
 EPILOG = """examples (settings stand behind a colon; `python -m rnnreranker methods` lists them):
   python -m rnnreranker.study --index mine --topics cranfield --qrels cranfield --output a.json \\
       --protocol binary --methods query joint:mass=share --learning-rates 1e-4 3e-4 --seeds 5
-  python -m rnnreranker.study --index pydoc --topics pydoc/train --qrels pydoc/train --output b.json \\
-      --test-topics pydoc --test-qrels pydoc --model query:candidates=50,frozen_layers=4 --epochs 2
-  python -m rnnreranker.study ... --arms losses --losses kl margin:margin=2 --batch-size 8
-  python -m rnnreranker.study ... --arms negatives --encoder minilm --first-stages bm25 impact
+  python -m rnnreranker.study --index pydoc --topics pydoc/train --qrels pydoc/train --epochs 2 \\
+      --test-topics pydoc --test-qrels pydoc --model query:candidates=50,warmup=9 --output b.json
+  python -m rnnreranker.study ... --arms losses --losses kl margin:margin=2 --learning-rate 1e-4
+  python -m rnnreranker.study ... --arms negatives --encoder minilm --first-stages impact --jobs 2
   python -m rnnreranker.study ... --arms late --late-arms colbert ce --cross-encoders my-reranker
   python -m rnnreranker.study ... --arms dual --splits cold --dual-arms none run:alpha=0.5/1
 """

@@ -85,7 +85,7 @@ def fold_tasks(
     """
     usable = _with_positive(topics, qrels, relevant)
     if not 2 <= folds <= len(usable):
-        raise InputError(f"folds={folds}: expected at least 2, and at most one per query ({len(usable)})")
+        raise InputError(f"{argument('folds', folds)}: expected at least 2, and at most one per query ({len(usable)})")
     ordered = sorted(usable, key=lambda qid: (fingerprint("fold", qid), qid))
     tasks = []
     for fold in range(folds):
@@ -165,7 +165,7 @@ def split_tasks(
 
     usable = _with_positive(topics, qrels, relevant)
     if not 1 <= folds <= FOLDS:
-        raise InputError(f"folds={folds}: expected 1 to {FOLDS} with {argument('splits')}")
+        raise InputError(f"{argument('folds', folds)}: expected 1 to {FOLDS} with {argument('splits')}")
     parts, positive = parts_of({qid: topics[qid] for qid in usable}), _positives(qrels, relevant)
     tasks = []
     for fold in range(1, folds + 1):

@@ -1,8 +1,50 @@
-"""Tuning: which parameters suit a query set, and what that is worth on queries the search has not seen."""
+"""Tuning: which settings suit a query set, and what that is worth on queries the search has not seen."""
 
-from rnnreranker.lab.tune.kept_contexts import Contexts
-from rnnreranker.lab.tune.objective import Objective
-from rnnreranker.lab.tune.space import Space
-from rnnreranker.lab.tune.trials import Study, search
+from __future__ import annotations
 
-__all__ = ["Contexts", "Objective", "Space", "Study", "search"]
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rnnreranker.lab.tune.joint.request import TuneTrainRequest
+    from rnnreranker.lab.tune.joint.training import tune_training
+    from rnnreranker.lab.tune.kept_contexts import Contexts
+    from rnnreranker.lab.tune.objective import Objective
+    from rnnreranker.lab.tune.request import LeaveOutRequest, TuneRequest
+    from rnnreranker.lab.tune.reranking import tune_collections, tune_reranker
+    from rnnreranker.lab.tune.space import Space
+    from rnnreranker.lab.tune.trials import Study, search
+
+_HOMES = {
+    "Contexts": "kept_contexts",
+    "LeaveOutRequest": "request",
+    "Objective": "objective",
+    "Space": "space",
+    "Study": "trials",
+    "TuneRequest": "request",
+    "TuneTrainRequest": "joint.request",
+    "search": "trials",
+    "tune_collections": "reranking",
+    "tune_reranker": "reranking",
+    "tune_training": "joint.training",
+}
+
+__all__ = [
+    "Contexts",
+    "LeaveOutRequest",
+    "Objective",
+    "Space",
+    "Study",
+    "TuneRequest",
+    "TuneTrainRequest",
+    "search",
+    "tune_collections",
+    "tune_reranker",
+    "tune_training",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, no_space
 from rnnreranker.base.files import read_lines
 from rnnreranker.base.files.json_files import parse_record
@@ -56,11 +57,11 @@ def _opened(path: Path) -> Any:
     except InputError:
         raise
     except OSError as error:
-        remedy = "make room, then run the command again" if no_space(error) else "give another --storage"
+        remedy = "make room, then run the command again" if no_space(error) else f"give another {argument('storage')}"
         raise InputError(f"{path}: cannot be used ({error.strerror or error}); {remedy}") from None
     except Exception as error:  # optuna replays the lines as they come, and lets through what that raises
         said = " ".join(str(error).split())[:80]
-        raise InputError(f"{path}: not a journal of trials ({said}); give another --storage") from None
+        raise InputError(f"{path}: not a journal of trials ({said}); give another {argument('storage')}") from None
 
 
 def _check_lines(path: Path) -> None:
@@ -73,10 +74,12 @@ def _check_lines(path: Path) -> None:
         try:
             entry = parse_record(line, f"line {number}")
         except InputError as error:
-            raise InputError(f"{path}: not a journal of trials ({error}); give another --storage") from None
+            raise InputError(f"{path}: not a journal of trials ({error}); give another {argument('storage')}") from None
         values = entry.get("values")
         if type(entry.get("op_code")) is not int or not (values is None or _finite(values)):
-            raise InputError(f"{path}: not a journal of trials (line {number}: no entry of it); give another --storage")
+            raise InputError(
+                f"{path}: not a journal of trials (line {number}: no entry of it); give another {argument('storage')}"
+            )
 
 
 def _finite(values: Any) -> bool:

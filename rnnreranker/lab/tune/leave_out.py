@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.base import command
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, nearest, require
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.files.yaml_files import read_yaml
@@ -219,19 +220,33 @@ def _every(space: Space, lists: list[tuple[Any, ...]]) -> list[RnnParams]:
     return [one for one in found if one != space.fixed]
 
 
+def cells_of(given: str | Path | Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Cells by name of a file, see `read_collections`, or of such a mapping.
+
+    Raises:
+        InputError: as `read_collections`.
+    """
+    if isinstance(given, str | Path):
+        return read_collections(given)
+    return _checked(given, argument("collections"))
+
+
 def read_collections(path: str | Path) -> dict[str, dict[str, Any]]:
     """Cells by name from a YAML file: `cranfield-bm25: {index: …, topics: …, qrels: …, run: …, collection: cranfield}`.
 
     Raises:
         InputError: no such file, not YAML, unknown or missing keys: all of them at once.
     """
-    content = read_yaml(path, "collections")
-    if not isinstance(content, dict) or not all(isinstance(entry, dict) for entry in content.values()):
-        raise InputError(f"{path}: expected `name: {{index: …, topics: …, qrels: …}}` for each cell")
+    return _checked(read_yaml(path, "collections"), str(path))
+
+
+def _checked(content: Any, shown: str) -> dict[str, dict[str, Any]]:
+    if not isinstance(content, Mapping) or not all(isinstance(entry, Mapping) for entry in content.values()):
+        raise InputError(f"{shown}: expected `name: {{index: …, topics: …, qrels: …}}` for each cell")
     problems = []
     for name, entry in content.items():
         problems += [f"{name}: unknown key {key}, {nearest(str(key), KEYS)}" for key in entry if key not in KEYS]
         problems += [f"{name}: no {key}" for key in NEEDED if key not in entry]
     if problems:
-        raise InputError(f"{path}: {'; '.join(problems)}")
-    return {str(name): entry for name, entry in content.items()}
+        raise InputError(f"{shown}: {'; '.join(problems)}")
+    return {str(name): dict(entry) for name, entry in content.items()}

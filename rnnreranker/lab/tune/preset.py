@@ -13,12 +13,15 @@ from rnnreranker.lab.tune.heldout import HeldOut
 from rnnreranker.lab.tune.trials import Study
 
 
-def write_preset(path: str | Path, study: Study, held_out: HeldOut, about: dict[str, Any]) -> None:
-    """Write the parameters of a study as YAML that `search --preset FILE` reads.
+def write_preset(
+    path: str | Path, settings: dict[str, Any], study: Study[Any], held_out: HeldOut, about: dict[str, Any]
+) -> None:
+    """Write the settings that a study found as YAML that `--preset FILE` reads.
 
     Args:
         path: the file.
-        study: its `params` are written, every field.
+        settings: of the best trial, every one.
+        study: that found them.
         held_out: goes into the comment at the head.
         about: name -> value, also for the head: index, topics, measure, seed and the like.
 
@@ -34,6 +37,6 @@ def write_preset(path: str | Path, study: Study, held_out: HeldOut, about: dict[
         f"tuned minus default: {interval(held_out.gain, held_out.low, held_out.high)}, p = {held_out.p:.3f}",
     ]
     comment = "".join(f"# {' '.join(str(line).split())}\n" for line in ["Tuned by rnnreranker.", *head])
-    body = yaml.safe_dump(study.params.to_dict(), sort_keys=False)
+    body = yaml.safe_dump(settings, sort_keys=False)
     with write_atomically(path) as stream:
         stream.write((comment + body).encode())

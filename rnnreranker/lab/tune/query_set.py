@@ -1,49 +1,57 @@
-"""A query set to tune on or to test on: candidates, vectors and judgements, from the arguments of the command."""
+"""A query set to tune on or to test on: candidates, vectors and judgements, of a request."""
 
 from __future__ import annotations
 
-import argparse
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
 from rnnreranker.lab.tune.kept_contexts import Contexts
 from rnnreranker.lab.tune.objective import Objective
-from rnnreranker.search.flags import encoding
+from rnnreranker.lab.tune.request import RerankingRequest
 
 if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.runs import Run
     from rnnreranker.search.indexes import Index
 
+Topics = str | Path | Mapping[str, str]
+Judgements = Any  # of `qrels_of`
 
-def judged_topics(topics: str, qrels: str) -> dict[str, str]:
+
+def judged_topics(topics: Topics, qrels: Judgements) -> dict[str, str]:
     """The topics that have judgements: query id to text.
 
     Raises:
         InputError: files that cannot be read, no topic with a judgement.
     """
-    from rnnreranker.data.qrels import load_qrels
-    from rnnreranker.data.topics import load_topics
+    from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.data.topics import topics_of
 
-    judged, texts = set(load_qrels(qrels)["query_id"].tolist()), load_topics(topics)
-    chosen = {qid: text for qid, text in texts.items() if qid in judged}
-    if not chosen:
-        raise InputError(f"{qrels}: judges none of the {len(texts)} topics of {topics}")
-    return chosen
+    return _judged(topics_of(topics), qrels_of(qrels), topics, qrels)
 
 
 @phase("reading what to tune on")
 def load_objective(
-    args: argparse.Namespace, index: Index, topics: str, qrels: str, run: str | None, encoded: str | None = None
+    request: RerankingRequest,
+    index: Index,
+    topics: Topics,
+    qrels: Judgements,
+    run: str | Path | Run | None = None,
+    encoded: str | Path | None = None,
 ) -> Objective:
     """The objective of one query set.
 
     Args:
-        args: hits, max_context, measure, protocol, threads, encoder and its settings.
+        request: hits, max_context, measure, protocol, threads and encoder.
         index: vectors of the documents.
-        topics: file, ir_datasets id, or `pydoc`.
+        topics: a name, a file, or qid → text.
         qrels: likewise; unjudged topics are left out before anything is encoded.
         run: candidates; None = retrieve them densely.
         encoded: a .npy file of query vectors in place of encoding.
@@ -51,22 +59,41 @@ def load_objective(
     Raises:
         InputError: files that cannot be read or do not belong together.
     """
-    from rnnreranker.data.qrels import load_qrels
-    from rnnreranker.data.topics import load_topics
+    from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.data.topics import topics_of
     from rnnreranker.methods.retrieve.dense import dense_run
     from rnnreranker.runs import Run
-    from rnnreranker.search.first_stage import read_first_stage
-    from rnnreranker.search.queries import query_vectors
+    from rnnreranker.search.first_stage import first_stage_of
+    from rnnreranker.search.queries import QueryEncoding, query_vectors
 
-    judgements, texts, chosen = load_qrels(qrels), load_topics(topics), judged_topics(topics, qrels)
-    queries = query_vectors(replace(encoding(args), encoded=encoded), index, texts, chosen, threads=args.threads)
-    if run:
-        found = read_first_stage(run).head(args.hits)
-        found = Run.from_dict({qid: dict(found[qid]) for qid in found if qid in chosen})
-        if not len(found):
-            raise InputError(f"{run}: none of its queries is a judged topic of {topics}")
+    judgements, texts = qrels_of(qrels), topics_of(topics)
+    chosen = _judged(texts, judgements, topics, qrels)
+    how = QueryEncoding.of(request.encoder, encoded, topics)
+    queries = query_vectors(how, index, texts, chosen, threads=request.threads)
+    if run is not None:
+        candidates = first_stage_of(run).head(request.hits)
+        candidates = Run.from_dict({qid: dict(candidates[qid]) for qid in candidates if qid in chosen})
+        if not len(candidates):
+            raise InputError(f"{_name(run, 'run')}: none of its queries is a judged topic of {_name(topics, 'topics')}")
     else:
-        found = dense_run(index.vectors, queries, args.hits, threads=args.threads).as_written()
-    deepest = min(args.max_context, int(np.diff(found.offsets).max(initial=1)))
-    contexts = Contexts(found, index.vectors, queries, deepest, args.threads)
-    return Objective(contexts, judgements, args.measure, args.protocol)
+        candidates = dense_run(index.vectors, queries, request.hits, threads=request.threads).as_written()
+    deepest = min(request.max_context, int(np.diff(candidates.offsets).max(initial=1)))
+    contexts = Contexts(candidates, index.vectors, queries, deepest, request.threads)
+    return Objective(contexts, judgements, request.measure, request.protocol)
+
+
+def _judged(
+    texts: Mapping[str, str], judgements: pandas.DataFrame, topics: Topics, qrels: Judgements
+) -> dict[str, str]:
+    judged = set(judgements["query_id"].tolist())
+    chosen = {qid: text for qid, text in texts.items() if qid in judged}
+    if not chosen:
+        raise InputError(
+            f"{_name(qrels, 'qrels')}: judges none of the {len(texts)} topics of {_name(topics, 'topics')}"
+        )
+    return chosen
+
+
+def _name(given: Any, name: str) -> str:
+    """The file or name that was given, for messages; the argument itself where it is an object."""
+    return str(given) if isinstance(given, str | Path) else argument(name)

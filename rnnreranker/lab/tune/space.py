@@ -132,20 +132,36 @@ class Space(Generic[P]):
         return found
 
     @classmethod
+    def of(cls, given: str | Path | Mapping[str, Any] | Space[P] | None, fixed: P) -> Space[P]:
+        """The space of a file, of a mapping such as one has, or of another space's ranges; None = the default ones.
+
+        Raises:
+            InputError: as `from_yaml`.
+        """
+        if given is None:
+            return cls(fixed=fixed)
+        if isinstance(given, Space):
+            return cls(given.ranges, fixed)
+        return cls.from_yaml(given, fixed) if isinstance(given, str | Path) else cls._read(given, fixed, "space")
+
+    @classmethod
     def from_yaml(cls, path: str | Path, fixed: P | None = None) -> Space[P]:
         """A space from a file: `k: {low: 3, high: 30}`, `lam: {low: 0.001, high: 1, log: true}`, `scale: [minmax]`.
 
         Raises:
             InputError: no such file, not YAML, unknown names or values out of range, with the file named.
         """
-        content = read_yaml(path, "search space")
-        if not isinstance(content, dict) or not content:
-            raise InputError(f"{path}: expected a mapping such as `k: {{low: 3, high: 30}}`")
+        return cls._read(read_yaml(path, "search space"), fixed, str(path))
+
+    @classmethod
+    def _read(cls, content: Any, fixed: P | None, shown: str) -> Space[P]:
+        if not isinstance(content, Mapping) or not content:
+            raise InputError(f"{shown}: expected a mapping such as `k: {{low: 3, high: 30}}`")
         try:
             ranges = {str(name): _entry(str(name), entry) for name, entry in content.items()}
             return cls(ranges, fixed) if fixed is not None else cls(ranges)
         except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+            raise InputError(f"{shown}: {error}") from None
 
     def _replaced(self, **values: Any) -> P:
         return dataclasses.replace(self.fixed, **values)  # type: ignore[type-var, no-any-return, unused-ignore]
@@ -158,9 +174,11 @@ class Space(Generic[P]):
 
 
 def _entry(name: str, entry: Any) -> Between | Choice:
-    if isinstance(entry, list):
+    if isinstance(entry, Between):
+        return entry
+    if isinstance(entry, list | tuple):
         return tuple(None if value == NONE and name == "normalize" else value for value in entry)
-    if isinstance(entry, dict) and {"low", "high"} <= set(entry) <= {"low", "high", "log"}:
+    if isinstance(entry, Mapping) and {"low", "high"} <= set(entry) <= {"low", "high", "log"}:
         numbers = [entry["low"], entry["high"]]
         if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in numbers):
             return Between(numbers[0], numbers[1], bool(entry.get("log", False)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import progress, say
 from rnnreranker.base.errors import InputError, ParameterError, require
 from rnnreranker.lab.tune.journal import journal
@@ -171,7 +172,9 @@ def _check_same(study: optuna.Study, described: Mapping[str, Any], storage: str 
     kept = study.user_attrs
     for key, value in described.items():
         if key in kept and kept[key] != value:
-            raise InputError(f"{storage}: holds trials of another {key} ({kept[key]}); give another --storage")
+            raise InputError(
+                f"{storage}: holds trials of another {key} ({kept[key]}); give another {argument('storage')}"
+            )
     for key in described.keys() - kept.keys():
         study.set_user_attr(key, described[key])
 

@@ -16,7 +16,6 @@ from rnnreranker.labels import smooth
 from rnnreranker.labels.judged import Judged, JudgedContext, assembled, contexts_of, positives_of
 from rnnreranker.labels.params import LabelParams, unlearnt
 from rnnreranker.labels.soft import SoftLabels
-from rnnreranker.rnn import RnnParams
 
 if TYPE_CHECKING:
     import pandas
@@ -47,6 +46,7 @@ class Labeler(ABC):
     """
 
     name: ClassVar[str]
+    inner: ClassVar[tuple[str, str] | None] = None  # see `rnnreranker.base.method.with_inner`
     needs: ClassVar[frozenset[str]] = frozenset()
     Params: ClassVar[type[settings.Params]] = settings.Params
     Beside: ClassVar[type[LabelParams]] = LabelParams  # settings that its written form takes too
@@ -184,32 +184,24 @@ def needs_of(name: str, params: Any, source: Source = "vectors") -> frozenset[st
     """What must be opened for a labeler with these parameters: with a teacher, what the teacher needs in its place.
 
     Raises:
-        InputError: no such teacher, a model for one that has none, as `Labeler.needs_from`.
+        InputError: as `Labeler.needs_from`.
     """
     needs: frozenset[str] = find("labeler", name).needs_from(source, params)
     if "teacher" not in needs:
         return needs
-    teacher = find("reranker", params.teacher)
-    if params.teacher_model is not None and not teacher.model_setting:
-        raise InputError(f"teacher_model={params.teacher_model}: the teacher {params.teacher} computes with no model")
-    return needs - {"teacher"} | teacher.needs
+    teacher: frozenset[str] = params.chosen.needs
+    return needs - {"teacher"} | teacher
 
 
 def takes_device(name: str, params: Any) -> bool:
     """Whether a labeler with these parameters can compute elsewhere than on the processor: with a teacher that can."""
-    return "teacher" in find("labeler", name).needs and bool(find("reranker", params.teacher).takes_device)
+    return "teacher" in find("labeler", name).needs and bool(params.chosen.method.takes_device)
 
 
 def with_teacher(inputs: Inputs, params: Any, threads: int | None = None, device: str | None = None) -> Any:
     """The reranker that the parameters of a labeler name as its teacher, on the same inputs.
 
     Raises:
-        InputError: no such reranker, a file of parameters that it does not take, and what its constructor raises.
+        InputError: what the constructor of the reranker raises.
     """
-    kind = find("reranker", params.teacher)
-    own = RnnParams.preset("vectors") if kind.Params is RnnParams else None  # a teacher sees no run
-    if params.teacher_params:
-        own = kind.Params.from_yaml(params.teacher_params, own)
-    if params.teacher_model is not None:
-        own = dataclasses.replace(own or kind.Params(), **{kind.model_setting: params.teacher_model})
-    return kind(inputs, own, threads=threads, device=device)
+    return params.chosen.method(inputs, params.chosen.params, threads=threads, device=device)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from rnnreranker.base.chosen import Chosen, choose
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import Params, context_setting, setting
+from rnnreranker.base.written import Written
 from rnnreranker.labels.judged import Judged, JudgedContext
 from rnnreranker.labels.methods.base import ContextLabeler
 
@@ -18,17 +22,38 @@ if TYPE_CHECKING:
     from rnnreranker.methods.rerank import Reranker
     from rnnreranker.runs import Run
 
+RNN = "rnn"
+
 
 @dataclass(frozen=True)
 class TeacherParams(Params):
-    """Settings of labels by a teacher."""
+    """Settings of labels by a teacher; in the written form those of the teacher stand beside them.
 
-    teacher: str = setting("encoder", "a reranker; its scores are the labels' scores", tunable=False)
-    teacher_model: str | None = setting(
-        None, "the model of a teacher that has one: a cross-encoder, several joined by commas, a scorer", tunable=False
-    )
-    teacher_params: str | None = setting(None, "YAML file of the teacher's parameters", tunable=False)
+    >>> TeacherParams("zhong:k1=5").chosen.params.k1
+    5
+    """
+
+    teacher: str = setting("encoder", "reranker whose scores are the labels' scores, and its settings", tunable=False)
     context: int = context_setting()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.chosen
+
+    @property
+    def chosen(self) -> Chosen:
+        """The teacher with its settings; rNN compares vectors alone where no preset is said: a teacher sees no run.
+
+        Raises:
+            InputError: no such reranker, settings that it does not have, similarities that are not of vectors.
+        """
+        written = Written.read(self.teacher)
+        if written.name == RNN and not written.preset:
+            written = dataclasses.replace(written, preset="vectors")
+        found = choose("reranker", written)
+        if (found.source, found.queries) != ("vectors", None):
+            raise InputError(f"teacher {written}: a teacher compares vectors; leave from and queries out")
+        return found
 
 
 class TeacherLabeler(ContextLabeler):
@@ -46,6 +71,11 @@ class TeacherLabeler(ContextLabeler):
     name = "teacher"
     needs = frozenset({"teacher"})
     whole = True
+    inner: ClassVar[tuple[str, str] | None] = ("teacher", "reranker")
+    former_settings: ClassVar[Mapping[str, str]] = {
+        "teacher_model": "model (models of ensemble)",
+        "teacher_params": "preset of rnn, and of others their settings beside teacher",
+    }
     Params: ClassVar[type[Params]] = TeacherParams
     params: Any  # a subclass has others
 

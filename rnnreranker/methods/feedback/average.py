@@ -16,7 +16,7 @@ from rnnreranker.methods.feedback.base import Feedback
 class AverageParams(settings.Params):
     """Settings of average PRF; 3 documents are those of Pyserini's reproduction of Li et al. ("Average PRF 3")."""
 
-    fb_docs: int = setting(3, "first documents that the new query is made of (f_p of colbert)", at_least=1)
+    fb_docs: int = setting(3, "first documents that the new query is made of", at_least=1, was="prf_depth")
 
 
 class AverageFeedback(Feedback):
@@ -26,6 +26,7 @@ class AverageFeedback(Feedback):
     """
 
     name: ClassVar[str] = "average"
+    together: ClassVar[bool] = True
     over: ClassVar[frozenset[str]] = frozenset({"vectors", "impacts"})
     Params: ClassVar[type[settings.Params]] = AverageParams
 

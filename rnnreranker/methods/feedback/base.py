@@ -37,6 +37,7 @@ class Feedback:
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
     over: ClassVar[frozenset[str]]  # of OVER
+    together: ClassVar[bool] = False  # whether `of_vectors` takes several queries, (..., d) and (..., n, d), at once
     Params: ClassVar[type[settings.Params]] = settings.Params
 
     def __init__(self, params: Any = None) -> None:

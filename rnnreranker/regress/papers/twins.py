@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.base.chosen import choose
 from rnnreranker.base.errors import nearest
-from rnnreranker.base.method import find
 from rnnreranker.base.method import names as names_of
 from rnnreranker.base.record import Record
 from rnnreranker.lab.study.dual.arms import DEFAULT, dual_arms
@@ -17,7 +17,7 @@ from rnnreranker.lab.study.query.arms import BASE, Side, label_arms
 from rnnreranker.parts.needs import parts_of
 from rnnreranker.regress.papers.agreement import Agreement, agreement
 from rnnreranker.regress.papers.paper import Paper, Row, Table, published
-from rnnreranker.regress.specs.model_names import KEY, models_in
+from rnnreranker.regress.specs.model_names import KEY, models_in, use_with_folders
 from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec
 from rnnreranker.train.dual.params import DualParams
 from rnnreranker.train.params import TrainParams
@@ -186,7 +186,7 @@ def _models(table: Table, spec: Spec) -> list[str]:
         uses = [("retriever", condition.retrieve)] if condition.retrieve else []
         for kind, use in [*uses, *(("reranker", use) for use in condition.rerank)]:
             parts = spec.index(condition.index).parts
-            for part in parts_of(find(kind, use.name).needs) & set(parts):
+            for part in parts_of(choose(kind, use_with_folders(use)).needs) & set(parts):
                 add((parts[part] or {}).get("encoder"))
             for name in models_in(use):
                 add({KEY: name})

@@ -14,6 +14,7 @@ from rnnreranker.regress.plans.model_steps import ModelSteps
 from rnnreranker.regress.plans.step import run_files, work_file
 from rnnreranker.regress.specs.methods import (
     beside_parts,
+    beside_uses,
     flags_of,
     has_context,
     option_words,
@@ -101,6 +102,10 @@ class Maker(ModelSteps):
             for part in beside_parts(work):
                 files += [file for file in self.index(index, part)[1] if file not in files]
             argv, inputs = ["--index", name, *argv], [*inputs, *files]
+        if "beside" in options:
+            resolved = [self.resolved(use) for use in beside_uses(work)]
+            inputs = [*inputs, *(folder for _, named in resolved for folder in named)]
+            options["beside"] = [str(use) for use, _ in resolved]
         for key in [key for key in MODEL_OPTIONS if key in options]:
             inputs = [*inputs, *map(self.model, models_in(options[key]))]
             options[key] = with_folders(options[key], self.model, apart=key in APART)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rnnreranker.base.errors import nearest
+from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import methods, names
+from rnnreranker.base.written import Written
 from rnnreranker.data.fields import CHOICES
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.parts.needs import part
 from rnnreranker.regress.specs.methods import (
+    beside_uses,
     check_labels,
     check_negatives,
     check_part,
@@ -120,10 +122,18 @@ def model_links(entry: Any) -> Iterator[tuple[str, str, str]]:
         for use in entry.rerank:
             yield from (("rerank", name, OF_RERANKER.get(use.name, "")) for name in models_in(use))
     elif isinstance(entry, Work):
-        kinds = (OF_RERANKER[name] for name in entry.options.get("beside", ()) if name in OF_RERANKER)
-        kind = next(kinds, "")
-        for key, own in MODEL_OPTIONS.items():
-            yield from ((key, name, own or kind) for name in models_in(entry.options.get(key)))
+        for use in _teachers(entry):
+            yield from (("beside", name, OF_RERANKER.get(use.name, "")) for name in models_in(use))
+        for key, kind in MODEL_OPTIONS.items():
+            yield from ((key, name, kind) for name in models_in(entry.options.get(key)))
+
+
+def _teachers(work: Work) -> list[Written]:
+    """What a recovery names; empty where that is no list of methods, as `check_work` says."""
+    try:
+        return beside_uses(work)
+    except InputError:
+        return []
 
 
 def _models_for(name: str) -> str:

@@ -12,6 +12,7 @@ from rnnreranker.base.arguments import flag
 from rnnreranker.base.chosen import choose
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import find
+from rnnreranker.base.method_lists import moved
 from rnnreranker.base.private.python import flags_of_parser
 from rnnreranker.base.settings import hints_of, words
 from rnnreranker.base.written import Written
@@ -218,12 +219,18 @@ def check_work(work: Work, index: Index | None = None) -> None:
         InputError: options that it does not have, a condition without a query set, an index without a part.
     """
     known = [*options_of(MODULES[work.kind]), "query_set", "of"]
-    unknown = [f"{name}; {nearest(str(name), known)}" for name in work.options if name not in known]
+    flags = flags_of(MODULES[work.kind])
+    unknown = [
+        f"{name}; {moved(flag(str(name)), flags) or nearest(str(name), known)}"
+        for name in work.options
+        if name not in known
+    ]
     if unknown:
         raise InputError(f"{MODULES[work.kind]} has no option {', no option '.join(unknown)}")
     if "of" in work.options and "query_set" not in work.options:
         raise InputError("of: needs the query set of the run; give query_set")
-    if index is not None and (lacking := [part for part in beside_parts(work) if part not in index.parts]):
+    read = beside_parts(work)
+    if index is not None and (lacking := [part for part in read if part not in index.parts]):
         raise InputError(f"beside: index {index.id} has no part {' and no part '.join(lacking)}")
     if work.kind == "study":
         check_study(work)
@@ -250,11 +257,20 @@ def beside_parts(work: Work) -> list[str]:
     """The parts of an index that the teachers of a recovery read.
 
     Raises:
-        InputError: no such teacher.
+        InputError: no such teacher, settings that it does not have.
     """
-    from rnnreranker.lab.recover.beside import known, needs_of
+    from rnnreranker.lab.recover.beside import choose_teacher, needs_of
 
-    names = work.options.get("beside", [])
-    if not isinstance(names, list) or any(name not in known() for name in names):
-        raise InputError(f"beside: {names}; expected a list of {', '.join(known())}")
-    return sorted(parts_of(needs_of(names)))
+    return sorted(parts_of(needs_of([choose_teacher(use_with_folders(use)) for use in beside_uses(work)])))
+
+
+def beside_uses(work: Work) -> list[Written]:
+    """The teachers of a recovery, as the spec names them.
+
+    Raises:
+        InputError: no list of methods.
+    """
+    forms = work.options.get("beside", [])
+    if not isinstance(forms, list):
+        raise InputError(f"beside: {forms}; expected a list of teachers")
+    return [Written.read(form) for form in forms]

@@ -12,7 +12,7 @@ from rnnreranker.base.written import Written
 from rnnreranker.regress.specs.spec import Model
 
 KEY = "model"
-MODEL_OPTIONS = {"beside_model": "", "cross_encoders": "cross", "encoder": ""}  # of works → kind of model
+MODEL_OPTIONS = {"cross_encoders": "cross", "encoder": ""}  # of works → kind of model
 APART = frozenset({"cross_encoders"})  # of these, what stands behind its flag word by word
 
 

@@ -20,14 +20,14 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.encode.dense.query_encoder import COSINE_SCALE
 from rnnreranker.encode.model_settings import ModelSettings, TextKind, read_settings
 from rnnreranker.labels.soft import Labels
-from rnnreranker.train.degrees import degrees_of
 from rnnreranker.train.dual.params import DualParams
 from rnnreranker.train.dual.word_towers import word_towers
-from rnnreranker.train.group.batch import degrees_in, documents_of, in_batch, in_groups
+from rnnreranker.train.group.batch import documents_of, in_batch, in_groups, with_scaled_labels
 from rnnreranker.train.group.groups import Group
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.learner import Learner, Scored
 from rnnreranker.train.group.padded_parts import padded_parts
+from rnnreranker.train.label_scale import scaled_labels
 from rnnreranker.train.losses.base import Loss
 from rnnreranker.train.model_files import NOTHING, limit_of, loading, start_folder
 
@@ -54,7 +54,7 @@ class DualLearner(Learner):
 
     def __init__(self, encoder: str, params: DualParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
         self._queries, self._documents = inputs.queries, inputs.documents
-        self._wide, self._reading = params.of_batch or loss.in_batch, params.degrees
+        self._wide, self._scale = params.of_batch or loss.in_batch, params.label_scale
         self._of_cosines = loss.of_cosines
         self.folder, path, own = None, Path(encoder), ModelSettings()
         if encoder != NOTHING:
@@ -86,7 +86,7 @@ class DualLearner(Learner):
         docids = documents_of(groups)
         label = (in_batch if self._wide else in_groups)(groups, docids)
         if self._of_cosines:
-            label = degrees_in(label, groups, docids, self._reading)
+            label = with_scaled_labels(label, groups, docids, self._scale)
         queries = self._features([self._queries[group.qid] for group in groups], "query")
         documents = self._features([self._documents[docid] for docid in docids], "document")
         return {
@@ -103,8 +103,8 @@ class DualLearner(Learner):
         columns = {docid: column for column, docid in enumerate(docids)}
         searched = [documents[[columns[docid] for docid in one.docids]] @ queries[row] for row, one in enumerate(lists)]
         trained = [cosines * np.float32(self.loss.scale) for cosines in searched]
-        degrees = [degrees_of(one, self._reading) for one in lists] if self._of_cosines else None
-        return Scored(searched, trained, {}, degrees)
+        scaled = [scaled_labels(one, self._scale) for one in lists] if self._of_cosines else None
+        return Scored(searched, trained, {}, scaled)
 
     def save(self, folder: Path) -> None:
         """As sentence-transformers saves a SentenceTransformer; two towers as a Router."""

@@ -42,11 +42,12 @@ class DualParams(OneLengthParams):
     )
     in_batch_negatives: bool = as_in(TrainParams, "in_batch_negatives", False)
     inverse_temperature: float | None = as_in(TrainParams, "inverse_temperature", None)
-    degrees: Literal["scores", "cosine", "maxmin", "targets"] = setting(
+    label_scale: Literal["scores", "cosine", "maxmin", "targets"] = setting(
         "scores",
-        "of relevance, for the loss distance: the labels' scores cut to [0, 1], (1 + score) / 2, from the lowest score "
+        "scale of labels in [0, 1], for the loss distance: scores that are cut, (1 + score) / 2, from the lowest score "
         "of a query to its highest, or targets over the largest",
         tunable=False,
+        was="degrees",
     )
 
     ours: ClassVar[frozenset[str]] = frozenset({"f-ebr"})

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from rnnreranker.train.degrees import Reading, degrees_of
 from rnnreranker.train.group.batch_teacher import BatchTeacher
 from rnnreranker.train.group.groups import Group
+from rnnreranker.train.label_scale import LabelScale, scaled_labels
 
 
 def documents_of(groups: Sequence[Group]) -> list[str]:
@@ -55,14 +55,14 @@ def in_batch(
     return _tensors(np.broadcast_to(np.arange(shape[1]), shape), targets, positive, valid)
 
 
-def degrees_in(
-    label: dict[str, torch.Tensor], groups: Sequence[Group], docids: Sequence[str], reading: Reading
+def with_scaled_labels(
+    label: dict[str, torch.Tensor], groups: Sequence[Group], docids: Sequence[str], scale: LabelScale
 ) -> dict[str, torch.Tensor]:
-    """What `in_groups` or `in_batch` says, with degrees of relevance for targets: 0 where the labels know none."""
+    """What `in_groups` or `in_batch` says, with scaled labels for targets: 0 where the labels know none."""
     rows = np.zeros((len(groups), len(docids)), dtype=np.float32)
     for row, group in enumerate(groups):
         assert group.pool is not None
-        known = dict(zip(group.pool.docids, degrees_of(group.pool, reading).tolist(), strict=True))
+        known = dict(zip(group.pool.docids, scaled_labels(group.pool, scale).tolist(), strict=True))
         rows[row] = [known.get(docid, 0.0) for docid in docids]
     return label | {"targets": torch.from_numpy(rows).gather(1, label["columns"])}
 

@@ -22,10 +22,11 @@ PLAIN = LabelParams(normalization="none", boost=1.0, n_max=None, mass="own")  # 
 
 @runtime_checkable
 class TokenTeacher(Protocol):
-    """A reranker by MaxSim: `late`, `colbert-prf`."""
+    """A reranker by MaxSim: `late`, `prf` over tokens."""
 
     inputs: Any
     threads: int | None
+    needs: frozenset[str]
 
     def describe(self) -> dict[str, Any]:
         """As `Reranker.describe`."""
@@ -53,7 +54,7 @@ class BatchTeacher:
 
     def __init__(self, labeler: Labeler) -> None:
         teacher, params = getattr(labeler, "teacher", None), labeler.label_params
-        if not isinstance(teacher, TokenTeacher):
+        if not isinstance(teacher, TokenTeacher) or "tokens" not in teacher.needs:
             raise _untaught(labeler.name)
         own = {name: value for name, value in params.to_dict().items() if name not in ("temperature", "mass")}
         if differing := [name for name, value in own.items() if value != PLAIN.to_dict()[name]]:
@@ -62,7 +63,7 @@ class BatchTeacher:
                 f"{PLAIN.to_dict()[differing[0]]}, as the targets of a batch are the softmax of the teacher's scores"
             )
         self._teacher, self._temperature = teacher, params.temperature
-        self._positives_first = bool(getattr(labeler.params, "prf_positives", False))
+        self._positives_first = bool(getattr(labeler.params, "positives", False))
         self._asked: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         source = teacher.inputs.tokens
         self.fingerprint = fingerprint(source.fingerprint, labeler.describe())
@@ -99,7 +100,7 @@ class BatchTeacher:
 def _untaught(method: str) -> InputError:
     return InputError(
         f"batch_teacher: labels of the method {method} have no teacher over tokens, which can score any document; "
-        "expected collective, or teacher with late or colbert-prf"
+        "expected collective, or teacher late or prf:feedback=colbert"
     )
 
 

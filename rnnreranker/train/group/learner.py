@@ -20,13 +20,13 @@ class Scored(NamedTuple):
     """What a model gives every query's candidates, (n,) float32 each.
 
     searched: as a search has them, which ranks by them; trained: as the loss has them; others: what else was measured
-    on the way; degrees: what the loss has instead of targets, None = the targets.
+    on the way; scaled: labels that the loss has instead of targets, None = the targets.
     """
 
     searched: list[np.ndarray]
     trained: list[np.ndarray]
     others: dict[str, float]
-    degrees: list[np.ndarray] | None = None
+    scaled: list[np.ndarray] | None = None
 
 
 class Learner(ABC):

@@ -33,7 +33,7 @@ class Loss(ABC):
     in_batch: ClassVar[bool] = False  # the candidates of the other queries of a batch take part
     of_groups: ClassVar[bool] = False  # made for a few candidates, drawn for a positive
     of_targets: ClassVar[bool] = True  # what labels say of candidates counts, not what is positive alone
-    of_cosines: ClassVar[bool] = False  # scores are cosines, and targets degrees of relevance in [0, 1], each by itself
+    of_cosines: ClassVar[bool] = False  # scores are cosines, and targets labels in [0, 1], each by itself
 
     def __init__(self, params: Any = None) -> None:
         self.params: Any = params or self.Params()

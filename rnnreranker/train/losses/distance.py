@@ -1,4 +1,4 @@
-"""The squared error of the cosine distance against hard labels and degrees of relevance."""
+"""The squared error of the cosine distance against hard labels and labels in [0, 1]."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DistanceParams(Params):
-    """How much degrees of relevance count beside hard labels."""
+    """How much labels in [0, 1] count beside hard ones."""
 
-    alpha: float = setting(0.5, "weight of the degrees of relevance; hard labels have the rest", at_least=0, at_most=1)
+    alpha: float = setting(0.5, "weight of the labels; hard labels have the rest", at_least=0, at_most=1)
 
 
 class DistanceLoss(Loss):
@@ -44,12 +44,12 @@ class DistanceLoss(Loss):
     def mean_of(
         self, scores: torch.Tensor, targets: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor
     ) -> torch.Tensor:
-        """scores: cosines; targets: degrees of relevance in [0, 1], which need not sum to 1."""
+        """scores: cosines; targets: labels in [0, 1], which need not sum to 1."""
         import torch
 
         relevance = 1 - torch.where(valid, (1 - scores) / 2, 1)  # 1 - f
-        degrees = torch.where(valid, targets, 0)
+        labels = torch.where(valid, targets, 0)
         hard = (positive & valid).to(scores.dtype)
-        each = self.params.alpha * (relevance - degrees) ** 2 + (1 - self.params.alpha) * (relevance - hard) ** 2
+        each = self.params.alpha * (relevance - labels) ** 2 + (1 - self.params.alpha) * (relevance - hard) ** 2
         count = valid.sum(dim=1)
         return mean_over(each.sum(dim=1) / count.clamp(min=1), count > 0)

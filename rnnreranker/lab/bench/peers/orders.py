@@ -16,7 +16,7 @@ from rnnreranker.parts.vectors import QueryVectors, open_vectors
 from rnnreranker.rnn import maxsim
 from rnnreranker.runs import Run
 
-FEEDBACK, ALPHA, BETA = 5, 0.4, 0.6  # Rocchio's, as `prf-rocchio` has them
+FEEDBACK, ALPHA, BETA = 5, 0.4, 0.6  # Rocchio's, as `prf` has them
 LAMBDA = 0.5
 QUERY_TOKENS, TOKENS, TOKEN_DIMENSION = 32, 100, 128
 MARGIN, NEGATIVES = 0.05, 3
@@ -27,7 +27,7 @@ class Prf(OfRun):
 
     name = "vector PRF of 60 candidates"
     peers: ClassVar[tuple[str, ...]] = ("numpy",)
-    reranker: ClassVar[str] = "prf-rocchio"
+    reranker: ClassVar[str] = "prf"
 
     def ours(self) -> Work:
         """The reranker."""

@@ -19,9 +19,9 @@ from rnnreranker.lab.study.query.arms import BASE, settings_said
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.labels.methods.base import needs_of
 from rnnreranker.parts.terms.word_weights import SharedWords
-from rnnreranker.train.degrees import Reading
 from rnnreranker.train.dual.params import DualParams
 from rnnreranker.train.group.negative_kinds import AT_RANDOM, Kind
+from rnnreranker.train.label_scale import LabelScale
 from rnnreranker.train.model_files import NOTHING
 from rnnreranker.train.params import settings_for
 
@@ -63,7 +63,7 @@ class DualArm:
     of_loss: Mapping[str, Any] = field(default_factory=dict)
     method: str = "hard"
     method_params: Params | None = None
-    reading: Reading = "scores"
+    reading: LabelScale = "scores"
     plain: DualParams | None = None
     others: tuple[str, ...] = (BASE,)
     encoder: str = ""
@@ -167,9 +167,9 @@ def _made(written: Written, params: DualParams, alpha: float) -> DualArm:
     taught = dataclasses.replace(params, loss="distance", inverse_temperature=None)
     if name == "none":
         return DualArm(title, taught, {"alpha": 0.0}, plain=taught)
-    reading: Any = str(values.pop("degrees", "cosine" if name == "distill" else params.degrees))
-    if reading not in get_args(Reading):
-        raise InputError(f"degrees={reading}: {nearest(reading, get_args(Reading))}")
+    reading: Any = str(values.pop("degrees", "cosine" if name == "distill" else params.label_scale))
+    if reading not in get_args(LabelScale):
+        raise InputError(f"degrees={reading}: {nearest(reading, get_args(LabelScale))}")
     of_loss = find("loss", "distance").Params.of({"alpha": values.pop("alpha", alpha)}).to_dict()
     besides = (f"{DISTILLED}{of_kind}", f"{SHOWN['term-weight']}{of_kind}")
     others = (BASE, plain, *(other for other in besides if title.partition(",")[0] != other.partition(",")[0]))

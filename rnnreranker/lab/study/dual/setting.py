@@ -111,10 +111,10 @@ class DualSetting(TextSetting):
     ) -> tuple[dict[str, Any], Any]:
         """What a training comes to, and the cosines of its encoder of `pools`."""
         from rnnreranker.encode.dense.encoder import load_encoder
-        from rnnreranker.train.degrees import degrees_of
+        from rnnreranker.train.label_scale import scaled_labels
 
-        params = dataclasses.replace(arm.params_of(task), degrees="scores")
-        read = [dataclasses.replace(one, scores=degrees_of(one, arm.reading)) for one in pools]
+        params = dataclasses.replace(arm.params_of(task), label_scale="scores")
+        read = [dataclasses.replace(one, scores=scaled_labels(one, arm.reading)) for one in pools]
         inputs = self.grouped(task, read, params, {"labels": arm.method}, margins=arm.method != "hard")
         own = dataclasses.replace(self, loss_values={**self.loss_values, **arm.of_loss})
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:

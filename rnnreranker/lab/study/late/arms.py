@@ -21,7 +21,7 @@ from rnnreranker.labels.params import LabelParams
 from rnnreranker.train.late.params import LateParams
 
 COLBERT, HARD_NEGATIVES, SELF = "ColBERT", "ColBERT-HN", "self-KD"
-COLLECTIVE = tuple(f"collective:prf_clusters=24,prf_expansion_weight={beta}" for beta in (0.5, 1))  # of Table 3
+COLLECTIVE = tuple(f"collective:fb_clusters=24,fb_expansion_weight={beta}" for beta in (0.5, 1))  # of Table 3
 PRF_OF_TABLE_3 = "prf:fb_clusters=24"
 OWN = ("colbert", "prf", "random", "hn", "self", "ce", "ce-mean", "ce-hn")  # names of arms that are no label method
 PRF = "prf"  # no training: what the arm ColBERT trains, searched with twice

@@ -126,6 +126,9 @@ def label_form(form: Form) -> tuple[Written, ChosenLabeler]:
             similarities, which a study does not take.
     """
     written = Written.read(form)
+    method, _, mass = written.name.partition(":")
+    if mass in LEARNT:
+        raise InputError(f"{argument('methods', written.name)}: write {method}:mass={mass}")
     chosen = choose_labeler(written, "methods")
     strange = [name for name in (SOURCE, LABEL_PRESET) if name in written.params]
     if strange := strange + ([PRESET] if written.preset else []):

@@ -36,8 +36,15 @@ class Joint:
         return loss_params(self.train.loss, self.loss)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """The sections of a preset file."""
+        """Plain values of JSON; settings of the loss stand beside those of the training."""
         train = self.train.to_dict() | self.loss_params.to_dict()
+        return {"rnn": self.rnn.to_dict(), "labels": self.labels.to_dict(), "train": train}
+
+    def sections(self) -> dict[str, dict[str, Any]]:
+        """The sections of a preset file; the loss is in its written form, with its settings."""
+        train, of_loss = self.train.to_dict(), self.loss_params.to_dict()
+        if of_loss:
+            train["loss"] = {self.train.loss: of_loss}
         return {"rnn": self.rnn.to_dict(), "labels": self.labels.to_dict(), "train": train}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,16 @@ import numpy as np
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.method import Inputs
+from rnnreranker.base.method import Inputs, defaults_of, find
+from rnnreranker.base.settings import Params
+from rnnreranker.base.written import Written
 from rnnreranker.evaluate.measures import deepest_cutoff
 from rnnreranker.lab.tune.heldout import HeldOut, fold_of, held_out_of
 from rnnreranker.lab.tune.identity import of_qrels, of_queries, of_run
 from rnnreranker.lab.tune.joint.space import Joint, JointSpace
 from rnnreranker.lab.tune.sweeps import WHOLE, Rows, compared, without_parts
 from rnnreranker.lab.tune.trials import Report, Study, search
+from rnnreranker.rnn import RnnParams
 
 if TYPE_CHECKING:
     import pandas
@@ -44,6 +47,7 @@ class Trainings:
         encoder: that is trained: minilm, tas-b, a folder or a Hugging Face id.
         method: of the labels of the training queries; validation queries have their judgements.
         relevant: grades from here on are positive.
+        of_method: settings of the method that are none of the similarity, where they are not its defaults.
         pooling, normalize: where they differ from what the model's files say.
         device: "cpu" or "cuda".
     """
@@ -58,6 +62,7 @@ class Trainings:
     encoder: str
     method: str = "evidence"
     relevant: int = 1
+    of_method: Mapping[str, Any] = field(default_factory=dict)
     pooling: str | None = None
     normalize: bool | None = None
     device: str = "cpu"
@@ -77,7 +82,7 @@ class Trainings:
 
         judged = self.qrels[self.qrels["relevance"] >= self.relevant]
         inputs = Inputs(vectors=self.source, query_vectors=self.queries)
-        of_method = make_labeler(self.method, inputs, joint.rnn, joint.labels, relevant=self.relevant)
+        of_method = make_labeler(self.method, inputs, self._params(joint.rnn), joint.labels, relevant=self.relevant)
         hard = make_labeler("hard", inputs, relevant=self.relevant)
         labels, checked = (
             labeler.infer(self.run, judged[judged["query_id"].isin(chosen)])
@@ -107,6 +112,12 @@ class Trainings:
             on_validation=tell,
         )
 
+    def _params(self, rnn: RnnParams) -> Params:
+        """The settings of the method of labels, with this similarity where it has one."""
+        usual = defaults_of(find("labeler", self.method))
+        similarity = rnn.to_dict() if isinstance(usual, RnnParams) else {}
+        return dataclasses.replace(usual, **similarity, **self.of_method)
+
     def about(self) -> dict[str, str]:
         """What a value depends on besides the parameters: name -> fingerprint or value."""
         return {
@@ -120,7 +131,7 @@ class Trainings:
             "encoder": self.encoder,
             "pooling": str(self.pooling),
             "normalize": str(self.normalize),
-            "method": self.method,
+            "method": str(Written(self.method, dict(self.of_method))),
             "relevant": str(self.relevant),
         }
 

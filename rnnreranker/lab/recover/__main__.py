@@ -1,0 +1,154 @@
+"""`python -m rnnreranker.recover`: would labels made from one positive point at the positives nobody judged?"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from rnnreranker.base import command
+from rnnreranker.base.files import check_writable
+from rnnreranker.base.tables import interval, print_table
+from rnnreranker.data.fields import add_documents_flags
+from rnnreranker.lab.recover.beside import known
+from rnnreranker.lab.recover.recovering import recovered
+from rnnreranker.lab.recover.recovery import Recovery
+from rnnreranker.lab.recover.request import JOINT, RecoverRequest, check
+from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn.params import OF_THE_MIXTURE
+from rnnreranker.search import flags
+
+EPILOG = """Needs several positives a query. Each in turn stays visible; the others are hidden among the judged
+candidates, which are then ranked by similarity to the query, to the visible positive, and to both, and by teachers
+(--beside). No training: if hidden positives are not found here, soft labels cannot teach them.
+
+examples:
+  python -m rnnreranker.recover --index my-index --topics topics.tsv --qrels qrels.txt --relevant 2
+  python -m rnnreranker.recover --index my-index --topics topics.tsv --qrels qrels.txt --from both
+  python -m rnnreranker.recover --index my-index --topics topics.tsv --qrels qrels.txt \\
+      --similarity joint:k=21,positive_weight=0.3 \\
+      --beside collective:fb_clusters=24 cross-encoder:model=cross-encoder/ms-marco-MiniLM-L-6-v2
+"""
+USAGE = "python -m rnnreranker.recover --index INDEX --topics TOPICS --qrels QRELS [flags]"
+SHOWN = ("k", "lam", "context")  # settings of rNN that help shows
+
+
+@command.main
+def main(argv: Sequence[str]) -> int:
+    """Run the command with its arguments; the exit code."""
+    args = make_parser().parse_args(argv)
+    request = command.request(args, RecoverRequest, similarity=flags.with_rnn(args, args.similarity, "--similarity"))
+    check(request)
+    begun = time.perf_counter()
+    check_writable(args.output)
+    made = recovered(request)
+    beside, recovery = made.opened.beside, made.recovery
+    if beside is not None and (remark := beside.remark()):
+        command.say(remark)
+    command.say(
+        f"{command.counted(recovery.queries, 'query', 'queries')}, {recovery.cases} visible positives, "
+        f"{recovery.hidden} hidden positives against {recovery.negatives} judged negatives"
+    )
+    _print(recovery)
+    if args.output:
+        from rnnreranker.base.record import of_command, write_records
+
+        about: dict[str, Any] = {"room": "recover", "argv": argv, "inputs": made.inputs}
+        write_records(args.output, [of_command("recovery", args.unjudged, made.outcome, begun=begun, **about)])
+    return 0
+
+
+def _print(recovery: Recovery) -> None:
+    from rnnreranker.lab.recover.answer import answer
+
+    print_table(
+        ["similarity to", "measure", "value", "minus query", "p (Holm)"],
+        [
+            [
+                row["scorer"],
+                row["measure"],
+                f"{row['value']:.4f}",
+                interval(row["difference"], row["low"], row["high"]) if "difference" in row else "-",
+                f"{row['p_holm']:.3f}" if "p_holm" in row else "-",
+            ]
+            for row in recovery.rows
+        ],
+    )
+    for title, other, rows in (
+        ("from the graph", "from vectors", recovery.from_graph),
+        ("joint", None, recovery.joint),
+        ("other settings", "joint", recovery.ablations),
+        ("teacher", None, recovery.beside),
+    ):
+        if rows:
+            print_table(
+                [title, "measure", "minus", "difference", "p (Holm)"],
+                [
+                    [
+                        row["scorer"],
+                        row["measure"],
+                        other or row["other"],
+                        interval(row["difference"], row["low"], row["high"]),
+                        f"{row['p_holm']:.3f}",
+                    ]
+                    for row in rows
+                ],
+            )
+    print_table(
+        ["filter", "discarded", "hidden positives removed", "true negatives lost"],
+        [
+            [row["filter"], f"{row['discarded']:.3f}", f"{row['positives']:.3f}", f"{row['negatives']:.3f}"]
+            for row in recovery.filters
+        ],
+    )
+    print_table(
+        ["joint", "above", "up to", "candidates", "relevant"],
+        [
+            [row["of"], f"{row['low']:g}", f"{row['high']:g}", str(row["candidates"]), f"{row['relevant']:.3f}"]
+            for row in recovery.reliability
+        ],
+    )
+    print(f"\n{answer(recovery.rows)}")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The flags of the command."""
+    text = "Hide positives and see what finds them again; no training."
+    parser = command.parser("recover", text, EPILOG, usage=USAGE)
+    flags.add_index(parser)
+    flags.add_topics(parser, required=True)
+    parser.add_argument("--qrels", required=True, help=flags.QRELS)
+    parser.add_argument("--run", help="candidates (default: retrieved densely)")
+    flags.add_encoder(parser)
+    text = "lowest grade of a positive (default: 1)"
+    parser.add_argument("--relevant", type=command.positive, default=1, metavar="N", help=text)
+    text = "candidates without a judgement: skip or negative (default: skip)"
+    parser.add_argument("--unjudged", choices=("skip", "negative"), default="skip", metavar="WHAT", help=text)
+    text = "positives visible at a time (default: 1)"
+    parser.add_argument("--visible", type=command.positive, default=1, metavar="N", help=text)
+    text = "joint similarity with other settings, too: each differs in one thing"
+    parser.add_argument("--ablations", action="store_true", help=text)
+    text = "default: one per core; results do not depend on it"
+    parser.add_argument("--threads", type=command.positive, metavar="N", help=text)
+    parser.add_argument("--output", metavar="FILE.json", help="write the record of everything measured")
+
+    similarity = parser.add_argument_group("similarity (any setting of rnn is a flag too)")
+    text = "both: from the part neighbours of the index too (default: vectors)"
+    similarity.add_argument(
+        "--from", dest="source", choices=("vectors", "both"), default="vectors", metavar="WHAT", help=text
+    )
+    text = f"settings in their written form, {JOINT}:positive_weight=0.3,…"
+    similarity.add_argument("--similarity", default=JOINT, metavar="NAME", help=text)
+    similarity.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
+    command.add_dataclass_flags(similarity, RnnParams, OF_THE_MIXTURE, RnnParams.preset("vectors"), shown=SHOWN)
+
+    beside = parser.add_argument_group("teachers beside the similarities")
+    text = f"rank by these, too: {', '.join(known())}"
+    beside.add_argument("--beside", nargs="+", default=(), metavar="NAME", help=text)
+    add_documents_flags(beside, "texts for teachers that read them (default: of the index)")
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(command.run(main))

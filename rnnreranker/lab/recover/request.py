@@ -1,0 +1,151 @@
+"""What a recovery is asked for: a request, its similarities and its teachers, checked before any work."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from rnnreranker.base.arguments import Request, argument
+from rnnreranker.base.chosen import Form, as_list
+from rnnreranker.base.errors import InputError, nearest, refuse
+from rnnreranker.base.settings import hints_of, plain
+from rnnreranker.base.written import Written
+from rnnreranker.data.fields import asked_fields
+from rnnreranker.lab.recover.beside import Teacher, choose_teacher, needs_of
+from rnnreranker.labels.methods.joint import JointLabeler, JointParams
+from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn.params import OF_THE_MIXTURE
+from rnnreranker.search.queries import QueryEncoding
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.runs import Run
+    from rnnreranker.search.indexes import Index
+
+P = TypeVar("P", bound=RnnParams)
+JOINT = "joint"
+NO_SETTINGS = OF_THE_MIXTURE | {"queries"}  # of joint similarity that mean nothing here
+
+
+@dataclass(frozen=True)
+class RecoverRequest(Request):
+    """A recovery: the arguments of `recover`, and flags of the command.
+
+    Attributes:
+        index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini.
+        topics: a name, a file, or qid → text.
+        qrels: judgements, with several positives a query: a name, a file, {qid: {docid: grade}} or a data frame.
+        run: candidates, a Run or a file; None = retrieved densely.
+        encoded_queries: a .npy file of query vectors.
+        encoder: of queries, `name:key=value,…`; None = the one that made the index.
+        similarity: settings of rNN and of joint similarity, `joint:k=20,positive_weight=0.3,preset=tas-b`.
+        relevant: lowest grade of a positive.
+        unjudged: candidates without a judgement, "skip" or "negative".
+        source: "vectors", or "both": from the part neighbours of the index too.
+        visible: positives visible at a time.
+        ablations: joint similarity with other settings, too; each differs in one thing.
+        beside: teachers in their written form, `collective:fb_clusters=24`, see `beside.known`.
+        documents: texts for teachers that read them; fields: which of theirs, "title,text" or "text".
+        threads: None = one per core; results do not depend on it.
+    """
+
+    index: str | Path | Index
+    topics: str | Path | Mapping[str, str]
+    qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame
+    run: str | Path | Run | None = None
+    encoded_queries: str | Path | None = None
+    encoder: Form | None = None
+    similarity: Form = JOINT
+    relevant: int = 1
+    unjudged: str = "skip"
+    source: str = "vectors"
+    visible: int = 1
+    ablations: bool = False
+    beside: Form | Sequence[Form] = ()
+    documents: str | None = None
+    fields: str | None = None
+    threads: int | None = None
+
+    @cached_property
+    def params(self) -> RnnParams:
+        """Of geometric, Jaccard and mixed similarity, and how many candidates there are.
+
+        Raises:
+            InputError: settings that they do not have, values out of range.
+        """
+        return _settings(self.similarity, RnnParams.preset("vectors"))
+
+    @cached_property
+    def joint(self) -> JointParams:
+        """Of joint similarity, with the same settings; its defaults are those of labels."""
+        return _settings(self.similarity, JointLabeler.defaults)
+
+    @cached_property
+    def teachers(self) -> list[Teacher]:
+        """What stands beside the similarities.
+
+        Raises:
+            InputError: no such teacher, settings that it does not have.
+        """
+        return [choose_teacher(form) for form in as_list(self.beside)]
+
+    @property
+    def encoding(self) -> QueryEncoding:
+        """How queries become vectors."""
+        return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics)
+
+
+def check(request: RecoverRequest) -> None:
+    """Refuse what can be seen to fail, before any work.
+
+    Raises:
+        InputError: everything that is wrong; settings and teachers that there are not.
+    """
+    teachers = request.teachers
+    names = [one.name for one in teachers]
+    asked_fields(request.documents, request.fields)
+    numbers = {name: getattr(request, name) for name in ("relevant", "visible")}
+    words = {"source": ("vectors", "both"), "unjudged": ("skip", "negative")}
+    refuse(
+        (len(set(names)) < len(names), f"{argument('beside', ' '.join(names))}: expected different names"),
+        *(
+            (
+                one.setting and not getattr(one.params, one.setting),
+                f"{argument('beside', one.name)}: which model? give {one.name}:{one.setting}=…",
+            )
+            for one in teachers
+        ),
+        (
+            request.documents and "texts" not in needs_of(teachers),
+            f"{argument('documents')} goes with a {argument('beside')} that reads texts",
+        ),
+        *(
+            (value not in words[name], f"{argument(name, value)}: {nearest(str(value), words[name])}")
+            for name, value in ((name, getattr(request, name)) for name in words)
+        ),
+        *((value < 1, f"{argument(name, value)}: expected an integer >= 1") for name, value in numbers.items()),
+    )
+    for name in ("params", "joint", "encoding"):
+        getattr(request, name)  # read now: each says what is wrong with its written form
+
+
+def _settings(form: Form, base: P) -> P:
+    """The settings of a form in place of those of `base`, as far as the class of `base` has them."""
+    written = Written.read(form)
+    shown = argument("similarity", str(written))
+    known = [name for name in hints_of(JointParams) if name not in NO_SETTINGS]
+    if written.name != JOINT:
+        raise InputError(f"{shown}: expected {JOINT}:KEY=VALUE,…")
+    if unknown := [name for name in written.params if name not in known]:
+        raise InputError(f"{shown}: " + "; ".join(f"no setting {name}, {nearest(name, known)}" for name in unknown))
+    hints = hints_of(type(base))
+    values = {name: plain(value, hints[name]) for name, value in written.params.items() if name in hints}
+    try:
+        return dataclasses.replace(type(base).named(written.preset, base) if written.preset else base, **values)
+    except InputError as error:
+        raise InputError(f"{shown}: {error}") from None
