@@ -22,6 +22,7 @@ from rnnreranker.base import command
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.process import interrupts
 from rnnreranker.base.record import read_records
+from rnnreranker.data import irds
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.plans import obstacles, runner, stale
@@ -636,9 +637,22 @@ class TestTheCommand:
     ) -> None:
         small(place)
         assert main(["--list", "--specs", str(place)]) == 0
-        head, row = capsys.readouterr().out.splitlines()
+        head, row, empty, *sets = capsys.readouterr().out.splitlines()
         assert head == "spec\tquery sets\tconditions\tstate\ttitle"
         assert row == "small\tsome\t4\t4 not measured\tA small spec"
+        assert (empty, sets[0]) == ("", "query set\ttopics\ttables of papers\ttitle")
+        assert [one.split("\t")[0] for one in sets[1:]] == ["some"]
+
+    def test_the_list_says_which_queries_the_tables_of_papers_are_of(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["--list"]) == 0
+        lines = capsys.readouterr().out.split("\n\n")[1].splitlines()[1:]
+        sets = {line.split("\t")[0]: line.split("\t")[1:] for line in lines}
+        topics, tables, title = sets["msmarco-dev"]
+        assert (topics, tables.split(":")[0]) == ("msmarco-passage/dev/judged", "000")
+        assert "55,578 queries (those judged, of 101,093)" in title
+        assert irds.SHORT_NAMES["msmarco-dev"] == topics  # as `--topics msmarco-dev`
+        for name, (read, *_) in sets.items():
+            assert irds.SHORT_NAMES.get(name, read) == read
 
     def test_wrong_words_are_refused_before_any_work(self, place: Path, taken: list[str]) -> None:
         small(place)

@@ -176,7 +176,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="specs or query sets to run, papers to print (see --list), or YAML files",
     )
     parser.add_argument(
-        "--list", action="store_true", help="print the specs, their query sets and whether results are on record"
+        "--list", action="store_true", help="print specs, their query sets, and which tables of papers these are of"
     )
     parser.add_argument("--dry-run", action="store_true", help="print the commands, run nothing")
     parser.add_argument(

@@ -79,7 +79,7 @@ def print_matrix(
 
 
 def print_list(folder: Path) -> None:
-    """Print all specs with their query sets, and papers, and how much of each is on record."""
+    """Print all specs and papers, and how much of each is on record; then query sets, and which tables are of them."""
     matrix = Matrix(folder, commands=False)
     rows: list[list[object]] = [
         [name, ", ".join(one.id for one in spec.query_sets), len(spec.conditions), _state(spec, matrix), spec.title]
@@ -89,6 +89,21 @@ def print_list(folder: Path) -> None:
         states = counted(cell["state"] for cell in matrix.cells if cell["paper"] == paper.id)
         rows.append([paper.name, "-", "-", states, paper.title])
     print_table(["spec", "query sets", "conditions", "state", "title"], rows)
+    print()
+    sets = [
+        [name, query_set.topics, _tables_of(name, matrix), query_set.title or spec.title]
+        for name, (spec, query_set) in matrix.sets.items()
+    ]
+    print_table(["query set", "topics", "tables of papers", "title"], sets)
+
+
+def _tables_of(query_set: str, matrix: Matrix) -> str:
+    """The tables of papers with values of a query set: `000: 1, 3; 001: 2`."""
+    tables: dict[str, dict[str, None]] = {}
+    for cell in matrix.published:
+        if cell.columns.query_set == query_set:
+            tables.setdefault(cell.paper, {})[cell.table] = None
+    return "; ".join(f"{paper}: {', '.join(names)}" for paper, names in tables.items()) or "-"
 
 
 def _state(spec: Spec, matrix: Matrix) -> str:
