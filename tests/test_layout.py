@@ -28,7 +28,6 @@ FOLDERS = (
     *("base", "rnn", "runs", "encode", "data", "parts", "evaluate", "methods"),
     *("index", "search", "labels", "train", "adapters", "lab", "regress"),
 )
-COMMAND_FILES = ("__main__.py", "command.py")
 BELOW = {  # folders of a folder that import one way too
     "base": (
         "errors",
@@ -78,7 +77,7 @@ def test_imports_point_one_way(path: Path) -> None:
     for imported in imports_of(path):
         asked, *below = imported.split(".")[1:]
         assert not imported.startswith("rnnreranker.regress.__main__"), f"{path} imports a command"
-        if folder not in FOLDERS or (path.name in COMMAND_FILES and folder != "base"):
+        if folder not in FOLDERS or (path.name == "__main__.py"):
             continue
         if asked in FOLDERS:
             assert FOLDERS.index(asked) <= FOLDERS.index(folder), f"{folder} imports {imported}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.pages import write_page
 from rnnreranker.base.record import Record
+from rnnreranker.lab.tune.__main__ import make_parser
 from rnnreranker.regress.papers.agreement import Agreement
 from rnnreranker.regress.papers.chart import TOP, Line, Panel, chart
 from rnnreranker.regress.papers.figures import figures
@@ -237,11 +239,13 @@ def test_figures_of_sweeps(sets: dict[str, tuple[Spec, QuerySet]]) -> None:
     assert dl19.svg.count("<circle") == 9  # three points of two measures and of the time
     assert dl19.svg.count('class="level') == 2  # what is on record of the run before reranking
     assert cranfield.svg.count('class="level') == 0
-    assert [command.split("--json ")[1] for command in dl19.commands] == [
+    assert [command.split("--record ")[1] for command in dl19.commands] == [
         "runs/context.dl19-sample.nDCG@10.json",
         "runs/context.dl19-sample.RR@10.json",
     ]
     assert "--run runs/dl19-dl20-sample/dense.dl19-sample.txt" in dl19.commands[0]
+    for command in dl19.commands:
+        assert make_parser().parse_args(shlex.split(command)[3:]).sweep == "context"
     page = matrix_page([cell()], figures=[cranfield, dl19])
     assert page.count("<svg") == 2
     assert "runs/context.cranfield.RR@10.json" in page

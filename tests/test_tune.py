@@ -205,6 +205,24 @@ def test_draws_that_are_no_settings_are_drawn_again() -> None:
         draw(Space(never), 2, seed=0)
 
 
+@pytest.mark.parametrize("preset", sorted(RnnParams.presets))
+def test_a_search_begins_with_every_preset(preset: str) -> None:
+    """Of most of them one of the three weights is above 0, which the default space varies."""
+    space = TuneRequest(index="i", topics="t", qrels="q", rerank={"rnn": {"preset": preset}}).searched
+    assert space.fixed == RnnParams.preset(preset)
+    assert set(space.ranges) == set(Space().ranges)
+    assert search(_toy, space, 3, seed=0).pruned == 0
+
+
+@pytest.mark.usefixtures("as_command")
+def test_values_that_exclude_one_another_leave_the_trial_out(capsys: pytest.CaptureFixture[str]) -> None:
+    weights = dict.fromkeys(("rank_weight", "run_weight", "query_weight"), (0.0, 1.0))
+    found = search(_toy, Space(weights), 30, seed=0)
+    assert found.trials == 30
+    assert found.pruned > 0
+    assert "left out: rank_weight=0, run_weight=0, query_weight=0: expected at least one" in capsys.readouterr().err
+
+
 def test_a_small_space_is_tried_whole() -> None:
     weights = dict.fromkeys(("rank_weight", "run_weight", "query_weight"), (0.0, 1.0))
     drawn = draw(Space(weights), 7, seed=0)

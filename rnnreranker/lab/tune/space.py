@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files.yaml_files import read_yaml
-from rnnreranker.base.settings import hints_of, member
+from rnnreranker.base.settings import checked, hints_of, member
 from rnnreranker.rnn import RnnParams
 
 if TYPE_CHECKING:
@@ -77,17 +77,17 @@ class Space(Generic[P]):
 
     def __post_init__(self) -> None:
         known = hints_of(type(self.fixed))
+        fields = {one.name: one for one in dataclasses.fields(self.fixed)}  # type: ignore[arg-type]
         for name, values in self.ranges.items():
             if name not in known:
                 raise InputError(f"unknown parameter {name}, {nearest(name, known)}")
             ends = (values.low, values.high) if isinstance(values, Between) else values
             if not ends:
                 raise InputError(f"{name}: no values to choose from")
-            for value in ends:  # each alone is a valid parameter, or this says what is wrong with it
-                try:
-                    self._replaced(**{name: self._cast(name, value)})
-                except InputError as error:
-                    raise InputError(f"search space: {error}") from None
+            for value in ends:  # of those that exclude one another a trial says it
+                _, problem = checked(fields[name], known[name], self._cast(name, value))
+                if problem:
+                    raise InputError(f"search space: {problem}")
 
     def within(self, deepest: int) -> Space[P]:
         """The space for runs of that depth: no context goes beyond it."""

@@ -111,7 +111,11 @@ def search(
                 if trial.should_prune():
                     raise optuna.TrialPruned
 
-            params = space.suggest(trial)
+            try:
+                params = space.suggest(trial)
+            except InputError as error:  # values that exclude one another
+                say(f"trial {trial.number} left out: {error}")
+                raise optuna.TrialPruned from None
             try:
                 return objective(params, report)
             except ParameterError as error:  # an exponential weight that overflows on these scores

@@ -59,7 +59,7 @@ def sweep_command(spec: Spec, query_set: QuerySet, measure: str) -> str:
     words += ["--topics", query_set.topics, "--qrels", query_set.qrels, "--protocol", query_set.protocols[0]]
     words += ["--run", str(run_files(spec, PASTE_FOLDER, spec.condition(BASE), query_set)[0])]
     words += ["--hits", str(spec.hits), "--measure", measure]
-    return shlex.join([*words, "--json", str(PASTE_FOLDER / f"context.{query_set.id}.{measure}.json")])
+    return shlex.join([*words, "--record", str(PASTE_FOLDER / f"context.{query_set.id}.{measure}.json")])
 
 
 def _check(record: Record, spec: Spec) -> None:
