@@ -20,7 +20,7 @@ from rnnreranker.data.qrels import load_qrels
 from rnnreranker.lab.study.__main__ import main, make_parser
 from rnnreranker.lab.study.comparisons import by_query, curves, masses, positives, study_rows
 from rnnreranker.lab.study.conclusion import conclusion
-from rnnreranker.lab.study.query.arms import CODER, Arm, Side, candidate_arms, label_arms, loss_arms
+from rnnreranker.lab.study.query.arms import CODER, Arm, Hyperparameters, candidate_arms, label_arms, loss_arms
 from rnnreranker.lab.study.query.task_labels import training_labels
 from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.lab.study.studying import run_study
@@ -100,58 +100,69 @@ def test_transfer_groups_queries_by_what_training_saw() -> None:
 
 
 def test_arms_of_the_other_side_are_there_when_they_differ() -> None:
-    one, other = Side(TrainParams(learning_rate=1e-4)), Side(TrainParams(learning_rate=3e-4))
+    one, other = Hyperparameters(TrainParams(learning_rate=1e-4)), Hyperparameters(TrainParams(learning_rate=3e-4))
     names = [arm.name for arm in label_arms(one, other)]
     assert len(names) == len(set(names)) == 12
     by_name = {arm.name: arm for arm in label_arms(one, other)}
-    assert by_name[CODER].side == one
-    assert by_name["CODER, hparam"].side == by_name["CODER + mixed"].side == other
-    assert by_name["CODER + mixed, hparam"].side == one
+    assert by_name[CODER].hyperparameters == one
+    assert by_name["CODER, hparam"].hyperparameters == by_name["CODER + mixed"].hyperparameters == other
+    assert by_name["CODER + mixed, hparam"].hyperparameters == one
     assert len(label_arms(one, one)) == 6
     assert [arm.name for arm in label_arms(one, one, ["query"])] == [CODER, "CODER + query"]
-    assert {arm.side.params.loss for arm in loss_arms(one)} == {
+    assert {arm.hyperparameters.params.loss for arm in loss_arms(one)} == {
         name for name, found in methods("loss").items() if not found.of_groups
     }
-    assert [arm.side.params.candidates for arm in candidate_arms(one, [5, 9])] == [5, 9]
+    assert [arm.hyperparameters.params.candidates for arm in candidate_arms(one, [5, 9])] == [5, 9]
     task = Task("fold 2 of 3", 5, {}, QRELS, frozenset(), ())
     assert one.params_of(task) == TrainParams(learning_rate=1e-4, seed=5)
-    assert Side(one.params, {"fold 2 of 3": 1e-2}).params_of(task) == TrainParams(learning_rate=1e-2, seed=5)
+    assert Hyperparameters(one.params, {"fold 2 of 3": 1e-2}).params_of(task) == TrainParams(learning_rate=1e-2, seed=5)
 
 
 def test_arms_with_a_learnt_mass() -> None:
-    side = Side(TrainParams())
-    arms = label_arms(side, side, ["joint", "joint:mass=share", {"evidence": {"mass": "confident"}}])
+    hyperparameters = Hyperparameters(TrainParams())
+    arms = label_arms(
+        hyperparameters, hyperparameters, ["joint", "joint:mass=share", {"evidence": {"mass": "confident"}}]
+    )
     assert [(arm.name, arm.method, arm.mass) for arm in arms[1:]] == [
         ("CODER + joint", "joint", None),
         ("CODER + joint, share learnt", "joint", "share"),
         ("CODER + mixed, threshold learnt", "evidence", "confident"),
     ]
-    both = label_arms(side, Side(TrainParams(learning_rate=1.0)), ["joint:mass=share"])
+    both = label_arms(hyperparameters, Hyperparameters(TrainParams(learning_rate=1.0)), ["joint:mass=share"])
     assert [arm.name for arm in both][2:] == ["CODER, hparam", "CODER + joint, share learnt, hparam"]
-    assert len(label_arms(side, Side(TrainParams(learning_rate=1.0)), ["joint:mass=share"], other_side=False)) == 2
+    assert (
+        len(
+            label_arms(
+                hyperparameters, Hyperparameters(TrainParams(learning_rate=1.0)), ["joint:mass=share"], other_side=False
+            )
+        )
+        == 2
+    )
     task = fold_tasks(TOPICS, QRELS, 3, 0, share=0.25)[0]
-    assert arms[1].described(task) == ["joint", side.params_of(task).to_dict()]
+    assert arms[1].described(task) == ["joint", hyperparameters.params_of(task).to_dict()]
     assert arms[2].described(task)[2:] == ["share", sorted(task.known_of_validation)]
     with pytest.raises(InputError, match="methods=joint:mass=shar: mass='shar': expected one of own, evidence, share"):
-        label_arms(side, side, ["joint:mass=shar"])
+        label_arms(hyperparameters, hyperparameters, ["joint:mass=shar"])
     with pytest.raises(InputError, match="methods=joint:share: write joint:mass=share"):
-        label_arms(side, side, ["joint:share"])  # as it was written once
+        label_arms(hyperparameters, hyperparameters, ["joint:share"])  # as it was written once
     with pytest.raises(InputError, match="methods=evidence:preset=tas-b: preset: a study takes none"):
-        label_arms(side, side, ["evidence:preset=tas-b"])
+        label_arms(hyperparameters, hyperparameters, ["evidence:preset=tas-b"])
 
 
 def test_arms_of_labels_and_losses_have_settings() -> None:
-    side, task = Side(TrainParams()), fold_tasks(TOPICS, QRELS, 3, 0, share=0.25)[0]
-    _, arm, plain = label_arms(side, side, ["evidence:k=5,boost=1.5,mass=share,share=0.2", "evidence"])
+    hyperparameters, task = Hyperparameters(TrainParams()), fold_tasks(TOPICS, QRELS, 3, 0, share=0.25)[0]
+    _, arm, plain = label_arms(
+        hyperparameters, hyperparameters, ["evidence:k=5,boost=1.5,mass=share,share=0.2", "evidence"]
+    )
     assert arm.name == "CODER + mixed, k=5,boost=1.5,mass=share,share=0.2"
     assert (arm.mass, arm.of_method, arm.of_labels) == (None, {"k": 5}, {"boost": 1.5, "mass": "share", "share": 0.2})
     assert arm.described(task)[:2] == plain.described(task)
     assert arm.described(task)[2] == {"method": arm.of_method, "labels": arm.of_labels, "loss": {}}
-    arms = loss_arms(side, ["kl", "margin:margin=2"])
+    arms = loss_arms(hyperparameters, ["kl", "margin:margin=2"])
     assert [one.name for one in arms[::3]] == ["kl, retrieved", "margin:margin=2, retrieved"]
-    assert (arms[3].side.params.loss, arms[3].of_loss, arms[0].of_loss) == ("margin", {"margin": 2.0}, {})
+    assert (arms[3].hyperparameters.params.loss, arms[3].of_loss, arms[0].of_loss) == ("margin", {"margin": 2.0}, {})
     with pytest.raises(InputError, match="losses=lce: expected "):
-        loss_arms(side, ["lce"])
+        loss_arms(hyperparameters, ["lce"])
 
 
 def test_a_mass_is_learnt_on_the_training_side(collection: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +183,7 @@ def test_a_mass_is_learnt_on_the_training_side(collection: Path, monkeypatch: py
     monkeypatch.setattr("rnnreranker.lab.study.query.task_labels.learn_mass", learn)
     inputs = Inputs(vectors=vectors, query_vectors=queries)
     rnn = RnnParams.preset("vectors")
-    arm = Arm("CODER + joint, share learnt", "joint", Side(TrainParams()), "share")
+    arm = Arm("CODER + joint, share learnt", "joint", Hyperparameters(TrainParams()), "share")
     labels, mass = training_labels(first, arm, inputs, run, replace(rnn, context=9), LabelParams())
     [(asked, validation, training)] = seen
     assert (asked, mass["mass"]["share"]) == ("share", 0.2)
@@ -202,18 +213,18 @@ def test_the_learning_rate_of_a_fold_is_chosen_without_the_queries_it_tests(
     best = {task.name: rate for task, rate in zip(tasks, (1e-4, 1e-2, 1e-3), strict=False)}
 
     def run(setting: Any, task: Task, arm: Arm, folder: Path) -> dict[str, Any]:
-        rate = arm.side.params_of(task).learning_rate
+        rate = arm.hyperparameters.params_of(task).learning_rate
         return {"arm": arm.name, "task": task.name, "validation": {"nDCG@10": float(rate == best[task.name])}}
 
     monkeypatch.setattr("rnnreranker.lab.study.trainings.run_trial", run)
-    side, found = choose_rates(Any, tasks, "hard", TrainParams(), [1e-4, 1e-3, 1e-2], tmp_path)  # type: ignore[arg-type]
-    assert side.rates == best
+    hyperparameters, found = choose_rates(Any, tasks, "hard", TrainParams(), [1e-4, 1e-3, 1e-2], tmp_path)  # type: ignore[arg-type]
+    assert hyperparameters.rates == best
     assert {name: entry["rate"] for name, entry in found.items()} == best
     assert found["fold 2 of 3"]["validation"] == {"0.0001": 0.0, "0.001": 0.0, "0.01": 1.0}
-    assert side.to_dict()["learning_rate"] is None
+    assert hyperparameters.to_dict()["learning_rate"] is None
     for task in tasks:
         assert task.validation.isdisjoint(task.test)
-    assert Side(TrainParams(), {"transfer": 0.25}).to_dict()["learning_rate"] == 0.25
+    assert Hyperparameters(TrainParams(), {"transfer": 0.25}).to_dict()["learning_rate"] == 0.25
 
 
 def record(arm: str | None, seed: int, values: dict[str, float], **others: Any) -> dict[str, Any]:
@@ -312,8 +323,8 @@ def test_the_encoders_run_fused_with_first_stages_teaches(collection: Path) -> N
         qid: set(found) for qid, found in setting.run.to_dict().items()
     }
     assert [score for _, score in setting.taught["q3"]] == pytest.approx([2 / (60 + rank) for rank in range(1, 9)])
-    side = Side(TrainParams())
-    (_, arm) = label_arms(side, side, ["run"], taught={"run": "0a1b"})
+    hyperparameters = Hyperparameters(TrainParams())
+    (_, arm) = label_arms(hyperparameters, hyperparameters, ["run"], taught={"run": "0a1b"})
     task = fold_tasks(TOPICS, QRELS, 3, 0, share=0.25)[0]
     assert (arm.name, arm.described(task)[2:]) == ("CODER + fused run", ["0a1b"])
 
@@ -355,7 +366,7 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
     assert len(first.inputs["index"]) == 16
     unchanged = [path for path, when in taken.items() if path.stat().st_mtime_ns == when]
     assert len(unchanged) == len(taken) - 1
-    taught = found("taught.json", "--methods", "run", "--first-stages", "dense", "--no-other-side")
+    taught = found("taught.json", "--methods", "run", "--first-stages", "dense", "--no-other-hyperparameters")
     assert [line[0] for line in study_table(taught.outcome, "all")[1]] == ["base", "CODER", "CODER + fused run"]
     losses = found("losses.json", "--arms", "losses", "--seeds", "1")
     counts = found("counts.json", "--arms", "candidates", "--counts", "2", "12", "--seeds", "1")

@@ -30,10 +30,10 @@ pytest.importorskip("sentence_transformers")
 
 
 def test_arms_are_those_of_tables_2_and_3() -> None:
-    chosen = ["none", "in-batch", "distill", "evidence:degrees=maxmin", "run:alpha=0.2,context=7"]
+    chosen = ["none", "in-batch", "distill", "evidence:label_scale=maxmin", "run:alpha=0.2,context=7"]
     plain, in_batch, distilled, evidence, run = dual_arms(chosen, DualParams(depth=50), 0.8)
     assert [arm.name for arm in (plain, in_batch, distilled)] == ["LE-None", "in-batch", "LE-Distill"]
-    assert (evidence.name, run.name) == ("LE, evidence, degrees=maxmin", "LE, run, alpha=0.2,context=7")
+    assert (evidence.name, run.name) == ("LE, evidence, label_scale=maxmin", "LE, run, alpha=0.2,context=7")
     assert [arm.params.loss for arm in (plain, in_batch, distilled, run)] == ["distance", "info-nce"] + ["distance"] * 2
     assert [arm.of_loss for arm in (plain, in_batch, distilled)] == [{"alpha": 0}, {}, {"alpha": 0.8}]
     assert [arm.of_loss["alpha"] for arm in (evidence, run)] == [0.8, 0.2]
@@ -61,12 +61,12 @@ def test_towers_of_words_have_their_own_settings() -> None:
     [
         ("nnoe", "dual_arms=nnoe: no such arm; did you mean none"),
         ("none:alpha=1", "dual_arms=none:alpha=1: none has no settings but negatives_from"),
-        ("distill:context=9", "context: distill has no settings but alpha, degrees and negatives_from"),
-        ("bs:weights=scorer", "weights: bs has no settings but alpha, degrees, products and term_scale"),
+        ("distill:context=9", "context: distill has no settings but alpha, label_scale and negatives_from"),
+        ("bs:weights=scorer", "weights: bs has no settings but alpha, label_scale, products and term_scale"),
         ("run:context", "dual_arms=run:context: no such arm; known: bs, "),
         ("run:contex=9", "unknown parameters of run: contex"),
         ("run:alpha=2", "alpha=2.0: expected a number in [0, 1]"),
-        ("run:degrees=score", "degrees=score: did you mean scores"),
+        ("run:label_scale=score", "label_scale=score: did you mean scores"),
         ("ebr:alpha=1", "dual_arms=ebr:alpha=1: not settings of training with the loss triplet: alpha"),
         ("ebr:epochs=0", "dual_arms=ebr:epochs=0: epochs=0.0: expected a finite number > 0"),
         ("collective", "needs query tokens and tokens, which a study of dual encoders has not"),
@@ -133,10 +133,10 @@ def study(world: Path, name: str, *flags: str, model: str = "dual:depth=20") -> 
 
 def test_a_whole_study(world: Path) -> None:
     flags = ["--work", str(world / "work"), "--loss", "distance:alpha=0.7", "--folds", "2", "--dual-arms"]
-    arms = ["none", "in-batch", "distill", "bs", "ebr:epochs=2", "term-weight", "evidence:alpha=1,degrees=maxmin"]
+    arms = ["none", "in-batch", "distill", "bs", "ebr:epochs=2", "term-weight", "evidence:alpha=1,label_scale=maxmin"]
     made = study(world, "dual.json", *flags, *arms)
     names = ["LE-None", "in-batch", "LE-Distill", "LE-BS", "F-EBR, epochs=2", "LE-TFIDF"]
-    names.append("LE, evidence, alpha=1,degrees=maxmin")
+    names.append("LE, evidence, alpha=1,label_scale=maxmin")
     assert [row["arm"] for row in made["rows"] if row["measure"] == "R@5"] == ["base", *names]
     assert (made["model"], made["params"]["alpha"]) == ("dual", 0.7)
     assert made["tasks"] == ["standard, fold 1 of 4", "standard, fold 2 of 4"]
@@ -232,7 +232,7 @@ def test_arms_may_draw_other_negatives() -> None:
         dual_arms(["none:negatives_from=bm26"], DualParams(), 0.5)
 
 
-def test_documents_in_the_order_of_their_degrees() -> None:
+def test_documents_in_the_order_of_their_labels() -> None:
     """Eq. 5 by hand: the mean prefers one rare word, the sum all that are shared; a word of weight 0 is shared, too."""
     queries = {"q1": {"rain": 0.5, "sun": 0.4, "a": 0.0, "of": -1.0}, "q2": {"of": -1.0}}
     documents = {
@@ -277,7 +277,7 @@ def test_a_study_with_random_negatives_and_choices(world: Path) -> None:
     values = {row["arm"]: row["value"] for row in made["rows"] if row["measure"] == "R@5"}
     assert values[family] == values[choice["arm"]]
     of_d = {arm: found["R@5"] for arm, found in made["by_degrees"].items()}
-    assert of_d["LE-Distill"] == pytest.approx(values["LE-None"])  # its degrees are LE-None's cosines
+    assert of_d["LE-Distill"] == pytest.approx(values["LE-None"])  # its labels are LE-None's cosines
     assert (
         of_d[family] == of_d["LE-TFIDF, products=sum,term_scale=1"] == of_d["LE-TFIDF, products=sum,term_scale=20"] > 0
     )

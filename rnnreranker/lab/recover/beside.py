@@ -99,11 +99,11 @@ class Beside:
             query, candidates = reranker.alone(ranked.qid, ranked.docids)
             if COLLECTIVE.get(name):
                 assert isinstance(reranker, PrfReranker)
-                every = [reranker.scores_knowing(query, candidates, [number]) for number in ranked.places.tolist()]
+                every = [reranker.scores_knowing(query, candidates, [number]) for number in ranked.positives.tolist()]
                 scores[name] = np.array(every)
             else:
                 own = reranker.scores(query, candidates)
-                scores[name] = np.broadcast_to(own, (len(ranked.places), len(own)))
+                scores[name] = np.broadcast_to(own, (len(ranked.positives), len(own)))
         return scores
 
     def describe(self) -> dict[str, Any]:

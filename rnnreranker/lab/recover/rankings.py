@@ -89,7 +89,7 @@ def visible_positives(
     columns = (qrels[name].tolist() for name in ("query_id", "doc_id", "relevance"))
     for qid, docid, grade in zip(*columns, strict=True):
         grades.setdefault(qid, {})[docid] = int(grade)
-    places = {qid: row for row, qid in enumerate(queries.qids)}
+    row_of = {qid: row for row, qid in enumerate(queries.qids)}
     several = lower = used = 0  # queries with enough positives; with enough of lower grades; with a negative too
     wanted, size = visible + 1, similarities.params.context
     for qid in run.qids:
@@ -102,11 +102,11 @@ def visible_positives(
         if positive.sum() < wanted or not (known & ~positive).any():
             continue
         used += 1
-        if qid not in places:
+        if qid not in row_of:
             raise InputError(f"query {qid} has no vector; check that topics and run match")
-        query = queries.vectors[places[qid]]
-        found = _candidates(qid, docids, positive, vectors, query, similarities, run)
-        yield from _of_query(qid, docids, known, positive, found, similarities, visible)
+        query = queries.vectors[row_of[qid]]
+        candidates = _candidates(qid, docids, positive, vectors, query, similarities, run)
+        yield from _of_query(qid, docids, known, positive, candidates, similarities, visible)
     if not used:
         number = {2: "two", 3: "three"}.get(wanted, str(wanted))
         raise InputError(
@@ -161,14 +161,14 @@ def _of_query(
     docids: list[str],
     known: np.ndarray,
     positive: np.ndarray,
-    found: RankedCandidates,
+    candidates: RankedCandidates,
     similarities: Similarities,
     visible: int,
 ) -> Iterator[Visible]:
-    scores, places = similarities.of(found), found.places
-    for first in range(len(places)):
-        chosen = np.sort((first + np.arange(visible)) % len(places))
-        seen = places[chosen]
+    scores, positives = similarities.of(candidates), candidates.positives
+    for first in range(len(positives)):
+        chosen = np.sort((first + np.arange(visible)) % len(positives))
+        seen = positives[chosen]
         others = known.copy()
         others[seen] = False
         means = {name: each[chosen].mean(axis=0) for name, each in scores.items()}
@@ -177,11 +177,11 @@ def _of_query(
         mass = targets(means["joint"][None], shown, real, LabelParams())[0].astype(np.float64)
         yield Visible(
             qid,
-            tuple(docids[place] for place in seen.tolist()),
+            tuple(docids[row] for row in seen.tolist()),
             tuple(docid for docid, other in zip(docids, others.tolist(), strict=True) if other),
             positive[others],
             {name: mean[others] for name, mean in means.items()},
             mass[others],
-            found.products[seen],
-            found.products[others],
+            candidates.products[seen],
+            candidates.products[others],
         )

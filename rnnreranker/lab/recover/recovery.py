@@ -86,16 +86,14 @@ def measure_recovery(
     scorers = tuple(kept[0].scores)
     of_query: dict[str, list[dict[tuple[str, str], float]]] = {}
     for case in kept:
-        found = {
+        values_of = {
             (scorer, measure): value
             for scorer in scorers
             for measure, value in ranking_measures(case.scores[scorer], case.hidden, case.docids).items()
         }
-        of_query.setdefault(case.qid, []).append(found)
+        of_query.setdefault(case.qid, []).append(values_of)
     values = {
-        (scorer, measure): np.array(
-            [np.mean([found[scorer, measure] for found in every]) for every in of_query.values()]
-        )
+        (scorer, measure): np.array([np.mean([own[scorer, measure] for own in every]) for every in of_query.values()])
         for scorer in scorers
         for measure in MEASURES
     }
@@ -111,9 +109,9 @@ def measure_recovery(
         hidden=int(sum(case.hidden.sum() for case in kept)),
         negatives=int(sum((~case.hidden).sum() for case in kept)),
         rows=tuple(
-            {"scorer": scorer, "measure": measure, "value": float(found.mean())}
+            {"scorer": scorer, "measure": measure, "value": float(by_query.mean())}
             | above_query.get((scorer, "query", measure), {})
-            for (scorer, measure), found in values.items()
+            for (scorer, measure), by_query in values.items()
             if scorer not in varied
         ),
         filters=tuple(filtered(kept, rates)),

@@ -34,14 +34,14 @@ Scores = dict[str, np.ndarray]  # name → (R, n) float64
 class RankedCandidates:
     """A query and its n candidates, in the order of the run; R of them are positives.
 
-    context: (1, n + 1, d) float32, row 0 = query; places: (R,) int64 of the positives, from 0; rows: (n,) int64 in the
-    graph, or None without one; products: (n,) float64 with the query; scores: (n,) float64 of the run.
+    context: (1, n + 1, d) float32, row 0 = query; positives: (R,) int64, their numbers from 0; rows: (n,) int64 in
+    the graph, or None without one; products: (n,) float64 with the query; scores: (n,) float64 of the run.
     """
 
     qid: str
     docids: Sequence[str]
     context: np.ndarray
-    places: np.ndarray
+    positives: np.ndarray
     rows: np.ndarray | None
     products: np.ndarray
     scores: np.ndarray
@@ -68,14 +68,14 @@ class Similarities:
     beside: Callable[[RankedCandidates], Scores] | None = None
     threads: int | None = None
 
-    def of(self, found: RankedCandidates) -> Scores:
+    def of(self, candidates: RankedCandidates) -> Scores:
         """Name → (R, n) float64, of candidates to each positive; "query" is the same for all of them."""
-        probes, lengths = np.append(0, found.places + 1), found.lengths
-        mixed = VectorSimilarity(lengths, self.params, self.threads, found.context)
+        probes, lengths = np.append(0, candidates.positives + 1), candidates.lengths
+        mixed = VectorSimilarity(lengths, self.params, self.threads, candidates.context)
         near, alike = _ends(mixed.geometric(probes)), _ends(mixed.jaccard(probes[1:]))
         scores = {"query": np.broadcast_to(near[:1], near[1:].shape), "geometric": near[1:], "jaccard": alike}
         scores["mixed"] = self.params.lam * near[1:] + (1.0 - self.params.lam) * alike
-        joint = VectorSimilarity(lengths, self.joint, self.threads, found.context)
+        joint = VectorSimilarity(lengths, self.joint, self.threads, candidates.context)
         near, alike = _ends(joint.geometric(probes)), _ends(joint.jaccard(probes))
         a, lam = self.joint.positive_weight, self.joint.lam
         scores["joint-geometric"] = both(near, alike, a, 1.0)
@@ -84,24 +84,24 @@ class Similarities:
         if self.ablations:
             scores |= {f"joint, lambda {other:g}": both(near, alike, a, other) for other in LAMBDAS if other != lam}
             scores |= {f"joint, a {other:g}": both(near, alike, other, lam) for other in WEIGHTS if other != a}
-            plain = jaccard_by(with_plain_neighbours, found.context, self.joint, probes.tolist())[0, :, 1:]
+            plain = jaccard_by(with_plain_neighbours, candidates.context, self.joint, probes.tolist())[0, :, 1:]
             scores["joint, plain neighbours"] = both(near, plain.astype(np.float64), a, lam)
-            products = inner_products(found.context[0], shift_free=True)
+            products = inner_products(candidates.context[0], shift_free=True)
             for share, count in SMOOTHING:
                 scores[f"joint, smoothed {share:g} over {count}"] = smooth(scores["joint"], products, share, count)
         if self.graph is not None:
-            scores |= self._of_graph(found, probes, self.graph)
+            scores |= self._of_graph(candidates, probes, self.graph)
         if self.beside is not None:
-            scores |= self.beside(found)
+            scores |= self.beside(candidates)
         return scores
 
-    def _of_graph(self, found: RankedCandidates, probes: np.ndarray, graph: NeighbourGraph) -> Scores:
+    def _of_graph(self, candidates: RankedCandidates, probes: np.ndarray, graph: NeighbourGraph) -> Scores:
         """The same from the graph: of single positives with each in front, joint in the order of the run."""
-        assert found.rows is not None
-        count = len(found.rows)
-        order = np.array([[place, *np.delete(np.arange(count), place)] for place in found.places.tolist()])
+        assert candidates.rows is not None
+        count = len(candidates.rows)
+        order = np.array([[row, *np.delete(np.arange(count), row)] for row in candidates.positives.tolist()])
         lengths, back = np.full(len(order), count), np.argsort(order, axis=1)
-        single = GraphSimilarity(lengths, self.params, self.threads, graph, found.rows[order])
+        single = GraphSimilarity(lengths, self.params, self.threads, graph, candidates.rows[order])
         first = np.ones(1, dtype=np.int64)
         near, alike = (
             np.take_along_axis(one[:, 0].astype(np.float64), back, axis=1)
@@ -110,9 +110,9 @@ class Similarities:
         scores = {"geometric": near, "jaccard": alike}
         scores["mixed"] = self.params.lam * near + (1.0 - self.params.lam) * alike
         a, lam = self.joint.positive_weight, self.joint.lam
-        asked = Asked(np.arange(count)[None], found.scores[None], found.products[None])
+        asked = Asked(np.arange(count)[None], candidates.scores[None], candidates.products[None])
         for name, edges in self._graphs.items():
-            joint = GraphSimilarity(found.lengths, self.joint, self.threads, edges, found.rows[None], asked)
+            joint = GraphSimilarity(candidates.lengths, self.joint, self.threads, edges, candidates.rows[None], asked)
             scores[name] = both(_ends(joint.geometric(probes)), _ends(joint.jaccard(probes)), a, lam)
         return {OF_GRAPH + name: values for name, values in scores.items()}
 
@@ -120,12 +120,12 @@ class Similarities:
     def _graphs(self) -> dict[str, Edges]:
         """The graph, and what it is with fewer neighbours of a document, by the names of their joint similarity."""
         assert self.graph is not None
-        found: dict[str, Edges] = {"joint": self.graph}
+        graphs: dict[str, Edges] = {"joint": self.graph}
         for k in NEIGHBOURS if self.ablations else ():
             if k < self.graph.edges.shape[1]:
                 near, similar = self.graph.edges[:, :k], self.graph.weights[:, :k]
-                found[f"joint, K {k}"] = Nearest(np.ascontiguousarray(near), np.ascontiguousarray(similar))
-        return found
+                graphs[f"joint, K {k}"] = Nearest(np.ascontiguousarray(near), np.ascontiguousarray(similar))
+        return graphs
 
 
 class Nearest(NamedTuple):
@@ -141,6 +141,6 @@ def both(near: np.ndarray, alike: np.ndarray, weight: float, lam: float) -> np.n
     return weight * mixed[1:] + (1.0 - weight) * mixed[:1]
 
 
-def _ends(found: np.ndarray) -> np.ndarray:
+def _ends(values: np.ndarray) -> np.ndarray:
     """(P, n) float64, of (1, P, n)."""
-    return found[0].astype(np.float64)
+    return values[0].astype(np.float64)

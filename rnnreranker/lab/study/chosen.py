@@ -24,7 +24,7 @@ def with_chosen(
     Returns:
         The records, and family → task → `arm`, the one taken, and `validation`: arm → its value.
     """
-    found, choices = list(records), {}
+    with_families, choices = list(records), {}
     for family in dict.fromkeys(name for name in families.values() if name):
         arms = [arm for arm, own in families.items() if own == family]
         choices[family] = dict[str, Any]()
@@ -33,14 +33,14 @@ def with_chosen(
             values = {arm: float(np.mean([one["checked"][measure] for one in own])) for arm, own in mine.items()}
             best = max(arms, key=lambda arm: values[arm])
             choices[family][task] = {"arm": best, "validation": values}
-            found += [{**one, "arm": family} for one in mine[best]]
-    return found, choices
+            with_families += [{**one, "arm": family} for one in mine[best]]
+    return with_families, choices
 
 
 def by_degrees(records: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    """Arm → measure → what its degrees of relevance find by themselves, means over trainings; those that have any."""
-    found: dict[str, list[Mapping[str, float]]] = {}
+    """Arm → measure → what its labels find by themselves, means over trainings; those that have any."""
+    by_arm: dict[str, list[Mapping[str, float]]] = {}
     for record in records:
         if "by_degrees" in record:
-            found.setdefault(record["arm"], []).append(record["by_degrees"])
-    return {arm: {name: float(np.mean([one[name] for one in own])) for name in own[0]} for arm, own in found.items()}
+            by_arm.setdefault(record["arm"], []).append(record["by_degrees"])
+    return {arm: {name: float(np.mean([one[name] for one in own])) for name in own[0]} for arm, own in by_arm.items()}

@@ -39,7 +39,7 @@ def study_rows(
     arms = list(dict.fromkeys(arm for arm, _ in values))
     measures = list(dict.fromkeys(measure for _, measure in values))
     qids = list(values[arms[0], measures[0]])
-    if any(set(found) != set(qids) for found in values.values()):
+    if any(set(of_query) != set(qids) for of_query in values.values()):
         raise InputError("the arms were not tested on the same queries; give all of them the same tasks and seeds")
     names = [None, *sorted(set((groups or {}).values()))]
     rows = []
@@ -61,8 +61,8 @@ def other_side(arm: str, arms: Sequence[str]) -> list[str]:
     if arm == BASE:
         return []
     same = CODER if arm.endswith(HPARAM) or f"{CODER}{HPARAM}" not in arms else f"{CODER}{HPARAM}"
-    found = [BASE, same] if arm.startswith(f"{CODER} + ") else [BASE]
-    return [name for name in found if name in arms]
+    others = [BASE, same] if arm.startswith(f"{CODER} + ") else [BASE]
+    return [name for name in others if name in arms]
 
 
 def curves(records: Records) -> dict[str, dict[str, list[float]]]:
@@ -70,88 +70,88 @@ def curves(records: Records) -> dict[str, dict[str, list[float]]]:
 
     Trainings on folds of unequal size differ by a step or so; the steps are means as well.
     """
-    found: dict[str, dict[str, list[float]]] = {}
+    by_arm: dict[str, dict[str, list[float]]] = {}
     for arm, own in _by_arm(records).items():
         histories = [record["history"] for record in own]
         length = min(map(len, histories))
-        found[arm] = {
+        by_arm[arm] = {
             name: np.mean([[entry[name] for entry in history[:length]] for history in histories], axis=0).tolist()
             for name in histories[0][0]
             if name != "inverse_temperature"
         }
-    return found
+    return by_arm
 
 
 def positives(records: Records) -> dict[str, dict[str, list[list[float]]]]:
     """Arm → before, after: [first rank of a bucket, positives in it, their mean probability] (000, Figure 11)."""
-    found: dict[str, dict[str, list[list[float]]]] = {}
+    by_arm: dict[str, dict[str, list[list[float]]]] = {}
     for arm, own in _by_arm(records).items():
-        found[arm] = {}
+        by_arm[arm] = {}
         for when in ("before", "after"):
             pairs = [pair for record in own for pair in record["positives"][when]]
             ranks, shares = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
             bucket = np.searchsorted(RANKS, ranks, side="right") - 1
-            found[arm][when] = [
-                [float(start), int((bucket == place).sum()), float(shares[bucket == place].mean())]
-                for place, start in enumerate(RANKS)
-                if (bucket == place).any()
+            by_arm[arm][when] = [
+                [float(start), int((bucket == number).sum()), float(shares[bucket == number].mean())]
+                for number, start in enumerate(RANKS)
+                if (bucket == number).any()
             ]
-    return found
+    return by_arm
 
 
 def chosen_steps(records: Records) -> dict[str, dict[str, float]]:
     """Arm → trainings, those whose best step was 0 (the encoder as it was), mean best step, mean steps, seconds."""
-    found = {}
+    by_arm = {}
     for arm, own in _by_arm(records).items():
-        found[arm] = {"trainings": len(own), "unchanged": sum(record["best_step"] == 0 for record in own)}
-        found[arm] |= {name: float(np.mean([one[name] for one in own])) for name in ("best_step", "steps", "seconds")}
-    return found
+        by_arm[arm] = {"trainings": len(own), "unchanged": sum(record["best_step"] == 0 for record in own)}
+        by_arm[arm] |= {name: float(np.mean([one[name] for one in own])) for name in ("best_step", "steps", "seconds")}
+    return by_arm
 
 
 def masses(records: Records) -> dict[str, dict[str, list[float]]]:
     """Arm → task → the share of probability that was learnt to leave the positives, of every seed; empty without."""
-    found: dict[str, dict[str, list[float]]] = {}
+    by_arm: dict[str, dict[str, list[float]]] = {}
     for arm, own in _by_arm(records).items():
         for record in own:
             if "mass" in record:
-                found.setdefault(arm, {}).setdefault(record["task"], []).append(record["mass"]["share"])
-    return found
+                by_arm.setdefault(arm, {}).setdefault(record["task"], []).append(record["mass"]["share"])
+    return by_arm
 
 
 def words(records: Records) -> dict[str, dict[str, float]]:
     """Arm → the use of words in the test (see `WordUse`), means over its trainings; empty where none has any."""
-    found: dict[str, list[Mapping[str, float]]] = {}
+    by_arm: dict[str, list[Mapping[str, float]]] = {}
     for record in records:
         if "words" in record:
-            found.setdefault(record["arm"] or BASE, []).append(record["words"])
-    return {arm: {name: float(np.mean([one[name] for one in own])) for name in own[0]} for arm, own in found.items()}
+            by_arm.setdefault(record["arm"] or BASE, []).append(record["words"])
+    return {arm: {name: float(np.mean([one[name] for one in own])) for name in own[0]} for arm, own in by_arm.items()}
 
 
 def costs(records: Records) -> dict[str, dict[str, float]]:
     """Arm → mean seconds of a training, and of making its labels and finding its negatives; those that say them."""
-    found = {}
+    by_arm = {}
     for arm, own in _by_arm(records).items():
-        told = [record["costs"] for record in own if "costs" in record]
-        if told:
-            found[arm] = {name: float(np.mean([one[name] for one in told])) for name in ("training", "labelling")}
-    return found
+        own_costs = [record["costs"] for record in own if "costs" in record]
+        if own_costs:
+            by_arm[arm] = {name: float(np.mean([one[name] for one in own_costs])) for name in ("training", "labelling")}
+    return by_arm
 
 
 def by_query(records: Records) -> dict[str, dict[str, dict[str, float]]]:
     """Arm → measure → test query → the mean over the seeds, to four digits: what intervals of other orders stand on."""
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    by_arm: dict[str, dict[str, dict[str, float]]] = {}
     for (arm, measure), values in _per_query(records).items():
-        found.setdefault(arm, {})[measure] = {qid: round(value, 4) for qid, value in values.items()}
-    return found
+        by_arm.setdefault(arm, {})[measure] = {qid: round(value, 4) for qid, value in values.items()}
+    return by_arm
 
 
 def _by_arm(records: Records) -> dict[str, list[Mapping[str, Any]]]:
     """The records of every trained arm."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    by_arm: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         if record["arm"]:
-            found.setdefault(record["arm"], []).append(record)
-    return found
+            by_arm.setdefault(record["arm"], []).append(record)
+    return by_arm
 
 
 def _per_query(records: Records) -> dict[tuple[str, str], dict[str, float]]:
@@ -162,7 +162,7 @@ def _per_query(records: Records) -> dict[tuple[str, str], dict[str, float]]:
             column = gathered.setdefault((record["arm"] or BASE, measure), {})
             for qid, value in of_query.items():
                 column.setdefault(qid, []).append(value)
-    return {key: {qid: float(np.mean(found)) for qid, found in column.items()} for key, column in gathered.items()}
+    return {key: {qid: float(np.mean(values)) for qid, values in column.items()} for key, column in gathered.items()}
 
 
 def _compared(
@@ -173,14 +173,14 @@ def _compared(
     tests = [paired_t_test(columns[arm], columns[other]) for arm, other in pairs]
     corrected = holm(tests) if tests else []
     rows = []
-    for arm, found in columns.items():
-        row: dict[str, Any] = {"arm": arm, "measure": measure, "group": group, "queries": len(found)}
-        row |= {"value": float(found.mean()), "against": {}}
+    for arm, column in columns.items():
+        row: dict[str, Any] = {"arm": arm, "measure": measure, "group": group, "queries": len(column)}
+        row |= {"value": float(column.mean()), "against": {}}
         for (one, other), p, p_holm in zip(pairs, tests, corrected, strict=True):
             if one == arm:
-                differences = found - columns[other]
+                differences = column - columns[other]
                 low, high = bootstrap_intervals(differences[None])[0].tolist()
-                told = {"difference": float(differences.mean()), "low": low, "high": high}
-                row["against"][other] = told | {"p": p, "p_holm": p_holm}
+                difference = {"difference": float(differences.mean()), "low": low, "high": high}
+                row["against"][other] = difference | {"p": p, "p_holm": p_holm}
         rows.append(row)
     return rows

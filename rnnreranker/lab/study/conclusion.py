@@ -24,7 +24,7 @@ def conclusion(rows: Sequence[Mapping[str, Any]]) -> str:
     if not trained:
         return f"Nothing was trained; {BASE} has {measure} {values[BASE]:.4f}."
     best = max(trained, key=lambda row: row["value"])
-    said = [_beside(other, found) for other, found in (best["against"] or {}).items()]
+    said = [_beside(other, difference) for other, difference in (best["against"] or {}).items()]
     if len(trained) > 1:
         first = f"Best of {len(trained)} trained arms on queries not trained on: {best['arm']}, {measure}"
     else:
@@ -35,10 +35,10 @@ def conclusion(rows: Sequence[Mapping[str, Any]]) -> str:
     return "; ".join([first, *said]) + "."
 
 
-def _beside(other: str, found: Mapping[str, Any]) -> str:
+def _beside(other: str, gap: Mapping[str, Any]) -> str:
     """How an arm compares with another."""
     name = f"{BASE}, the model as it was" if other == BASE else other
-    gap = f"{interval(found['difference'], found['low'], found['high'])}, p {found['p_holm']:.3f} after Holm"
-    if found["p_holm"] >= SURE:
-        return f"not surely apart from {name} ({gap})"
-    return f"{'better' if found['difference'] > 0 else 'worse'} than {name} ({gap})"
+    text = f"{interval(gap['difference'], gap['low'], gap['high'])}, p {gap['p_holm']:.3f} after Holm"
+    if gap["p_holm"] >= SURE:
+        return f"not surely apart from {name} ({text})"
+    return f"{'better' if gap['difference'] > 0 else 'worse'} than {name} ({text})"

@@ -36,8 +36,8 @@ def retrieved(chosen: Chosen, inputs: Inputs, hits: int, threads: int) -> Run:
     """The run of a retriever."""
     retriever = chosen.method(inputs, chosen.params, threads=threads)
     retriever.check()
-    found: Run = retriever.retrieve(hits)
-    return found
+    run: Run = retriever.retrieve(hits)
+    return run
 
 
 def fused_scores(run: Run, runs: Sequence[Run]) -> Run:
@@ -46,4 +46,4 @@ def fused_scores(run: Run, runs: Sequence[Run]) -> Run:
     from rnnreranker.runs.fuse import fuse
 
     fused, own = fuse([run, *runs]).to_dict(), run.to_dict()
-    return Run.from_dict({qid: {docid: fused[qid][docid] for docid in found} for qid, found in own.items()})
+    return Run.from_dict({qid: {docid: fused[qid][docid] for docid in scores} for qid, scores in own.items()})

@@ -90,7 +90,7 @@ def study(request: StudyRequest) -> Studied:
 def _of_queries(request: StudyRequest) -> Studied:
     """A study of query encoders."""
     from rnnreranker.lab.study.comparisons import masses, positives
-    from rnnreranker.lab.study.query.arms import Side, candidate_arms, label_arms, loss_arms
+    from rnnreranker.lab.study.query.arms import Hyperparameters, candidate_arms, label_arms, loss_arms
     from rnnreranker.lab.study.query.loaded import load_study
     from rnnreranker.lab.study.trainings import choose_rates, run_arms
 
@@ -98,23 +98,25 @@ def _of_queries(request: StudyRequest) -> Studied:
     loaded = load_study(request, params)
     setting, tasks, work = loaded.setting, loaded.tasks, Path(str(request.work))
     rates: dict[str, Any] = {}
-    sides = {"hard": Side(params), "evidence": Side(params)}
+    hyperparameters = {"hard": Hyperparameters(params), "evidence": Hyperparameters(params)}
     if request.learning_rates:
-        for method in sides if request.arms == "labels" else ("hard",):
+        for method in hyperparameters if request.arms == "labels" else ("hard",):
             chosen = choose_rates(setting, tasks, method, params, request.learning_rates, work, request.jobs)
-            sides[method], rates[method] = chosen
+            hyperparameters[method], rates[method] = chosen
             taken = ", ".join(f"{own['rate']:g} ({name})" for name, own in rates[method].items())
             say(f"{method} labels: learning rate {taken}")
     if request.arms == "labels":
         teachers = setting.teachers(request.methods)
-        arms = label_arms(sides["hard"], sides["evidence"], request.methods, request.other_side, teachers)
+        arms = label_arms(
+            hyperparameters["hard"], hyperparameters["evidence"], request.methods, request.other_side, teachers
+        )
     elif request.arms == "losses":
-        arms = loss_arms(sides["hard"], request.losses)
+        arms = loss_arms(hyperparameters["hard"], request.losses)
     else:
-        arms = candidate_arms(sides["hard"], request.counts)
+        arms = candidate_arms(hyperparameters["hard"], request.counts)
     records = run_arms(setting, tasks, [None, *arms], work, request.jobs)
     about = {
-        "params": {name: side.to_dict() for name, side in sides.items()},
+        "params": {name: one.to_dict() for name, one in hyperparameters.items()},
         "rnn": setting.rnn.to_dict(),
         "labels": setting.labels.to_dict(),
         "rates": rates,
@@ -160,8 +162,8 @@ def _of_texts(request: StudyRequest) -> Studied:
         "params": params.to_dict() | loss.to_dict(),
         "words": words(records),
     }
-    if told := costs(records):
-        about |= {"costs": told}
+    if seconds := costs(records):
+        about |= {"costs": seconds}
     if far := mean_distances(records, BASE):
         about |= {"distances": far}
     about |= {name: own for name, own in (("by_degrees", by_degrees(records)), ("choices", choices)) if own}

@@ -50,10 +50,10 @@ class Task:
 
     def known(self, validation: bool) -> dict[str, set[str]]:
         """Query id → its positives, of the validation queries, or of the others."""
-        found: dict[str, set[str]] = {}
+        positives: dict[str, set[str]] = {}
         for qid, docid in self.part(validation)[["query_id", "doc_id"]].itertuples(index=False):
-            found.setdefault(qid, set()).add(docid)
-        return found
+            positives.setdefault(qid, set()).add(docid)
+        return positives
 
 
 def fold_tasks(
@@ -128,7 +128,7 @@ def transfer_task(
     tested = _with_positive(test_topics, test_qrels, relevant)
     check_held_out(usable, tested)
     training = _labelled(usable, labelled, seed)
-    seen = {docid for qid, found in _positives(qrels, relevant).items() if qid in topics for docid in found}
+    seen = {docid for qid, docids in _positives(qrels, relevant).items() if qid in topics for docid in docids}
     of_test = _positives(test_qrels, relevant)
     held_out = _held_out(training, share, seed)
     return Task(
@@ -189,9 +189,10 @@ def one_positive(qrels: pandas.DataFrame, qids: list[str], seed: int, relevant: 
     """One positive of every query, drawn by the seed whatever the order of the judgements, with grade 1."""
     import pandas
 
-    found = _positives(qrels, relevant)
+    positives = _positives(qrels, relevant)
     rows = [
-        (qid, min(found[qid], key=lambda docid: (fingerprint("positive", seed, qid, docid), docid)), 1) for qid in qids
+        (qid, min(positives[qid], key=lambda docid: (fingerprint("positive", seed, qid, docid), docid)), 1)
+        for qid in qids
     ]
     return pandas.DataFrame(rows, columns=["query_id", "doc_id", "relevance"])
 
@@ -223,11 +224,11 @@ def _known(qrels: pandas.DataFrame, qids: frozenset[str], relevant: int) -> tupl
 
 def _positives(qrels: pandas.DataFrame, relevant: int) -> dict[str, set[str]]:
     """Query → docids of grade `relevant` or more."""
-    found: dict[str, set[str]] = {}
+    positives: dict[str, set[str]] = {}
     for qid, docid, grade in qrels[["query_id", "doc_id", "relevance"]].itertuples(index=False):
         if grade >= relevant:
-            found.setdefault(qid, set()).add(docid)
-    return found
+            positives.setdefault(qid, set()).add(docid)
+    return positives
 
 
 def _held_out(qids: list[str], share: float, seed: int) -> frozenset[str]:

@@ -12,7 +12,7 @@ from rnnreranker.base.command import progress
 from rnnreranker.base.process.interrupts import left_to_this_process
 from rnnreranker.base.process.torch_threads import one_torch_thread
 from rnnreranker.lab.study.query.arms import Arm as LabelArm
-from rnnreranker.lab.study.query.arms import Side
+from rnnreranker.lab.study.query.arms import Hyperparameters
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.lab.study.trial import Arm, Setting, run_trial
 from rnnreranker.train.params import TrainParams
@@ -44,8 +44,8 @@ def run_arms(
     _ = setting.identity  # once, before the setting goes to every process
     pool = Parallel(n_jobs=jobs, return_as="generator")
     with left_to_this_process():
-        found = pool(delayed(_alone)(setting, task, arm, folder) for task, arm in work)
-        return list(progress(found, unit="trials", total=len(work), what="train"))
+        records = pool(delayed(_alone)(setting, task, arm, folder) for task, arm in work)
+        return list(progress(records, unit="trials", total=len(work), what="train"))
 
 
 def choose_rates(
@@ -56,7 +56,7 @@ def choose_rates(
     rates: Sequence[float],
     folder: Path,
     jobs: int = 1,
-) -> tuple[Side, dict[str, dict[str, Any]]]:
+) -> tuple[Hyperparameters, dict[str, dict[str, Any]]]:
     """For every fold the learning rate whose trainings on it are best on their validation queries.
 
     A fold's own trainings alone have a say, so that no query that it tests has any. Of equal rates the lowest is taken.
@@ -65,19 +65,21 @@ def choose_rates(
         The parameters with these rates, and by task name `rate`, the one taken, and `validation`: learning rate → mean
         nDCG@10 of the validation queries over the seeds.
     """
-    arms = [LabelArm(f"{method}, {rate:g}", method, Side(params).replaced(learning_rate=rate)) for rate in rates]
+    arms = [
+        LabelArm(f"{method}, {rate:g}", method, Hyperparameters(params).replaced(learning_rate=rate)) for rate in rates
+    ]
     records = run_arms(setting, tasks, arms, folder, jobs)
     chosen: dict[str, dict[str, Any]] = {}
     for name in sorted({task.name for task in tasks}):
-        found = {
+        value_of = {
             rate: float(
                 np.mean([r["validation"][CHOICE] for r in records if (r["arm"], r["task"]) == (arm.name, name)])
             )
             for rate, arm in zip(rates, arms, strict=True)
         }
-        best = min(found, key=lambda rate: (-found[rate], rate))
-        chosen[name] = {"rate": best, "validation": {f"{rate:g}": value for rate, value in found.items()}}
-    return Side(params, {name: found["rate"] for name, found in chosen.items()}), chosen
+        best = min(value_of, key=lambda rate: (-value_of[rate], rate))
+        chosen[name] = {"rate": best, "validation": {f"{rate:g}": value for rate, value in value_of.items()}}
+    return Hyperparameters(params, {name: choice["rate"] for name, choice in chosen.items()}), chosen
 
 
 def _alone(setting: Setting, task: Task, arm: Arm | None, folder: Path) -> dict[str, Any]:

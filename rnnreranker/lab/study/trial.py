@@ -71,11 +71,11 @@ def run_trial(setting: Setting, task: Task, arm: Arm | None, folder: Path) -> di
     if path.is_file():
         return read_trial(path) | {"arm": arm and arm.name}
     begun = time.perf_counter()
-    found: dict[str, Any] = {"arm": arm and arm.name, "task": task.name, "seed": task.seed}
-    found |= setting.untrained(task) if arm is None else setting.trained(task, arm)
-    found["seconds"] = round(time.perf_counter() - begun, 2)
-    write_json(path, found)
-    return found
+    record: dict[str, Any] = {"arm": arm and arm.name, "task": task.name, "seed": task.seed}
+    record |= setting.untrained(task) if arm is None else setting.trained(task, arm)
+    record["seconds"] = round(time.perf_counter() - begun, 2)
+    write_json(path, record)
+    return record
 
 
 def read_trial(path: Path) -> dict[str, Any]:
@@ -89,7 +89,8 @@ def read_trial(path: Path) -> dict[str, Any]:
     values = record.get("values") if isinstance(record, dict) else None
     of_topics = list(values.values()) if isinstance(values, dict) else []
     if not of_topics or not all(
-        isinstance(found, dict) and all(type(value) is float for value in found.values()) for found in of_topics
+        isinstance(by_query, dict) and all(type(value) is float for value in by_query.values())
+        for by_query in of_topics
     ):
         raise InputError(f"{path}: no record of a trial, with the values of measures by topic; {repair}")
     return record
@@ -117,4 +118,4 @@ def values_of(
 
 def means_of(values: Values) -> dict[str, float]:
     """Measure → the mean over the queries; 0 without any."""
-    return {name: sum(found.values()) / max(len(found), 1) for name, found in values.items()}
+    return {name: sum(by_query.values()) / max(len(by_query), 1) for name, by_query in values.items()}

@@ -31,15 +31,15 @@ def study_table(study: Mapping[str, Any], group: str) -> tuple[list[str], list[l
 
 def arms_table(study: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Header and rows of a study of models that read texts: values, words or seconds where they were counted, and
-    comparisons; where arms learn from degrees of relevance, what these find by themselves (`of d`)."""
+    comparisons; where arms learn from labels in [0, 1], what these find by themselves (`of d`)."""
     rows = [row for row in study["rows"] if row["group"] == "all"]
     measures = list(dict.fromkeys(row["measure"] for row in rows))
     first, used = measures[0], study["words"]
     counted = ["words a query", "words a document", "FLOPS"] if used else []
     spent = study.get("costs", {})
     counted += ["s of training", "s of labels"] if spent else []
-    of_degrees = study.get("by_degrees", {})
-    counted += [f"{first} of d"] if of_degrees else []
+    of_labels = study.get("by_degrees", {})
+    counted += [f"{first} of d"] if of_labels else []
     lines = []
     for arm in dict.fromkeys(row["arm"] for row in rows):
         of_arm = {row["measure"]: row for row in rows if row["arm"] == arm}
@@ -50,7 +50,7 @@ def arms_table(study: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
             if spent
             else []
         )
-        own += [f"{of_degrees[arm][first]:.4f}" if arm in of_degrees else "-"] if of_degrees else []
+        own += [f"{of_labels[arm][first]:.4f}" if arm in of_labels else "-"] if of_labels else []
         compared = [f"− {other} {_difference(difference)}" for other, difference in of_arm[first]["against"].items()]
         lines.append([arm, *(f"{of_arm[name]['value']:.4f}" for name in measures), *own, "; ".join(compared) or "-"])
     return ["", *measures, *counted, f"differences in {first}"], lines

@@ -13,7 +13,7 @@ from rnnreranker.base.errors import nearest
 from rnnreranker.base.method import names as names_of
 from rnnreranker.base.record import Record
 from rnnreranker.lab.study.dual.arms import DEFAULT, dual_arms
-from rnnreranker.lab.study.query.arms import BASE, Side, label_arms
+from rnnreranker.lab.study.query.arms import BASE, Hyperparameters, label_arms
 from rnnreranker.parts.needs import parts_of
 from rnnreranker.regress.papers.agreement import Agreement, agreement
 from rnnreranker.regress.papers.paper import Paper, Row, Table, published
@@ -137,7 +137,7 @@ def check_twins(paper: Paper, sets: Mapping[str, tuple[Spec, QuerySet]], folder:
 @functools.cache
 def _arms() -> list[str]:
     """The names of all arms that a study of labels can have, and of those that one of dual encoders has by default."""
-    one, other = Side(TrainParams()), Side(TrainParams(epochs=1.0))
+    one, other = Hyperparameters(TrainParams()), Hyperparameters(TrainParams(epochs=1.0))
     return [
         BASE,
         *(arm.name for arm in label_arms(one, other, [name for name in names_of("labeler") if name != "hard"])),

@@ -37,7 +37,7 @@ SHOWN = {"term-weight": "LE-TFIDF"}  # as the paper calls them; others have thei
 KIND = "negatives_from"  # a setting of all arms
 ONE_OF = re.compile(r"[-+.\de]+(/[-+.\de]+)+")  # numbers that validation questions choose between
 READ = frozenset({"topics", "texts", "vectors", "query vectors", "terms"})  # what a labeler may ask for
-DEFAULT = ("none", "in-batch", "distill", "term-weight", "bs", "evidence:degrees=maxmin")
+DEFAULT = ("none", "in-batch", "distill", "term-weight", "bs", "evidence:label_scale=maxmin")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class DualArm:
         params: of the training; the seed is set by the task.
         of_loss: parameters of its loss.
         method: of labels; "distill": the cosines of what LE-None trains; "bs": a term scorer of the task's own.
-        method_params: of that labeler; reading: how its labels become degrees of relevance.
+        method_params: of that labeler; label_scale: how its labels are scaled.
         plain: the training of LE-None, of itself and of what it teaches.
         others: names of the arms that it is compared with.
         encoder: what it begins as; empty = that of the study.
@@ -63,7 +63,7 @@ class DualArm:
     of_loss: Mapping[str, Any] = field(default_factory=dict)
     method: str = "hard"
     method_params: Params | None = None
-    reading: LabelScale = "scores"
+    label_scale: LabelScale = "scores"
     plain: DualParams | None = None
     others: tuple[str, ...] = (BASE,)
     encoder: str = ""
@@ -86,7 +86,7 @@ class DualArm:
 
     def described(self, task: Task) -> list[Any]:
         """Everything that it trains with on a task."""
-        of_method = [self.method, self.method_params and self.method_params.to_dict(), self.reading]
+        of_method = [self.method, self.method_params and self.method_params.to_dict(), self.label_scale]
         before = None if self.plain is None else dataclasses.replace(self.plain, seed=task.seed).to_dict()
         own = [self.encoder] if self.encoder else []
         return [of_method, before, self.params_of(task).to_dict(), dict(self.of_loss), *own]
@@ -97,12 +97,12 @@ def dual_arms(chosen: Sequence[Form], params: DualParams, alpha: float) -> list[
 
     Args:
         chosen: in their written form. "none": hard labels and the loss distance; "in-batch": info-nce in its place;
-            "distill": the degrees of relevance are the cosines of what "none" trains; "bs": eq. 5 of the weights of a
+            "distill": the labels are the cosines of what "none" trains; "bs": eq. 5 of the weights of a
             term scorer that is trained on the task; "ebr": new towers of words and the loss triplet, with what the
             preset f-ebr has; its settings are those of training and loss. Another name: the labels of that labeler,
-            with its settings. alpha and degrees may be among these settings, of the loss and of how labels are read,
-            and of every arm negatives_from. Numbers with a stroke between them, `term_scale=1/10,alpha=0.5/1`, are an
-            arm each, all of one family.
+            with its settings. alpha and label_scale may be among these settings, of the loss and of how labels are
+            scaled, and of every arm negatives_from. Numbers with a stroke between them, as in
+            `term_scale=1/10,alpha=0.5/1`, are an arm each, all of one family.
         params: of the trainings, where the arm does not set it; alpha: of those that do not set theirs.
 
     Raises:
@@ -167,28 +167,30 @@ def _made(written: Written, params: DualParams, alpha: float) -> DualArm:
     taught = dataclasses.replace(params, loss="distance", inverse_temperature=None)
     if name == "none":
         return DualArm(title, taught, {"alpha": 0.0}, plain=taught)
-    reading: Any = str(values.pop("degrees", "cosine" if name == "distill" else params.label_scale))
-    if reading not in get_args(LabelScale):
-        raise InputError(f"degrees={reading}: {nearest(reading, get_args(LabelScale))}")
+    if "degrees" in values:
+        raise InputError("degrees is label_scale now")
+    scale: Any = str(values.pop("label_scale", "cosine" if name == "distill" else params.label_scale))
+    if scale not in get_args(LabelScale):
+        raise InputError(f"label_scale={scale}: {nearest(scale, get_args(LabelScale))}")
     of_loss = find("loss", "distance").Params.of({"alpha": values.pop("alpha", alpha)}).to_dict()
-    besides = (f"{DISTILLED}{of_kind}", f"{SHOWN['term-weight']}{of_kind}")
-    others = (BASE, plain, *(other for other in besides if title.partition(",")[0] != other.partition(",")[0]))
+    compared = (f"{DISTILLED}{of_kind}", f"{SHOWN['term-weight']}{of_kind}")
+    others = (BASE, plain, *(other for other in compared if title.partition(",")[0] != other.partition(",")[0]))
     if name == "distill":
         if values:
-            raise InputError(f"{next(iter(values))}: {name} has no settings but alpha, degrees and {KIND}")
-        return DualArm(title, taught, of_loss, name, None, reading, taught, others)
+            raise InputError(f"{next(iter(values))}: {name} has no settings but alpha, label_scale and {KIND}")
+        return DualArm(title, taught, of_loss, name, None, scale, taught, others)
     if name == "bs":
         if unknown := sorted(values.keys() - {field.name for field in dataclasses.fields(SharedWords)}):
-            has = "alpha, degrees, products and term_scale"
+            has = "alpha, label_scale, products and term_scale"
             raise InputError(f"{unknown[0]}: {name} has no settings but {has}")
-        return DualArm(title, taught, of_loss, name, SharedWords.of(values), reading, others=others)
+        return DualArm(title, taught, of_loss, name, SharedWords.of(values), scale, others=others)
     if lacking := sorted(find("labeler", name).needs - READ):
         raise InputError(f"needs {' and '.join(lacking)}, which a study of dual encoders has not")
     known = {each.name for each in fields_of(find("labeler", name))}
     several = 2 if taught.kind in AT_RANDOM else 1  # as many random documents are labelled beside the run's
     usual = {"context": several * params.depth + 1} if "context" in known and not written.preset else {}
     of_method = make_params("labeler", name, {**usual, **values}, written.preset or None)
-    return DualArm(title, taught, of_loss, name, of_method, reading, others=others)
+    return DualArm(title, taught, of_loss, name, of_method, scale, others=others)
 
 
 def _drawing(params: DualParams, kind: Any) -> DualParams:
@@ -197,7 +199,7 @@ def _drawing(params: DualParams, kind: Any) -> DualParams:
 
 
 def _ebr(title: str, values: Mapping[str, Any], params: DualParams, plain: str) -> DualArm:
-    """Towers of words: what the preset has besides the defaults stands before the settings of the study."""
+    """Towers of words: what the preset has compared the defaults stands before the settings of the study."""
     of_preset = dict(DualParams.preset("f-ebr").to_dict().items() - DualParams().to_dict().items())
     base = dataclasses.replace(params, inverse_temperature=None)
     own, loss = settings_for(DualParams, {**of_preset, **values}, base=base)

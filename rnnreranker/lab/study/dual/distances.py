@@ -28,11 +28,11 @@ def distances_of(queries: np.ndarray, documents: np.ndarray, relevant: Sequence[
     """
     counts, edges = np.zeros((2, RANGES), dtype=np.int64), edges_of(0, 1, RANGES)
     for start, cosines in _blocks(queries, documents):
-        places = np.clip(np.searchsorted(edges, (1 - cosines) / 2, side="left") - 1, 0, RANGES - 1)
-        counts[1] += np.bincount(places.ravel(), minlength=RANGES)
+        bins = np.clip(np.searchsorted(edges, (1 - cosines) / 2, side="left") - 1, 0, RANGES - 1)
+        counts[1] += np.bincount(bins.ravel(), minlength=RANGES)
         for row, its in enumerate(relevant[start : start + len(cosines)]):
-            found = np.bincount(places[row, its], minlength=RANGES)
-            counts += [found, -found]
+            own = np.bincount(bins[row, its], minlength=RANGES)
+            counts += [own, -own]
     moments = sum(vectors.astype(np.float64).T @ vectors / len(vectors) for vectors in (queries, documents))
     values = np.linalg.eigvalsh(moments)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
@@ -41,13 +41,13 @@ def distances_of(queries: np.ndarray, documents: np.ndarray, relevant: Sequence[
 
 def mean_distances(records: Sequence[Mapping[str, Any]], base: str) -> dict[str, dict[str, Any]]:
     """Arm → as `distances_of`, means over its trainings; of the records that say them."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    by_arm: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         if "distances" in record:
-            found.setdefault(record["arm"] or base, []).append(record["distances"])
+            by_arm.setdefault(record["arm"] or base, []).append(record["distances"])
     return {
         arm: {name: np.mean([one[name] for one in own], axis=0).tolist() for name in ("relevant", "others", "line")}
-        for arm, own in found.items()
+        for arm, own in by_arm.items()
     }
 
 

@@ -20,7 +20,7 @@ from rnnreranker.lab.study.dual.distances import distances_of
 from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.lab.study.retrieved import opened
 from rnnreranker.lab.study.tasks import Task
-from rnnreranker.lab.study.text.setting import TextSetting, told
+from rnnreranker.lab.study.text.setting import TextSetting, training_record
 from rnnreranker.lab.study.trial import means_of, values_of
 from rnnreranker.parts.terms.word_weights import CollectionWeights
 
@@ -43,26 +43,26 @@ class DualSetting(TextSetting):
 
     Attributes:
         work: folder of what is kept.
-        place: of the index, whose vectors and words labelers read.
+        index_name: of the index, whose vectors and words labelers read.
         sources: what tells these from others.
     """
 
     model = "dual"
 
     work: Path = Path()
-    place: str = ""
+    index_name: str = ""
     sources: tuple[Any, ...] = ()
 
     @classmethod
-    def more(cls, request: StudyRequest, params: Any, index: Index, needs: frozenset[str]) -> dict[str, Any]:
+    def own_attributes(cls, request: StudyRequest, params: Any, index: Index, needs: frozenset[str]) -> dict[str, Any]:
         """See `TextSetting`."""
         sources = (
             index.vectors.fingerprint if "vectors" in needs else None,
             index.settings.get("parts", {}).get("terms") if "terms" in needs else None,
         )
-        return {"work": Path(str(request.work)), "place": request.index_name, "sources": sources}
+        return {"work": Path(str(request.work)), "index_name": request.index_name, "sources": sources}
 
-    def besides(self) -> list[Any]:
+    def own_identity(self) -> list[Any]:
         """See `TextSetting`."""
         from rnnreranker.encode.dense.encoder import digest_of
 
@@ -93,12 +93,12 @@ class DualSetting(TextSetting):
             pools, labelling = self._scored(task, run, plain["cosines"]), float(plain["found"]["costs"]["training"])
             own = {"by_degrees": means_of(plain["found"]["values"])}
         elif arm.method == "bs":
-            from rnnreranker.lab.study.dual.term_teacher import degrees_by
+            from rnnreranker.lab.study.dual.term_teacher import labels_by_words
 
             kept = self._weighed(task, arm.params.depth)
             assert arm.shared is not None
-            degrees = degrees_by(kept, run, task.known(validation=False), arm.shared)
-            pools, labelling = self._scored(task, run, degrees), float(kept["seconds"])
+            labels = labels_by_words(kept, run, task.known(validation=False), arm.shared)
+            pools, labelling = self._scored(task, run, labels), float(kept["seconds"])
         else:
             pools = self._labelled(task, arm, run)
             labelling = time.perf_counter() - begun if arm.method != "hard" else 0.0
@@ -114,48 +114,48 @@ class DualSetting(TextSetting):
         from rnnreranker.train.label_scale import scaled_labels
 
         params = dataclasses.replace(arm.params_of(task), label_scale="scores")
-        read = [dataclasses.replace(one, scores=scaled_labels(one, arm.reading)) for one in pools]
+        read = [dataclasses.replace(one, scores=scaled_labels(one, arm.label_scale)) for one in pools]
         inputs = self.grouped(task, read, params, {"labels": arm.method}, margins=arm.method != "hard")
         own = dataclasses.replace(self, loss_values={**self.loss_values, **arm.of_loss})
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
             out = Path(folder) / "model"
-            found = own.fitted(inputs, arm.encoder or self.encoder, out, params)
+            trained = own.fitted(inputs, arm.encoder or self.encoder, out, params)
             encoder = load_encoder(str(out))
             documents = self._documents_by(encoder)
             measured = self._measured(encoder, documents, task)
             cosines = self._cosines(encoder, documents, task, pools) if arm.plain is not None else {}
-        costs = {"training": found.seconds, "labelling": labelling}
-        return measured | told(found) | {"costs": costs}, cosines
+        costs = {"training": trained.seconds, "labelling": labelling}
+        return measured | training_record(trained) | {"costs": costs}, cosines
 
     def _plain(self, task: Task, params: DualParams) -> dict[str, Any]:
-        """`found`: what LE-None comes to on a task; `cosines`: query → docid → cosine of its training candidates."""
+        """`record`: what LE-None comes to on a task; `cosines`: query → docid → cosine of its training candidates."""
         path = self._place("le-none", task, params.to_dict())
         with alone(path, f"{path}: another process trains it"):
             if not path.is_file():
                 arm = DualArm("", params, {"alpha": 0.0}, plain=params)
                 pools = self._labelled(task, arm, self._candidates(task, params))
-                found, cosines = self._trained_on(task, arm, pools, 0.0)
+                record, cosines = self._trained_on(task, arm, pools, 0.0)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                write_json(path, {"found": found, "cosines": cosines})
+                write_json(path, {"found": record, "cosines": cosines})
         kept: dict[str, Any] = read_json(path, "record of what LE-None came to", REPAIR)
         return kept
 
     def _candidates(self, task: Task, params: DualParams) -> Run:
         """What labels are made of: the first candidates of the training queries, and all that is drawn at random."""
-        from rnnreranker.runs import Run as Found
+        from rnnreranker.runs import Run as RunOf
         from rnnreranker.train.group.negative_kinds import AT_RANDOM, sampled
 
         run = self.head(task, params.depth)
         if params.kind not in AT_RANDOM:
             return run
         collection, known = tuple(sorted(self.documents)), task.known(validation=False)
-        found = {qid: dict(run[qid]) if qid in run else {} for qid in known}
-        for qid, scores in found.items():
+        scores_of = {qid: dict(run[qid]) if qid in run else {} for qid in known}
+        for qid, scores in scores_of.items():
             below = min(scores.values(), default=0.0)
             drawn = sampled(qid, known[qid], collection, params.depth, task.seed)
             for rank, docid in enumerate((docid for docid in drawn if docid not in scores), 1):
                 scores[docid] = below - rank
-        return Found.from_dict(found)
+        return RunOf.from_dict(scores_of)
 
     def _labelled(self, task: Task, arm: DualArm, run: Run) -> list[Labels]:
         """The labels of the training queries by the method of an arm."""
@@ -165,8 +165,8 @@ class DualSetting(TextSetting):
             topics=task.topics,
             texts=self.documents,
             query_vectors=self.queries,
-            vectors=lambda: opened(self.place).vectors,
-            terms=lambda: opened(self.place).term_source,
+            vectors=lambda: opened(self.index_name).vectors,
+            terms=lambda: opened(self.index_name).term_source,
         )
         labeler = make_labeler(arm.method, inputs, arm.method_params, threads=1)
         return list(labeler.infer(run, task.part(validation=False)))
@@ -179,7 +179,7 @@ class DualSetting(TextSetting):
         with alone(path, f"{path}: another process trains its term scorer"):
             if not path.is_file():
                 begun, run = time.perf_counter(), self.head(task, depth)
-                source = opened(self.place).term_source
+                source = opened(self.index_name).term_source
                 weights = weighed_by_scorer(self.encoder, source, run, task, self.documents)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_json(path, {**weights, "seconds": time.perf_counter() - begun})
@@ -187,7 +187,7 @@ class DualSetting(TextSetting):
         return kept
 
     def _by_degrees(self, task: Task, arm: DualArm) -> dict[str, float]:
-        """The measures of the test queries where all documents stand in the order of their degrees of relevance."""
+        """The measures of the test queries where all documents stand in the order of their labels."""
         from rnnreranker.lab.study.dual.word_search import run_by_words
 
         assert arm.shared is not None
@@ -195,10 +195,10 @@ class DualSetting(TextSetting):
             kept = self._weighed(task, arm.params.depth)
             queries, documents = {qid: kept["queries"][qid] for qid in task.test}, kept["documents"]
         else:
-            weights = CollectionWeights(opened(self.place).term_source)
+            weights = CollectionWeights(opened(self.index_name).term_source)
             texts = [task.topics[qid] for qid in task.test]
             queries = dict(zip(task.test, weights.of_texts(texts), strict=True))
-            docids = opened(self.place).term_source.docids
+            docids = opened(self.index_name).term_source.docids
             documents = dict(zip(docids, weights.of_documents(range(len(docids))), strict=True))
         run = run_by_words(queries, documents, arm.shared.products, self.hits)
         return means_of(values_of(run, self.qrels, self.measures, self.protocol, task))
@@ -234,11 +234,11 @@ class DualSetting(TextSetting):
         """Query → docid → cosine, of the candidates of pools."""
         rows = {docid: row for row, docid in enumerate(self.documents)}
         queries = self._queries_by(encoder, task, tuple(one.qid for one in pools))
-        found = {}
+        cosines_of = {}
         for one, query in zip(pools, queries, strict=True):
             scores = documents[[rows[docid] for docid in one.docids]] @ query
-            found[one.qid] = dict(zip(one.docids, scores.tolist(), strict=True))
-        return found
+            cosines_of[one.qid] = dict(zip(one.docids, scores.tolist(), strict=True))
+        return cosines_of
 
     def _measured(self, encoder: Encoder, documents: np.ndarray, task: Task) -> dict[str, Any]:
         """What the search of all documents comes to.

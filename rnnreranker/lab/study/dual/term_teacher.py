@@ -52,7 +52,7 @@ def weighed_by_scorer(
         return {name: dict(zip(own, scorer.weights(list(own.values())), strict=True)) for name, own in texts.items()}
 
 
-def degrees_by(
+def labels_by_words(
     weights: Mapping[str, Mapping[str, Weights]],
     run: Run,
     positives: Mapping[str, set[str]],
@@ -62,9 +62,9 @@ def degrees_by(
 
     weights: of `weighed_by_scorer`; shared: how the weights of shared words become d.
     """
-    found = {}
+    labels_of = {}
     for qid, own in positives.items():
         docids = list(dict.fromkeys([*(run.ranked(qid) if qid in run else ()), *sorted(own)]))
         scores, _ = distributions(weights["queries"][qid], [weights["documents"][docid] for docid in docids], shared)
-        found[qid] = dict(zip(docids, scores.astype(np.float32).tolist(), strict=True))
-    return found
+        labels_of[qid] = dict(zip(docids, scores.astype(np.float32).tolist(), strict=True))
+    return labels_of

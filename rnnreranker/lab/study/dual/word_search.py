@@ -1,4 +1,4 @@
-"""What degrees of relevance by shared words (paper 004, eq. 5) find by themselves: all documents in their order."""
+"""What labels by shared words (paper 004, eq. 5) find by themselves: all documents in their order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def run_by_words(
 ) -> Run:
     """The best documents of every query by eq. 5, whose scale and tanh change no order: the scores are those before.
 
-    Words of weight below 0 are discarded, and a document that scores 0 is not found.
+    Words of weight below 0 are discarded, and a document that scores 0 is no hit.
 
     Args:
         queries, documents: id → word → weight.
@@ -29,21 +29,21 @@ def run_by_words(
     from rnnreranker.methods.retrieve.base import run_of_rows
 
     words = sorted({word for texts in (queries, documents) for weights in texts.values() for word in weights})
-    numbers = {word: place for place, word in enumerate(words)}
+    numbers = {word: number for number, word in enumerate(words)}
     asked, stored = (_matrix(list(texts.values()), numbers) for texts in (queries, documents))
     docids = list(documents)
-    places = np.argsort(np.argsort(np.array(docids, dtype=object).astype(str)))
+    docid_ranks = np.argsort(np.argsort(np.array(docids, dtype=object).astype(str)))
     present, one = stored.copy(), asked.copy()
     present.data[:] = one.data[:] = 1  # a word of weight 0 is shared, too
     turned, have = stored.T.tocsr(), present.T.tocsr()
     scores, rows = [], []
     for row in range(len(queries)):
-        found = (asked[row] @ turned).toarray().ravel()
+        sums = (asked[row] @ turned).toarray().ravel()
         if products == "mean":
-            found /= np.maximum((one[row] @ have).toarray().ravel(), 1)
-        best = np.lexsort((places, -found))[:hits]
-        best = best[found[best] > 0]
-        scores.append(found[best])
+            sums /= np.maximum((one[row] @ have).toarray().ravel(), 1)
+        best = np.lexsort((docid_ranks, -sums))[:hits]
+        best = best[sums[best] > 0]
+        scores.append(sums[best])
         rows.append(best)
     return run_of_rows(tuple(queries), docids, scores, rows)
 

@@ -126,9 +126,9 @@ def _arm(written: Written, params: LateParams, models: list[str], temperature: f
     if name == "colbert":
         return LateArm(COLBERT, params, colbert=params)
     if name == PRF:
-        found = _of_method("feedback", "colbert", written)
+        method_params = _of_method("feedback", "colbert", written)
         title = f"ColBERT-PRF{settings_said(written)}"
-        given: dict[str, Any] = {"method": PRF, "method_params": found, "begins": "colbert", "colbert": params}
+        given: dict[str, Any] = {"method": PRF, "method_params": method_params, "begins": "colbert", "colbert": params}
         return LateArm(title, params, **given, others=(BASE, COLBERT))
     if name == "random":
         return LateArm("ColBERT, random negatives", params, candidates="random", others=(BASE, COLBERT))
@@ -149,15 +149,15 @@ def _arm(written: Written, params: LateParams, models: list[str], temperature: f
     usual: dict[str, Any] = {"context": params.depth + 1}
     if name == "self":
         method, usual = "teacher", usual | {"teacher": "late"}
-    found = _of_method("labeler", method, written, usual)
-    by_tokens = "tokens" in needs_of(method, found)
+    method_params = _of_method("labeler", method, written, usual)
+    by_tokens = "tokens" in needs_of(method, method_params)
     taught = dataclasses.replace(params, loss="kl", in_batch_negatives=True, batch_teacher=by_tokens, contrast=0.0)
     return LateArm(
         title,
         taught,
         {"raise_positives": True},
         method=method,
-        method_params=found,
+        method_params=method_params,
         labels=_labels(temperature / 2),
         **own,
         others=(BASE, COLBERT, HARD_NEGATIVES, *((SELF,) if name != "self" else ())),
@@ -174,7 +174,7 @@ def _of_method(kind: str, method: str, written: Written, usual: Mapping[str, Any
     known = {each.name for each in fields_of(find(kind, method))}
     values = {key: usual[key] for key in usual if key in known and not written.preset} | written.params
     try:
-        found: Params = make_params(kind, method, values, written.preset or None)
+        params: Params = make_params(kind, method, values, written.preset or None)
     except InputError as error:
         raise InputError(f"{argument('late_arms', str(written))}: {error}") from None
-    return found
+    return params

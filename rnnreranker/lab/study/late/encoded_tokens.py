@@ -66,8 +66,8 @@ class TokenSearch:
 
     def queries(self, topics: Mapping[str, str]) -> QueryTokens:
         """The tokens of queries."""
-        found = self._encoder.encode_queries(list(topics.values()), threads=1)
-        return QueryTokens(tuple(topics), found.vectors, found.offsets)
+        encoded = self._encoder.encode_queries(list(topics.values()), threads=1)
+        return QueryTokens(tuple(topics), encoded.vectors, encoded.offsets)
 
     def best(
         self,
@@ -101,12 +101,12 @@ class TokenSearch:
         """The scores and rows of the best documents of each query."""
         if candidates is None:
             return self.source.search(asked.vectors, asked.offsets, hits, threads=1, weights=weights)
-        found = []
+        hits_of = []
         for number, qid in enumerate(asked.qids):
             own = self.source.rows(candidates.get(qid, ()))
             part = slice(asked.offsets[number], asked.offsets[number + 1])
             weighed = None if weights is None else weights[part]
-            places = np.array([0, part.stop - part.start])
-            of_own = self.source.scores(asked.vectors[part], places, own, threads=1, weights=weighed)[0]
-            found.append(self.source.best(of_own, own, hits))
-        return [scores for scores, _ in found], [rows for _, rows in found]
+            offsets = np.array([0, part.stop - part.start])
+            of_own = self.source.scores(asked.vectors[part], offsets, own, threads=1, weights=weighed)[0]
+            hits_of.append(self.source.best(of_own, own, hits))
+        return [scores for scores, _ in hits_of], [rows for _, rows in hits_of]

@@ -44,8 +44,8 @@ def taught_by(
     for model in models:
         scorer = load_pair_scorer(model)
         for qid, docids in wanted.items():
-            found, taken = _scored(scorer, topics[qid], [documents[docid] for docid in docids], folder)
-            sums[qid] += np.array(found)
+            scores, taken = _scored(scorer, topics[qid], [documents[docid] for docid in docids], folder)
+            sums[qid] += np.array(scores)
             seconds += taken
     means = {qid: (sums[qid] / len(models)).tolist() for qid in wanted}
     return Run.from_dict({qid: dict(zip(docids, means[qid], strict=True)) for qid, docids in wanted.items()}), seconds
@@ -58,8 +58,8 @@ def _scored(scorer: PairScorer, query: str, texts: Sequence[str], folder: Path) 
         kept = read_json(path, "scores of a cross-encoder", "delete it, and they are computed again")
         return kept["scores"], float(kept["seconds"])
     begun = time.perf_counter()
-    found = scorer.score([(query, text) for text in texts], threads=1).scores.tolist()
+    scores = scorer.score([(query, text) for text in texts], threads=1).scores.tolist()
     taken = time.perf_counter() - begun
     folder.mkdir(parents=True, exist_ok=True)
-    write_json(path, {"scores": found, "seconds": taken})
-    return found, taken
+    write_json(path, {"scores": scores, "seconds": taken})
+    return scores, taken

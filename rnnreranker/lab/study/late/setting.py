@@ -21,7 +21,7 @@ from rnnreranker.lab.study.late.encoded_tokens import TokenSearch
 from rnnreranker.lab.study.late.pair_teacher import taught_by
 from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.lab.study.tasks import Task
-from rnnreranker.lab.study.text.setting import TextSetting, told
+from rnnreranker.lab.study.text.setting import TextSetting, training_record
 from rnnreranker.lab.study.trial import values_of
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class LateSetting(TextSetting):
     dimension: int | None = None
 
     @classmethod
-    def more(cls, request: StudyRequest, params: Any, index: Index, needs: frozenset[str]) -> dict[str, Any]:
+    def own_attributes(cls, request: StudyRequest, params: Any, index: Index, needs: frozenset[str]) -> dict[str, Any]:
         """See `TextSetting`."""
         return {
             "work": Path(str(request.work)),
@@ -68,7 +68,7 @@ class LateSetting(TextSetting):
             "dimension": params.dimension,
         }
 
-    def besides(self) -> list[Any]:
+    def own_identity(self) -> list[Any]:
         """See `TextSetting`."""
         from rnnreranker.encode.model_folder import content_of
 
@@ -102,9 +102,9 @@ class LateSetting(TextSetting):
             made = {"negatives": arm.candidates, "labels": arm.method}
             inputs = self.grouped(task, pools, params, made, margins=arm.method != "hard")
             inputs = dataclasses.replace(inputs, teacher=teacher)
-            found = self.fitted(inputs, str(begin), Path(folder) / MODEL, params, arm.of_loss)
+            fitted = self.fitted(inputs, str(begin), Path(folder) / MODEL, params, arm.of_loss)
             values = self.tested(str(Path(folder) / MODEL), task)
-        return values | told(found) | {"costs": {"training": found.seconds, "labelling": labelling}}
+        return values | training_record(fitted) | {"costs": {"training": fitted.seconds, "labelling": labelling}}
 
     @functools.cached_property
     def _start(self) -> Path:
@@ -140,8 +140,8 @@ class LateSetting(TextSetting):
             if self.reranks is None:
                 search = self._tokens(model, tokens or Path(folder) / "all")
                 begun = time.perf_counter()
-                found = search.best(topics, hits, feedback=feedback)
-                return found, search.seconds + time.perf_counter() - begun
+                run = search.best(topics, hits, feedback=feedback)
+                return run, search.seconds + time.perf_counter() - begun
             first = self.runs[self.over]
             candidates = {qid: first.ranked(qid)[: self.reranks] if qid in first else [] for qid in qids}
             wanted = dict.fromkeys(docid for own in candidates.values() for docid in own)
@@ -152,15 +152,15 @@ class LateSetting(TextSetting):
     def _colbert(self, task: Task, params: LateParams) -> Path:
         """The folder with what the arm ColBERT trains on a task."""
         task_of = [task.positives.to_numpy().tolist(), sorted(task.validation), task.topics]
-        place = self.work / "colbert" / fingerprint(self.identity, task_of, params.to_dict())
-        with alone(place, f"{place}: another process trains it"):
-            if not (place / TRAINED).is_file():
+        path = self.work / "colbert" / fingerprint(self.identity, task_of, params.to_dict())
+        with alone(path, f"{path}: another process trains it"):
+            if not (path / TRAINED).is_file():
                 labels = self._hard(task, self.head(task, params.depth))
                 inputs = self.grouped(task, list(labels), params, {"negatives": self.over})
-                found = self.fitted(inputs, str(self._start), place / MODEL, params)
-                costs = {"training": found.seconds, "labelling": 0.0}
-                write_json(place / TRAINED, told(found) | {"costs": costs})
-        return place
+                made = self.fitted(inputs, str(self._start), path / MODEL, params)
+                costs = {"training": made.seconds, "labelling": 0.0}
+                write_json(path / TRAINED, training_record(made) | {"costs": costs})
+        return path
 
     def _own(self, task: Task, colbert: Path, depth: int) -> tuple[Run, float]:
         """The first candidates of the training queries by a kept encoder, and the seconds that it took to find them."""
@@ -214,8 +214,11 @@ class LateSetting(TextSetting):
             )
         begun = time.perf_counter()
         labeler = make_labeler(arm.method, inputs, arm.method_params, arm.labels, threads=1)
-        found, teacher = labeler.infer(run, positives), BatchTeacher(labeler) if arm.params.batch_teacher else None
-        return list(found), seconds + time.perf_counter() - begun, teacher
+        soft_labels, teacher = (
+            labeler.infer(run, positives),
+            BatchTeacher(labeler) if arm.params.batch_teacher else None,
+        )
+        return list(soft_labels), seconds + time.perf_counter() - begun, teacher
 
     @staticmethod
     def _hard(task: Task, run: Run) -> SoftLabels:
@@ -225,11 +228,11 @@ class LateSetting(TextSetting):
 
     def _drawn(self, task: Task, depth: int) -> Run:
         """As many documents as `depth` for every training query, drawn by the seed and the query."""
-        from rnnreranker.runs import Run as Found
+        from rnnreranker.runs import Run as RunOf
 
         docids, own = np.array(list(self.documents), dtype=object), {}
         for qid in dict.fromkeys(task.part(validation=False)["query_id"]):
             rng = np.random.default_rng([task.seed, int(fingerprint("random", qid)[:15], 16)])
             chosen = rng.choice(docids, min(depth, len(docids)), replace=False)
             own[qid] = {docid: -float(rank) for rank, docid in enumerate(chosen.tolist())}
-        return Found.from_dict(own)
+        return RunOf.from_dict(own)

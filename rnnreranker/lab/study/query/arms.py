@@ -23,7 +23,7 @@ CODER = "CODER"  # hard labels
 SMOOTHING = ("uniform", "query", "geometric", "jaccard", "evidence")  # label methods that a study takes by default
 SHOWN = {"jaccard": "Jaccard", "evidence": "mixed", "run": "fused run"}  # the first two as the paper calls them
 LEARNT = {"share": "share learnt", "confident": "threshold learnt"}  # mass of the labels → what a title says of it
-HPARAM = ", hparam"  # the hyperparameters of the other side
+HPARAM = ", hparam"  # the hyperparameters of the other labels
 NEGATIVES: dict[str, dict[str, Any]] = {
     "retrieved": {},
     "retrieved and in-batch": {"in_batch_negatives": True},
@@ -32,7 +32,7 @@ NEGATIVES: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Side:
+class Hyperparameters:
     """Hyperparameters of one kind of labels.
 
     Attributes:
@@ -48,7 +48,7 @@ class Side:
         rate = self.rates.get(task.name, self.params.learning_rate)
         return dataclasses.replace(self.params, learning_rate=rate, seed=task.seed)
 
-    def replaced(self, **changed: Any) -> Side:
+    def replaced(self, **changed: Any) -> Hyperparameters:
         """The same with other values of some parameters."""
         return dataclasses.replace(self, params=dataclasses.replace(self.params, **changed))
 
@@ -65,7 +65,7 @@ class Arm:
     Attributes:
         name: in tables and figures.
         method: of labels, see `rnnreranker.labels`.
-        side: its hyperparameters.
+        hyperparameters: of its training.
         mass: "share" or "confident": how much leaves the positives is learnt, see `labels.learnt_mass`; None = not.
         taught: fingerprint of what the method reads beside the vectors; empty where it reads nothing else.
         of_method, of_labels: settings of the method and of labels that the arm has for itself.
@@ -74,7 +74,7 @@ class Arm:
 
     name: str
     method: str
-    side: Side
+    hyperparameters: Hyperparameters
     mass: str | None = None
     taught: str = ""
     of_method: Mapping[str, Any] = field(default_factory=dict)
@@ -87,25 +87,25 @@ class Arm:
         taught = [self.taught] if self.taught else []
         settings = {"method": self.of_method, "labels": self.of_labels, "loss": self.of_loss}
         own = [{name: dict(values) for name, values in settings.items()}] if any(settings.values()) else []
-        return [self.method, self.side.params_of(task).to_dict(), *taught, *learnt, *own]
+        return [self.method, self.hyperparameters.params_of(task).to_dict(), *taught, *learnt, *own]
 
 
 def label_arms(
-    coder: Side,
-    smoothing: Side,
+    coder: Hyperparameters,
+    smoothing: Hyperparameters,
     methods: Sequence[Form] = SMOOTHING,
     other_side: bool = True,
     taught: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Arm]:
-    """CODER and smoothing methods, each with its own hyperparameters and with those of the other side.
+    """CODER and smoothing methods, each with its own hyperparameters and with those of the other labels.
 
     Args:
         coder: chosen for hard labels.
-        smoothing: chosen for evidence-based labels; where they equal `coder`, the arms of the other side are the same
+        smoothing: chosen for evidence-based labels; where they equal `coder`, the arms of the other labels are the same
             and are left out.
         methods: of labels, in their written form, of this package or another one; with `mass=share` or
             `mass=confident` where the mass is learnt.
-        other_side: False leaves the arms with the hyperparameters of the other side out in any case.
+        other_side: False leaves the arms with the hyperparameters of the other labels out in any case.
         taught: method → fingerprint of what it reads beside the vectors: scores of a run, tokens.
 
     Raises:
@@ -136,7 +136,7 @@ def label_form(form: Form) -> tuple[Written, ChosenLabeler]:
     return written, chosen
 
 
-def _smoothing_arm(form: Form, side: Side, taught: Mapping[str, str]) -> Arm:
+def _smoothing_arm(form: Form, hyperparameters: Hyperparameters, taught: Mapping[str, str]) -> Arm:
     written, chosen = label_form(form)
     mass = chosen.label_params.mass if unlearnt(chosen.label_params) else None
     given = {name: value for name, value in written.params.items() if not (mass and name == "mass")}
@@ -145,20 +145,20 @@ def _smoothing_arm(form: Form, side: Side, taught: Mapping[str, str]) -> Arm:
     of_labels = {name: labels[name] for name in given if name not in params}
     learnt = f", {LEARNT[mass]}" if mass else ""
     name = f"{CODER} + {SHOWN.get(written.name, written.name)}{learnt}{settings_said(Written(written.name, given))}"
-    return Arm(name, written.name, side, mass, taught.get(written.name, ""), of_method, of_labels)
+    return Arm(name, written.name, hyperparameters, mass, taught.get(written.name, ""), of_method, of_labels)
 
 
 def settings_said(written: Written) -> str:
     """The settings of a written form as the title of an arm has them.
 
-    >>> settings_said(Written.read("bs:alpha=0.2,degrees=maxmin")), settings_said(Written("bs"))
-    (', alpha=0.2,degrees=maxmin', '')
+    >>> settings_said(Written.read("bs:alpha=0.2,label_scale=maxmin")), settings_said(Written("bs"))
+    (', alpha=0.2,label_scale=maxmin', '')
     """
     settings = str(written).removeprefix(written.name).removeprefix(":")
     return f", {settings}" if settings else ""
 
 
-def loss_arms(side: Side, losses: Sequence[Form] | None = None) -> list[Arm]:
+def loss_arms(hyperparameters: Hyperparameters, losses: Sequence[Form] | None = None) -> list[Arm]:
     """Losses of many candidates with every kind of negatives (001, Figure 4); evidence for the multi-tier loss.
 
     losses: in their written form; None = all that there are.
@@ -166,7 +166,7 @@ def loss_arms(side: Side, losses: Sequence[Form] | None = None) -> list[Arm]:
     Raises:
         InputError: no such loss, or one of groups, settings that it does not have.
     """
-    usable = [name for name, found in methods("loss").items() if not found.of_groups]
+    usable = [name for name, loss_class in methods("loss").items() if not loss_class.of_groups]
     arms = []
     for written in map(Written.read, usable if losses is None else losses):
         loss = choose("loss", written, of="losses")
@@ -177,11 +177,11 @@ def loss_arms(side: Side, losses: Sequence[Form] | None = None) -> list[Arm]:
         of_loss = {name: params[name] for name in written.params}
         for negatives, settings in NEGATIVES.items():
             method = "evidence" if loss.name == "multi-tier" else "hard"
-            own = side.replaced(loss=loss.name, **settings)
+            own = hyperparameters.replaced(loss=loss.name, **settings)
             arms.append(Arm(f"{written}, {negatives}", method, own, of_loss=of_loss))
     return arms
 
 
-def candidate_arms(side: Side, counts: Sequence[int]) -> list[Arm]:
+def candidate_arms(hyperparameters: Hyperparameters, counts: Sequence[int]) -> list[Arm]:
     """CODER with N candidates a query, for every N (001, Figure 5)."""
-    return [Arm(f"N = {count}", "hard", side.replaced(candidates=count)) for count in counts]
+    return [Arm(f"N = {count}", "hard", hyperparameters.replaced(candidates=count)) for count in counts]

@@ -80,13 +80,13 @@ class QuerySetting:
         Raises:
             InputError: labels of tokens, and none in the index.
         """
-        found = {}
+        fingerprints = {}
         for name in {Written.read(form).name for form in methods}:
             if name == "run" and self.taught is not None:
-                found[name] = fingerprint(self.taught.to_dict())
+                fingerprints[name] = fingerprint(self.taught.to_dict())
             elif "tokens" in find("labeler", name).needs:
-                found[name] = str(opened(self.index).token_vectors.fingerprint)
-        return found
+                fingerprints[name] = str(opened(self.index).token_vectors.fingerprint)
+        return fingerprints
 
     def untrained(self, task: Task) -> dict[str, Any]:
         """The values of the encoder as it is."""
@@ -115,11 +115,11 @@ class QuerySetting:
                 task.topics,
                 self.encoder,
                 out,
-                arm.side.params_of(task),
+                arm.hyperparameters.params_of(task),
                 validation=checked,
                 pooling=self.pooling,
                 normalize=self.normalize,
-                loss=loss_params(arm.side.params.loss, {**self.loss_values, **arm.of_loss}),
+                loss=loss_params(arm.hyperparameters.params.loss, {**self.loss_values, **arm.of_loss}),
                 checkpoints=False,
                 other_index=bool(arm.taught),  # labels of tokens say which tokens
             )

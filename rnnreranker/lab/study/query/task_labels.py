@@ -43,9 +43,9 @@ def training_labels(
     for qid, docid, grade in task.known_of_validation:
         validation.setdefault(qid, []).append((docid, grade))
     learnt = learn_mass(labeler, arm.mass, run, validation, positives_of(task.positives))
-    found = make_labeler(arm.method, inputs, params, learnt.params, threads=1)
+    made = make_labeler(arm.method, inputs, params, learnt.params, threads=1)
     mass = learnt.to_dict() | {"share": learnt.params.share, "threshold": learnt.params.threshold}
-    return found.infer(run, task.part(validation=False)), {"mass": mass}
+    return made.infer(run, task.part(validation=False)), {"mass": mass}
 
 
 def params_of(method: str, rnn: RnnParams) -> Any:

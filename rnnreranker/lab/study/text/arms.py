@@ -105,8 +105,8 @@ def text_arms(
         return made
     usable = [
         name
-        for name, found in methods("loss").items()
-        if found.of_groups and not found.in_batch and not found.of_cosines and "teacher" not in found.needs
+        for name, method in methods("loss").items()
+        if method.of_groups and not method.in_batch and not method.of_cosines and "teacher" not in method.needs
     ]
     expected = f"expected one of {', '.join(usable)}, which are compared with each other"
     if params.loss not in usable:

@@ -96,7 +96,7 @@ def load_text_study(
         max(tested_first, deepest_cutoff(request.measures)),
         params.max_length if isinstance(params, OneLengthParams) else None,
         request.loss_values,
-        **kind.more(request, params, index, read),
+        **kind.own_attributes(request, params, index, read),
     )
     return LoadedTexts(setting, tasks, tasks[0].groups, {"index": setting.index})
 

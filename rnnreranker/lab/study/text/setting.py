@@ -68,7 +68,7 @@ class TextSetting:
     loss_values: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def more(cls, request: StudyRequest, params: Any, index: Index, needs: frozenset[str]) -> dict[str, Any]:
+    def own_attributes(cls, request: StudyRequest, params: Any, index: Index, needs: frozenset[str]) -> dict[str, Any]:
         """The attributes that other kinds of settings do not have, by what is asked for.
 
         index, needs: what labelers and filters of the arms read, and which of it.
@@ -85,10 +85,10 @@ class TextSetting:
             self.qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist(),
             None if self.queries is None else self.queries.vectors.tolist(),
             dict(self.loss_values),
-            *self.besides(),
+            *self.own_identity(),
         )
 
-    def besides(self) -> list[Any]:
+    def own_identity(self) -> list[Any]:
         """What else results depend on, in a kind of setting with attributes of its own."""
         return []
 
@@ -98,7 +98,7 @@ class TextSetting:
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
             out = Path(folder) / "model"
             made = self.fitted(self._inputs(task, arm), self.encoder, out, params, arm.of_loss)
-            return self.tested(str(out), task) | told(made)
+            return self.tested(str(out), task) | training_record(made)
 
     def fitted(
         self,
@@ -153,10 +153,10 @@ class TextSetting:
 
     def head(self, task: Task, depth: int) -> Run:
         """The first candidates of the training queries of a task, by the last of the first stages."""
-        from rnnreranker.runs import Run as Found
+        from rnnreranker.runs import Run as RunOf
 
         run, wanted = self.runs[self.over].head(depth), dict.fromkeys(task.part(validation=False)["query_id"])
-        return Found.from_dict({qid: dict(run[qid]) for qid in wanted if qid in run})
+        return RunOf.from_dict({qid: dict(run[qid]) for qid in wanted if qid in run})
 
     def _without_likely_positives(self, pools: list[Labels], task: Task, arm: TextArm) -> list[Labels]:
         """The pools without the tenth of their candidates that is nearest to a positive by reciprocal neighbours."""
@@ -169,11 +169,11 @@ class TextSetting:
         assert self.queries is not None
         run, positives = self.runs[arm.stage], positives_of(task.part(validation=False))
         inputs = Inputs(vectors=self.vectors, query_vectors=self.queries)
-        found = neighbourhoods(run, positives, inputs, threads=1)
-        threshold = threshold_at(found, arm.filter, DEFAULT_RATE)
+        hoods = neighbourhoods(run, positives, inputs, threads=1)
+        threshold = threshold_at(hoods, arm.filter, DEFAULT_RATE)
         away = {
-            one.qid: {one.candidates[place] for place in np.flatnonzero(discarded(one, arm.filter, threshold).any(0))}
-            for one in found
+            one.qid: {one.candidates[row] for row in np.flatnonzero(discarded(one, arm.filter, threshold).any(0))}
+            for one in hoods
         }
         kept = []
         for pool in pools:
@@ -183,7 +183,7 @@ class TextSetting:
         return kept
 
 
-def told(made: Trained) -> dict[str, Any]:
+def training_record(made: Trained) -> dict[str, Any]:
     """What a record says of a training."""
     about = {"best_step": made.best_step, "steps": made.steps, "validation": made.measures}
     return about | {"history": made.record["history"]}
@@ -206,12 +206,12 @@ class CrossSetting(TextSetting):
         from rnnreranker.runs import Run
 
         scorer = load_pair_scorer(model, max_length=self.max_length)
-        found: dict[str, dict[str, float]] = {}
+        scores_of: dict[str, dict[str, float]] = {}
         for qid in task.test:
             docids = self.runs[self.over].ranked(qid)[: self.hits] if qid in self.runs[self.over] else []
             pairs = [(task.topics[qid], self.documents[docid]) for docid in docids]
-            found[qid] = dict(zip(docids, scorer.score(pairs, threads=1).scores.tolist(), strict=True))
-        run = Run.from_dict({qid: scores for qid, scores in found.items() if scores})
+            scores_of[qid] = dict(zip(docids, scorer.score(pairs, threads=1).scores.tolist(), strict=True))
+        run = Run.from_dict({qid: scores for qid, scores in scores_of.items() if scores})
         return {"values": values_of(run, self.qrels, self.measures, self.protocol, task)}
 
 
@@ -237,9 +237,9 @@ class SparseSetting(TextSetting):
         documents = whole(self._weights(encoder), FACTOR)
         queries = whole(encoder.encode_queries([task.topics[qid] for qid in task.test], threads=1), FACTOR, "queries")
         docids = list(self.documents)
-        places = np.argsort(np.argsort(np.array(docids, dtype=object).astype(str)))
+        docid_ranks = np.argsort(np.argsort(np.array(docids, dtype=object).astype(str)))
         turned = documents.astype(np.float64).T.tocsr()
-        hits = best_impacts(queries.astype(np.float64), [(0, turned)], self.hits, places, 1)
+        hits = best_impacts(queries.astype(np.float64), [(0, turned)], self.hits, docid_ranks, 1)
         run = run_of_rows(task.test, docids, [scores for scores, _ in hits], [rows for _, rows in hits])
         return {
             "values": values_of(run, self.qrels, self.measures, self.protocol, task),
