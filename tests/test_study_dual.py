@@ -37,7 +37,7 @@ def test_arms_are_those_of_tables_2_and_3() -> None:
     assert [arm.params.loss for arm in (plain, in_batch, distilled, run)] == ["distance", "info-nce"] + ["distance"] * 2
     assert [arm.of_loss for arm in (plain, in_batch, distilled)] == [{"alpha": 0}, {}, {"alpha": 0.8}]
     assert [arm.of_loss["alpha"] for arm in (evidence, run)] == [0.8, 0.2]
-    assert [arm.reading for arm in (plain, distilled, evidence, run)] == ["scores", "cosine", "maxmin", "scores"]
+    assert [arm.label_scale for arm in (plain, distilled, evidence, run)] == ["scores", "cosine", "maxmin", "scores"]
     assert (evidence.method_params.to_dict()["context"], run.method_params.to_dict()["context"]) == (51, 7)
     assert evidence.needs == {"vectors", "query vectors"}
     assert plain.needs == run.needs == distilled.needs == frozenset()

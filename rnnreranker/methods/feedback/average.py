@@ -32,8 +32,8 @@ class AverageFeedback(Feedback):
 
     def depth(self, over: str) -> int:
         """`fb_docs`."""
-        found: int = self.params.fb_docs
-        return found
+        depth: int = self.params.fb_docs
+        return depth
 
     def of_vectors(self, query: np.ndarray, documents: np.ndarray) -> np.ndarray:
         """As `average`."""
@@ -53,5 +53,5 @@ def average(query: np.ndarray, documents: np.ndarray) -> np.ndarray:
     >>> average(np.float32([0, 3]), np.float32([[3, 0], [3, 0]])).tolist()
     [2.0, 1.0]
     """
-    found: np.ndarray = np.mean(np.concatenate((query[..., None, :], documents), axis=-2), axis=-2)
-    return found
+    mean: np.ndarray = np.mean(np.concatenate((query[..., None, :], documents), axis=-2), axis=-2)
+    return mean

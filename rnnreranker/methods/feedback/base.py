@@ -93,9 +93,9 @@ def heaviest(rows: Any, count: int) -> Any:
     for first, last in zip(rows.indptr[:-1], rows.indptr[1:], strict=True):
         own = np.argsort(-rows.data[first:last], kind="stable")[:count]
         kept.append(first + np.sort(own))
-    places = np.concatenate(kept).astype(np.int64)
+    positions = np.concatenate(kept).astype(np.int64)
     starts = np.concatenate([[0], np.cumsum([len(own) for own in kept])])
-    return csr_matrix((rows.data[places], rows.indices[places], starts), shape=rows.shape)
+    return csr_matrix((rows.data[positions], rows.indices[positions], starts), shape=rows.shape)
 
 
 def check_feedback(name: str, retrievers: Sequence[str]) -> None:
@@ -107,7 +107,7 @@ def check_feedback(name: str, retrievers: Sequence[str]) -> None:
     over = find("feedback", name).over
     lacking = [one for one in retrievers if find("retriever", one).over not in over]
     if lacking:
-        fitting = [one for one, found in methods("retriever").items() if found.over in over]
+        fitting = [one for one, method in methods("retriever").items() if method.over in over]
         raise InputError(f"prf {name}: is for retriever {' or '.join(fitting)}, not for {' and '.join(lacking)}")
 
 
@@ -131,9 +131,9 @@ def second_pass_vectors(
     new = queries.vectors.copy()
     for first in range(0, len(new), batch_size):
         batch = queries.vectors[first : first + batch_size]
-        for place, rows in enumerate(source.search(batch, feedback.depth("vectors"), threads)[1], first):
+        for row, rows in enumerate(source.search(batch, feedback.depth("vectors"), threads)[1], first):
             if len(rows):
-                new[place] = feedback.of_vectors(queries.vectors[place], source.fetch(rows))
+                new[row] = feedback.of_vectors(queries.vectors[row], source.fetch(rows))
     return QueryVectors(queries.qids, new)
 
 
@@ -153,16 +153,16 @@ def second_pass_impacts(
     from rnnreranker.parts.impacts import QueryImpacts
 
     weights = queries.weights
-    found = zip(*source.search(queries, feedback.depth("impacts"), threads), strict=True)
+    hits = zip(*source.search(queries, feedback.depth("impacts"), threads), strict=True)
     new = [
-        feedback.of_impacts(weights[place], source.weights(rows), scores) if len(rows) else weights[place]
-        for place, (scores, rows) in enumerate(found)
+        feedback.of_impacts(weights[row], source.weights(rows), scores) if len(rows) else weights[row]
+        for row, (scores, rows) in enumerate(hits)
     ]
     return QueryImpacts(csr_matrix(vstack(new, format="csr"))) if new else queries
 
 
 def second_pass_tokens(
-    asked: QueryTokens, found: Sequence[np.ndarray], feedback: Feedback, lexicon: Lexicon
+    asked: QueryTokens, hits: Sequence[np.ndarray], feedback: Feedback, lexicon: Lexicon
 ) -> tuple[QueryTokens, np.ndarray]:
     """The second queries, each made of a first one and of its first documents; and (P,) their tokens' weights.
 
@@ -175,14 +175,14 @@ def second_pass_tokens(
     from rnnreranker.parts.tokens.queries import QueryTokens
 
     tokens, weights = [], []
-    for qid, rows in zip(asked.qids, progress(found, unit="queries", what="feedback"), strict=True):
+    for qid, rows in zip(asked.qids, progress(hits, unit="queries", what="feedback"), strict=True):
         own = asked.one(qid)
         new, weighed = feedback.of_tokens(own, rows, lexicon) if len(rows) else (own, np.ones(len(own)))
         tokens.append(new)
         weights.append(weighed)
-    places = np.cumsum([0, *map(len, tokens)], dtype=np.int64)
+    offsets = np.cumsum([0, *map(len, tokens)], dtype=np.int64)
     vectors = np.concatenate([asked.vectors[:0], *tokens])
-    return QueryTokens(asked.qids, vectors, places), np.concatenate([np.ones(0), *weights])
+    return QueryTokens(asked.qids, vectors, offsets), np.concatenate([np.ones(0), *weights])
 
 
 def check_dimension(source: VectorSource, queries: QueryVectors) -> None:

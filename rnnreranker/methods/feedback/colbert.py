@@ -53,14 +53,14 @@ class ColbertFeedback(Feedback):
 
     def depth(self, over: str) -> int:
         """`fb_docs`."""
-        found: int = self.params.fb_docs
-        return found
+        depth: int = self.params.fb_docs
+        return depth
 
     def of_tokens(self, query: np.ndarray, rows: np.ndarray, lexicon: Lexicon) -> tuple[np.ndarray, np.ndarray]:
         """The query's tokens with weights of 1, then those of `expansion`."""
         given = self.params
-        found = expansion(rows, lexicon, given.fb_clusters, given.fb_embeddings, given.fb_expansion_weight)
-        return found.joined(query)
+        tokens_to_add = expansion(rows, lexicon, given.fb_clusters, given.fb_embeddings, given.fb_expansion_weight)
+        return tokens_to_add.joined(query)
 
 
 class Expansion(NamedTuple):
@@ -89,8 +89,8 @@ def expansion(rows: np.ndarray, lexicon: Lexicon, clusters: int, embeddings: int
     """
     source = lexicon.source
     passages = [source.vectors[source.offsets[row] : source.offsets[row + 1]] for row in rows.tolist()]
-    found = centroids([passage for passage in passages if len(passage)], clusters)
-    vectors = found.reshape(-1, source.dimension).astype(np.float32)
+    means = centroids([passage for passage in passages if len(passage)], clusters)
+    vectors = means.reshape(-1, source.dimension).astype(np.float32)
     numbers = lexicon.nearest(vectors)
     named = np.flatnonzero(numbers >= 0)
     idf = lexicon.idf(numbers[named])
@@ -133,5 +133,5 @@ def centroids(passages: Sequence[np.ndarray], clusters: int) -> np.ndarray:
     with ThreadpoolController().limit(limits=1, user_api="openmp"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         means.fit(tokens)
-    found: np.ndarray = means.cluster_centers_[np.unique(means.labels_)]
-    return found
+    means_of_clusters: np.ndarray = means.cluster_centers_[np.unique(means.labels_)]
+    return means_of_clusters

@@ -81,8 +81,8 @@ class RocchioFeedback(Feedback):
     def depth(self, over: str) -> int:
         """`fb_depth`, or as many documents as count."""
         given = self.params.set_for(over)
-        found: int = given.fb_depth or given.fb_docs + given.fb_bottom_docs
-        return found
+        depth: int = given.fb_depth or given.fb_docs + given.fb_bottom_docs
+        return depth
 
     def of_vectors(self, query: np.ndarray, documents: np.ndarray) -> np.ndarray:
         """As `rocchio`."""
@@ -145,8 +145,8 @@ def rocchio(
 
 def _mean(documents: np.ndarray) -> np.ndarray:
     """(..., d) float32: as `np.mean` over axis -2, in a third of its time for a handful of documents."""
-    found: np.ndarray = np.add.reduce(documents, axis=-2) / np.float32(documents.shape[-2])
-    return found
+    mean: np.ndarray = np.add.reduce(documents, axis=-2) / np.float32(documents.shape[-2])
+    return mean
 
 
 def _unit(rows: Any) -> Any:

@@ -146,7 +146,7 @@ class Reranker(ABC):
 
     @cached_property
     def _places(self) -> dict[str, int]:
-        return {qid: place for place, qid in enumerate(self.inputs.query_vectors.qids)}
+        return {qid: row for row, qid in enumerate(self.inputs.query_vectors.qids)}
 
     @property
     def reads_scores(self) -> bool:
@@ -160,8 +160,8 @@ class Reranker(ABC):
     @property
     def vectors(self) -> VectorSource:
         """Where candidate vectors come from, (d,) float32 each."""
-        found: VectorSource = self.inputs.vectors
-        return found
+        source: VectorSource = self.inputs.vectors
+        return source
 
     def rerank(self, run: Run, query_vectors: QueryVectors | None = None) -> Run:
         """The run with the first candidates of every query in descending order of their new scores, ties by docid.
@@ -190,12 +190,12 @@ class Reranker(ABC):
         scores = self.run_scores(run)[chosen].astype(np.float64) if reads else None
         bounds, new = starts.tolist(), np.empty(len(entries), dtype=np.float64)
         docids = run.docids[run.rows[entries]]
-        places: Any = None if rows is None else rows[run.rows[entries]]
+        source_rows: Any = None if rows is None else rows[run.rows[entries]]
         with_rows, with_texts = bool(self.needs & {"neighbours", "tokens"}), "texts" in self.needs
         vectors: FetchedTogether | None = None
         if "vectors" in self.needs:
             vectors = FetchedTogether(
-                lambda part: self._vectors_of(places[part], docids[part]), bounds, self.vectors.dimension
+                lambda part: self._vectors_of(source_rows[part], docids[part]), bounds, self.vectors.dimension
             )
         with one_blas_thread():
             for number in progress(np.flatnonzero(np.diff(starts)).tolist(), unit="queries", what="rerank"):
@@ -212,7 +212,7 @@ class Reranker(ABC):
                     None if scores is None else scores[part],
                     None if ranks is None else ranks[part],
                     None if vectors is None else vectors.of(number),
-                    places[part] if with_rows else None,
+                    source_rows[part] if with_rows else None,
                     [self.inputs.texts[docid] for docid in own.tolist()] if with_texts else None,
                 )
                 new[part] = self._checked(qid, self.scores(query, candidates), len(own))
@@ -275,12 +275,12 @@ class Reranker(ABC):
         return vectors
 
     def _checked(self, qid: str, scores: Any, count: int) -> np.ndarray:
-        found = np.asarray(scores, dtype=np.float64)
-        if found.shape != (count,):
-            raise InputError(f"rerank {self.name}: query {qid}: scores of shape {found.shape}, expected ({count},)")
-        if not np.isfinite(found).all():
+        values = np.asarray(scores, dtype=np.float64)
+        if values.shape != (count,):
+            raise InputError(f"rerank {self.name}: query {qid}: scores of shape {values.shape}, expected ({count},)")
+        if not np.isfinite(values).all():
             raise InputError(f"rerank {self.name}: query {qid}: NaN or infinite scores; expected finite ones")
-        return found
+        return values
 
 
 def _texts(qid: str, docids: Sequence[str], texts: Mapping[str, str]) -> list[str]:
@@ -295,8 +295,8 @@ def _texts(qid: str, docids: Sequence[str], texts: Mapping[str, str]) -> list[st
 def inner_products(query: np.ndarray, candidates: np.ndarray) -> np.ndarray:
     """(n,) float64: the inner product of a query (d,) with every row of candidates (n, d)."""
     # einsum, not BLAS: a row's sum does not depend on where the row stands, so equal vectors tie
-    found: np.ndarray = np.einsum("nd,d->n", candidates.astype(np.float64), query.astype(np.float64))
-    return found
+    products: np.ndarray = np.einsum("nd,d->n", candidates.astype(np.float64), query.astype(np.float64))
+    return products
 
 
 def make_reranker(
