@@ -135,7 +135,7 @@ def _leave_out(args: argparse.Namespace, argv: Sequence[str], rerank: Written, b
             for row in search.cells
         ],
     )
-    command.say(f"rule {search.rule}: over all cells the default has place {search.place} of {len(search.settings)}")
+    command.say(f"rule {search.rule}: over all cells the default has rank {search.rank} of {len(search.settings)}")
     name = Path(args.space).stem if args.space else "leave-one-out"
     write_outcome(args.record, argv, name, tuned.to_dict(), begun, inputs=tuned.runs)
 

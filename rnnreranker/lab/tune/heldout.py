@@ -49,15 +49,15 @@ def cross_validate(
         InputError: as `Objective.folds` and `search`.
     """
     tuned, default, base = [], [], []
-    found = []
+    of_folds = []
     for fold, (train, test) in enumerate(objective.folds(folds)):
         study = tune(objective, space, trials, topics=train, seed=seed, storage=storage, name=f"fold {fold}")
         tuned.append(objective.values(study.params, test))
         default.append(objective.values(space.fixed, test))
         base.append(objective.base(test))
-        found.append(fold_of(study, len(train), tuned[-1], default[-1]))
+        of_folds.append(fold_of(study, len(train), tuned[-1], default[-1]))
     how = f"{folds}-fold cross-validation"
-    return held_out_of(how, np.concatenate(base), np.concatenate(default), np.concatenate(tuned), found)
+    return held_out_of(how, np.concatenate(base), np.concatenate(default), np.concatenate(tuned), of_folds)
 
 
 def on_test_set(study: Study, space: Space, test: Objective, trained_on: int) -> HeldOut:

@@ -114,9 +114,9 @@ class Contexts:
         def work(first: int) -> None:
             last = min(first + chunk, len(chosen))
             buffer = np.empty((last - first, widest * widest), dtype=np.float32)  # engines overwrite what they get
-            for place in range(first, last):
-                m = int(sizes[place])
-                buffer[place - first, : m * m].reshape(m, m)[:] = grams[int(chosen[place])][:m, :m]
+            for index in range(first, last):
+                m = int(sizes[index])
+                buffer[index - first, : m * m].reshape(m, m)[:] = grams[int(chosen[index])][:m, :m]
             part = slice(first, last)
             if (most := int(sizes[part].max()) - 1) > 0:
                 own = base[part, :most]

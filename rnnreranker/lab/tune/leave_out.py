@@ -81,8 +81,8 @@ class Search:
         return RULES[rule](np.stack(list(self.gains.values()), axis=1))
 
     @property
-    def place(self) -> int:
-        """The default's place among the settings by the rule over all cells: 1 = none is better."""
+    def rank(self) -> int:
+        """The default's rank among the settings by the rule over all cells: 1 = none is better."""
         values = self.values(self.rule)
         return 1 + int((values > values[0]).sum())
 
@@ -92,11 +92,11 @@ class Search:
         tried = [{key: v for key, v in one.to_dict().items() if v != first[key]} for one in self.settings]
         return {
             "rule": self.rule,
-            "place": self.place,
+            "place": self.rank,
             "best": {rule: int(self.values(rule).argmax()) for rule in RULES},
             "default": first,
             "tried": tried,
-            "gains": {name: [round(one, DIGITS) for one in found.tolist()] for name, found in self.gains.items()},
+            "gains": {name: [round(one, DIGITS) for one in values.tolist()] for name, values in self.gains.items()},
             "cells": [dataclasses.asdict(cell) for cell in self.cells],
         }
 
@@ -192,32 +192,32 @@ def draw(space: Space, count: int, seed: int) -> list[RnnParams]:
     optuna = require("optuna", "tuning", "'rnnreranker[tune]'")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
-    found: list[RnnParams] = []
+    settings: list[RnnParams] = []
     for _ in range(DRAWS * count):
-        if len(found) == count:
-            return found
+        if len(settings) == count:
+            return settings
         trial = study.ask()
         try:
-            found.append(space.suggest(trial))
+            settings.append(space.suggest(trial))
         except InputError as error:
             reason = error
         study.tell(trial, state=optuna.trial.TrialState.FAIL)
-    if len(found) < count:
-        raise InputError(f"search space: {len(found)} of {DRAWS * count} draws are settings ({reason})")
-    return found
+    if len(settings) < count:
+        raise InputError(f"search space: {len(settings)} of {DRAWS * count} draws are settings ({reason})")
+    return settings
 
 
 def _every(space: Space, lists: list[tuple[Any, ...]]) -> list[RnnParams]:
     """All settings of a space of lists but the fixed one."""
-    found = []
+    settings = []
     for values in itertools.product(*lists):
         try:
-            found.append(dataclasses.replace(space.fixed, **dict(zip(space.ranges, values, strict=True))))
+            settings.append(dataclasses.replace(space.fixed, **dict(zip(space.ranges, values, strict=True))))
         except InputError as error:
             reason = error
-    if not found:
+    if not settings:
         raise InputError(f"search space: none of its values are a setting together ({reason})")
-    return [one for one in found if one != space.fixed]
+    return [one for one in settings if one != space.fixed]
 
 
 def cells_of(given: str | Path | Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -45,14 +45,14 @@ class Objective:
 
     def __init__(self, contexts: Contexts, qrels: pandas.DataFrame, measure: str, protocol: str = "trec") -> None:
         judged = set(topics_that_count(qrels, protocol))
-        found = [qid for qid in contexts.run if qid in judged and len(contexts.run.ranked(qid))]
-        if not found:
+        usable = [qid for qid in contexts.run if qid in judged and len(contexts.run.ranked(qid))]
+        if not usable:
             raise InputError(
                 f"none of the {len(contexts.run)} queries with candidates is judged; check topics and qrels"
             )
         self.contexts, self.measure, self.protocol = contexts, measure, protocol
-        self.topics: tuple[str, ...] = tuple(sorted(found, key=_shuffled))
-        self.lacking = len(judged) - len(found)
+        self.topics: tuple[str, ...] = tuple(sorted(usable, key=_shuffled))
+        self.lacking = len(judged) - len(usable)
         self._numbers = {qid: number for number, qid in enumerate(contexts.run.qids)}
         self._qrels = qrels
 
@@ -76,12 +76,12 @@ class Objective:
         self, params: RnnParams, topics: Sequence[str], report: Callable[[int, float], None] | None = None
     ) -> float:
         """The mean over topics; `report(step, mean so far)` is called after each part and may raise to end it."""
-        found: list[np.ndarray] = []
+        parts: list[np.ndarray] = []
         for step, part in enumerate(_parts(topics, STEPS if report else 1)):
-            found.append(self.values(params, part))
+            parts.append(self.values(params, part))
             if report:
-                report(step, float(np.concatenate(found).mean()))
-        return float(np.concatenate(found).mean())
+                report(step, float(np.concatenate(parts).mean()))
+        return float(np.concatenate(parts).mean())
 
     def about(self, topics: Sequence[str]) -> dict[str, str]:
         """What the mean over some topics depends on besides the parameters: name -> fingerprint or value."""

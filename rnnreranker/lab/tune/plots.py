@@ -100,12 +100,12 @@ def _grid(axes: Axes, rows: Rows, measure: str) -> None:
 
 def _ablations(axes: Axes, rows: Rows, measure: str) -> None:
     rows = [row for row in rows if row["what"] != WHOLE][::-1]
-    places = np.arange(len(rows))
+    heights = np.arange(len(rows))
     middle = np.array([row["difference"] for row in rows])
     low, high = (np.array([row[f"difference_{end}"] for row in rows]) for end in ("low", "high"))
-    axes.errorbar(middle, places, xerr=np.maximum([middle - low, high - middle], 0), fmt="o", color=LINE, capsize=3)
+    axes.errorbar(middle, heights, xerr=np.maximum([middle - low, high - middle], 0), fmt="o", color=LINE, capsize=3)
     axes.axvline(0, color="#888888", linewidth=0.8)
-    axes.set(yticks=places, xlabel=f"{measure}: difference from all parts, 95% interval")
+    axes.set(yticks=heights, xlabel=f"{measure}: difference from all parts, 95% interval")
     axes.set_yticklabels([row["what"] for row in rows])
 
 
@@ -118,7 +118,7 @@ def _history(axes: Axes, study: Study[Any], searched: str) -> None:
     axes.set(xlabel="trial (those ended early left out)", ylabel=searched)
 
 
-def _banded(axes: Axes, places: list[Any], rows: Rows) -> None:
+def _banded(axes: Axes, xs: list[Any], rows: Rows) -> None:
     low, high = ([row[end] for row in rows] for end in ("low", "high"))
-    axes.fill_between(places, low, high, color=BAND, linewidth=0, label="95% interval over topics")
-    axes.plot(places, [row["value"] for row in rows], color=LINE, marker=".", label="mean")
+    axes.fill_between(xs, low, high, color=BAND, linewidth=0, label="95% interval over topics")
+    axes.plot(xs, [row["value"] for row in rows], color=LINE, marker=".", label="mean")

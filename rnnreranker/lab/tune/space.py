@@ -121,15 +121,15 @@ class Space(Generic[P]):
 
     def as_trial(self, params: P) -> dict[str, Any] | None:
         """The parameters as values of a trial; None where one lies outside the space."""
-        found: dict[str, Any] = {}
+        of_trial: dict[str, Any] = {}
         for name, values in self.ranges.items():
             value = getattr(params, name)
             if isinstance(values, Between):
                 inside = value is not None and values.low <= value <= values.high
             if not (inside if isinstance(values, Between) else value in values):
                 return None
-            found[name] = NONE if value is None else value
-        return found
+            of_trial[name] = NONE if value is None else value
+        return of_trial
 
     @classmethod
     def of(cls, given: str | Path | Mapping[str, Any] | Space[P] | None, fixed: P) -> Space[P]:

@@ -100,11 +100,11 @@ def without_terms(params: RnnParams) -> dict[str, RnnParams]:
 def compared(values: dict[str, np.ndarray]) -> Rows:
     """Rows of `ablation_sweep` from (T,) values of each topic, by what was left out; those of WHOLE among them."""
     rows = []
-    for what, found in values.items():
-        difference = found - values[WHOLE]
+    for what, own in values.items():
+        difference = own - values[WHOLE]
         low, high = bootstrap_intervals(difference[None])[0]
         rows.append(
-            {"what": what, **_summary(found), "difference": float(difference.mean())}
+            {"what": what, **_summary(own), "difference": float(difference.mean())}
             | {"difference_low": float(low), "difference_high": float(high)}
         )
     return rows

@@ -131,8 +131,8 @@ def search(
         if not complete:
             raise InputError(f"none of {len(finished)} trials could be computed; search other parameters")
         best = max(complete, key=lambda trial: (trial.value, -trial.number))
-        found = space.suggest(optuna.trial.FixedTrial(best.params))
-        return Study(found, float(best.value), len(finished), len(finished) - len(complete), history)
+        best_params = space.suggest(optuna.trial.FixedTrial(best.params))
+        return Study(best_params, float(best.value), len(finished), len(finished) - len(complete), history)
 
 
 def each_kept(

@@ -65,7 +65,7 @@ class PrfParams(Params):
         for one in NEEDS:
             if one in self.chosen.method.over:
                 return one
-        fitting = [name for name, found in methods("feedback").items() if found.over & set(NEEDS)]
+        fitting = [name for name, method in methods("feedback").items() if method.over & set(NEEDS)]
         over = " and ".join(sorted(self.chosen.method.over))
         raise InputError(f"feedback {self.chosen.name}: is over {over}; among candidates expected {', '.join(fitting)}")
 
@@ -144,9 +144,9 @@ class PrfReranker(Reranker):
         """(n,) float64: inner products with the new query vector, or weighted MaxSim with the new query's tokens."""
         if self.params.over == "tokens":
             return self.scores_knowing(query, candidates)
-        vectors, found = candidates.vectors[None], np.empty((1, len(candidates)))
-        self._products(query.vector[None], vectors, np.empty(vectors.shape), found)
-        return found[0]
+        vectors, products = candidates.vectors[None], np.empty((1, len(candidates)))
+        self._products(query.vector[None], vectors, np.empty(vectors.shape), products)
+        return products[0]
 
     def _products(self, queries: np.ndarray, candidates: np.ndarray, wide: np.ndarray, into: np.ndarray) -> None:
         """Put inner products of candidates (B, n, d) with the new queries into (B, n) float64.

@@ -79,13 +79,13 @@ class TuneTrainRequest(QuerySetRequest):
                 written = written.beside({PRESET: str(self.preset)}, argument("method"))
             elif "labels" in self._sections and LABEL_PRESET not in written.params:
                 written = Written(written.name, {LABEL_PRESET: str(self.preset), **written.params})
-        found = choose_labeler(written, "method")
+        chosen = choose_labeler(written, "method")
         shown = argument("method", str(Written.read(self.method)))
-        if found.source != "vectors":
-            raise InputError(f"{shown}: from={found.source}: not in tuning, which compares vectors of the index")
-        if found.name == HARD and set(hints_of(LabelParams)) & set(Written.read(self.method).params):
+        if chosen.source != "vectors":
+            raise InputError(f"{shown}: from={chosen.source}: not in tuning, which compares vectors of the index")
+        if chosen.name == HARD and set(hints_of(LabelParams)) & set(Written.read(self.method).params):
             raise InputError(f"{shown}: {HARD} has no parameters of similarity or labels")
-        return found
+        return chosen
 
     @cached_property
     def of_method(self) -> dict[str, Any]:

@@ -90,18 +90,23 @@ class LabelSpace(Space[LabelParams]):
         if not isinstance(wide, Between):
             return super().suggest(trial)
         others = Space({name: values for name, values in self.ranges.items() if name != "boost"}, self.fixed)
-        found = others.suggest(trial)
-        name, values = (NARROW_NAME, NARROW_BOOST) if found.normalization in NARROW else ("boost", wide)
+        params = others.suggest(trial)
+        name, values = (NARROW_NAME, NARROW_BOOST) if params.normalization in NARROW else ("boost", wide)
         boost = trial.suggest_float(name, values.low, values.high, log=values.log)
-        return dataclasses.replace(found, boost=boost)
+        return dataclasses.replace(params, boost=boost)
 
     def as_trial(self, params: LabelParams) -> dict[str, Any] | None:
         """The parameters as values of a trial; None where one lies outside the space."""
-        found = super().as_trial(params)
-        if found and "boost" in found and isinstance(self.ranges["boost"], Between) and params.normalization in NARROW:
-            boost = found.pop("boost")
-            return found | {NARROW_NAME: boost} if NARROW_BOOST.low <= boost <= NARROW_BOOST.high else None
-        return found
+        values_of_trial = super().as_trial(params)
+        if (
+            values_of_trial
+            and "boost" in values_of_trial
+            and isinstance(self.ranges["boost"], Between)
+            and params.normalization in NARROW
+        ):
+            boost = values_of_trial.pop("boost")
+            return values_of_trial | {NARROW_NAME: boost} if NARROW_BOOST.low <= boost <= NARROW_BOOST.high else None
+        return values_of_trial
 
 
 @dataclass(frozen=True)
@@ -134,9 +139,9 @@ class JointSpace:
     def as_trial(self, params: Joint) -> dict[str, Any] | None:
         """The parameters as values of a trial; None where one lies outside the space."""
         parts = (self.rnn.as_trial(params.rnn), self.labels.as_trial(params.labels), self.train.as_trial(params.train))
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for part in parts:
             if part is None:
                 return None
-            found |= part
-        return found
+            values |= part
+        return values

@@ -170,14 +170,14 @@ class Test:
         from rnnreranker.encode.dense.encoder import load_encoder
         from rnnreranker.parts.vectors import QueryVectors
 
-        found = []
+        of_seeds = []
         for seed in seeds:
             seeded = dataclasses.replace(joint, train=dataclasses.replace(joint.train, seed=seed))
             with tempfile.TemporaryDirectory(prefix="rnnreranker-tune-") as folder:
                 trainings.train(seeded, out := Path(folder) / "encoder")
                 vectors = load_encoder(str(out)).encode(list(self.topics.values()), what="queries")
-            found.append(self.values(trainings.source, QueryVectors(tuple(self.topics), vectors)))
-        return np.mean(found, axis=0)
+            of_seeds.append(self.values(trainings.source, QueryVectors(tuple(self.topics), vectors)))
+        return np.mean(of_seeds, axis=0)
 
 
 def tune_jointly(
