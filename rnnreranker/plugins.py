@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rnnreranker.base.method import Inputs
     from rnnreranker.base.settings import Params, context_setting, setting
-    from rnnreranker.encode.named import TextModel
+    from rnnreranker.encode.named import KnownModel, TextModel
+    from rnnreranker.encode.params import CrossEncoderParams, EncoderParams, LateEncoderParams, SparseEncoderParams
     from rnnreranker.labels.judged import JudgedContext
     from rnnreranker.labels.methods.base import ContextLabeler, Labeler
     from rnnreranker.methods.expand import Expander
@@ -22,18 +23,23 @@ if TYPE_CHECKING:
 _HOMES = {
     "Candidates": "methods.rerank",
     "ContextLabeler": "labels.methods.base",
+    "CrossEncoderParams": "encode.params",
+    "EncoderParams": "encode.params",
     "Expander": "methods.expand",
     "Feedback": "methods.feedback",
     "GroupModel": "train.models.base",
     "Inputs": "base.method",
     "JudgedContext": "labels.judged",
+    "KnownModel": "encode.named",
     "Labeler": "labels.methods.base",
+    "LateEncoderParams": "encode.params",
     "Loss": "train.losses.base",
     "Params": "base.settings",
     "Part": "parts.base",
     "Query": "methods.rerank",
     "Reranker": "methods.rerank",
     "Retriever": "methods.retrieve",
+    "SparseEncoderParams": "encode.params",
     "TextModel": "encode.named",
     "TrainedModel": "train.models.base",
     "context_setting": "base.settings",
@@ -45,18 +51,23 @@ _HOMES = {
 __all__ = [
     "Candidates",
     "ContextLabeler",
+    "CrossEncoderParams",
+    "EncoderParams",
     "Expander",
     "Feedback",
     "GroupModel",
     "Inputs",
     "JudgedContext",
+    "KnownModel",
     "Labeler",
+    "LateEncoderParams",
     "Loss",
     "Params",
     "Part",
     "Query",
     "Reranker",
     "Retriever",
+    "SparseEncoderParams",
     "TextModel",
     "TrainedModel",
     "context_setting",

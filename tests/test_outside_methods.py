@@ -170,3 +170,114 @@ def test_a_retriever_works_alone_and_joined_with_others(command: Command, collec
     assert done.returncode == 0, done.stderr
     assert dict(Run.read(collection / "out.txt")["q1"]) == pytest.approx({"d2": 2, "d3": 2, "d1": 1})
     assert (collection / "out.txt").read_text().split()[5] == "dense+topic-words.none"
+
+
+@pytest.fixture
+def coded(command: Command, collection: Path) -> Path:
+    """An index of the collection with hashed vectors and codes of them."""
+    argv = ["--documents", collection / "documents.jsonl", "--encoder", "hashed", "--output", collection / "coded"]
+    done = command("index", *argv, "--parts", "codes:bits=16,dense")
+    assert done.returncode == 0, done.stderr
+    assert "codes and dense of 3 documents" in done.stderr
+    return collection / "coded"
+
+
+def test_a_part_is_made_searched_and_made_again(command: Command, collection: Path, coded: Path) -> None:
+    assert "impact-seismic, codes, NAME:KEY=VALUE" in " ".join(command("index", "--help").stdout.split()).replace(
+        "- ", "-"
+    )
+    settings = " ".join(command("__main__", "methods", "codes").stdout.split())
+    assert "part codes: A bit for each of some drawn directions" in settings
+    assert "bits=64 bits of a code: signs of products with drawn directions an integer >= 8" in settings
+    described = json.loads((coded / "rnnreranker.json").read_text())
+    assert list(described["parts"]) == ["dense", "codes"]
+    assert sorted(described["files"]["codes"]) == [
+        f"codes/{one}" for one in ("codes.npy", "directions.npy", "docids.txt")
+    ]
+    searching = ["--index", coded, "--topics", collection / "topics.tsv", "--rerank", "none"]
+    done = command("search", *searching, "--retriever", "hamming", "--output", collection / "near.txt")
+    assert done.returncode == 0, done.stderr
+    assert Run.read(collection / "near.txt")["q1"][0] == ("d1", 0.0)  # the same text
+    done = command("search", *searching, "--retriever", "hamming:farthest=0", "--output", collection / "same.txt")
+    assert Run.read(collection / "same.txt").ranked("q1") == ["d1"]
+    again = ["--output", coded, "--parts"]
+    assert "already complete, 3 documents" in command("index", *again, "codes:bits=16").stderr
+    assert "codes of 3 documents" in command("index", *again, "codes:bits=24").stderr
+    assert np.load(coded / "codes" / "codes.npy").shape == (3, 3)
+    assert command("index", "--check", coded).returncode == 0
+    assert command("index", "--add", *_more(collection), "--output", coded).returncode == 0
+    assert np.load(coded / "codes" / "codes.npy").shape == (4, 3)
+    for flags, said in (
+        (["codes:bits=4"], "error: --parts codes:bits=4: bits=4: expected an integer >= 8\n"),
+        (["code"], "error: code: no such part of an index; did you mean codes?\n"),
+    ):
+        assert command("index", *again, *flags).stderr == said
+    (coded / "codes" / "codes.npy").write_bytes(b"damaged")
+    done = command("search", *searching, "--retriever", "hamming", "--output", collection / "lost.txt")
+    assert (done.returncode, "codes.npy: has 7 bytes, but was written with" in done.stderr) == (2, True)
+
+
+def _more(collection: Path) -> list[Path]:
+    (collection / "more.jsonl").write_text('{"id": "d4", "contents": "another wing"}\n')
+    return [collection / "more.jsonl"]
+
+
+def test_a_part_from_python(outside_methods: dict[str, str], home: Path, collection: Path) -> None:
+    script = (
+        "import rnnreranker, sys\n"
+        "pairs = [('d1', 'wing'), ('d2', 'wing of a plane')]\n"
+        "index = rnnreranker.build_index(pairs, sys.argv[1], ('dense', {'codes': {'bits': 16}}), 'hashed')\n"
+        "run = index.search({'q1': 'wing'}, 'hamming', rerank=None)\n"
+        "print(index.parts, run.ranked('q1'), index.given('codes').docids)\n"
+    )
+    argv = [sys.executable, "-c", script, str(collection / "made")]
+    done = subprocess.run(
+        argv, env={**outside_methods, "RNNRERANKER_HOME": str(home)}, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "('dense', 'codes') ['d1', 'd2'] ['d1', 'd2']\n", done.stderr
+
+
+def test_without_the_package_an_index_says_which_part_is_lacking(coded: Path) -> None:
+    from rnnreranker import open_index
+    from rnnreranker.base.errors import InputError
+    from rnnreranker.index.extend import extend_index
+
+    assert open_index(coded).parts == ("dense",)
+    with pytest.raises(InputError, match="part codes: no such part; "):
+        extend_index(coded, str(_more(coded.parent)[0]))
+
+
+def test_feedback_and_an_expander(command: Command, collection: Path, coded: Path) -> None:
+    shown = " ".join(command("search", "--help").stdout.split()).replace("- ", "-")
+    assert "softer: search again" in shown
+    assert "nearest-one: more candidates" in shown
+    assert command("index", "--output", coded, "--parts", "neighbours:k=2").returncode == 0
+    searching = ["--index", coded, "--topics", collection / "topics.tsv", "--retriever", "dense", "--rerank", "none"]
+    for flags in (["--prf", "softer:share=1"], ["--hits", "1", "--expand", "nearest-one:of_first=1"]):
+        done = command("search", *searching, *flags, "--output", collection / "out.txt")
+        assert done.returncode == 0, done.stderr
+    assert Run.read(collection / "out.txt").ranked("q1") == ["d1", "d3"]
+    wrong = command("search", *searching, "--prf", "softer:share=2", "--output", collection / "out.txt")
+    assert (wrong.returncode, "share=2.0: expected a number in [0, 1]" in wrong.stderr) == (2, True), wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "flags", "name"),
+    [
+        ("index", ["--parts", "impact", "--impact-encoder", "sparse-files"], "sparse-files"),
+        ("index", ["--parts", "tokens:encoder=late-files,document_length=9"], "late-files"),
+        ("search", ["--rerank", "cross-encoder:model=cross-files"], "cross-files"),
+    ],
+)
+def test_names_of_files_on_the_hub(
+    command: Command, collection: Path, module: str, flags: list[str], name: str
+) -> None:
+    """What the name stands for is looked for, and said to be lacking."""
+    assert name in command("__main__", "methods").stdout
+    argv: dict[str, list[str | Path]] = {
+        "index": ["--documents", collection / "documents.jsonl", "--output", collection / "new"],
+        "search": ["--index", collection / "vectors.npy", "--documents", collection / "documents.jsonl"],
+    }
+    argv["search"] += ["--topics", collection / "topics.tsv", "--run", collection / "run.txt", "--output", "out.txt"]
+    done = command(module, *argv[module], *flags)
+    assert (done.returncode, f"somebody/{name}" in done.stderr) == (2, True), done.stderr

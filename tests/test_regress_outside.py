@@ -16,7 +16,7 @@ name: small
 title: Methods of another package
 about: One of each kind.
 indexes:
-  main: {documents: DOCUMENTS, count: 3, parts: {dense: {encoder: hashed}}}
+  main: {documents: DOCUMENTS, count: 3, parts: {dense: {encoder: hashed}, codes: {bits: 16}}}
 query_sets:
   some: {topics: TOPICS, qrels: QRELS}
 measures: [RR@10]
@@ -30,6 +30,7 @@ models:
 conditions:
   words: {title: words of the topic, retrieve: {topic-words: {shortest_word: 2}}}
   dense: {title: hashed vectors, retrieve: {dense: {}}}
+  near: {title: near codes, retrieve: {hamming: {}}}
   length: {title: by length, rerank: {by-length: {words_wanted: 2}}, of: words}
   tuned: {title: tuned, retrieve: {dense: {}}, model: tuned}
 """
@@ -61,6 +62,8 @@ def test_a_plan_has_their_names_and_settings(outside_methods: dict[str, str], sp
     for words in (
         "rnnreranker.index --documents ",
         " --encoder hashed",
+        " --parts codes:bits=16\n",
+        " --retriever hamming --rerank none ",
         " --retriever topic-words:shortest_word=2 --rerank none ",
         " --rerank by-length:words_wanted=2 ",
         " --method shared-words:of_query=0.25,n_max=2 ",
@@ -74,6 +77,7 @@ def test_their_settings_are_checked_with_file_and_line(outside_methods: dict[str
     for before, after in (
         ("shortest_word: 2", "shortest: 2"),
         ("words_wanted: 2", "words_wanted: 0"),
+        ("bits: 16", "bits: 4"),
         ("of_query: 0.25", "of_query: 2"),
         ("best-positive", "best-positives"),
     ):
@@ -82,16 +86,17 @@ def test_their_settings_are_checked_with_file_and_line(outside_methods: dict[str
     done = regress(outside_methods, "small", "--specs", specs, "--dry-run")
     assert done.returncode == 2
     for said in (
+        "small.yaml:6: --parts codes:bits=4: bits=4: expected an integer >= 8",
         "small.yaml:13: of_query=2: expected a number in [0, 1]",
         "small.yaml:14: --loss best-positives:sharpness=2: no such loss; did you mean best-positive",
         "small.yaml:18: unknown parameters of topic-words: shortest; known: shortest_word",
-        "small.yaml:20: words_wanted=0: expected an integer >= 1",
+        "small.yaml:21: words_wanted=0: expected an integer >= 1",
     ):
         assert said in done.stderr, done.stderr
 
 
 def test_they_run_and_stand_on_the_page(outside_methods: dict[str, str], specs: Path, tmp_path: Path) -> None:
-    argv = ["--specs", specs, "--output", tmp_path / "work", "--only", "length", "--record"]
+    argv = ["--specs", specs, "--output", tmp_path / "work", "--only", "length", "--only", "near", "--record"]
     done = regress({**outside_methods, "RNNRERANKER_HOME": str(tmp_path / "home")}, "small", *argv)
     assert done.returncode == 0, done.stderr
     records = {record.name: record for record in read_records(specs / "results" / "small.json")}
@@ -100,4 +105,6 @@ def test_they_run_and_stand_on_the_page(outside_methods: dict[str, str], specs: 
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "docs" / "regressions" / "small.md").read_text()
     assert "| by length | 1.0000 |" in page
+    assert "| near codes |" in page
+    assert "--parts codes:bits=16" in page
     assert "--rerank by-length:words_wanted=2" in page

@@ -15,6 +15,7 @@ from rnnreranker.base.method import find
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.written import Written
 from rnnreranker.data.document import Document
+from rnnreranker.parts.description import describe
 
 BLOCK = 1024  # documents that pass through together
 
@@ -104,8 +105,11 @@ class Part(ABC):
 
     @classmethod
     def inputs(cls, params: Any) -> str | None:
-        """What tells the part from one with other settings, without loading anything; None = there is one alone."""
-        return fingerprint(params.to_dict()) if hints_of(cls.Params) else None
+        """What tells the part from one with other settings, without loading anything; None = nothing has to.
+
+        An index that has one of other settings is refused; a part that is made of others is made again, see `stands`.
+        """
+        return fingerprint(params.to_dict()) if hints_of(cls.Params) and not cls.made_of else None
 
     @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> Any:
@@ -129,8 +133,10 @@ class Part(ABC):
 
     @classmethod
     def stands(cls, index: Path, params: Any = None) -> bool:
-        """Whether a part that an index describes is there and, of what can change beside it, as it was asked for."""
-        return cls.at(index) is not None
+        """Whether a part that an index describes is there and, made of others, as it was asked for; None: whatever."""
+        if cls.at(index) is None or params is None or not cls.made_of:
+            return cls.at(index) is not None
+        return bool(cls.params_of(describe(index).get("parts", {}).get(cls.name, {})) == params)
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> Any:

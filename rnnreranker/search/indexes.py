@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import cache_home
-from rnnreranker.base.files.checksums import check_files
+from rnnreranker.base.files.checksums import DESCRIPTION, check_files
 from rnnreranker.base.method import names
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import hints_of
@@ -95,7 +95,7 @@ class Index:
                 raise InputError(
                     f"{at}: rnnreranker.json does not describe this {name}; make it again with index --parts {name}"
                 )
-            check_files(at, name)
+            check_files(at if (at / DESCRIPTION).is_file() else at.parent, name)
             self._opened[name] = kind.open(at, self.described(name))
         return self._opened[name]
 
