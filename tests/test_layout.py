@@ -154,6 +154,7 @@ HEAVY = {"torch", "transformers", "faiss", "pyserini", "jnius", "pandas", "pyarr
         "import rnnreranker.pool, rnnreranker.regress.__main__",
         "from rnnreranker import build_index, evaluate_run, make_labels, open_index, rerank_hits, train_model",
         "import rnnreranker.labels.__main__, rnnreranker.negatives",
+        "import rnnreranker.tune, rnnreranker.lab.tune.joint.__main__",
     ],
 )
 def test_heavy_packages_load_late(statement: str) -> None:

@@ -17,7 +17,8 @@ from rnnreranker import LabelParams, QueryVectors, RnnParams, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.encode.dense.encoder import load_encoder
-from rnnreranker.lab.tune import Space
+from rnnreranker.lab.tune import LeaveOutRequest, Space, tune_collections
+from rnnreranker.lab.tune.joint.queries import load_trainings
 from rnnreranker.lab.tune.joint.request import TuneTrainRequest, check
 from rnnreranker.lab.tune.joint.space import NARROW_NAME, Joint, JointSpace, LabelSpace
 from rnnreranker.lab.tune.joint.trial import Test as HeldOutQueries
@@ -25,6 +26,8 @@ from rnnreranker.lab.tune.joint.trial import Trainings, joint_ablations, on_test
 from rnnreranker.lab.tune.preset import write_preset
 from rnnreranker.lab.tune.space import Between
 from rnnreranker.methods.retrieve.dense import dense_run
+from rnnreranker.runs import Run
+from rnnreranker.search.indexes import open_index
 from rnnreranker.train.params import TrainParams, training_settings
 
 QUERIES, DOCUMENTS = 40, 60
@@ -302,11 +305,10 @@ def test_encoders_are_trained_with_the_settings_that_the_index_names(
     tiny: Path, data: Path, tmp_path: Path, typed: str, pooling: str, normalize: bool | None
 ) -> None:
     from rnnreranker.index.__main__ import main as index
-    from rnnreranker.lab.tune.joint.queries import load_trainings
 
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text("".join(f'{{"id": "d{n}", "text": "{WORDS[n % 40]}"}}\n' for n in range(DOCUMENTS)))
-    argv = ["--documents", str(corpus), "--encoder", str(tiny), "--pooling", "cls", "--l2-norm"]
+    argv = ["--documents", str(corpus), "--encoder", f"{tiny}:pooling=cls,normalize=true"]
     assert index([*argv, "--output", str(tmp_path / "index")]) == 0
     request = TuneTrainRequest(
         index=tmp_path / "index",
@@ -320,6 +322,45 @@ def test_encoders_are_trained_with_the_settings_that_the_index_names(
     found.train(still, tmp_path / "out")
     vectors = load_encoder(str(tmp_path / "out")).encode(list(test.topics.values()))
     np.testing.assert_allclose(vectors, base.vectors, atol=1e-5)  # base and trained encoder differ in weights alone
+
+
+def test_a_data_set_in_memory_is_the_one_of_its_files(
+    tiny: Path, data: Path, trainings: Trainings, tmp_path: Path
+) -> None:
+    trainings.run.write(tmp_path / "run.txt")
+    given: dict[str, Any] = {"encoder": f"{tiny}:pooling=mean", "hits": 30}
+    files = {"index": data, "topics": data / "topics.tsv", "qrels": data / "qrels.txt", "run": tmp_path / "run.txt"}
+    topics = dict(line.split("\t") for line in (data / "topics.tsv").read_text().splitlines())
+    judged = trainings.qrels.itertuples(index=False)
+    qrels = {qid: {docid: grade} for qid, docid, grade in judged}
+    memory = {"index": open_index(data), "topics": topics, "qrels": qrels, "run": Run.read(tmp_path / "run.txt")}
+    ours, theirs = (load_trainings(TuneTrainRequest(**given, **one)) for one in (files, memory))
+    assert ours[0].about() == theirs[0].about()
+    assert ours[1].topics == theirs[1].topics
+    np.testing.assert_array_equal(ours[2].vectors, theirs[2].vectors)
+
+
+def test_collections_in_memory_give_what_their_files_give(
+    tiny: Path, data: Path, trainings: Trainings, tmp_path: Path
+) -> None:
+    halves = [dict(list(trainings.topics.items())[n::2]) for n in (0, 1)]
+    cells = {"a": {"index": open_index(data)}, "b": {"index": data, "protocol": "lenient"}}
+    lines = []
+    for (name, cell), half in zip(cells.items(), halves, strict=True):
+        (tmp_path / f"{name}.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in half.items()))
+        cell |= {"topics": half, "qrels": trainings.qrels}
+        protocol = ", protocol: lenient" if "protocol" in cell else ""
+        lines.append(f"{name}: {{index: {data}, topics: {tmp_path}/{name}.tsv, qrels: {data}/qrels.txt{protocol}}}\n")
+    (tmp_path / "cells.yaml").write_text("".join(lines))
+    asked: dict[str, Any] = {"encoder": f"{tiny}:pooling=mean", "trials": 3, "hits": 30, "rerank": "rnn:k=4"}
+    files, memory = (
+        tune_collections(LeaveOutRequest(collections=collections, **asked))
+        for collections in (tmp_path / "cells.yaml", cells)
+    )
+    assert files.to_dict() == memory.to_dict()
+    assert files.runs == memory.runs
+    assert {params.k for params in files.search.settings} == {4}
+    assert [cell.name for cell in files.search.cells] == ["a", "b"]
 
 
 def test_what_the_command_cannot_do_is_said(data: Path, tmp_path: Path) -> None:
