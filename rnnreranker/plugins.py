@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rnnreranker.parts.base import Part
     from rnnreranker.train.losses.base import Loss, log_shares, mean_over
     from rnnreranker.train.models.base import GroupModel, TrainedModel
+    from rnnreranker.train.params import TrainingParams
+    from rnnreranker.train.query.training import Trained
 
 _HOMES = {
     "Candidates": "methods.rerank",
@@ -41,7 +43,9 @@ _HOMES = {
     "Retriever": "methods.retrieve",
     "SparseEncoderParams": "encode.params",
     "TextModel": "encode.named",
+    "Trained": "train.query.training",
     "TrainedModel": "train.models.base",
+    "TrainingParams": "train.params",
     "context_setting": "base.settings",
     "log_shares": "train.losses.base",
     "mean_over": "train.losses.base",
@@ -69,7 +73,9 @@ __all__ = [
     "Retriever",
     "SparseEncoderParams",
     "TextModel",
+    "Trained",
     "TrainedModel",
+    "TrainingParams",
     "context_setting",
     "log_shares",
     "mean_over",

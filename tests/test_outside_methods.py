@@ -281,3 +281,20 @@ def test_names_of_files_on_the_hub(
     argv["search"] += ["--topics", collection / "topics.tsv", "--run", collection / "run.txt", "--output", "out.txt"]
     done = command(module, *argv[module], *flags)
     assert (done.returncode, f"somebody/{name}" in done.stderr) == (2, True), done.stderr
+
+
+def test_a_kind_of_training(command: Command, outside_methods: dict[str, str], home: Path, tmp_path: Path) -> None:
+    assert "as-it-is" in command("train", "--help").stdout
+    (tmp_path / "tiny").mkdir()
+    encoder = make_encoder(tmp_path / "tiny")
+    script = (
+        "import rnnreranker, sys\n"
+        "given = {'output': sys.argv[2], 'encoder': sys.argv[1], 'device': 'cpu'}\n"
+        "trained = rnnreranker.train_model(None, None, {'q1': 'wing'}, {'as-it-is': {'note': 'first'}}, **given)\n"
+        "print(trained.path.name, trained.record['params']['note'], trained.steps)\n"
+    )
+    argv = [sys.executable, "-c", script, str(encoder), str(tmp_path / "out")]
+    environment = {**outside_methods, "RNNRERANKER_HOME": str(home), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout == "out first 0\n", done.stderr
+    assert (tmp_path / "out" / "training.json").is_file()
