@@ -149,8 +149,8 @@ def test_a_spec_is_written_in_its_form_of_today(tmp_path: Path, capsys: pytest.C
     commands = [step.command() for step in chosen_plan(spec, spec.query_sets, [], Path("runs")).steps]
     rerankers = [line.split("--rerank ", 1)[1] for line in commands if "--rerank prf:" in line]
     assert rerankers[1].startswith("prf:feedback=rocchio,fb_alpha=0.4,fb_beta=0.6,fb_depth=9,fb_docs=4 --hits")
-    [longer] = [line for line in commands if "--title longer" in line]
-    assert "--model dual:group_size=2,validation_queries=50" in longer
+    longer = chosen_plan(spec, spec.query_sets, ["longer"], Path("runs")).steps[-1]
+    assert "--model dual:group_size=2,validation_queries=50" in longer.command()
 
 
 def test_it_is_printed_or_put_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
