@@ -14,7 +14,7 @@ from rnnreranker.lab.bench.__main__ import main
 from rnnreranker.lab.bench.peers import measure as peers
 from rnnreranker.lab.bench.peers import tasks as peer_tasks
 from rnnreranker.lab.bench.peers.runs import Measuring, Reading
-from rnnreranker.lab.bench.peers.tasks import PEERS, Peer, Task, tasks
+from rnnreranker.lab.bench.peers.tasks import PEERS, Peer, PeerTask, tasks
 from rnnreranker.lab.bench.sizes import FULL, PeerSizes
 from tests.test_bench import TINY
 
@@ -44,7 +44,7 @@ def here(module: str, function: str, environment: dict[str, str] | None = None, 
 
 @pytest.mark.parametrize("made", list(tasks()), ids=lambda made: made.name)
 def test_ours_and_every_installed_peer_do_the_same(
-    made: type[Task], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: type[PeerTask], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peers, "in_fresh_process", here)
     monkeypatch.setattr(made, "peers", tuple(peer for peer in made.peers if peer not in COMPILED))

@@ -26,7 +26,7 @@ from rnnreranker.lab.study.trial import read_trial
 from rnnreranker.lab.tune.leave_out import read_collections
 from rnnreranker.lab.tune.space import Space
 from rnnreranker.parts.vectors.ids import read_ids
-from rnnreranker.regress.specs.reading import Document
+from rnnreranker.regress.specs.reading import SpecDocument
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.train.query.fairness import read_neutrality
 
@@ -150,7 +150,7 @@ def test_yaml_that_is_damaged_or_that_readers_differ_on(tmp_path: Path, text: st
         RnnParams.from_yaml,
         Space.from_yaml,
         read_collections,
-        lambda path: Document(path).finish(),
+        lambda path: SpecDocument(path).finish(),
     ):
         with pytest.raises(InputError, match=rf"x\.yaml:?\d*: {AMBIGUOUS[text]}") as found:
             read(path)

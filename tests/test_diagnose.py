@@ -18,7 +18,7 @@ from rnnreranker.lab.diagnose.__main__ import main
 from rnnreranker.lab.diagnose.diagnosis import sampled
 from rnnreranker.lab.diagnose.geometry import cohesion, geometry, skewness
 from rnnreranker.lab.diagnose.graph_coverage import coverage, coverage_of_all, hubs
-from rnnreranker.lab.diagnose.learnt_limit import Case, HeldOut, leave_one_out, limit
+from rnnreranker.lab.diagnose.learnt_limit import Case, HeldOutCollection, leave_one_out, limit
 from rnnreranker.lab.diagnose.page import HEIGHT, WIDTH, bars, diagnosis
 from rnnreranker.lab.diagnose.report import print_report, rows
 from rnnreranker.lab.diagnose.terms import effects, terms, weights_of
@@ -533,10 +533,10 @@ def test_a_collection_left_out_has_no_say_in_its_limit() -> None:
     one = [Case("one", 0.3, True), Case("one", 0.7, True)]
     two = [Case("two", 0.4, True), Case("two", 0.6, False)]
     assert leave_one_out([*two, *one]) == [
-        HeldOut("one", 0.4, likely=1, right=1, others=1, gained=1),
-        HeldOut("two", 0.7, likely=2, right=1, others=0, gained=0),
+        HeldOutCollection("one", 0.4, likely=1, right=1, others=1, gained=1),
+        HeldOutCollection("two", 0.7, likely=2, right=1, others=0, gained=0),
     ]
-    assert leave_one_out(one) == [HeldOut("one", None, likely=0, right=0, others=2, gained=2)]
+    assert leave_one_out(one) == [HeldOutCollection("one", None, likely=0, right=0, others=2, gained=2)]
 
 
 def test_whole_numbers_are_binned_evenly(tmp_path: Path) -> None:

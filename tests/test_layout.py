@@ -131,6 +131,15 @@ def test_no_command_is_called_from_python() -> None:
                 assert "main" not in [alias.name for alias in node.names], f"{path} imports a main"
 
 
+def test_no_two_classes_have_one_name() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
+    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
+
+
 def test_no_module_is_a_crowd() -> None:
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
     assert {str(path): length for path, length in lengths.items() if length > 320} == {}

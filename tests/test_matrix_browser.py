@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from rnnreranker.base.pages import write_page
-from rnnreranker.regress.papers.agreement import Agreement
+from rnnreranker.regress.papers.agreement import OrderAgreement
 from rnnreranker.regress.papers.cells import STATES
 from rnnreranker.regress.papers.html import matrix_page
 from rnnreranker.regress.papers.twins import Twin, TwinSet
@@ -200,7 +200,7 @@ def twins(tmp_path_factory: pytest.TempPathFactory) -> str:
     wide = [cell(dataset=f"Set {n}", row=row) for n in range(12) for row in ("TAS-B", "R. TAS-B")]
     found = {name: Twin(f"dense of {name}", {"nDCG@10": 0.25}, {}, "", "", "") for name in ("TAS-B", "R. TAS-B")}
     sets = [
-        TwinSet(name, "own", name, "MiniLM", ["nDCG@10"], found, {"nDCG@10": Agreement(12, 0)})
+        TwinSet(name, "own", name, "MiniLM", ["nDCG@10"], found, {"nDCG@10": OrderAgreement(12, 0)})
         for name in ("one", "two")
     ]
     write_page(path, matrix_page([*wide, *CELLS[5:]], twins={("000", "1"): sets}))

@@ -15,7 +15,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.pages import write_page
 from rnnreranker.base.record import Record
 from rnnreranker.lab.tune.__main__ import make_parser
-from rnnreranker.regress.papers.agreement import Agreement
+from rnnreranker.regress.papers.agreement import OrderAgreement
 from rnnreranker.regress.papers.chart import TOP, Line, Panel, chart
 from rnnreranker.regress.papers.figures import figures
 from rnnreranker.regress.papers.html import matrix_page
@@ -94,7 +94,7 @@ def test_twins_have_columns_of_their_own_behind_those_of_the_paper() -> None:
         "R. TAS-B": Twin("dense-rnn", {"RR@10": 0.75}, {}, "", "", ""),
     }
     found = TwinSet(
-        "small", "own", "A small one", ["MiniLM", "a small SPLADE"], ["RR@10"], twins, {"RR@10": Agreement(1, 0)}
+        "small", "own", "A small one", ["MiniLM", "a small SPLADE"], ["RR@10"], twins, {"RR@10": OrderAgreement(1, 0)}
     )
     page = matrix_page(
         [cell(), cell(row="R. TAS-B", published=0.35), cell(row="BM25", published=0.2)],

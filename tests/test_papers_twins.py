@@ -9,7 +9,7 @@ import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record, read_records, write_records
-from rnnreranker.regress.papers.agreement import Agreement, agreement
+from rnnreranker.regress.papers.agreement import OrderAgreement, agreement
 from rnnreranker.regress.papers.matrix import Matrix
 from rnnreranker.regress.papers.twins import TwinSet, interval_text
 from rnnreranker.regress.records import records_file
@@ -88,7 +88,7 @@ class TestAgreement:
     def test_rows_known_by_topic_have_an_interval_of_their_own(self) -> None:
         found = agreement([[3.0, 2.0, 1.0]], [0.5, 0.4, 0.9], [[0.6, 0.4], [0.5, 0.3], None])
         assert (found.same, found.opposite, found.low) == (1, 2, None)
-        assert found.among == Agreement(1, 0, low=1.0, high=1.0, topics=2)
+        assert found.among == OrderAgreement(1, 0, low=1.0, high=1.0, topics=2)
 
     def test_no_interval_without_the_topics_of_every_row(self) -> None:
         found = agreement([[1, 2]], [0.1, 0.2], [[0.1, 0.1], None])

@@ -20,7 +20,7 @@ from rnnreranker.data.qrels import load_qrels
 from rnnreranker.lab.study.__main__ import main, make_parser
 from rnnreranker.lab.study.comparisons import by_query, curves, masses, positives, study_rows
 from rnnreranker.lab.study.conclusion import conclusion
-from rnnreranker.lab.study.query.arms import CODER, Arm, Hyperparameters, candidate_arms, label_arms, loss_arms
+from rnnreranker.lab.study.query.arms import CODER, Hyperparameters, QueryArm, candidate_arms, label_arms, loss_arms
 from rnnreranker.lab.study.query.task_labels import training_labels
 from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.lab.study.studying import run_study
@@ -183,7 +183,7 @@ def test_a_mass_is_learnt_on_the_training_side(collection: Path, monkeypatch: py
     monkeypatch.setattr("rnnreranker.lab.study.query.task_labels.learn_mass", learn)
     inputs = Inputs(vectors=vectors, query_vectors=queries)
     rnn = RnnParams.preset("vectors")
-    arm = Arm("CODER + joint, share learnt", "joint", Hyperparameters(TrainParams()), "share")
+    arm = QueryArm("CODER + joint, share learnt", "joint", Hyperparameters(TrainParams()), "share")
     labels, mass = training_labels(first, arm, inputs, run, replace(rnn, context=9), LabelParams())
     [(asked, validation, training)] = seen
     assert (asked, mass["mass"]["share"]) == ("share", 0.2)
@@ -212,7 +212,7 @@ def test_the_learning_rate_of_a_fold_is_chosen_without_the_queries_it_tests(
     tasks = [task for seed in (0, 1) for task in fold_tasks(TOPICS, QRELS, 3, seed, share=0.5)]
     best = {task.name: rate for task, rate in zip(tasks, (1e-4, 1e-2, 1e-3), strict=False)}
 
-    def run(setting: Any, task: Task, arm: Arm, folder: Path) -> dict[str, Any]:
+    def run(setting: Any, task: Task, arm: QueryArm, folder: Path) -> dict[str, Any]:
         rate = arm.hyperparameters.params_of(task).learning_rate
         return {"arm": arm.name, "task": task.name, "validation": {"nDCG@10": float(rate == best[task.name])}}
 

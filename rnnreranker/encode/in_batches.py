@@ -15,7 +15,7 @@ from rnnreranker.base.command import progress as show_progress
 from rnnreranker.base.process.torch_threads import one_torch_thread
 
 
-class Counted(NamedTuple):
+class CountedText(NamedTuple):
     """A text of which a model takes the tokens itself: how many it reads, and whether there were more."""
 
     text: str

@@ -185,7 +185,7 @@ def check_replaceable(output: Path) -> None:
 
 
 @dataclass
-class Work:
+class UnfinishedIndex:
     """Work on an index in progress.
 
     Attributes:
@@ -201,11 +201,11 @@ class Work:
 
 
 @contextmanager
-def partial_folder(output: Path) -> Iterator[Work]:
+def partial_folder(output: Path) -> Iterator[UnfinishedIndex]:
     """`<output>.partial`, held by this process alone (another that wants it waits), and gone when the work is done."""
     partial = output.with_name(output.name + ".partial")
     with alone(partial, f"{partial}: another process is building this index; waiting for it") as waited:
-        work = Work(partial, partial / "result", waited)
+        work = UnfinishedIndex(partial, partial / "result", waited)
         try:
             shutil.rmtree(work.result, ignore_errors=True)
             try:

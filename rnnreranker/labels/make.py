@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rnnreranker.labels.job import Job
     from rnnreranker.labels.judged import Judged
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class Made:
     path: Path
     metadata: dict[str, Any]
     topics: dict[str, str]
-    index: Index | None
+    index: IndexOnDisk | None
     encoding_seconds: float
     seconds: float
 
@@ -50,7 +50,7 @@ class Made:
 def make_labels(
     run: str | Path | Run,
     qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame,
-    index: str | Path | Index | None = None,
+    index: str | Path | IndexOnDisk | None = None,
     method: Form = "evidence",
     *,
     topics: str | Path | Mapping[str, str] | None = None,
@@ -128,7 +128,7 @@ def write_labels(request: LabelsRequest, output: str | Path) -> Made:
     return Made(Path(output), metadata, topics, index, encoded - begun, time.perf_counter() - encoded)
 
 
-def _job(request: LabelsRequest, index: Index | None) -> Job:
+def _job(request: LabelsRequest, index: IndexOnDisk | None) -> Job:
     """What all shards share: the method, and the files that whoever makes a shard opens."""
     from rnnreranker.labels.job import Job, stored_part
 

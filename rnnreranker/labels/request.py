@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas
 
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 SOURCE, LABEL_PRESET = "from", "label_preset"  # settings of a written form, beside those of the method and of labels
 
@@ -128,7 +128,7 @@ class LabelsRequest(Request):
 
     run: str | Path | Run
     qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame
-    index: str | Path | Index | None = None
+    index: str | Path | IndexOnDisk | None = None
     method: Form = "evidence"
     topics: str | Path | Mapping[str, str] | None = None
     encoder: Form | None = None

@@ -23,7 +23,7 @@ AGAIN = "build the index again"
 _IN_GZIP = 31  # of zlib: a member of a gzip file, whose checksum is looked at
 
 
-class Record(NamedTuple):
+class DocumentLine(NamedTuple):
     """A document as it stands in a line."""
 
     docid: str
@@ -33,8 +33,8 @@ class Record(NamedTuple):
 class Lines(Protocol):
     """A file of documents, one a line, that is open."""
 
-    def read(self, offset: int) -> Record: ...
-    def all(self) -> Iterator[Record]: ...
+    def read(self, offset: int) -> DocumentLine: ...
+    def all(self) -> Iterator[DocumentLine]: ...
 
 
 class BlockWriter:
@@ -73,7 +73,7 @@ class BlockLines:
         self._stream = stream
         self._block: Callable[[int], bytes] = lru_cache(KEPT)(partial(_block_at, stream))
 
-    def read(self, offset: int) -> Record:
+    def read(self, offset: int) -> DocumentLine:
         """The document at an offset.
 
         Raises:
@@ -87,7 +87,7 @@ class BlockLines:
         end = block.find(b"\n", within)
         return _record(block[within : end if end >= 0 else len(block)], where)
 
-    def all(self) -> Iterator[Record]:
+    def all(self) -> Iterator[DocumentLine]:
         """The documents in their order.
 
         Raises:
@@ -111,7 +111,7 @@ class PlainLines:
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
 
-    def read(self, offset: int) -> Record:
+    def read(self, offset: int) -> DocumentLine:
         """The document at an offset.
 
         Raises:
@@ -127,7 +127,7 @@ class PlainLines:
             line = b""
         return _record(line, where)
 
-    def all(self) -> Iterator[Record]:
+    def all(self) -> Iterator[DocumentLine]:
         """The documents in their order.
 
         Raises:
@@ -163,11 +163,11 @@ def _member(stream: IO[bytes], start: int) -> tuple[bytes, int]:
     return b"".join(parts), at - len(unpack.unused_data)
 
 
-def _record(line: bytes, where: str) -> Record:
+def _record(line: bytes, where: str) -> DocumentLine:
     try:
         record = parse_record(line.decode(), where)
     except ValueError:
         raise InputError(f"{where} where one should be; {AGAIN}") from None
     if not isinstance(record.get("id"), str) or not isinstance(record.get("contents"), str):
         raise InputError(f"{where}, but an object without the texts id and contents; {AGAIN}")
-    return Record(record["id"], record["contents"])
+    return DocumentLine(record["id"], record["contents"])

@@ -9,7 +9,7 @@ from rnnreranker.base.chosen import Chosen, choose, needs_together
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError
 from rnnreranker.base.method import Inputs, find, names
 from rnnreranker.runs.fuse import FuseParams
-from rnnreranker.search.indexes import Index
+from rnnreranker.search.indexes import IndexOnDisk
 from rnnreranker.search.queries import check_query_vectors
 from rnnreranker.search.request import SearchRequest
 from rnnreranker.search.sources import GRAPH
@@ -27,7 +27,7 @@ def candidates() -> list[str]:
     return [name for name in ORDER if name in names("retriever")]
 
 
-def choose_parts(request: SearchRequest, index: Index, inputs: Inputs) -> tuple[list[Chosen], list[Chosen], str]:
+def choose_parts(request: SearchRequest, index: IndexOnDisk, inputs: Inputs) -> tuple[list[Chosen], list[Chosen], str]:
     """The retrievers, the rerankers, and a line: what is used, what is left out and why; "" of a lone part, used whole.
 
     A retriever takes part where the index has what it needs and this machine can search it. The usual reranker is left
@@ -69,7 +69,7 @@ def choose_parts(request: SearchRequest, index: Index, inputs: Inputs) -> tuple[
     return used, rerankers, "; ".join(said) if len(used) > 1 or len(said) > 1 else ""
 
 
-def _obstacle(request: SearchRequest, index: Index, inputs: Inputs, kind: type[Retriever]) -> str:
+def _obstacle(request: SearchRequest, index: IndexOnDisk, inputs: Inputs, kind: type[Retriever]) -> str:
     """Why a part that is there cannot be searched on this machine; "" where it can.
 
     Raises:
@@ -87,7 +87,7 @@ def _obstacle(request: SearchRequest, index: Index, inputs: Inputs, kind: type[R
     return ""
 
 
-def _lacking(request: SearchRequest, index: Index, rerankers: list[Chosen]) -> str:
+def _lacking(request: SearchRequest, index: IndexOnDisk, rerankers: list[Chosen]) -> str:
     """What the rerankers need and cannot have; "" where that is nothing."""
     needs = needs_together(rerankers)
     if lacking := [need for need in sorted(needs) if not index.has(need)]:

@@ -33,7 +33,7 @@ DOCUMENTS = (".jsonl", ".tsv", ".trec", ".txt")  # endings of files that `index 
 
 
 @dataclass(frozen=True)
-class Index:
+class IndexOnDisk:
     """An index and its parts.
 
     Attributes:
@@ -158,7 +158,7 @@ class Index:
 
 
 @phase("opening the index")
-def open_index(name: str | Path | Index, bm25: str | None = None, *, needs: Collection[str] = ()) -> Index:
+def open_index(name: str | Path | IndexOnDisk, bm25: str | None = None, *, needs: Collection[str] = ()) -> IndexOnDisk:
     """The index of a name or path; built-in collections are indexed on first use, prebuilt ones downloaded.
 
     Args:
@@ -172,8 +172,8 @@ def open_index(name: str | Path | Index, bm25: str | None = None, *, needs: Coll
         InputError: nothing of that name (with the nearest names), or no index in the folder.
         UnavailableError: a prebuilt index that cannot be downloaded, a BM25 index without Java.
     """
-    name = name if isinstance(name, Index) else str(name)
-    if isinstance(name, Index):
+    name = name if isinstance(name, IndexOnDisk) else str(name)
+    if isinstance(name, IndexOnDisk):
         index = name
     elif name in BUILT_IN:
         index = _built_in(name, needs)
@@ -192,7 +192,7 @@ def open_index(name: str | Path | Index, bm25: str | None = None, *, needs: Coll
     return index
 
 
-def _on_disk(name: str) -> Index:
+def _on_disk(name: str) -> IndexOnDisk:
     from rnnreranker.parts.description import describe
 
     path = Path(name).expanduser()
@@ -215,10 +215,10 @@ def _on_disk(name: str) -> Index:
             f"{name}: no index in this folder; expected `index` and `docid` (Faiss), `vectors.npy` and `docid`, "
             f"a Lucene index, {kept}; make one with python -m rnnreranker.index"
         )
-    return Index(name, there, describe(path))
+    return IndexOnDisk(name, there, describe(path))
 
 
-def _built_in(name: str, needs: Collection[str]) -> Index:
+def _built_in(name: str, needs: Collection[str]) -> IndexOnDisk:
     from rnnreranker.data import pydoc
     from rnnreranker.index.build import check_replaceable
     from rnnreranker.index.make import make_index

@@ -16,12 +16,12 @@ from rnnreranker.search.queries import query_vectors
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
     from rnnreranker.search.request import SearchRequest
 
 
 def open_inputs(
-    request: SearchRequest, index: Index, topics: Mapping[str, str], qrels: pandas.DataFrame | None
+    request: SearchRequest, index: IndexOnDisk, topics: Mapping[str, str], qrels: pandas.DataFrame | None
 ) -> Inputs:
     """Everything that an index and a request can give; nothing is opened yet."""
     fields = asked_fields(request.documents, request.fields)
@@ -34,7 +34,7 @@ def open_inputs(
     )
 
 
-def of_index(index: Index, topics: Mapping[str, str], threads: int | None = None) -> dict[str, Callable[[], Any]]:
+def of_index(index: IndexOnDisk, topics: Mapping[str, str], threads: int | None = None) -> dict[str, Callable[[], Any]]:
     """What the parts of an index give, for `Inputs`: each opened when it is asked for, its queries by their texts."""
     documents = {need: functools.partial(index.given, need) for need in givers()}
     queries = {
@@ -45,7 +45,7 @@ def of_index(index: Index, topics: Mapping[str, str], threads: int | None = None
     return {need.replace(" ", "_"): source for need, source in (documents | queries).items()}
 
 
-def document_texts(documents: str | None, index: Index, fields: Sequence[str] | None = None) -> Mapping[str, str]:
+def document_texts(documents: str | None, index: IndexOnDisk, fields: Sequence[str] | None = None) -> Mapping[str, str]:
     """The texts of a source of documents, by docid, else those of the index.
 
     Args:

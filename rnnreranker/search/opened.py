@@ -15,7 +15,7 @@ from rnnreranker.search.usual import RNN
 
 
 @dataclasses.dataclass(frozen=True)
-class Index(indexes.Index):
+class Index(indexes.IndexOnDisk):
     """An index and its parts, with what the command `search` does to it.
 
     >>> Index("my-index").parts

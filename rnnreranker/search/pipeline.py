@@ -15,7 +15,7 @@ from rnnreranker.base.process.phases import phase
 from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.search import sources
 from rnnreranker.search.auto import FUSION, choose_parts
-from rnnreranker.search.indexes import Index, open_index
+from rnnreranker.search.indexes import IndexOnDisk, open_index
 from rnnreranker.search.inputs import open_inputs
 from rnnreranker.search.request import SearchRequest
 from rnnreranker.search.to_documents import documents_of
@@ -45,7 +45,7 @@ class Pipeline:
         device: where rerankers that take one compute; None = the processor.
     """
 
-    index: Index
+    index: IndexOnDisk
     inputs: Inputs
     needs: frozenset[str]
     retrievers: list[Retriever]

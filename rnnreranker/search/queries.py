@@ -17,7 +17,7 @@ from rnnreranker.encode.params import EncoderParams
 if TYPE_CHECKING:
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.parts.vectors.encoder import IndexEncoder
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def encoder_of(form: Form | None, of: str = "encoder") -> tuple[str, EncoderPara
 @phase("query vectors")
 def query_vectors(
     how: QueryEncoding,
-    index: Index,
+    index: IndexOnDisk,
     topics: Mapping[str, str],
     wanted: Iterable[str] | None = None,
     *,
@@ -106,7 +106,7 @@ def query_vectors(
     return vectors
 
 
-def check_query_vectors(how: QueryEncoding, index: Index) -> None:
+def check_query_vectors(how: QueryEncoding, index: IndexOnDisk) -> None:
     """Look, without loading it, that the encoder of the queries is here, unless a file has their vectors.
 
     Raises:
@@ -120,7 +120,7 @@ def check_query_vectors(how: QueryEncoding, index: Index) -> None:
         digest_of(_encoder_name(how, index))
 
 
-def trained_encoder(encoder: str | None, index: Index) -> tuple[str, dict[str, Any]]:
+def trained_encoder(encoder: str | None, index: IndexOnDisk) -> tuple[str, dict[str, Any]]:
     """The encoder that a training begins with, and what the index says of it.
 
     Raises:
@@ -133,7 +133,7 @@ def trained_encoder(encoder: str | None, index: Index) -> tuple[str, dict[str, A
     return name, described.get("settings", {})
 
 
-def _encoded(how: QueryEncoding, index: Index, topics: Mapping[str, str], threads: int | None) -> QueryVectors:
+def _encoded(how: QueryEncoding, index: IndexOnDisk, topics: Mapping[str, str], threads: int | None) -> QueryVectors:
     from rnnreranker.encode.kept_queries import encoded_queries
     from rnnreranker.parts.vectors import QueryVectors
 
@@ -146,7 +146,7 @@ def _encoded(how: QueryEncoding, index: Index, topics: Mapping[str, str], thread
     )
 
 
-def _own_encoder(how: QueryEncoding, index: Index) -> IndexEncoder | None:
+def _own_encoder(how: QueryEncoding, index: IndexOnDisk) -> IndexEncoder | None:
     """What encodes queries as the documents were; None where the index does not say what made it, for other settings.
 
     Raises:
@@ -159,7 +159,7 @@ def _own_encoder(how: QueryEncoding, index: Index) -> IndexEncoder | None:
     return index_encoder(index.folders["dense"], index.described("dense"))
 
 
-def _encoder_name(how: QueryEncoding, index: Index) -> str:
+def _encoder_name(how: QueryEncoding, index: IndexOnDisk) -> str:
     """The encoder of the queries: the one given, else the one that made the index."""
     name = how.encoder or index.encoder.get("name")
     if not name:

@@ -20,7 +20,7 @@ from rnnreranker.search.usual import RNN, Usual
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 HYBRID = ("bm25", "dense")  # what the retriever `hybrid` stands for
 AUTO = "auto"  # every part of the index that can be searched, see `auto.py`
@@ -51,7 +51,7 @@ class SearchRequest(Request):
         threads: None = one per core; batch_size: queries at a time. Results depend on neither.
     """
 
-    index: str | Path | Index
+    index: str | Path | IndexOnDisk
     topics: str | Path | Mapping[str, str] | None = None
     query: str | None = None
     run: str | Path | Run | None = None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas
 
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
     from rnnreranker.search.pipeline import Pipeline
 
 FILES = (".tsv", ".txt", ".json", ".jsonl", ".trec")  # endings of files of topics, plain or .gz
@@ -41,7 +41,7 @@ class Searched:
         return self.pipeline.documents(self.stages[-1])
 
 
-def request_of(index: Index, topics: Any, **others: Any) -> SearchRequest:
+def request_of(index: IndexOnDisk, topics: Any, **others: Any) -> SearchRequest:
     """The request of a search of an index; topics: a name, a file, {qid: text}, or the text of one query.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.tables import print_table
-from rnnreranker.search.indexes import Index
+from rnnreranker.search.indexes import IndexOnDisk
 from rnnreranker.search.prebuilt import letters
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def show_results(
-    index: Index, base: Run, reranked: Run, limit: int, text_of: Mapping[str, str] = MappingProxyType({})
+    index: IndexOnDisk, base: Run, reranked: Run, limit: int, text_of: Mapping[str, str] = MappingProxyType({})
 ) -> None:
     """Print rank, ranks moved, docid, score and a first line of text of the only query's first `limit` results.
 
@@ -59,7 +59,7 @@ def first_line(docid: str, text: str) -> str:
     return next(again, lines[0] if lines else "")
 
 
-def texts_in(index: Index) -> Mapping[str, str]:
+def texts_in(index: IndexOnDisk) -> Mapping[str, str]:
     """The texts of an index by docid, read when they are asked for; of an index that keeps no texts, none."""
     from rnnreranker.parts.texts import Texts
 

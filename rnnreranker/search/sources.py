@@ -9,7 +9,7 @@ from rnnreranker.base.errors import InputError
 
 if TYPE_CHECKING:
     from rnnreranker.base.chosen import Chosen
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
     from rnnreranker.search.request import SearchRequest
 
 VECTORS, GRAPH, TOKENS = "vectors", "neighbours", "tokens"
@@ -27,7 +27,9 @@ def problems(request: SearchRequest) -> list[str]:
     return said
 
 
-def with_queries(chosen: Chosen, request: SearchRequest, index: Index, retrievers: list[str], first: bool) -> Chosen:
+def with_queries(
+    chosen: Chosen, request: SearchRequest, index: IndexOnDisk, retrievers: list[str], first: bool
+) -> Chosen:
     """A reranker with `queries` decided.
 
     With vectors and tokens "encoded". From a graph of the vectors that dense retrieval has just searched, "run", whose

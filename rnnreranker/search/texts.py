@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from rnnreranker.base.command import progress
 
 if TYPE_CHECKING:
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 
 def texts_for(
-    docids: Iterable[str], index: Index | None, documents: str | None, fields: Sequence[str] | None = None
+    docids: Iterable[str], index: IndexOnDisk | None, documents: str | None, fields: Sequence[str] | None = None
 ) -> dict[str, str]:
     """The texts of documents, by docid: from `documents` where given, else from the index; some may have none.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rnnreranker.labels import SoftLabels
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 KIND = "trained-model"  # of method
 SCORERS = choices(hints_of(ScorerParams)["scorer"])
@@ -72,7 +72,7 @@ class TrainRequest(Request):
     model: Form = "query"
     labels: str | Path | SoftLabels | None = None
     negatives: str | Path | None = None
-    index: str | Path | Index | None = None
+    index: str | Path | IndexOnDisk | None = None
     documents: str | None = None
     fields: str | None = None
     topics: str | Path | Mapping[str, str] | None = None

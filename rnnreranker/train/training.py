@@ -18,7 +18,7 @@ from rnnreranker.train.request import KIND, TrainRequest
 
 if TYPE_CHECKING:
     from rnnreranker.labels import SoftLabels
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
     from rnnreranker.train.query.training import Trained
 
 DEVICES = ("cpu", "cuda", "auto")
@@ -26,7 +26,7 @@ DEVICES = ("cpu", "cuda", "auto")
 
 def train_model(
     labels: str | Path | SoftLabels | None,
-    index: str | Path | Index | None,
+    index: str | Path | IndexOnDisk | None,
     topics: str | Path | Mapping[str, str] | None,
     kind: Form = "query",
     *,

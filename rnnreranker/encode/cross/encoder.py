@@ -28,7 +28,7 @@ TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")  # files o
 LIBRARIES = ("torch", "transformers", "sentence_transformers")  # another version may give other last bits
 
 
-class Scored(NamedTuple):
+class ScoredPairs(NamedTuple):
     """The scores of n pairs, (n,) float32, and which of them were cut at the length limit, (n,) bool."""
 
     scores: np.ndarray
@@ -72,7 +72,7 @@ class PairScorer:
         where = graph.content if graph else device.partition(":")[0]
         self.fingerprint = fingerprint(KIND, content_of(folder.path), self.max_length, model.prompt, where, versions)
 
-    def score(self, pairs: Sequence[tuple[str, str]], *, threads: int | None = None) -> Scored:
+    def score(self, pairs: Sequence[tuple[str, str]], *, threads: int | None = None) -> ScoredPairs:
         """The scores of pairs (query, document), in their order.
 
         Pairs are put into batches by length and content, and every batch is computed by one thread: neither the order
@@ -91,7 +91,7 @@ class PairScorer:
         distinct = sorted({(query, text) for query, text in pairs})
         scores = np.empty(len(distinct), dtype=np.float32)
         if not distinct:
-            return Scored(scores, np.zeros(0, dtype=bool))
+            return ScoredPairs(scores, np.zeros(0, dtype=bool))
         tokens = self.model.tokens(distinct)
         lengths = [one.length for one in tokens]
 
@@ -108,7 +108,7 @@ class PairScorer:
             )
         number_of = {pair: number for number, pair in enumerate(distinct)}
         taken = [number_of[query, text] for query, text in pairs]
-        return Scored(scores[taken], np.array([one.cut for one in tokens])[taken])
+        return ScoredPairs(scores[taken], np.array([one.cut for one in tokens])[taken])
 
 
 def load_pair_scorer(name: str, device: str | None = None, **given: Any) -> PairScorer:

@@ -11,7 +11,7 @@ import numpy as np
 
 from rnnreranker.base.process.phases import phase
 from rnnreranker.encode.cross.model import CrossModel, length_of
-from rnnreranker.encode.graphs.session import GraphSession, Tokens
+from rnnreranker.encode.graphs.session import CutTokens, GraphSession
 from rnnreranker.encode.graphs.store import KeptGraph, Refused, key_of, made_graph
 from rnnreranker.encode.in_batches import padded
 
@@ -36,11 +36,11 @@ class CrossGraph:
         self._pad, self._kinds = about["pad"], about["kinds"]
         self.session = GraphSession(graph)
 
-    def tokens(self, pairs: Sequence[tuple[str, str]]) -> list[Tokens]:
+    def tokens(self, pairs: Sequence[tuple[str, str]]) -> list[CutTokens]:
         """What `forward` takes of each pair, cut at the limit, its longer text first."""
         return self.session.tokens_of_pairs([(self.prompt + query, text) for query, text in pairs], self.max_length)
 
-    def forward(self, batch: Sequence[Tokens]) -> np.ndarray:
+    def forward(self, batch: Sequence[CutTokens]) -> np.ndarray:
         """(b,) float32: the scores of a batch of pairs."""
         tokens, attention = padded([one.ids for one in batch], self._pad)
         inputs = {"tokens": tokens, "attention": attention}

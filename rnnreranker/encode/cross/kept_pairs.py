@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rnnreranker.base.files import cache_home, fingerprint
-from rnnreranker.encode.cross.encoder import PairScorer, Scored
+from rnnreranker.encode.cross.encoder import PairScorer, ScoredPairs
 from rnnreranker.encode.kept_queries import keep, read_kept
 
 FOLDER = "pairs"
 
 
-def scores_of(scorer: PairScorer, query: str, texts: Sequence[str], threads: int | None = None) -> Scored:
+def scores_of(scorer: PairScorer, query: str, texts: Sequence[str], threads: int | None = None) -> ScoredPairs:
     """The scores of a query with n texts, (n,) float32 in their order, and which of the pairs were cut.
 
     They are as `scorer.score` gives them, and found again by the model, the query and the texts, whatever their order:
@@ -30,7 +30,7 @@ def scores_of(scorer: PairScorer, query: str, texts: Sequence[str], threads: int
         keep(path, **kept)
     number_of = {text: number for number, text in enumerate(distinct)}
     taken = [number_of[text] for text in texts]
-    return Scored(kept["scores"][taken], kept["cut"][taken])
+    return ScoredPairs(kept["scores"][taken], kept["cut"][taken])
 
 
 def _path(scorer: PairScorer, query: str, texts: Sequence[str]) -> Path:

@@ -23,7 +23,7 @@ from rnnreranker.encode.params import EncoderParams
 BATCH_TOKENS = 1024  # padded tokens in a batch: what a core's caches like best
 
 
-class Model(Protocol):
+class DenseModel(Protocol):
     """What turns token lists into vectors; see `transformer.py`."""
 
     dimension: int
@@ -52,10 +52,10 @@ class Encoder:
     def __init__(
         self,
         name: str,
-        model: Model,
+        model: DenseModel,
         settings: dict[str, Any],
         digest: str,
-        documents: Model | None = None,
+        documents: DenseModel | None = None,
         path: Path | None = None,
         graph: KeptGraph | None = None,
     ) -> None:
@@ -240,8 +240,8 @@ def _by_model(folder: ModelFolder, params: EncoderParams) -> Encoder:
     settings, own = _settings(folder, params)
     from rnnreranker.encode.transformer import SentenceTransformerModel, TransformerModel
 
-    model: Model
-    documents: Model | None = None
+    model: DenseModel
+    documents: DenseModel | None = None
     try:
         if own.beyond:
             if params.pooling is not None:
@@ -263,7 +263,7 @@ def _by_model(folder: ModelFolder, params: EncoderParams) -> Encoder:
     return Encoder(folder.name, model, settings, folder.digest, documents, path=folder.path)
 
 
-def _probe(model: Model) -> None:
+def _probe(model: DenseModel) -> None:
     """Encode a text: settings that fit one another until then may not fit the weights."""
     model.forward(model.tokenize(["a"]))
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.files import folder_written_whole, write_json
-from rnnreranker.encode.dense.query_encoder import QueryEncoder, Tokens
+from rnnreranker.encode.dense.query_encoder import PromptedTokens, QueryEncoder
 
 KINDS = "sentence_transformers.models."
 
 
 def write_encoder(
-    path: str | os.PathLike[str], encoder: QueryEncoder, tokens: Tokens, max_length: int, extra: dict[str, Any]
+    path: str | os.PathLike[str], encoder: QueryEncoder, tokens: PromptedTokens, max_length: int, extra: dict[str, Any]
 ) -> None:
     """Write config, weights, tokenizer and the files that say how to pool, all or nothing.
 

@@ -73,7 +73,7 @@ class QueryEncoder(nn.Module):
         return nn.functional.normalize(pooled, dim=1) if self.normalize else pooled
 
 
-class Tokens:
+class PromptedTokens:
     """Texts to padded token tensors, with the model's prompt before each query."""
 
     def __init__(self, tokenizer: Any, prompt: str, max_length: int, lowercase: bool) -> None:
@@ -110,7 +110,7 @@ def load_query_encoder(
     inverse_temperature: float | None = None,
     learn_temperature: bool = True,
     max_tokens: int | None = None,
-) -> tuple[QueryEncoder, Tokens, Path]:
+) -> tuple[QueryEncoder, PromptedTokens, Path]:
     """The encoder of a name or folder, its tokens, and the folder that it came from.
 
     Args:
@@ -157,7 +157,7 @@ def load_query_encoder(
         parameter.requires_grad_(False)  # plays no part in the vector
     limits = [tokenizer.model_max_length, getattr(config, "max_position_embeddings", None), own.max_length]
     limit = min(value for value in (*limits, known.get("max_length"), max_tokens, 512) if value)
-    return encoder, Tokens(tokenizer, own.query_prompt, limit, own.lowercase), folder.path
+    return encoder, PromptedTokens(tokenizer, own.query_prompt, limit, own.lowercase), folder.path
 
 
 def _with_dropout(config: Any, dropout: float | None) -> Any:

@@ -19,7 +19,7 @@ KEPT = 2**18  # tokens of texts of pairs that are kept, of some 100 bytes each
 LIBRARIES = ("onnxruntime", "tokenizers")  # that compute: another version may give other last bits
 
 
-class Tokens(NamedTuple):
+class CutTokens(NamedTuple):
     """The tokens of a text or pair, cut at a limit: numbers and kinds, and whether there were more."""
 
     ids: list[int]
@@ -63,14 +63,14 @@ class GraphSession:
                     f"{graph.folder}: cannot be loaded ({reason}); remove this folder, and the graph is made again"
                 ) from None
 
-    def tokens(self, texts: Sequence[str], limit: int) -> list[Tokens]:
+    def tokens(self, texts: Sequence[str], limit: int) -> list[CutTokens]:
         """The tokens of texts, each cut at a limit."""
         with self._tokenizing:
             self._tokenizer.enable_truncation(limit)
             encoded = self._tokenizer.encode_batch_fast(list(texts))
-        return [Tokens(one.ids, one.type_ids, bool(one.overflowing)) for one in encoded]
+        return [CutTokens(one.ids, one.type_ids, bool(one.overflowing)) for one in encoded]
 
-    def tokens_of_pairs(self, pairs: Sequence[tuple[str, str]], limit: int) -> list[Tokens]:
+    def tokens_of_pairs(self, pairs: Sequence[tuple[str, str]], limit: int) -> list[CutTokens]:
         """The tokens of pairs of texts, each cut at a limit, the longer text first.
 
         A text is cut into tokens once, whatever pairs it is in, and those of the last texts are kept: candidates of a
@@ -80,7 +80,7 @@ class GraphSession:
             read = self._read({text: None for pair in pairs for text in pair}, limit)
             self._tokenizer.enable_truncation(limit)
             joined = [self._tokenizer.post_process(read[first], read[second]) for first, second in pairs]
-        return [Tokens(one.ids, one.type_ids, bool(one.overflowing)) for one in joined]
+        return [CutTokens(one.ids, one.type_ids, bool(one.overflowing)) for one in joined]
 
     def _read(self, texts: Mapping[str, None], limit: int) -> dict[str, Any]:
         """The tokens of texts, without those that stand around them."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.private.sentence_transformers import prompt_of
-from rnnreranker.encode.in_batches import Counted
+from rnnreranker.encode.in_batches import CountedText
 from rnnreranker.encode.model_settings import TextKind
 from rnnreranker.encode.params import LateEncoderParams
 
@@ -55,7 +55,7 @@ class LateModel:
     limit: int
     _tokenizing: threading.Lock = field(default_factory=threading.Lock)  # a tokenizer keeps its settings in itself
 
-    def read(self, texts: Sequence[str], kind: TextKind) -> list[Counted]:
+    def read(self, texts: Sequence[str], kind: TextKind) -> list[CountedText]:
         """What `vectors` takes of each text; the tokens themselves are taken with those of its batch."""
         if not texts:
             return []
@@ -65,11 +65,11 @@ class LateModel:
         filled = kind == "query" and self.expands
         lengths = [len(tokens) for tokens in ids_of_texts]
         return [
-            Counted(text, limit if filled else min(length, limit), length > limit)
+            CountedText(text, limit if filled else min(length, limit), length > limit)
             for text, length in zip(texts, lengths, strict=True)
         ]
 
-    def vectors(self, batch: Sequence[Counted], kind: TextKind) -> list[tuple[np.ndarray, np.ndarray]]:
+    def vectors(self, batch: Sequence[CountedText], kind: TextKind) -> list[tuple[np.ndarray, np.ndarray]]:
         """Vectors (t, d) float32 and numbers (t,) int32 of the tokens of each text of a batch that count."""
         import torch
 

@@ -13,7 +13,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import folder_written_whole, write_json
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.encode.dense.folder import write_encoder
-from rnnreranker.encode.dense.query_encoder import QueryEncoder, Tokens, load_query_encoder
+from rnnreranker.encode.dense.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder
 from rnnreranker.encode.model_folder import SCORER_TYPE, is_scorer
 from rnnreranker.encode.scorer.model import CandidateScorer
 from rnnreranker.encode.scorer.params import ScorerParams
@@ -67,7 +67,7 @@ class TrainedScorer:
 
 
 def write_scorer(
-    path: str | os.PathLike[str], model: CandidateScorer, tokens: Tokens, max_length: int, extra: dict[str, Any]
+    path: str | os.PathLike[str], model: CandidateScorer, tokens: PromptedTokens, max_length: int, extra: dict[str, Any]
 ) -> None:
     """Write config.json, model.safetensors (scorer, projection, inverse temperature) and encoder/, all or nothing.
 
@@ -103,7 +103,7 @@ def write_scorer(
             write_json(folder / name, document)
 
 
-def _load(folder: Path) -> tuple[CandidateScorer, Tokens]:
+def _load(folder: Path) -> tuple[CandidateScorer, PromptedTokens]:
     """The model of a folder, without dropout, and what makes tokens of queries."""
     from safetensors.torch import load_file
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from rnnreranker.base.process.phases import phase
 from rnnreranker.encode.graphs.near import cosine_of
-from rnnreranker.encode.graphs.session import GraphSession, Tokens
+from rnnreranker.encode.graphs.session import CutTokens, GraphSession
 from rnnreranker.encode.graphs.store import KeptGraph, Refused, key_of, made_graph
 from rnnreranker.encode.in_batches import padded
 
@@ -36,11 +36,11 @@ class SparseGraph:
         self._pad, self._lowercase = int(graph.about["pad"]), bool(graph.about["lowercase"])
         self.session = GraphSession(graph)
 
-    def tokens(self, texts: Sequence[str], limit: int) -> list[Tokens]:
+    def tokens(self, texts: Sequence[str], limit: int) -> list[CutTokens]:
         """What `forward` takes of each text, cut at a limit."""
         return self.session.tokens([text.lower() for text in texts] if self._lowercase else list(texts), limit)
 
-    def forward(self, batch: list[Tokens], what: str) -> np.ndarray:
+    def forward(self, batch: list[CutTokens], what: str) -> np.ndarray:
         """(b, V) float32: the weights of a batch of texts."""
         return self.weights(*padded([one.ids for one in batch], self._pad))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.base.errors import require
-from rnnreranker.encode.in_batches import Counted
+from rnnreranker.encode.in_batches import CountedText
 from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.encode.vocabulary import words_of
 
@@ -41,7 +41,7 @@ class SparseModules:
         self.tokenizer = self._model.tokenizer
         self._tokenizing = threading.Lock()  # a tokenizer keeps its settings in itself: one thread at a time
         self._model.max_seq_length = self.limit or 512
-        self.vocabulary = self.forward([Counted("a", 1, False)], "document").shape[1]
+        self.vocabulary = self.forward([CountedText("a", 1, False)], "document").shape[1]
         self.words = words_of(self.tokenizer, self.vocabulary, path)
 
     @property
@@ -57,7 +57,7 @@ class SparseModules:
             return "its modules are not a masked-language model with SPLADE's pooling by maximum alone"
         return "it keeps some of the words of a text" if self._model.max_active_dims is not None else ""
 
-    def tokens(self, texts: Sequence[str], limit: int) -> list[Counted]:
+    def tokens(self, texts: Sequence[str], limit: int) -> list[CountedText]:
         """What `forward` takes of each text, cut at a limit."""
         if not texts:
             return []
@@ -65,7 +65,9 @@ class SparseModules:
         with self._tokenizing:
             self._model.max_seq_length = limit
             lengths = [len(tokens) for tokens in self.tokenizer(list(texts), **plain)["input_ids"]]
-        return [Counted(text, min(length, limit), length > limit) for text, length in zip(texts, lengths, strict=True)]
+        return [
+            CountedText(text, min(length, limit), length > limit) for text, length in zip(texts, lengths, strict=True)
+        ]
 
     def numbers(self, text: str) -> list[int]:
         """The numbers of a text's tokens, as the modules read them."""
@@ -73,7 +75,7 @@ class SparseModules:
             numbers: list[int] = self._model.preprocess([text], task="document")["input_ids"][0].tolist()
         return numbers
 
-    def forward(self, batch: list[Counted], what: str) -> np.ndarray:
+    def forward(self, batch: list[CountedText], what: str) -> np.ndarray:
         """(b, V) float32: the weights of a batch of texts."""
         import torch
 

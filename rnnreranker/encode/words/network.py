@@ -10,7 +10,7 @@ import torch
 from rnnreranker.encode.words.pieces import NO_TAG, Pieces
 
 
-class ScorerNetwork(torch.nn.Module):
+class TermScorerNetwork(torch.nn.Module):
     """Weights of tokens in their context: W h + b of the transformer's last states h (paper 004, eq. 2 and 3).
 
     Args:
@@ -42,7 +42,7 @@ class ScorerNetwork(torch.nn.Module):
 
 
 def padded(several: Sequence[Pieces], padding: int) -> dict[str, torch.Tensor]:
-    """The arguments of `ScorerNetwork.forward` of several texts."""
+    """The arguments of `TermScorerNetwork.forward` of several texts."""
     longest = max(len(one.tokens) for one in several)
     shape = len(several), longest
     tokens, tags = torch.full(shape, padding), torch.full(shape, NO_TAG)

@@ -19,7 +19,7 @@ from rnnreranker.encode.words.params import TermParams
 from rnnreranker.encode.words.pieces import PieceReader
 
 if TYPE_CHECKING:
-    from rnnreranker.encode.words.network import ScorerNetwork
+    from rnnreranker.encode.words.network import TermScorerNetwork
 
 WEIGHTS = "scorer.safetensors"  # of the linear layer and the tags
 ENCODER = "encoder"  # the folder of the transformer and its tokenizer
@@ -48,7 +48,7 @@ class TermScorer:
         name, digest: as given; terms: what counts as a word.
     """
 
-    def __init__(self, name: str, network: ScorerNetwork, reader: PieceReader, digest: str) -> None:
+    def __init__(self, name: str, network: TermScorerNetwork, reader: PieceReader, digest: str) -> None:
         self.name, self.digest = name, digest
         self.terms = reader.analyser.params
         self._network, self._reader = network.eval(), reader
@@ -116,7 +116,7 @@ def described(path: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
     return folder, config
 
 
-def write_term_scorer(folder: Path, network: ScorerNetwork, reader: PieceReader, params: TermParams) -> None:
+def write_term_scorer(folder: Path, network: TermScorerNetwork, reader: PieceReader, params: TermParams) -> None:
     """Write config.json, the weights and encoder/ into a folder that is there."""
     from safetensors.torch import save_file
 
@@ -148,10 +148,10 @@ def fast_tokenizer(folder: Path) -> Any:
     return tokenizer
 
 
-def _load(folder: Path, config: dict[str, Any]) -> tuple[ScorerNetwork, PieceReader]:
+def _load(folder: Path, config: dict[str, Any]) -> tuple[TermScorerNetwork, PieceReader]:
     from safetensors.torch import load_file
 
-    from rnnreranker.encode.words.network import ScorerNetwork
+    from rnnreranker.encode.words.network import TermScorerNetwork
 
     analyser = Analyser(TermParams(**config["terms"]))
     if analyser.fingerprint != config["analysis"]:
@@ -159,7 +159,7 @@ def _load(folder: Path, config: dict[str, Any]) -> tuple[ScorerNetwork, PieceRea
             f"{folder}: its words were cut by another version of what reads them; train it again, or install that one"
         )
     reader = PieceReader(fast_tokenizer(folder / ENCODER), analyser, int(config["max_length"]))
-    network = ScorerNetwork(load_whole(folder / ENCODER), bool(config["bmes"]))
+    network = TermScorerNetwork(load_whole(folder / ENCODER), bool(config["bmes"]))
     keys = network.load_state_dict(load_file(str(folder / WEIGHTS)), strict=False)
     lost = [name for name in keys.missing_keys if name.startswith(OURS)]
     if lost or keys.unexpected_keys:

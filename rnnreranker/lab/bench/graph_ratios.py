@@ -24,7 +24,7 @@ QUERIES = ("run", "none")
 BOUNDS = {60: 0.5, 1000: 0.1}  # N: times the Gram product
 
 
-class Batch(NamedTuple):
+class GraphBatch(NamedTuple):
     """Queries with the first N documents of a made-up collection by inner product, and its graph where they are."""
 
     edges: np.ndarray  # (D, K) uint32
@@ -39,7 +39,7 @@ class Batch(NamedTuple):
         return float(np.mean([np.isin(self.edges[rows], rows).sum() / len(rows) for rows in self.rows]))
 
 
-def batch(candidates: int, dimension: int, size: int) -> Batch:
+def batch(candidates: int, dimension: int, size: int) -> GraphBatch:
     """A batch of so many candidates a query, of a collection of so many documents."""
     documents, queries = collection(size, max(1, min(256, ELEMENTS // candidates)), dimension)
     rows, products = _nearest(documents, queries, candidates)
@@ -49,7 +49,7 @@ def batch(candidates: int, dimension: int, size: int) -> Batch:
     weights = np.zeros((size, K), dtype=np.float16)
     edges[wanted], weights[wanted] = near[:, 1:], similar[:, 1:]
     vectors = np.concatenate([queries[:, None], documents[rows]], axis=1)
-    return Batch(edges, weights, rows, products, vectors)
+    return GraphBatch(edges, weights, rows, products, vectors)
 
 
 def _nearest(documents: np.ndarray, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -112,7 +112,7 @@ def threads(sizes: tuple[int, ...], documents: int, dimension: int, pairs: int) 
     return rows
 
 
-def _similarity(made: Batch, queries: str, count: int = 1) -> Callable[[], object]:
+def _similarity(made: GraphBatch, queries: str, count: int = 1) -> Callable[[], object]:
     query = made.products if queries == "run" else None
     work = partial(graph_similarity, made.edges, made.weights, made.rows, RnnParams(), query=query)
     return partial(work, base=made.products, threads=count)

@@ -13,7 +13,7 @@ Rows = list[dict[str, Any]]  # of a part, all with the same cells
 
 
 @dataclass(frozen=True)
-class Part:
+class BenchPart:
     """A table of the benchmark: its title, a sentence on what is measured, and the function that measures it.
 
     Attributes:

@@ -27,7 +27,7 @@ ASKED = "remove duplicates from a list"
 ROUNDS, DROPPED_ROUNDS = 5, 1  # dropping takes seconds
 
 
-class Case(NamedTuple):
+class QuestionCase(NamedTuple):
     """A case: the retriever, or all; a question that is new, or was asked before, whose encoding is kept."""
 
     retriever: str
@@ -37,16 +37,21 @@ class Case(NamedTuple):
 
 
 CASES = (
-    Case("dense", "kept", 0.6),
-    Case("dense", "new", 0.6),
-    Case("dense", "new, by the model", None, ("--encoder", ENCODER)),
-    Case("impact", "kept"),
-    Case("impact", "new"),
-    Case("bm25", "new"),
-    Case("all", "kept", 1.6),
-    Case("all", "new", 1.6),
+    QuestionCase("dense", "kept", 0.6),
+    QuestionCase("dense", "new", 0.6),
+    QuestionCase("dense", "new, by the model", None, ("--encoder", ENCODER)),
+    QuestionCase("impact", "kept"),
+    QuestionCase("impact", "new"),
+    QuestionCase("bm25", "new"),
+    QuestionCase("all", "kept", 1.6),
+    QuestionCase("all", "new", 1.6),
 )
-DROPPED = (Case("dense", "new"), Case("impact", "new"), Case("bm25", "new"), Case("all", "new"))
+DROPPED = (
+    QuestionCase("dense", "new"),
+    QuestionCase("impact", "new"),
+    QuestionCase("bm25", "new"),
+    QuestionCase("all", "new"),
+)
 
 
 def one_question(count: int, pairs: int) -> list[dict[str, Any]]:
@@ -75,7 +80,9 @@ def one_question(count: int, pairs: int) -> list[dict[str, Any]]:
         return rows + _rows(name, index, cases, min(pairs, DROPPED_ROUNDS), count, dropped=True)
 
 
-def _rows(home: str, index: str, cases: list[Case], rounds: int, count: int, dropped: bool) -> list[dict[str, Any]]:
+def _rows(
+    home: str, index: str, cases: list[QuestionCase], rounds: int, count: int, dropped: bool
+) -> list[dict[str, Any]]:
     measured: list[list[tuple[float, float]]] = [[] for _ in cases]
     folders = [Path(home), *_libraries()]
     kept = 0.0
@@ -98,7 +105,7 @@ def _rows(home: str, index: str, cases: list[Case], rounds: int, count: int, dro
     return rows
 
 
-def _ask(home: str, index: str, case: Case, number: int) -> float:
+def _ask(home: str, index: str, case: QuestionCase, number: int) -> float:
     text = ASKED if case.question == "kept" else f"{ASKED} {case.retriever} {number} {len(case.flags)}"
     retriever = [] if case.retriever == "all" else ["--retriever", case.retriever]
     return _run(home, "search", "--index", index, "--query", text, *retriever, *case.flags)

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from rnnreranker.base.command import cores, progress, say
-from rnnreranker.lab.bench.measured_part import Part
+from rnnreranker.lab.bench.measured_part import BenchPart
 from rnnreranker.lab.bench.sizes import ENCODERS, Sizes
 
 ASKED = GPU, PEERS, WAITING = ("gpu", "peers", "waiting")  # measured only where they are asked for by name
@@ -22,28 +22,28 @@ def _graph(sizes: Sizes) -> tuple[Any, ...]:
 
 
 PARTS = {
-    "kernel": Part(
+    "kernel": BenchPart(
         "The kernel beside its Gram product",
         "Everything that `rnn_similarity` does for a query, beside the product X Xᵀ of the same N + 1 vectors alone "
         "(numpy's syrk, float32), which no implementation can do without.",
         "kernel_ratios.kernel",
         _contexts,
     ),
-    "scale": Part("The default scale", 'scale "minmax" against "none".', "kernel_ratios.scale", _contexts),
-    "run": Part(
+    "scale": BenchPart("The default scale", 'scale "minmax" against "none".', "kernel_ratios.scale", _contexts),
+    "run": BenchPart(
         "What the run knows",
         'The default, which takes the ranks and scores of a run and a second probe, against the preset "vectors".',
         "kernel_ratios.first_stage",
         _contexts,
     ),
-    "expanding": Part(
+    "expanding": BenchPart(
         "Candidates from a graph",
         "`--expand` and `--rerank lexboost` of a run in memory, with vectors and a graph (K = 16) in the page cache: "
         "processor microseconds a query, and how many candidates it has after.",
         "expanding.expanding",
         lambda sizes: (sizes.corpora[0], sizes.contexts[-1], sizes.dimension, sizes.pairs),
     ),
-    "graph": Part(
+    "graph": BenchPart(
         "From a graph of neighbours",
         "`graph_similarity` of the first N documents of a made-up collection with the 16 nearest of each, "
         "beside the product X Xᵀ of their vectors and the query's; `known`: of these 16, those that are candidates. "
@@ -52,19 +52,19 @@ PARTS = {
         "graph_ratios.graph",
         lambda sizes: (*_graph(sizes), sizes.times),
     ),
-    "graph-threads": Part(
+    "graph-threads": BenchPart(
         "Threads, from a graph",
         "Two threads against one, by elapsed time.",
         "graph_ratios.threads",
         _graph,
     ),
-    "probes": Part(
+    "probes": BenchPart(
         "Ten probes",
         "`jaccard_similarity` of ten probes against one.",
         "kernel_ratios.probes",
         lambda sizes: (sizes.contexts[-1], sizes.dimension, sizes.pairs),
     ),
-    "compile": Part(
+    "compile": BenchPart(
         "The first call",
         "Elapsed seconds of `import rnnreranker.rnn` and of a first `rnn_similarity` in a fresh process, with an empty "
         "numba cache and with one that an earlier process filled, the kernel being waited for; the processor seconds "
@@ -72,41 +72,41 @@ PARTS = {
         "fresh_process.compiling",
         lambda sizes: (sizes.times,),
     ),
-    "memory": Part(
+    "memory": BenchPart(
         "Memory of a worker",
         "Anonymous memory (RssAnon) of a fresh process before `jaccard_similarity` of a batch and at most during it; "
         "what is added, divided by the threads. Input vectors are there before.",
         "fresh_process.memory",
         lambda sizes: (sizes.contexts[-1], sizes.dimension),
     ),
-    "files": Part(
+    "files": BenchPart(
         "From file to file",
         "Elapsed seconds to read a run in TREC format, rerank the first candidates of every query with float32 vectors "
         "in memory, and write it; one core. Then the processor seconds of all three.",
         "file_to_file.files",
         lambda sizes: (sizes.files, sizes.dimension),
     ),
-    "graph-files": Part(
+    "graph-files": BenchPart(
         "From file to file by a graph",
         "The same for 60 candidates, from a graph of the 16 nearest and the scores of the run, beside vectors.",
         "file_to_file.graph_files",
         lambda sizes: (sizes.files, sizes.dimension),
     ),
-    "slope": Part(
+    "slope": BenchPart(
         "Cost against N",
         "The last row is the slope of the line through the logarithms: 1 is linear in N, 2 quadratic.",
         "kernel_ratios.growth",
         lambda sizes: (sizes.growth, sizes.dimension, sizes.pairs),
     ),
-    "corpus": Part(
+    "corpus": BenchPart(
         "Size of the corpus",
         "Reranking over a float16 matrix on disk, each size in a fresh process, candidates drawn from all of it: "
         "elapsed milliseconds a query the first and the second time, and the most anonymous memory.",
         "corpus.corpus",
         lambda sizes: (sizes.corpora, sizes.corpus_queries, sizes.corpus_depth, sizes.dimension, cores()),
     ),
-    "dtype": Part("Type of the vectors", "float16 against float32.", "kernel_ratios.dtype", _contexts),
-    "narrow": Part(
+    "dtype": BenchPart("Type of the vectors", "float16 against float32.", "kernel_ratios.dtype", _contexts),
+    "narrow": BenchPart(
         "Products in fewer bits",
         "`rnn_similarity` with inner products of bfloat16 or int8 (PyTorch; no default) against float32, one thread; "
         "`changed`: the share of queries with another document among their first ten; `order`: with these in another "
@@ -114,34 +114,34 @@ PARTS = {
         "kernel_ratios.narrow",
         lambda sizes: (sizes.contexts[-1], sizes.dimension, sizes.pairs),
     ),
-    "threads": Part(
+    "threads": BenchPart(
         "Threads",
         "Two threads against one, by elapsed time; .5 is the most that can be gained.",
         "kernel_ratios.threads",
         _contexts,
     ),
-    "torch": Part(
+    "torch": BenchPart(
         "Tensors",
         "`rnnreranker.rnn.engines.torch` against the kernel, by elapsed time, one thread each on the processor; "
         "`apart` is the largest difference of results.",
         "tensors.tensors",
         _contexts,
     ),
-    "maxsim": Part(
+    "maxsim": BenchPart(
         "MaxSim",
         "`maxsim` of a query's tokens with those of N documents in memory, beside the bare product of the same tokens "
         "(numpy's gemm, float32).",
         "token_products.products",
         lambda sizes: (sizes.contexts[-1], sizes.pairs),
     ),
-    "labels": Part(
+    "labels": BenchPart(
         "Soft labels",
         "Evidence-based labels of a query with one positive from vectors in memory, everything but reading and writing "
         "included, beside the product X Xᵀ of the same N + 1 vectors alone.",
         "labels_and_batches.labels",
         lambda sizes: (sizes.contexts[:2], sizes.dimension, sizes.pairs),
     ),
-    "pairs": Part(
+    "pairs": BenchPart(
         "A cross-encoder",
         "`--rerank cross-encoder` of a query with candidates of 30 to 150 words, by made-up weights, beside "
         "the bare passes of its graph on the same batches of token numbers: `ratio`, of a query after another over the "
@@ -150,7 +150,7 @@ PARTS = {
         "pair_scoring.pairs",
         lambda sizes: (sizes.cross_encoders, sizes.scored, sizes.pairs),
     ),
-    "encoding": Part(
+    "encoding": BenchPart(
         "Encoding",
         "Documents of pydoc to vectors (minilm), weights of words (splade-tiny) and vectors of tokens (minilm-tokens), "
         "cutting into tokens and all else included, beside the bare passes of what computes (by) on the same batches "
@@ -159,7 +159,7 @@ PARTS = {
         "encoding.encoding",
         lambda sizes: (ENCODERS, sizes.encoded, min(sizes.pairs, 5)),
     ),
-    "index-encoding": Part(
+    "index-encoding": BenchPart(
         "Encoding an index",
         "A block of documents of pydoc to a file of vectors as `index` makes it, cutting into tokens and all else "
         "included, beside the bare forward passes of what computes (by) on the same batches of token numbers: `ratio`. "
@@ -168,7 +168,7 @@ PARTS = {
         "index_encoding.index_encoding",
         lambda sizes: (ENCODERS[-1][1], sizes.encoded, min(sizes.pairs, 5)),
     ),
-    MADE: Part(
+    MADE: BenchPart(
         "Size of the graph",
         "A graph of made-up documents, each the direction of its topic and noise in equal parts, made by one process: "
         "elapsed and processor seconds, recall (of a sample where search is not exact), bytes, and the most resident "
@@ -178,7 +178,7 @@ PARTS = {
         "graph_size.graph_size",
         lambda sizes: (sizes.graphs, 384, 16, 60, sizes.corpus_queries, cores()),
     ),
-    "label-jobs": Part(
+    "label-jobs": BenchPart(
         "A job of labels",
         "Joint labels of a run in memory, one positive a query, from the graph of a made-up collection (K = 16) and "
         "the run alone, and of a tenth of the queries from vectors: processor seconds until the file is written, its "
@@ -186,7 +186,7 @@ PARTS = {
         "label_jobs.label_jobs",
         lambda sizes: (*sizes.labelled, 384),
     ),
-    "collection": Part(
+    "collection": BenchPart(
         "A large collection, measured",
         "Every stage at growing sizes, each in a process of its own: to open float16 vectors on disk (`vectors`; disk "
         "with their docids), joint labels of queries with 100 candidates from everywhere in them (`labels`; disk of "
@@ -218,7 +218,7 @@ PARTS = {
             ),
         ),
     ),
-    GPU: Part(
+    GPU: BenchPart(
         "On a GPU",
         "What can compute there, by elapsed time, beside the processor with all its cores: "
         "`rnnreranker.rnn.engines.torch` of "
@@ -230,7 +230,7 @@ PARTS = {
             min(sizes.pairs, 5),
         ),
     ),
-    PEERS: Part(
+    PEERS: BenchPart(
         "Beside peers",
         "The same tasks by other packages where they are installed (the extra `peers`), each held to one thread: "
         "processor seconds, of LADR, GAR, PRF and MMR those of a query, and the most memory of a fresh process "
@@ -241,7 +241,7 @@ PARTS = {
         "peers.measure.peers",
         lambda sizes: (sizes.peers, min(sizes.pairs, 5)),
     ),
-    WAITING: Part(
+    WAITING: BenchPart(
         "Everyday commands",
         "Elapsed seconds of commands in fresh processes (`total`), over pydoc's first documents, files being warm, "
         "beside what they cannot do without (`needed`): to start Python with NumPy (`python`), to import other "
@@ -251,14 +251,14 @@ PARTS = {
         "waiting.waiting",
         lambda sizes: (sizes.encoded, sizes.times),
     ),
-    "gather": Part(
+    "gather": BenchPart(
         "A batch of training",
         "Elapsed milliseconds to gather the distinct document vectors of 32 queries' candidates from a float16 table "
         "in memory, warm.",
         "labels_and_batches.gathering",
         lambda sizes: (sizes.corpora[:2], sizes.contexts[-1], sizes.dimension, sizes.pairs),
     ),
-    "question": Part(
+    "question": BenchPart(
         "One question",
         "Elapsed seconds of `search --query` in fresh processes over an index of pydoc's first documents with vectors, "
         "SPLADE's weights and BM25, everything being on disk, in turn with `import torch`. `all`: the default, which "

@@ -17,7 +17,7 @@ from rnnreranker.search.queries import QueryEncoding
 if TYPE_CHECKING:
     from rnnreranker.rnn import RnnParams
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 RNN = "rnn"
 QUERIES = 500  # of a run that are looked at
@@ -40,7 +40,7 @@ class DiagnoseRequest(Request):
     """
 
     run: str | Path | Run
-    index: str | Path | Index
+    index: str | Path | IndexOnDisk
     topics: str | Path | Mapping[str, str] | None = None
     encoded_queries: str | Path | None = None
     encoder: Form | None = None
@@ -70,7 +70,7 @@ class DiagnoseRequest(Request):
 
 def diagnose(
     run: str | Path | Run,
-    index: str | Path | Index,
+    index: str | Path | IndexOnDisk,
     topics: str | Path | Mapping[str, str] | None = None,
     **others: Any,
 ) -> dict[str, Any]:
@@ -114,7 +114,7 @@ def check(request: DiagnoseRequest, *others: tuple[object, str]) -> None:
         getattr(request, name)  # read now: each says what is wrong with its written form
 
 
-def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], Index]:
+def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], IndexOnDisk]:
     """What is measured of a request that was checked, and the index that it was measured with; see `diagnose`."""
     from rnnreranker.data.topics import topics_of
     from rnnreranker.lab.diagnose.diagnosis import measure_run, sampled
@@ -140,11 +140,11 @@ def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], Index]:
     return {"run": named, "index": _name(request.index), **measured}, index
 
 
-def _name(index: str | Path | Index) -> str:
+def _name(index: str | Path | IndexOnDisk) -> str:
     return str(index) if isinstance(index, str | Path) else index.name
 
 
-def _impacts(index: Index, topics: dict[str, str], threads: int | None) -> dict[str, float] | None:
+def _impacts(index: IndexOnDisk, topics: dict[str, str], threads: int | None) -> dict[str, float] | None:
     """How sparse queries and documents are, where the index has impacts and their model is here; else None."""
     if not index.has("impacts") or not topics:
         return None
@@ -157,7 +157,7 @@ def _impacts(index: Index, topics: dict[str, str], threads: int | None) -> dict[
         return None
 
 
-def _token_search(index: Index, topics: dict[str, str], threads: int | None) -> list[dict[str, Any]] | None:
+def _token_search(index: IndexOnDisk, topics: dict[str, str], threads: int | None) -> list[dict[str, Any]] | None:
     """What a search by nearest tokens finds, where the index has one and its encoder is here; else None."""
     from rnnreranker.parts.tokens.ivf_pq import FILE
 

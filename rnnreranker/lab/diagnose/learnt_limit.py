@@ -24,7 +24,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutCollection:
     """A collection judged by the limit that the others give.
 
     Attributes:
@@ -55,7 +55,7 @@ def limit(cases: Sequence[Case]) -> float | None:
     return None
 
 
-def leave_one_out(cases: Sequence[Case]) -> list[HeldOut]:
+def leave_one_out(cases: Sequence[Case]) -> list[HeldOutCollection]:
     """Every collection, in the order of the names, judged by the limit that the cases of all others give."""
     judged = []
     for collection in sorted({case.collection for case in cases}):
@@ -63,5 +63,5 @@ def leave_one_out(cases: Sequence[Case]) -> list[HeldOut]:
         mine = [case for case in cases if case.collection == collection]
         likely = [case.gained for case in mine if bound is not None and case.agreement <= bound]
         others = [case.gained for case in mine if bound is None or case.agreement > bound]
-        judged.append(HeldOut(collection, bound, len(likely), sum(likely), len(others), sum(others)))
+        judged.append(HeldOutCollection(collection, bound, len(likely), sum(likely), len(others), sum(others)))
     return judged

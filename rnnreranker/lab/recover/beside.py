@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rnnreranker.lab.recover.similarities import RankedCandidates, Scores
     from rnnreranker.methods.rerank import Reranker
     from rnnreranker.parts.vectors import QueryVectors
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 COLLECTIVE = {"collective": False, "collective-positives": True}  # whether the visible positive gives feedback
 CONTEXT = "context"  # a setting of rerankers: here every candidate of the context is scored
@@ -117,7 +117,7 @@ class Beside:
 
 def open_beside(
     teachers: Sequence[Teacher],
-    index: Index,
+    index: IndexOnDisk,
     topics: Mapping[str, str],
     queries: QueryVectors,
     documents: tuple[str | None, str | None],

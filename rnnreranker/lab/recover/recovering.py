@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rnnreranker.parts.neighbours import NeighbourGraph
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Recovered:
 
 
 def recover(
-    index: str | Path | Index,
+    index: str | Path | IndexOnDisk,
     topics: str | Path | Mapping[str, str],
     qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame,
     **others: Any,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas
 
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 P = TypeVar("P", bound=RnnParams)
 JOINT = "joint"
@@ -54,7 +54,7 @@ class RecoverRequest(Request):
         threads: None = one per core; results do not depend on it.
     """
 
-    index: str | Path | Index
+    index: str | Path | IndexOnDisk
     topics: str | Path | Mapping[str, str]
     qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame
     run: str | Path | Run | None = None

@@ -23,7 +23,7 @@ from rnnreranker.train.request import KIND, Training, training_of
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 ARMS = {"labels": "query", "losses": "query", "candidates": "query", **MODELS}  # what is compared → the model trained
 DEFAULTS: dict[str, dict[str, Any]] = {  # of a model in a study, where those of its training are others
@@ -91,7 +91,7 @@ class StudyRequest(Request):
         jobs: trainings at a time; results do not depend on it.
     """
 
-    index: str | Path | Index
+    index: str | Path | IndexOnDisk
     topics: str | Path | Mapping[str, str]
     qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame
     test_topics: str | Path | Mapping[str, str] | None = None

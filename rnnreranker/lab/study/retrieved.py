@@ -12,20 +12,20 @@ from rnnreranker.base.method import Inputs
 if TYPE_CHECKING:
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 DEPTH = 1000  # of the runs that are fused
 
 
 @functools.cache
-def opened(name: str) -> Index:
+def opened(name: str) -> IndexOnDisk:
     """The index of a name, whose parts every trial of a process reads."""
     from rnnreranker.search.indexes import open_index
 
     return open_index(name)
 
 
-def inputs_of(index: Index, topics: Mapping[str, str], queries: QueryVectors | None) -> Inputs:
+def inputs_of(index: IndexOnDisk, topics: Mapping[str, str], queries: QueryVectors | None) -> Inputs:
     """What retrievers and labelers read of an index, opened when they ask for it."""
     from rnnreranker.search.inputs import of_index
 

@@ -18,7 +18,7 @@ from rnnreranker.lab.study.request import ARMS, StudyRequest, check
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Studied:
 
 
 def run_study(
-    index: str | Path | Index,
+    index: str | Path | IndexOnDisk,
     topics: str | Path | Mapping[str, str],
     qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame,
     arms: str = "labels",

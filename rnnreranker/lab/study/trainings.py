@@ -11,8 +11,7 @@ import numpy as np
 from rnnreranker.base.command import progress
 from rnnreranker.base.process.interrupts import left_to_this_process
 from rnnreranker.base.process.torch_threads import one_torch_thread
-from rnnreranker.lab.study.query.arms import Arm as LabelArm
-from rnnreranker.lab.study.query.arms import Hyperparameters
+from rnnreranker.lab.study.query.arms import Hyperparameters, QueryArm
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.lab.study.trial import Arm, Setting, run_trial
 from rnnreranker.train.params import TrainParams
@@ -66,7 +65,7 @@ def choose_rates(
         nDCG@10 of the validation queries over the seeds.
     """
     arms = [
-        LabelArm(f"{method}, {rate:g}", method, Hyperparameters(params).replaced(learning_rate=rate)) for rate in rates
+        QueryArm(f"{method}, {rate:g}", method, Hyperparameters(params).replaced(learning_rate=rate)) for rate in rates
     ]
     records = run_arms(setting, tasks, arms, folder, jobs)
     chosen: dict[str, dict[str, Any]] = {}

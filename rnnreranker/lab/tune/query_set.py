@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas
 
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 Topics = str | Path | Mapping[str, str]
 Judgements = Any  # of `qrels_of`
@@ -40,7 +40,7 @@ def judged_topics(topics: Topics, qrels: Judgements) -> dict[str, str]:
 @phase("reading what to tune on")
 def load_objective(
     request: RerankingRequest,
-    index: Index,
+    index: IndexOnDisk,
     topics: Topics,
     qrels: Judgements,
     run: str | Path | Run | None = None,

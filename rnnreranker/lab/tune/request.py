@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas
 
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 RERANKER = "rnn"  # whose settings are searched
 
@@ -59,7 +59,7 @@ class QuerySetRequest(TuningRequest):
         test_topics, test_qrels: queries to test on, which took no part.
     """
 
-    index: str | Path | Index
+    index: str | Path | IndexOnDisk
     topics: str | Path | Mapping[str, str]
     qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame
     run: str | Path | Run | None = None

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rnnreranker.lab.tune.sweeps import Rows
     from rnnreranker.lab.tune.trials import Study
     from rnnreranker.rnn import RnnParams
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 FEW = 50  # topics below which the best of many trials is mostly luck
 
@@ -111,7 +111,7 @@ def tune_reranker(request: TuneRequest) -> TunedReranking:
     return TunedReranking(request, objective, study.params, study, held_out)
 
 
-def _searched(request: TuneRequest, objective: Objective, index: Index) -> tuple[Study[RnnParams], HeldOut]:
+def _searched(request: TuneRequest, objective: Objective, index: IndexOnDisk) -> tuple[Study[RnnParams], HeldOut]:
     from rnnreranker.lab.tune.heldout import cross_validate, on_test_set, tune
     from rnnreranker.lab.tune.query_set import load_objective
 
@@ -161,7 +161,7 @@ def tune_collections(request: LeaveOutRequest) -> TunedCollections:
 
     cells = cells_of(request.collections)
     objectives: dict[str, Objective] = {}
-    opened: dict[Any, Index] = {}
+    opened: dict[Any, IndexOnDisk] = {}
     for name, entry in cells.items():
         own = {key: entry[key] for key in ("protocol", "encoder") if key in entry}
         if (asked := _key(entry["index"])) not in opened:

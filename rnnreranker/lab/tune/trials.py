@@ -20,7 +20,7 @@ Report = Callable[[int, float], None]
 RANDOM_TRIALS = 20
 
 
-class Searched(Protocol[P]):
+class SearchSpace(Protocol[P]):
     """What a study draws from: `Space`, or several of them at once."""
 
     @property
@@ -63,7 +63,7 @@ class Study(Generic[P]):
 
 def search(
     objective: Callable[[P, Report], float],
-    space: Searched[P],
+    space: SearchSpace[P],
     trials: int,
     *,
     seed: int = 0,

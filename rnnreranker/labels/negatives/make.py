@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rnnreranker.labels.judged import Judged
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class MinedNegatives:
     threshold: float
     tolls: list[Toll]
     topics: dict[str, str]
-    index: Index | None
+    index: IndexOnDisk | None
 
     @cached_property
     def mined(self) -> list[Mined]:
@@ -71,7 +71,7 @@ class MinedNegatives:
 def mine_negatives(
     run: str | Path | Run,
     qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame,
-    index: str | Path | Index | None = None,
+    index: str | Path | IndexOnDisk | None = None,
     filter: Form = "rnn",
     *,
     topics: str | Path | Mapping[str, str] | None = None,
@@ -179,7 +179,7 @@ def _pools(
     request: NegativesRequest,
     run: Run,
     judged: Judged,
-    index: Index | None,
+    index: IndexOnDisk | None,
     topics: Mapping[str, str],
     wanted: list[str],
 ) -> list[Pool]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas
 
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 OF_MINING = tuple(name for name in hints_of(NegativeParams) if name != "filter")
 OF_SIMILARITY = tuple(name for name in hints_of(JointParams) if name not in OF_THE_MIXTURE)
@@ -135,7 +135,7 @@ class NegativesRequest(Request):
 
     run: str | Path | Run
     qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame
-    index: str | Path | Index | None = None
+    index: str | Path | IndexOnDisk | None = None
     filter: Form = "rnn"
     topics: str | Path | Mapping[str, str] | None = None
     encoder: Form | None = None

@@ -14,7 +14,7 @@ from rnnreranker.base.tables import print_table
 
 if TYPE_CHECKING:
     from rnnreranker.labels.report.shaded_words import Weighting
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 
 def show_words(
@@ -26,7 +26,7 @@ def show_words(
     qid: str | None = None,
     text: str | None = None,
     docid: str | None = None,
-    index: str | Path | Index | None = None,
+    index: str | Path | IndexOnDisk | None = None,
 ) -> None:
     """Print the weights of the words of a query and a text, and write a page of them.
 
@@ -76,7 +76,7 @@ def _topic(topics: str | Path | Mapping[str, str], qid: str) -> str:
     return known[qid]
 
 
-def _text(index: Index, docid: str) -> str:
+def _text(index: IndexOnDisk, docid: str) -> str:
     from rnnreranker.parts.texts import texts_of
 
     texts = {} if index.texts is None else texts_of(index.texts, [docid])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class GraphCandidates:
     """The n >= 1 candidates of a query, in the order of the run."""
 
     rows: np.ndarray  # (n,) int64: rows of the graph, -1 where it does not have the document
@@ -80,7 +80,7 @@ class Expander(ABC):
         return None
 
     @abstractmethod
-    def brought(self, candidates: Candidates) -> tuple[np.ndarray, np.ndarray]:
+    def brought(self, candidates: GraphCandidates) -> tuple[np.ndarray, np.ndarray]:
         """Rows (j,) int64, distinct, and scores (j,) float64 of what stands below the first `above` candidates.
 
         They may be new or candidates of the run; what else the run has follows below them.
@@ -124,7 +124,7 @@ class Expander(ABC):
         for number in range(len(run)):
             part = slice(run.offsets[number], run.offsets[number + 1])
             query = None if queries is None else queries[number]
-            candidates = Candidates(rows[run.rows[part]], run.scores[part], query)
+            candidates = GraphCandidates(rows[run.rows[part]], run.scores[part], query)
             brought_by_query.append(
                 self.brought(candidates) if len(candidates.rows) else (np.empty(0, np.int64), np.empty(0))
             )

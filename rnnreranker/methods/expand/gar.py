@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnreranker.base import settings
 from rnnreranker.base.settings import setting
-from rnnreranker.methods.expand.base import Candidates, Expander
+from rnnreranker.methods.expand.base import Expander, GraphCandidates
 from rnnreranker.methods.expand.neighbours import K_HELP
 
 FULL_BUDGET = 1000  # that of the published batch size
@@ -45,7 +45,7 @@ class GarExpander(Expander):
     Params: ClassVar[type[settings.Params]] = GarParams
     params: GarParams
 
-    def brought(self, candidates: Candidates) -> tuple[np.ndarray, np.ndarray]:
+    def brought(self, candidates: GraphCandidates) -> tuple[np.ndarray, np.ndarray]:
         """Rows and inner products of everything that was scored."""
         budget = self.params.budget
         batch = max(1, round(self.params.batch * budget / FULL_BUDGET))

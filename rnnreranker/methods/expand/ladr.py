@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnreranker.base import settings
 from rnnreranker.base.settings import setting
-from rnnreranker.methods.expand.base import Candidates, Expander
+from rnnreranker.methods.expand.base import Expander, GraphCandidates
 from rnnreranker.methods.expand.neighbours import K_HELP
 from rnnreranker.parts.vectors.exact import DocidsOf, exact_search
 
@@ -50,7 +50,7 @@ class LadrExpander(Expander):
         """The best of them are kept."""
         return self.params.hits
 
-    def brought(self, candidates: Candidates) -> tuple[np.ndarray, np.ndarray]:
+    def brought(self, candidates: GraphCandidates) -> tuple[np.ndarray, np.ndarray]:
         """Rows and inner products of what was looked at: of proactive, the best of it."""
         seen = np.zeros(len(self.graph.docids), dtype=bool)
         rows = np.unique(candidates.known)

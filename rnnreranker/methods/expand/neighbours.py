@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnreranker.base import settings
 from rnnreranker.base.settings import setting
-from rnnreranker.methods.expand.base import Candidates, Expander
+from rnnreranker.methods.expand.base import Expander, GraphCandidates
 from rnnreranker.runs.head import place_below
 
 K_HELP = "neighbours of a document that count, at most those of the graph"
@@ -42,7 +42,7 @@ class NeighboursExpander(Expander):
         """Those that a reranker of the default context looks at stay as they are."""
         return self.params.below
 
-    def brought(self, candidates: Candidates) -> tuple[np.ndarray, np.ndarray]:
+    def brought(self, candidates: GraphCandidates) -> tuple[np.ndarray, np.ndarray]:
         """Rows, best first, and scores that fall in equal steps."""
         first = candidates.rows[: self.params.depth]
         ranks = np.flatnonzero(first >= 0) + 1

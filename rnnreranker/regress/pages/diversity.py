@@ -24,7 +24,7 @@ METHODS = {  # end of a condition's id → what it is
 
 
 @dataclass(frozen=True)
-class Line:
+class StageLine:
     """A method over a first stage, means over query sets.
 
     Attributes:
@@ -47,7 +47,7 @@ class Line:
     pairs: float
 
 
-def diversity(figures: Figures) -> list[Line]:
+def diversity(figures: Figures) -> list[StageLine]:
     """The lines on record, first stage by first stage; of each the query sets that all its methods have there."""
     layout = LAYOUTS["first stages"]
     runs = {
@@ -73,7 +73,7 @@ def diversity(figures: Figures) -> list[Line]:
             gains = [one.outcome["differences"][MEASURE] for one in mine if method]
             cosines, pairs = ([one.outcome["redundancy"][figure] for one in mine] for figure in NAMES)
             lines.append(
-                Line(
+                StageLine(
                     stage=stage.id,
                     title=stage.title,
                     method=method,

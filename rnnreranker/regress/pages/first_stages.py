@@ -229,7 +229,7 @@ class MethodCells:
 
 
 @dataclass(frozen=True)
-class Table:
+class StageTable:
     """The cells of a layout that are on record, by first stage, collection and method."""
 
     layout: Layout
@@ -278,7 +278,7 @@ class Table:
         return [stage for stage in self.layout.stages if {*methods} <= {*self.methods(stage.id)}]
 
 
-def stage_table(figures: Figures, name: str) -> Table:
+def stage_table(figures: Figures, name: str) -> StageTable:
     """A table of `LAYOUTS`; p is corrected by Holm over all its cells."""
     layout = LAYOUTS[name]
     runs = {(one.spec, one.outcome["query_set"], one.name): one for one in figures.records("run")}
@@ -294,7 +294,7 @@ def stage_table(figures: Figures, name: str) -> Table:
             if not layout.together or {*layout.shown} <= {cell.method for cell in own}:
                 cells += own
     corrected = holm([cell.p for cell in cells])
-    return Table(layout, tuple(replace(cell, p_holm=p) for cell, p in zip(cells, corrected, strict=True)))
+    return StageTable(layout, tuple(replace(cell, p_holm=p) for cell, p in zip(cells, corrected, strict=True)))
 
 
 def _cell(collection: str, stage: str, method: str, base: Record, run: Record) -> Cell | None:

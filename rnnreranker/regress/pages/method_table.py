@@ -10,7 +10,7 @@ from rnnreranker.base.method import KINDS, methods
 from rnnreranker.base.settings import Params, expected, hints_of, words
 
 
-class Kind(NamedTuple):
+class KindTable(NamedTuple):
     """Methods of a kind: name, what it computes, what it needs, presets; and the settings that some of them share."""
 
     group: str  # of entry points, under which another package brings such methods
@@ -18,7 +18,7 @@ class Kind(NamedTuple):
     settings: list[tuple[list[str], list[tuple[str, str, str, str]]]]  # names, then setting, default, limits, meaning
 
 
-def method_tables() -> dict[str, Kind]:
+def method_tables() -> dict[str, KindTable]:
     """The methods of this package by kind; those of other packages would differ from machine to machine."""
     kinds = {}
     for kind, (_, group, _) in KINDS.items():
@@ -27,7 +27,7 @@ def method_tables() -> dict[str, Kind]:
         for name, one in own.items():
             sharing.setdefault(one.Params, []).append(name)
         settings = [(names, settings_of(params)) for params, names in sharing.items()]
-        kinds[kind] = Kind(
+        kinds[kind] = KindTable(
             group,
             [(name, *_about(one)) for name, one in own.items()],
             [(names, rows) for names, rows in settings if rows],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rnnreranker.regress.specs.entry_rules import model_links
-from rnnreranker.regress.specs.spec import Condition, Index, Model, Spec
+from rnnreranker.regress.specs.spec import Condition, IndexEntry, Model, Spec
 
 
 def model_notes(spec: Spec, condition: Condition) -> list[str]:
@@ -37,6 +37,9 @@ def _with_base(spec: Spec, condition: Condition) -> Iterator[Condition]:
 
 def _models_of(spec: Spec, entry: Condition | Model, indexes: list[str]) -> Iterator[str]:
     """The ids of the models that an entry names, and that its indexes are made by."""
-    others: list[Condition | Model | Index] = [entry, *(spec.index(name) for name in dict.fromkeys(indexes) if name)]
+    others: list[Condition | Model | IndexEntry] = [
+        entry,
+        *(spec.index(name) for name in dict.fromkeys(indexes) if name),
+    ]
     for one in others:
         yield from (name for _, name, _ in model_links(one))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.lab.study.text.arms import MODELS
 from rnnreranker.labels.report.plots import save_figure
-from rnnreranker.regress.pages.first_stages import ALONE, BEFORE, DEFAULT, GRAPH, LAYOUTS, Table, stage_table
+from rnnreranker.regress.pages.first_stages import ALONE, BEFORE, DEFAULT, GRAPH, LAYOUTS, StageTable, stage_table
 from rnnreranker.regress.pages.study_table import picture
 from rnnreranker.train.plots import new_figure
 
@@ -64,7 +64,7 @@ MARKS = {  # method → colour, shape and name of its mark
 APART = {2: 0.34, 3: 0.27}  # rows between the marks of so many methods
 
 
-def _forest(table: Table) -> Figure:
+def _forest(table: StageTable) -> Figure:
     """Differences in nDCG@10 to the first stage with their intervals: a panel a stage, a row a collection."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator

@@ -62,8 +62,8 @@ def _names(figures: Figures) -> dict[str, Any]:
     from rnnreranker.lab.diagnose.learnt_limit import leave_one_out
     from rnnreranker.lab.diagnose.verdict import LIKELY, verdict
     from rnnreranker.regress.pages.diversity import METHODS as DIVERSITY
-    from rnnreranker.regress.pages.diversity import Line, diversity
-    from rnnreranker.regress.pages.first_stages import METHODS, Table, stage_table
+    from rnnreranker.regress.pages.diversity import StageLine, diversity
+    from rnnreranker.regress.pages.first_stages import METHODS, StageTable, stage_table
     from rnnreranker.regress.pages.forecasts import Forecast, cases, forecasts
     from rnnreranker.regress.pages.method_table import method_tables
     from rnnreranker.regress.pages.study_table import (
@@ -81,7 +81,7 @@ def _names(figures: Figures) -> dict[str, Any]:
         """The rows of a benchmark that missed their bounds, under the titles of their parts."""
         return missed({part["title"]: dict(part) for part in parts.values()})
 
-    def first_stages(name: str) -> Table:
+    def first_stages(name: str) -> StageTable:
         """A table of methods over first stages."""
         return stage_table(figures, name)
 
@@ -89,7 +89,7 @@ def _names(figures: Figures) -> dict[str, Any]:
         """Diagnoses and what followed."""
         return forecasts(figures)
 
-    def diversity_lines() -> list[Line]:
+    def diversity_lines() -> list[StageLine]:
         """What methods do to how alike the first ten are."""
         return diversity(figures)
 

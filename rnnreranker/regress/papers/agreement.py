@@ -15,7 +15,7 @@ SAMPLES = 2000
 
 
 @dataclass(frozen=True)
-class Agreement:
+class OrderAgreement:
     """Pairs of rows of a table, and how twins of the rows order them.
 
     Attributes:
@@ -35,7 +35,7 @@ class Agreement:
     low: float | None = None
     high: float | None = None
     topics: int = 0
-    among: Agreement | None = None
+    among: OrderAgreement | None = None
 
     @property
     def pairs(self) -> int:
@@ -58,7 +58,7 @@ def agreement(
     columns: Sequence[Sequence[float | None]],
     twins: Sequence[float | None],
     by_topic: Sequence[Sequence[float] | None] = (),
-) -> Agreement:
+) -> OrderAgreement:
     """How the twins of a table's rows agree with the order that its columns print.
 
     Every column of the paper in which two rows have values is a pair; pairs are counted over all columns given, and
@@ -79,13 +79,13 @@ def agreement(
     """
     pairs = _pairs(columns, twins)
     if not pairs:
-        return Agreement(0, 0)
+        return OrderAgreement(0, 0)
     import numpy as np
 
     ones, others, printed = map(np.array, zip(*pairs, strict=True))
     values = np.array([np.nan if value is None else value for value in twins])
     counted = _counted(printed, values[ones] - values[others])
-    of_table = Agreement(*(int(number) for number in counted))  # type: ignore[arg-type]
+    of_table = OrderAgreement(*(int(number) for number in counted))  # type: ignore[arg-type]
     rows = sorted({*ones.tolist(), *others.tolist()})
     known = [by_topic[row] for row in rows if row < len(by_topic) and by_topic[row]]
     if len(known) < len(rows):

@@ -9,14 +9,14 @@ from typing import Any
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
-from rnnreranker.regress.specs.reading import Document, KeyPath
+from rnnreranker.regress.specs.reading import KeyPath, SpecDocument
 
 SCHEMA = 3
 STEPS = ("training", "reranking")  # of a system, whose parameters a paper chose
 
 
 @dataclass(frozen=True)
-class Columns:
+class TableColumns:
     """Columns of a table that share a data set; with `queries`, a column for each of these queries of it."""
 
     dataset: str
@@ -51,7 +51,7 @@ class Table:
 
     table: str
     caption: str
-    columns: tuple[Columns, ...]
+    columns: tuple[TableColumns, ...]
     rows: tuple[Row, ...]
     note: str = ""
     twins: list[Any] = field(default_factory=list)  # query sets that run here, with another model: see `twins`
@@ -85,7 +85,7 @@ class Published:
     dataset: str
     measure: str  # as printed, such as "nDCG@10 x100"
     value: float | str  # a text only for a time, such as "77 + 110"
-    columns: Columns
+    columns: TableColumns
     how: Row
     caption: str
     query: str = ""  # of a per-query cell
@@ -125,7 +125,7 @@ def read_paper(name: str, folder: Path) -> Paper:
     path = folder / "papers" / f"{name}.yaml"
     if not path.is_file():
         raise InputError(f"{name}: no such paper in {folder / 'papers'}; {nearest(name, paper_names(folder))}")
-    document = Document(path)
+    document = SpecDocument(path)
     values = document.fields(Paper, document.content, ()) or {}
     if document.content.get("schema") != SCHEMA:
         document.problem(("schema",), f"schema {document.content.get('schema')!r}; papers are read in schema {SCHEMA}")
@@ -141,7 +141,7 @@ def read_paper(name: str, folder: Path) -> Paper:
     return Paper(**{**values, "tables": tuple(table for table in tables if table is not None)})
 
 
-def _table(document: Document, entry: Any, path: KeyPath) -> Table | None:
+def _table(document: SpecDocument, entry: Any, path: KeyPath) -> Table | None:
     values = document.fields(Table, entry, path)
     if values is None:
         return None
@@ -162,11 +162,11 @@ def _table(document: Document, entry: Any, path: KeyPath) -> Table | None:
     return Table(**{**values, "columns": tuple(c for c in columns if c is not None), "rows": tuple(rows)})
 
 
-def _columns(document: Document, entry: Any, path: KeyPath) -> Columns | None:
-    values = document.fields(Columns, entry, path)
+def _columns(document: SpecDocument, entry: Any, path: KeyPath) -> TableColumns | None:
+    values = document.fields(TableColumns, entry, path)
     if values is None:
         return None
-    columns = Columns(**values)
+    columns = TableColumns(**values)
     if columns.protocol not in PROTOCOLS:
         document.problem((*path, "protocol"), f"protocol {columns.protocol}; {nearest(columns.protocol, PROTOCOLS)}")
     for step in columns.tuned:
@@ -178,7 +178,7 @@ def _columns(document: Document, entry: Any, path: KeyPath) -> Columns | None:
     return columns
 
 
-def _row(document: Document, entry: Any, path: KeyPath, columns: list[Columns | None]) -> Row | None:
+def _row(document: SpecDocument, entry: Any, path: KeyPath, columns: list[TableColumns | None]) -> Row | None:
     values = document.fields(Row, entry, path, skip=("line",))
     if values is None:
         return None

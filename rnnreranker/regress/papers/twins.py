@@ -15,7 +15,7 @@ from rnnreranker.base.record import Record
 from rnnreranker.lab.study.dual.arms import DEFAULT, dual_arms
 from rnnreranker.lab.study.query.arms import BASE, Hyperparameters, label_arms
 from rnnreranker.parts.needs import parts_of
-from rnnreranker.regress.papers.agreement import Agreement, agreement
+from rnnreranker.regress.papers.agreement import OrderAgreement, agreement
 from rnnreranker.regress.papers.paper import Paper, Row, Table, published
 from rnnreranker.regress.specs.model_names import KEY, models_in, use_with_folders
 from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec
@@ -60,7 +60,7 @@ class TwinSet:
     models: list[str]  # in the place of the paper's, each as `TITLES` has it
     measures: list[str]  # those that the table prints too; once there are records, those that one has
     twins: dict[str, Twin]  # row → its twin
-    agreements: dict[str, Agreement] = field(default_factory=dict)  # measure → pairs of rows
+    agreements: dict[str, OrderAgreement] = field(default_factory=dict)  # measure → pairs of rows
 
     @property
     def model(self) -> str:
@@ -228,7 +228,7 @@ def twin_names(sets: Sequence[TwinSet]) -> dict[str, str]:
     return {row: twin.name for one_set in sets for row, twin in one_set.twins.items()}
 
 
-def interval_text(agreement: Agreement) -> str:
+def interval_text(agreement: OrderAgreement) -> str:
     """Kendall's tau with its interval in words of a table.
 
     >>> interval_text(Agreement(same=5, opposite=1, low=-0.5, high=1, topics=20))

@@ -17,7 +17,7 @@ from rnnreranker.parts.needs import parts_of
 from rnnreranker.regress.plans.step import Step, built_in, documents_words, index_name
 from rnnreranker.regress.specs.methods import spec_part
 from rnnreranker.regress.specs.model_names import models_in, use_with_folders
-from rnnreranker.regress.specs.spec import Index, Spec
+from rnnreranker.regress.specs.spec import IndexEntry, Spec
 
 
 class IndexSteps(ABC):
@@ -51,7 +51,7 @@ class IndexSteps(ABC):
         """A method with folders in place of the models that its settings name, and these folders."""
         return use_with_folders(use, self.model), [self.model(name) for name in models_in(use)]
 
-    def index(self, index: Index, part: str = "") -> tuple[str, list[Path]]:
+    def index(self, index: IndexEntry, part: str = "") -> tuple[str, list[Path]]:
         """What `--index` is given, and the files that must be made before.
 
         Its first part makes it, others are added for who reads them: without Java or weights the first still stands.
@@ -78,7 +78,7 @@ class IndexSteps(ABC):
             self.add("index", [*argv, *flags], made, [output, *named], {})
         return name, [made]
 
-    def _of_the_same_vectors(self, index: Index) -> Index | None:
+    def _of_the_same_vectors(self, index: IndexEntry) -> IndexEntry | None:
         """The first index before this one in the spec that has the same vectors of the same documents, as a folder."""
         for one in self.spec.indexes[: self.spec.indexes.index(index)]:
             same = one.documents == index.documents and one.text == index.text
@@ -86,7 +86,7 @@ class IndexSteps(ABC):
                 return one
         return None
 
-    def _part(self, index: Index, part: str) -> tuple[list[str], list[Path]]:
+    def _part(self, index: IndexEntry, part: str) -> tuple[list[str], list[Path]]:
         """A part as words of the command that makes it, and the models that this takes."""
         named = [self.model(name) for name in models_in(index.parts.get(part) or {})]
         own = dict(spec_part(part, index.parts.get(part), self.model).params)
@@ -97,7 +97,7 @@ class IndexSteps(ABC):
         asked = [] if part == USUAL and not own else ["--parts", str(Written(part, own))]
         return [*asked, *words(flags)], named
 
-    def index_with(self, index: Index, parts: Iterable[str]) -> tuple[str, list[Path]]:
+    def index_with(self, index: IndexEntry, parts: Iterable[str]) -> tuple[str, list[Path]]:
         """The index with some of its parts, as `index`."""
         wanted, files = set(parts), list[Path]()
         for part in [name for name in names("part") if name in wanted and name != _first(index)] or [""]:
@@ -105,7 +105,7 @@ class IndexSteps(ABC):
             files += [path for path in made if path not in files]
         return name, files
 
-    def index_for(self, use: Written, index: Index) -> tuple[str, list[Path]]:
+    def index_for(self, use: Written, index: IndexEntry) -> tuple[str, list[Path]]:
         """The index with the parts that a retriever reads."""
         return self.index_with(index, parts_of(find("retriever", use.name).needs))
 
@@ -115,7 +115,7 @@ class IndexSteps(ABC):
         queries = encoder if "query vectors" in needs else []
         return [*queries, "--retriever", str(use), "--rerank", "none"]
 
-    def encoder(self, index: Index) -> list[str]:
+    def encoder(self, index: IndexEntry) -> list[str]:
         """How queries are encoded; nothing where it is the encoder that commands take without being told."""
         dense = spec_part(USUAL, index.parts.get(USUAL), self.model).params
         form = Written.read(dense.get("encoder", Written("")))
@@ -123,7 +123,7 @@ class IndexSteps(ABC):
         form = Written(form.name, own)
         return ["--encoder", str(form)] if form not in (Written(""), Written("minilm")) else []
 
-    def first_needs(self, index: Index) -> dict[str, Any]:
+    def first_needs(self, index: IndexEntry) -> dict[str, Any]:
         """What the step that reads a prebuilt index first needs for it; others nothing."""
         if not index.prebuilt or index.prebuilt in self._read:
             return {}
@@ -131,6 +131,6 @@ class IndexSteps(ABC):
         return index.needs
 
 
-def _first(index: Index) -> str:
+def _first(index: IndexEntry) -> str:
     """The part that makes an index, to which others are added."""
     return next(name for name in names("part") if name in index.parts)

@@ -21,13 +21,13 @@ from rnnreranker.regress.specs.methods import (
 )
 from rnnreranker.regress.specs.model_names import APART, MODEL_OPTIONS, models_in, use_with_folders, with_folders
 from rnnreranker.regress.specs.needs import needs_of
-from rnnreranker.regress.specs.spec import MODULES, Condition, Index, QuerySet, Work, planned
+from rnnreranker.regress.specs.spec import MODULES, Condition, IndexEntry, QuerySet, Work, planned
 
 
 class Maker(ModelSteps):
     """Steps so far, with those of conditions and works."""
 
-    def _index_of(self, condition: Condition, index: Index) -> tuple[str, list[Path]]:
+    def _index_of(self, condition: Condition, index: IndexEntry) -> tuple[str, list[Path]]:
         """The index with what a condition reads of it."""
         if condition.retrieve:
             return self.index_for(condition.retrieve, index)

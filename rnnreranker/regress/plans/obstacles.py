@@ -23,7 +23,7 @@ from rnnreranker.regress.plans.step import index_name
 if TYPE_CHECKING:
     from rnnreranker.regress.plans.plan import Plan
     from rnnreranker.regress.plans.step import Step
-    from rnnreranker.regress.specs.spec import Index
+    from rnnreranker.regress.specs.spec import IndexEntry
 
 MIRROR = ("rgw.cs.uwaterloo.ca", 443)  # where Pyserini's prebuilt indexes are
 PATIENCE = 3.0  # seconds for an answer
@@ -55,7 +55,7 @@ def obstacles(plan: Plan, steps: Sequence[Step]) -> dict[Path, State]:
     return blocked
 
 
-def count_documents(index: Index, name: str) -> int:
+def count_documents(index: IndexEntry, name: str) -> int:
     """How many documents an index has, or will have where it is not there yet.
 
     Args:

@@ -11,7 +11,7 @@ from rnnreranker.data.names import BUILT_IN
 from rnnreranker.index.request import choose_part
 from rnnreranker.parts.needs import part
 from rnnreranker.regress.specs.methods import spec_part
-from rnnreranker.regress.specs.spec import Condition, Index, Model, QuerySet, Spec, Work
+from rnnreranker.regress.specs.spec import Condition, IndexEntry, Model, QuerySet, Spec, Work
 
 PASTE_FOLDER = Path("runs")  # where printed commands put their files
 
@@ -45,19 +45,19 @@ def work_file(spec: Spec, folder: Path, work: Work) -> Path:
     return folder / spec.name / f"{work.id}.json"
 
 
-def built_in(index: Index) -> bool:
+def built_in(index: IndexEntry) -> bool:
     """Whether an index is the one that searches make of a built-in collection; of other settings of parts: a folder."""
     if index.documents not in BUILT_IN:
         return False
     return all(choose_part(spec_part(name, its)).params == part(name).Params() for name, its in index.parts.items())
 
 
-def documents_words(entry: Index | Model) -> list[str]:
+def documents_words(entry: IndexEntry | Model) -> list[str]:
     """The documents of an index or a model, and which of their fields are read, as words of a command."""
     return ["--documents", entry.documents, *(["--fields", ",".join(entry.text)] if entry.text else [])]
 
 
-def index_name(index: Index, folder: Path) -> str:
+def index_name(index: IndexEntry, folder: Path) -> str:
     """What `--index` is given: a prebuilt or built-in name, or the folder of the index step."""
     if index.prebuilt or built_in(index):
         return index.prebuilt or index.documents

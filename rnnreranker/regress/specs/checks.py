@@ -9,12 +9,12 @@ from typing import Any
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.written import Written
-from rnnreranker.regress.specs.reading import Document, KeyPath
+from rnnreranker.regress.specs.reading import KeyPath, SpecDocument
 from rnnreranker.regress.specs.rules import Entries, check
 from rnnreranker.regress.specs.spec import (
     WORKS,
     Condition,
-    Index,
+    IndexEntry,
     Model,
     QuerySet,
     Spec,
@@ -24,7 +24,7 @@ from rnnreranker.regress.specs.spec import (
 )
 
 SCHEMA = 3
-KINDS: dict[str, Any] = {"indexes": Index, "models": Model, "conditions": Condition, "query_sets": QuerySet}
+KINDS: dict[str, Any] = {"indexes": IndexEntry, "models": Model, "conditions": Condition, "query_sets": QuerySet}
 IN_PARTS = ("indexes", "models", "conditions")
 EXAMPLES = {  # of methods in messages
     **{"retrieve": "bm25", "fuse": "rrf", "aggregate": "maxp", "expand": "neighbours", "labels": "evidence"},
@@ -69,11 +69,11 @@ class _Checker:
 
     def __init__(self, path: Path, data: bool) -> None:
         self.path, self.data = path, data
-        self.document = Document(path)
+        self.document = SpecDocument(path)
         self.files = [*self._parts(), self.document]
         self.entries: Entries = {key: [] for key in KINDS}
 
-    def _parts(self) -> Iterable[Document]:
+    def _parts(self) -> Iterable[SpecDocument]:
         for number, name in enumerate(self.document.optional(self.document.content, "parts")):
             file = self.path.parent / "parts" / f"{name}.yaml"
             if not file.is_file():
@@ -81,7 +81,7 @@ class _Checker:
                 hint = nearest(str(name), known) if known else "there are none"
                 self.document.problem(("parts", number), f"parts {name}: no such file; {hint}")
                 continue
-            part = Document(file)
+            part = SpecDocument(file)
             for key in set(part.content) - set(IN_PARTS):
                 part.problem((key,), f"unknown key {key}; parts have {', '.join(IN_PARTS)}")
             yield part
@@ -128,7 +128,7 @@ class _Checker:
                 if entry is not None:
                     self.entries[key].append((entry, source, keys))
 
-    def _entry(self, kind: Any, name: str, content: Any, source: Document, keys: KeyPath) -> Any:
+    def _entry(self, kind: Any, name: str, content: Any, source: SpecDocument, keys: KeyPath) -> Any:
         values = source.fields(kind, content, keys, skip=("id",))
         if values is None:
             return None
@@ -152,7 +152,7 @@ class _Checker:
             values["count"] = self._count(values["count"], source, (*keys, "count"))
         return kind(id=name, **values) if len(source.problems) == before else None
 
-    def _use(self, value: Any, source: Document, keys: KeyPath) -> Written | None:
+    def _use(self, value: Any, source: SpecDocument, keys: KeyPath) -> Written | None:
         """`{name: settings}`, settings empty or a mapping that may hold `preset`."""
         if not isinstance(value, dict) or len(value) != 1:
             got = ", ".join(map(str, value)) if isinstance(value, dict) else repr(value)
@@ -166,7 +166,7 @@ class _Checker:
         params = dict(settings or {})
         return Written(str(name), params, str(params.pop("preset", "") or ""))
 
-    def _count(self, value: Any, source: Document, keys: KeyPath) -> tuple[int, int] | None:
+    def _count(self, value: Any, source: SpecDocument, keys: KeyPath) -> tuple[int, int] | None:
         bounds = value if isinstance(value, list) else [value, value]
         if len(bounds) == 2 and all(type(bound) is int and bound > 0 for bound in bounds):
             return (bounds[0], bounds[1])

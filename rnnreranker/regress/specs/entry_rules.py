@@ -20,13 +20,13 @@ from rnnreranker.regress.specs.methods import (
     check_use,
 )
 from rnnreranker.regress.specs.model_names import MODEL_OPTIONS, models_in, reads_texts_alone, start_models
-from rnnreranker.regress.specs.reading import Document, KeyPath
-from rnnreranker.regress.specs.spec import STEPS, Condition, Index, Model, Work
+from rnnreranker.regress.specs.reading import KeyPath, SpecDocument
+from rnnreranker.regress.specs.spec import STEPS, Condition, IndexEntry, Model, Work
 
 OF_RERANKER = {"cross-encoder": "cross", "ensemble": "cross"}  # what models of the spec they take
 
 
-def check_index(entry: Index, source: Document, keys: KeyPath) -> None:
+def check_index(entry: IndexEntry, source: SpecDocument, keys: KeyPath) -> None:
     """Note what an index must not say."""
     if bool(entry.prebuilt) == bool(entry.documents):
         source.problem(keys, f"index {entry.id}: give either `prebuilt` or `documents`")
@@ -37,7 +37,7 @@ def check_index(entry: Index, source: Document, keys: KeyPath) -> None:
         source.note((*keys, "parts", name), check_part, name, its, entry)
 
 
-def _check_text(entry: Index | Model, source: Document, keys: KeyPath) -> None:
+def _check_text(entry: IndexEntry | Model, source: SpecDocument, keys: KeyPath) -> None:
     """Note fields that cannot be read, or are not of documents."""
     if entry.text and ",".join(entry.text) not in CHOICES:
         listed = " or ".join(f"[{', '.join(fields)}]" for fields in CHOICES.values())
@@ -46,7 +46,7 @@ def _check_text(entry: Index | Model, source: Document, keys: KeyPath) -> None:
         source.problem((*keys, "text"), f"{entry.id}: text is of `documents`; leave it out")
 
 
-def check_model(entry: Model, source: Document, keys: KeyPath, indexes: dict[str, Index]) -> None:
+def check_model(entry: Model, source: SpecDocument, keys: KeyPath, indexes: dict[str, IndexEntry]) -> None:
     """Note what a model must not say."""
     for key, look, use, more in (
         ("labels", check_labels, entry.labels, [indexes.get(entry.index)]),
@@ -84,7 +84,7 @@ def check_model(entry: Model, source: Document, keys: KeyPath, indexes: dict[str
             source.problem((*keys, key) if key else keys, f"{named}: {said}")
 
 
-def _check_of_texts(entry: Model, source: Document, keys: KeyPath) -> None:
+def _check_of_texts(entry: Model, source: SpecDocument, keys: KeyPath) -> None:
     """Note what a model that learns from texts alone must not say."""
     for key in ("topics", "qrels", "labels", "negatives", "candidates", "validation"):
         if getattr(entry, key):
@@ -95,7 +95,7 @@ def _check_of_texts(entry: Model, source: Document, keys: KeyPath) -> None:
         source.problem(keys, f"{entry.id}: give `start`, the model that the training begins with, or none")
 
 
-def _check_steps(entry: Model, source: Document, keys: KeyPath) -> None:
+def _check_steps(entry: Model, source: SpecDocument, keys: KeyPath) -> None:
     """Needs of steps that the model has."""
     made = [name for name in STEPS if name == "candidates" or getattr(entry, name)]
     for name, needs in entry.step_needs.items():
@@ -107,7 +107,7 @@ def _check_steps(entry: Model, source: Document, keys: KeyPath) -> None:
 
 def model_links(entry: Any) -> Iterator[tuple[str, str, str]]:
     """The models that an entry names: its key, the model, the kind of model that it must be ("" = any)."""
-    if isinstance(entry, Index):
+    if isinstance(entry, IndexEntry):
         for part, its in entry.parts.items():
             yield from (("parts", name, _models_for(part)) for name in models_in(its))
     elif isinstance(entry, Model):
@@ -142,7 +142,7 @@ def _models_for(name: str) -> str:
     return " or ".join(kind for kind, one in methods("trained-model").items() if encoder and one.trains == encoder)
 
 
-def check_kinds(entry: Any, source: Document, keys: KeyPath, models: dict[str, Model]) -> None:
+def check_kinds(entry: Any, source: SpecDocument, keys: KeyPath, models: dict[str, Model]) -> None:
     """Note a model that stands where another kind of model is expected."""
     for key, name, kind in model_links(entry):
         trained = models[name].train.name if name in models else kind

@@ -21,7 +21,7 @@ from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.parts.needs import part, parts_of
 from rnnreranker.regress.source_code import module_of
 from rnnreranker.regress.specs.model_names import APART, MODEL_OPTIONS, use_with_folders, with_folders
-from rnnreranker.regress.specs.spec import MODULES, Index, Work
+from rnnreranker.regress.specs.spec import MODULES, IndexEntry, Work
 
 if TYPE_CHECKING:
     from rnnreranker.labels.request import ChosenLabeler
@@ -65,7 +65,7 @@ def spec_part(name: str, its: Any, folder: Callable[[str], str | Path] = "runs/m
     return Written(name, part(name).settings_of(with_folders(its or {}, folder)))
 
 
-def check_part(name: str, its: Any, index: Index) -> None:
+def check_part(name: str, its: Any, index: IndexEntry) -> None:
     """Nothing, when there is such a part, it takes these settings, and can be made in the index.
 
     Raises:
@@ -78,7 +78,7 @@ def check_part(name: str, its: Any, index: Index) -> None:
         raise InputError(f"index {index.id}: {name} needs an encoder, as {name}: {{encoder: minilm}}")
 
 
-def check_use(kind: str, use: Written, index: Index | None = None) -> None:
+def check_use(kind: str, use: Written, index: IndexEntry | None = None) -> None:
     """Nothing, when there is such a method, it takes these settings, and the index has what it needs.
 
     Args:
@@ -113,7 +113,7 @@ def check_prf(use: Written, retrieval: Written) -> None:
     check_feedback(use.name, [retrieval.name])
 
 
-def check_rerank(uses: Sequence[Written], index: Index | None, sweep: bool) -> None:
+def check_rerank(uses: Sequence[Written], index: IndexEntry | None, sweep: bool) -> None:
     """Nothing, when there are such rerankers, they take these settings, and the index has what they need.
 
     Raises:
@@ -132,7 +132,7 @@ def has_context(use: Written) -> bool:
     return "context" in hints_of(find("reranker", use.name).Params)
 
 
-def check_labels(use: Written, index: Index | None = None) -> None:
+def check_labels(use: Written, index: IndexEntry | None = None) -> None:
     """Nothing, when `python -m rnnreranker.labels` takes this method and options, and the index has what they read.
 
     Raises:
@@ -212,7 +212,7 @@ def options_of(module: str) -> list[str]:
     return sorted(name.removeprefix("--").replace("-", "_") for name in flags_of(module) if name.startswith("--"))
 
 
-def check_work(work: Work, index: Index | None = None) -> None:
+def check_work(work: Work, index: IndexEntry | None = None) -> None:
     """Nothing, when the command of a study, a tuning, … has these options, and its index what they read of it.
 
     Raises:

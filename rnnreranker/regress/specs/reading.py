@@ -24,7 +24,7 @@ _TYPES: dict[str, Any] = {
 }
 
 
-class Document:
+class SpecDocument:
     """A parsed YAML file that knows the line of every key and gathers the problems in it.
 
     Raises:

@@ -11,15 +11,15 @@ from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
 from rnnreranker.regress.specs.entry_rules import check_index, check_kinds, check_model, model_links
 from rnnreranker.regress.specs.methods import check_prf, check_rerank, check_use, check_work
 from rnnreranker.regress.specs.needs import TEXTS, UNITS
-from rnnreranker.regress.specs.reading import Document, KeyPath
-from rnnreranker.regress.specs.spec import NOWHERE, WORKS, Condition, Index, Work
+from rnnreranker.regress.specs.reading import KeyPath, SpecDocument
+from rnnreranker.regress.specs.spec import NOWHERE, WORKS, Condition, IndexEntry, Work
 
 Entries = dict[
-    str, list[tuple[Any, Document, KeyPath]]
+    str, list[tuple[Any, SpecDocument, KeyPath]]
 ]  # kind of entry → entries, each with its file and where it stands
 
 
-def check(document: Document, by_kind: Entries, works: list[Work], data: bool) -> None:
+def check(document: SpecDocument, by_kind: Entries, works: list[Work], data: bool) -> None:
     """Note what entries must not say of each other, and of methods, measures and data.
 
     Conditions without an index get the only one that there is.
@@ -66,7 +66,7 @@ def check(document: Document, by_kind: Entries, works: list[Work], data: bool) -
         _check_data(by_kind)
 
 
-def _check_measures(document: Document, by_kind: Entries) -> None:
+def _check_measures(document: SpecDocument, by_kind: Entries) -> None:
     content = document.content
     lists: list[tuple[KeyPath, Any, Any]] = []
     if "measures" in content:
@@ -86,7 +86,7 @@ def _check_measures(document: Document, by_kind: Entries) -> None:
             document.problem(("compare",), f"compare {name}: not among the measures; {hint}")
 
 
-def _check_needs(source: Document, keys: KeyPath, needs: Any, name: str = "needs") -> None:
+def _check_needs(source: SpecDocument, keys: KeyPath, needs: Any, name: str = "needs") -> None:
     for key, value in needs.items() if isinstance(needs, dict) else ():
         where = (*keys, name, key)
         if key not in (*UNITS, *TEXTS):
@@ -97,11 +97,11 @@ def _check_needs(source: Document, keys: KeyPath, needs: Any, name: str = "needs
             source.problem(where, f"{name} {key}: {value!r}; expected a text")
 
 
-def _check_links(document: Document, by_kind: Entries, works: list[Work]) -> None:
+def _check_links(document: SpecDocument, by_kind: Entries, works: list[Work]) -> None:
     """Names of other entries, and no entry that needs itself."""
     ids = {key: [entry.id for entry, _, _ in entries] for key, entries in by_kind.items()}
     indexes = {entry.id: entry for entry, _, _ in by_kind["indexes"]}
-    nodes: list[tuple[str, str, Document, KeyPath, list[tuple[str, str, str]]]] = [
+    nodes: list[tuple[str, str, SpecDocument, KeyPath, list[tuple[str, str, str]]]] = [
         (key, entry.id, source, keys, list(_links(entry))) for key in by_kind for entry, source, keys in by_kind[key]
     ]
     for work in works:
@@ -113,7 +113,7 @@ def _check_links(document: Document, by_kind: Entries, works: list[Work]) -> Non
         document.note((key, work.id), check_work, work, indexes.get(str(work.options.get("index"))))
         _check_needs(document, (key, work.id), work.needs)
     needing: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    keys_of: dict[tuple[str, str], tuple[Document, KeyPath]] = {}
+    keys_of: dict[tuple[str, str], tuple[SpecDocument, KeyPath]] = {}
     for key, own, source, keys, links in nodes:
         needs = needing.setdefault((key, own), [])
         keys_of.setdefault((key, own), (source, keys))
@@ -128,7 +128,7 @@ def _check_links(document: Document, by_kind: Entries, works: list[Work]) -> Non
         source.problem(keys, f"cyclic steps: {' → '.join(node[1] for node in cycle)}")
 
 
-def _check_condition(entry: Condition, source: Document, keys: KeyPath, indexes: dict[str, Index]) -> None:
+def _check_condition(entry: Condition, source: SpecDocument, keys: KeyPath, indexes: dict[str, IndexEntry]) -> None:
     ways = [key for key in ("retrieve", "fuse", "aggregate", "expand", "rerank") if getattr(entry, key)]
     if len(ways) != 1 and not ((entry.planned or entry.published) and not ways):
         said = "give one of retrieve, fuse, aggregate, expand and rerank, or planned, or runs alone"
@@ -164,7 +164,7 @@ def _check_condition(entry: Condition, source: Document, keys: KeyPath, indexes:
             source.problem((*keys, "contexts", number), f"context {context!r}; expected an integer >= 1")
 
 
-def _check_expected(document: Document, by_kind: Entries) -> None:
+def _check_expected(document: SpecDocument, by_kind: Entries) -> None:
     """`expected` has query sets, runs, protocols and measures of this spec, and numbers or null."""
     sets = {entry.id: entry for entry, _, _ in by_kind["query_sets"]}
     runs = [name for entry, _, _ in by_kind["conditions"] for name in entry.run_names]

@@ -9,12 +9,12 @@ from typing import Any
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.written import Written
-from rnnreranker.regress.specs.reading import Document
+from rnnreranker.regress.specs.reading import SpecDocument
 from rnnreranker.train.model_files import NOTHING
 
 
 @dataclass(frozen=True)
-class Index:
+class IndexEntry:
     """A prebuilt index of Pyserini, or documents with the parts that are made of them."""
 
     id: str
@@ -153,7 +153,7 @@ class Spec:
     redundancy: str = ""  # the index whose vectors say how alike the first documents of a run are; "" = nothing does
     notes: str = ""  # printed under the results
     parts: tuple[str, ...] = ()  # names in `parts/`, whose entries come first
-    indexes: tuple[Index, ...] = ()
+    indexes: tuple[IndexEntry, ...] = ()
     models: tuple[Model, ...] = ()
     conditions: tuple[Condition, ...] = ()
     works: tuple[Work, ...] = ()
@@ -183,7 +183,7 @@ class Spec:
         """
         return _named(self.conditions, name, "condition", self.name)
 
-    def index(self, name: str) -> Index:
+    def index(self, name: str) -> IndexEntry:
         """The index of that id."""
         return _named(self.indexes, name, "index", self.name)
 
@@ -248,7 +248,7 @@ def query_set_names(folder: Path) -> dict[str, str]:
     spec_of: dict[str, str] = {}
     names = spec_names(folder)
     for spec in names:
-        content = Document(folder / f"{spec}.yaml").content.get("query_sets")
+        content = SpecDocument(folder / f"{spec}.yaml").content.get("query_sets")
         for name in content if isinstance(content, dict) else ():
             other = spec_of.get(name) or (name if name in names and name != spec else "")
             if other:

@@ -21,7 +21,7 @@ Values = Sequence[float] | np.ndarray | None  # N, one of every candidate
 
 
 @dataclass(frozen=True)
-class Part:
+class ScorePart:
     """A part of every score of a context: `weight` times the candidate's value.
 
     kind: "rank" and "run" of the first stage, "geo", the similarity to the query, "jac", J with the query, "near", J
@@ -117,7 +117,7 @@ class Neighbourhood:
 
     params: RnnParams
     candidates: tuple[Candidate, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[ScorePart, ...]
     probes: tuple[int, ...]
     steps: reference.Steps
     reciprocal: list[set[int]]
@@ -183,21 +183,21 @@ def taken_apart(
     return Neighbourhood(params, ordered, parts, tuple(made.probes), done, reciprocal, known)
 
 
-def _parts(made: reference_scores.Parts, params: RnnParams) -> tuple[tuple[Part, ...], list[np.ndarray]]:
+def _parts(made: reference_scores.Parts, params: RnnParams) -> tuple[tuple[ScorePart, ...], list[np.ndarray]]:
     """The parts that have a weight, and the values of the candidates for each, (N,) float64."""
     kinds: tuple[Literal["rank", "run", "geo"], ...] = ("rank", "run", "geo") if len(made.terms) > 1 else ("geo",)
     rest = 1 - params.smoothing if params.smoothed_over else 1.0
-    pairs: list[tuple[Part, np.ndarray]] = [
-        (Part(kind, rest * params.lam * float(share)), term)
+    pairs: list[tuple[ScorePart, np.ndarray]] = [
+        (ScorePart(kind, rest * params.lam * float(share)), term)
         for kind, share, term in zip(kinds, made.weights, made.terms, strict=True)
     ]
     each = rest * (1 - params.lam) / len(made.probes)
     pairs += [
-        (Part("near" if probe else "jac", each, probe), row)
+        (ScorePart("near" if probe else "jac", each, probe), row)
         for probe, row in zip(made.probes, made.jaccard, strict=True)
     ]
     if params.smoothed_over:
-        pairs.append((Part("lent", params.smoothing), made.lent))
+        pairs.append((ScorePart("lent", params.smoothing), made.lent))
     pairs = [(part, row) for part, row in pairs if part.weight]
     return tuple(part for part, _ in pairs), [row for _, row in pairs]
 

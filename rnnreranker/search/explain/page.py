@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rnnreranker.base.pages import render, write_page
-from rnnreranker.search.explain.neighbourhood import Candidate, Neighbourhood, Part
+from rnnreranker.search.explain.neighbourhood import Candidate, Neighbourhood, ScorePart
 from rnnreranker.search.explain.picture import move_label, picture, shortened
 
 TEXT = 160  # characters of a document that are shown
@@ -25,7 +25,7 @@ TITLES = {
 
 
 @dataclass(frozen=True)
-class Line:
+class SharedNeighbour:
     """A shared neighbour in words: what it is, its text, both weights, what it adds to J, and as a share of J."""
 
     name: str
@@ -43,7 +43,7 @@ class Company:
     kind: str
     name: str
     jaccard: float
-    lines: tuple[Line, ...]
+    lines: tuple[SharedNeighbour, ...]
     others: int
     others_amount: float
     others_share: float
@@ -141,7 +141,7 @@ def _in_order_of_similarity(neighbourhood: Neighbourhood) -> bool:
     return all(later <= one + 1e-4 * spread for one, later in itertools.pairwise(similarities))
 
 
-def title(neighbourhood: Neighbourhood, part: Part) -> str:
+def title(neighbourhood: Neighbourhood, part: ScorePart) -> str:
     """What a part of the scores is, in words."""
     return TITLES.get(part.kind) or f"J with {neighbourhood.docid(part.probe) if part.probe else 'the query'}"
 
@@ -192,7 +192,7 @@ def membership(neighbourhood: Neighbourhood, candidate: Candidate) -> str:
 
 
 def _company(
-    neighbourhood: Neighbourhood, candidate: Candidate, part: Part, value: float, texts: Mapping[str, str]
+    neighbourhood: Neighbourhood, candidate: Candidate, part: ScorePart, value: float, texts: Mapping[str, str]
 ) -> Company:
     shared = () if part.probe == candidate.element else candidate.shared[part.probe]  # J(p, p) = 1 without a sum
     lines = []
@@ -203,7 +203,7 @@ def _company(
             name = f"{name} (the document itself)"
         elif one.element == part.probe and part.probe:
             name = f"{name} (itself)"
-        lines.append(Line(name, text, one.probe_weight, one.weight, one.amount, one.share))
+        lines.append(SharedNeighbour(name, text, one.probe_weight, one.weight, one.amount, one.share))
     rest = shared[LISTED:]
     return Company(
         part.kind,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rnnreranker.methods.rerank import RnnReranker
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 
 def check_query(qid: str, topics: Iterable[str], source: str, base: Run | None) -> None:
@@ -43,7 +43,7 @@ def check_query(qid: str, topics: Iterable[str], source: str, base: Run | None) 
 
 def explain(
     path: Path,
-    index: Index,
+    index: IndexOnDisk,
     base: Run,
     reranked: Run,
     reranker: RnnReranker,

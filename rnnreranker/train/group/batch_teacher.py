@@ -15,7 +15,7 @@ from rnnreranker.labels.soft import Labels
 if TYPE_CHECKING:
     from rnnreranker.labels.methods.base import Labeler
     from rnnreranker.methods.rerank import Candidates, Query
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 PLAIN = LabelParams(normalization="none", boost=1.0, n_max=None, mass="own")  # targets are a softmax of the scores
 
@@ -104,7 +104,7 @@ def _untaught(method: str) -> InputError:
     )
 
 
-def teacher_of(metadata: Mapping[str, Any], index: Index, topics: Mapping[str, str]) -> BatchTeacher:
+def teacher_of(metadata: Mapping[str, Any], index: IndexOnDisk, topics: Mapping[str, str]) -> BatchTeacher:
     """The teacher that made a file of labels, on the tokens that it made them from.
 
     Args:

@@ -27,7 +27,7 @@ from rnnreranker.train.small_checkpoints import SmallCheckpoints
 from rnnreranker.train.validation import Validation, validate_lists
 
 
-class Collator:
+class GroupCollator:
     """The batches of a learner from numbers of groups."""
 
     valid_label_columns: Sequence[str] = ()  # sentence-transformers asks for it
@@ -63,7 +63,7 @@ class GroupTrainer(SmallCheckpoints):
             train_dataset=Dataset.from_dict({"group": range(len(groups))}),
             eval_dataset=Dataset.from_dict({"group": [0]}),  # not read: `evaluate` has its own queries
             loss=learner.loss,
-            data_collator=Collator(groups, learner),
+            data_collator=GroupCollator(groups, learner),
             callbacks=[AtTheEnd(), self.best, *learner.callbacks],
         )  # type: ignore[call-arg]
 

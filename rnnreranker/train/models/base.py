@@ -57,7 +57,7 @@ class TrainedModel(ABC):
         """
 
 
-class TextModel(TrainedModel):
+class SingleTextModel(TrainedModel):
     """A model that is trained on texts one by one, with a loss of its own and validation texts that it holds out."""
 
     without: ClassVar[frozenset[str]] = frozenset({"loss"})

@@ -15,7 +15,7 @@ from rnnreranker.base.settings import setting
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.train.group.params import as_in
 from rnnreranker.train.model_files import NOTHING
-from rnnreranker.train.models.base import TextModel
+from rnnreranker.train.models.base import SingleTextModel
 from rnnreranker.train.params import TrainingParams, TrainParams
 from rnnreranker.train.text.params import TextParams
 
@@ -48,7 +48,7 @@ class MaskedParams(TextParams):
     )
 
 
-class Masked(TextModel):
+class Masked(SingleTextModel):
     """A masked language model (BERT) of a collection's texts, from one or, with `--encoder none`, from nothing."""
 
     name = "masked"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rnnreranker.train.request import TrainRequest
 
 
-class Query(TrainedModel):
+class QueryModel(TrainedModel):
     """A query encoder against fixed document vectors and many candidates a query (CODER), or a scorer on top of it."""
 
     name = "query"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from rnnreranker.base import settings
 from rnnreranker.base.process.phases import phase
-from rnnreranker.train.models.base import TextModel
+from rnnreranker.train.models.base import SingleTextModel
 from rnnreranker.train.params import TrainingParams
 from rnnreranker.train.term.params import TermScorerParams
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rnnreranker.train.term.inputs import TermInputs
 
 
-class TermScorer(TextModel):
+class TermScorerModel(SingleTextModel):
     """Weights of words in their context, learnt from their TF-IDF (paper 004, eq. 1 to 4); the base is any encoder."""
 
     name = "term-scorer"
@@ -65,7 +65,7 @@ def train_term_scorer(
     made = {"labels": inputs.labels, "terms": inputs.terms.to_dict(), "validation_queries": inputs.validation_queries}
     return train_on_texts(
         lambda: TermLearner(encoder, inputs, params),
-        *(TermScorer.name, encoder, output, params, made, inputs.content),
+        *(TermScorerModel.name, encoder, output, params, made, inputs.content),
         checkpoints=checkpoints,
         device=device,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from rnnreranker.encode.dense.query_encoder import QueryEncoder, Tokens
+from rnnreranker.encode.dense.query_encoder import PromptedTokens, QueryEncoder
 from rnnreranker.encode.scorer.model import CandidateScorer
 from rnnreranker.train.query.samples import Sample
 from rnnreranker.train.query.table import PAD, VectorTable
@@ -44,7 +44,7 @@ class Batch:
 class Collator:
     """Makes a batch of samples and their cut texts; called by the data loader with numbers of samples."""
 
-    def __init__(self, samples: Sequence[Sample], cut: Sequence[Sequence[int]], tokens: Tokens) -> None:
+    def __init__(self, samples: Sequence[Sample], cut: Sequence[Sequence[int]], tokens: PromptedTokens) -> None:
         self.samples, self.cut, self.tokens = list(samples), cut, tokens
 
     def __call__(self, numbers: Sequence[int]) -> dict[str, Batch]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.dense.query_encoder import QueryEncoder, Tokens, load_query_encoder
+from rnnreranker.encode.dense.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder
 from rnnreranker.train.params import TrainParams
 
 
 def start_encoder(
     name: str, dimension: int, params: TrainParams, pooling: str | None = None, normalize: bool | None = None
-) -> tuple[QueryEncoder, Tokens, Path]:
+) -> tuple[QueryEncoder, PromptedTokens, Path]:
     """`load_query_encoder` with the dropout, temperature and query length of a training, and its frozen layers.
 
     Raises:

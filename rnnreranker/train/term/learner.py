@@ -12,7 +12,7 @@ from rnnreranker.base.command import say
 from rnnreranker.encode.in_batches import compute_batches
 from rnnreranker.encode.transformer import load_whole
 from rnnreranker.encode.words.analysis import Analyser
-from rnnreranker.encode.words.network import ScorerNetwork, padded
+from rnnreranker.encode.words.network import TermScorerNetwork, padded
 from rnnreranker.encode.words.pieces import PieceReader, Pieces
 from rnnreranker.encode.words.scorer import fast_tokenizer, write_term_scorer
 from rnnreranker.train.model_files import limit_of, loading, start_folder
@@ -49,7 +49,7 @@ class TermLearner:
             transformer = load_whole(path)
             longest = limit_of(path, transformer, params.max_length)
             self._reader = PieceReader(fast_tokenizer(path), Analyser(inputs.terms), longest)
-            self.model = ScorerNetwork(transformer, inputs.terms.language == "zh")
+            self.model = TermScorerNetwork(transformer, inputs.terms.language == "zh")
         self._padding = self._reader.tokenizer.pad_token_id or 0
         self.training, self._checked = self._examples(inputs.training), self._examples(inputs.checked)
 

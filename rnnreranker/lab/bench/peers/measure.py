@@ -14,7 +14,7 @@ from typing import Any
 
 from rnnreranker.base.command import say
 from rnnreranker.lab.bench.fresh_process import in_fresh_process, most_resident
-from rnnreranker.lab.bench.peers.tasks import PEERS, Task, Work, tasks
+from rnnreranker.lab.bench.peers.tasks import PEERS, PeerTask, Work, tasks
 from rnnreranker.lab.bench.sizes import FULL, PeerSizes
 from rnnreranker.lab.bench.summaries import Ratio, in_pairs, judged, ratio_of
 
@@ -41,7 +41,7 @@ def peers(sizes: PeerSizes, pairs: int) -> list[dict[str, Any]]:
     return rows
 
 
-def _rows(task: Task, pairs: int) -> Iterator[dict[str, Any]]:
+def _rows(task: PeerTask, pairs: int) -> Iterator[dict[str, Any]]:
     ours = task.ours()
     own_memory: float | None = None
     for peer in task.peers:
@@ -86,7 +86,7 @@ def _compared(theirs: Work, ours: Work, seconds: float, pairs: int) -> Ratio:
     return ratio_of([(_timed(theirs)[1], _timed(ours)[1]) for _ in range(min(pairs, FEWER))])
 
 
-def _memory(task: Task, peer: str) -> float:
+def _memory(task: PeerTask, peer: str) -> float:
     """The most MB that a fresh process has in memory that does the work of a peer, or ours."""
     given = {"task": task.name, "peer": peer, "folder": str(task.folder), "sizes": dataclasses.asdict(task.sizes)}
     most: float = in_fresh_process(__name__, "done_alone", ONE_THREAD, **given)

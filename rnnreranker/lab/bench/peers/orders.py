@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rnnreranker.base.method import Inputs, find, make_params
-from rnnreranker.lab.bench.peers.tasks import Task, Work, largest_difference
-from rnnreranker.lab.bench.peers.vectors import CANDIDATES, OfRun
+from rnnreranker.lab.bench.peers.tasks import PeerTask, Work, largest_difference
+from rnnreranker.lab.bench.peers.vectors import CANDIDATES, OfCandidates
 from rnnreranker.lab.bench.synthetic import collection, contexts
 from rnnreranker.methods.retrieve.base import run_of_rows
 from rnnreranker.parts.vectors import QueryVectors, open_vectors
@@ -22,7 +22,7 @@ QUERY_TOKENS, TOKENS, TOKEN_DIMENSION = 32, 100, 128
 MARGIN, NEGATIVES = 0.05, 3
 
 
-class Prf(OfRun):
+class Prf(OfCandidates):
     """Rocchio's new query for the candidates of a run."""
 
     name = "vector PRF of 60 candidates"
@@ -88,7 +88,7 @@ class Mmr(Prf):
         return lambda: scorer.transform(frame)
 
 
-class MaxSim(Task):
+class MaxSim(PeerTask):
     """The sum over a query's tokens of the largest product with a document's."""
 
     name = "MaxSim"
@@ -127,7 +127,7 @@ class MaxSim(Task):
         return largest_difference(ours, theirs)
 
 
-class Negatives(Task):
+class Negatives(PeerTask):
     """Hard negatives of queries with one positive each, of given vectors; the search is included."""
 
     name = "hard negatives"
@@ -224,4 +224,4 @@ class _Given:
         return pairwise_dot_score(queries, documents)
 
 
-TASKS: tuple[type[Task], ...] = (Prf, Mmr, MaxSim, Negatives)
+TASKS: tuple[type[PeerTask], ...] = (Prf, Mmr, MaxSim, Negatives)

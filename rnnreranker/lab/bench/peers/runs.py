@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from rnnreranker.lab.bench.peers.tasks import Task, Work, largest_difference, same_share
+from rnnreranker.lab.bench.peers.tasks import PeerTask, Work, largest_difference, same_share
 from rnnreranker.runs import Run
 from rnnreranker.runs.fuse import fuse
 
@@ -30,7 +30,7 @@ def made_up_run(queries: int, depth: int, seed: int = 0) -> Run:
     return Run.from_parts(qids, np.arange(queries + 1) * depth, docids, rows, scores.ravel())
 
 
-class OfRun(Task):
+class OfRun(PeerTask):
     """A task of one run in TREC format."""
 
     @property
@@ -194,7 +194,7 @@ class Measuring(OfRun):
         return largest_difference([ours[at] for at in chosen], [theirs[at] for at in chosen])
 
 
-class Fusing(Task):
+class Fusing(PeerTask):
     """Two runs to one."""
 
     peers: ClassVar[tuple[str, ...]] = ("pyserini", "ranx")
@@ -262,4 +262,4 @@ class MinMax(Fusing):
     peers = ("ranx",)
 
 
-TASKS: tuple[type[Task], ...] = (Reading, Writing, Measuring, Rrf, MinMax)
+TASKS: tuple[type[PeerTask], ...] = (Reading, Writing, Measuring, Rrf, MinMax)

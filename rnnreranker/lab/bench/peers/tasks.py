@@ -51,7 +51,7 @@ PEERS = {
 }
 
 
-class Task(ABC):
+class PeerTask(ABC):
     """A task: `ours` and one method `by_PEER` for each of the peers make what is timed, inputs being there before.
 
     Args:
@@ -99,10 +99,10 @@ class Task(ABC):
         """In words, how far what both returned is the same."""
 
 
-def tasks() -> Iterator[type[Task]]:
+def tasks() -> Iterator[type[PeerTask]]:
     """All tasks, in the order of the table."""
     for room in ROOMS:
-        made: Iterable[type[Task]] = importlib.import_module(
+        made: Iterable[type[PeerTask]] = importlib.import_module(
             f"rnnreranker.lab.bench.peers.{room.removeprefix('peer_')}"
         ).TASKS
         yield from made

@@ -13,7 +13,7 @@ import numpy as np
 from rnnreranker.base.errors import MissingDependencyError, UnavailableError
 from rnnreranker.data.document import Document
 from rnnreranker.data.documents import load_documents
-from rnnreranker.lab.bench.peers.tasks import Task, Work, largest_difference
+from rnnreranker.lab.bench.peers.tasks import PeerTask, Work, largest_difference
 from rnnreranker.parts.terms.counts import FOLDER, VOCABULARY
 
 WORDS, LENGTH, ASKED = 20_000, 60, 6  # of the language, of a text in the mean, of a question
@@ -30,7 +30,7 @@ def made_up_texts(count: int, length: int, seed: int) -> list[str]:
     return [" ".join(f"w{word}" for word in drawn[first:last]) for first, last in itertools.pairwise([0, *ends])]
 
 
-class Bm25(Task):
+class Bm25(PeerTask):
     """A task over an index of BM25 on disk."""
 
     peers = ("bm25s",)
@@ -148,7 +148,7 @@ class Bm25Once(Bm25Search):
         return dict(itertools.islice(super().questions.items(), 1))
 
 
-class Encoding(Task):
+class Encoding(PeerTask):
     """Texts to vectors, as an index has them made."""
 
     name = "encoding"
@@ -198,4 +198,4 @@ def has_minilm() -> bool:
         return False
 
 
-TASKS: tuple[type[Task], ...] = (Bm25Index, Bm25Search, Bm25Once, *([Encoding] if has_minilm() else []))
+TASKS: tuple[type[PeerTask], ...] = (Bm25Index, Bm25Search, Bm25Once, *([Encoding] if has_minilm() else []))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rnnreranker.base.method import Inputs, find, make_params
-from rnnreranker.lab.bench.peers.tasks import Task, Work, same_share
+from rnnreranker.lab.bench.peers.tasks import PeerTask, Work, same_share
 from rnnreranker.lab.bench.synthetic import collection
 from rnnreranker.methods.retrieve.base import run_of_rows
 from rnnreranker.parts.neighbours import open_neighbours
@@ -24,7 +24,7 @@ CANDIDATES = 60
 SAME = 10  # documents of a query that are compared
 
 
-class OfVectors(Task):
+class OfVectors(PeerTask):
     """A task over a made-up collection of unit vectors, on disk as an index has them."""
 
     @property
@@ -120,7 +120,7 @@ class Graph(OfVectors):
         return same_share(mine.ravel().tolist(), theirs.ravel().tolist(), "edges")
 
 
-class OfRun(OfVectors):
+class OfCandidates(OfVectors):
     """A task over the candidates of queries, those with the largest inner products; seconds are of one query."""
 
     depth = CANDIDATES
@@ -175,7 +175,7 @@ class OfRun(OfVectors):
         return same_share([[docid for docid, _ in ours[qid]][:SAME] for qid in ours], names, "queries' first ten")
 
 
-class Expanding(OfRun):
+class Expanding(OfCandidates):
     """Candidates from the graph, dense retrieval among them."""
 
     depth = 1000
@@ -241,4 +241,4 @@ class Gar(Expanding):
     settings: ClassVar[dict[str, str]] = {}
 
 
-TASKS: tuple[type[Task], ...] = (Graph, Proactive, Adaptive, AdaptiveOfFew, Gar)
+TASKS: tuple[type[PeerTask], ...] = (Graph, Proactive, Adaptive, AdaptiveOfFew, Gar)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rnnreranker.encode.dense.encoder import Encoder
     from rnnreranker.labels.soft import Labels
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
     from rnnreranker.train.dual.params import DualParams
 
 REPAIR = "delete it, and it is made again"
@@ -54,7 +54,9 @@ class DualSetting(TextSetting):
     sources: tuple[Any, ...] = ()
 
     @classmethod
-    def own_attributes(cls, request: StudyRequest, params: Any, index: Index, needs: frozenset[str]) -> dict[str, Any]:
+    def own_attributes(
+        cls, request: StudyRequest, params: Any, index: IndexOnDisk, needs: frozenset[str]
+    ) -> dict[str, Any]:
         """See `TextSetting`."""
         sources = (
             index.vectors.fingerprint if "vectors" in needs else None,

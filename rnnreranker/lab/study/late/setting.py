@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rnnreranker.labels.soft import Labels, SoftLabels
     from rnnreranker.methods.feedback import Feedback
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
     from rnnreranker.train.group.batch_teacher import BatchTeacher
     from rnnreranker.train.late.params import LateParams
 
@@ -59,7 +59,9 @@ class LateSetting(TextSetting):
     dimension: int | None = None
 
     @classmethod
-    def own_attributes(cls, request: StudyRequest, params: Any, index: Index, needs: frozenset[str]) -> dict[str, Any]:
+    def own_attributes(
+        cls, request: StudyRequest, params: Any, index: IndexOnDisk, needs: frozenset[str]
+    ) -> dict[str, Any]:
         """See `TextSetting`."""
         return {
             "work": Path(str(request.work)),

@@ -59,7 +59,7 @@ class Hyperparameters:
 
 
 @dataclass(frozen=True)
-class Arm:
+class QueryArm:
     """One way of training.
 
     Attributes:
@@ -96,7 +96,7 @@ def label_arms(
     methods: Sequence[Form] = SMOOTHING,
     other_side: bool = True,
     taught: Mapping[str, str] = MappingProxyType({}),
-) -> list[Arm]:
+) -> list[QueryArm]:
     """CODER and smoothing methods, each with its own hyperparameters and with those of the other labels.
 
     Args:
@@ -111,9 +111,9 @@ def label_arms(
     Raises:
         InputError: as `label_form`.
     """
-    arms = [Arm(CODER, "hard", coder), *(_smoothing_arm(method, smoothing, taught) for method in methods)]
+    arms = [QueryArm(CODER, "hard", coder), *(_smoothing_arm(method, smoothing, taught) for method in methods)]
     if other_side and coder != smoothing:
-        others = [Arm(CODER, "hard", smoothing), *(_smoothing_arm(method, coder, taught) for method in methods)]
+        others = [QueryArm(CODER, "hard", smoothing), *(_smoothing_arm(method, coder, taught) for method in methods)]
         arms += [dataclasses.replace(arm, name=f"{arm.name}{HPARAM}") for arm in others]
     return arms
 
@@ -136,7 +136,7 @@ def label_form(form: Form) -> tuple[Written, ChosenLabeler]:
     return written, chosen
 
 
-def _smoothing_arm(form: Form, hyperparameters: Hyperparameters, taught: Mapping[str, str]) -> Arm:
+def _smoothing_arm(form: Form, hyperparameters: Hyperparameters, taught: Mapping[str, str]) -> QueryArm:
     written, chosen = label_form(form)
     mass = chosen.label_params.mass if unlearnt(chosen.label_params) else None
     given = {name: value for name, value in written.params.items() if not (mass and name == "mass")}
@@ -145,7 +145,7 @@ def _smoothing_arm(form: Form, hyperparameters: Hyperparameters, taught: Mapping
     of_labels = {name: labels[name] for name in given if name not in params}
     learnt = f", {LEARNT[mass]}" if mass else ""
     name = f"{CODER} + {SHOWN.get(written.name, written.name)}{learnt}{settings_said(Written(written.name, given))}"
-    return Arm(name, written.name, hyperparameters, mass, taught.get(written.name, ""), of_method, of_labels)
+    return QueryArm(name, written.name, hyperparameters, mass, taught.get(written.name, ""), of_method, of_labels)
 
 
 def settings_said(written: Written) -> str:
@@ -158,7 +158,7 @@ def settings_said(written: Written) -> str:
     return f", {settings}" if settings else ""
 
 
-def loss_arms(hyperparameters: Hyperparameters, losses: Sequence[Form] | None = None) -> list[Arm]:
+def loss_arms(hyperparameters: Hyperparameters, losses: Sequence[Form] | None = None) -> list[QueryArm]:
     """Losses of many candidates with every kind of negatives (001, Figure 4); evidence for the multi-tier loss.
 
     losses: in their written form; None = all that there are.
@@ -178,10 +178,10 @@ def loss_arms(hyperparameters: Hyperparameters, losses: Sequence[Form] | None = 
         for negatives, settings in NEGATIVES.items():
             method = "evidence" if loss.name == "multi-tier" else "hard"
             own = hyperparameters.replaced(loss=loss.name, **settings)
-            arms.append(Arm(f"{written}, {negatives}", method, own, of_loss=of_loss))
+            arms.append(QueryArm(f"{written}, {negatives}", method, own, of_loss=of_loss))
     return arms
 
 
-def candidate_arms(hyperparameters: Hyperparameters, counts: Sequence[int]) -> list[Arm]:
+def candidate_arms(hyperparameters: Hyperparameters, counts: Sequence[int]) -> list[QueryArm]:
     """CODER with N candidates a query, for every N (001, Figure 5)."""
-    return [Arm(f"N = {count}", "hard", hyperparameters.replaced(candidates=count)) for count in counts]
+    return [QueryArm(f"N = {count}", "hard", hyperparameters.replaced(candidates=count)) for count in counts]

@@ -15,7 +15,7 @@ from rnnreranker.base.chosen import Form
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import find
 from rnnreranker.base.written import Written
-from rnnreranker.lab.study.query.arms import Arm
+from rnnreranker.lab.study.query.arms import QueryArm
 from rnnreranker.lab.study.retrieved import inputs_of, opened
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.lab.study.trial import VERSION, Values, values_of
@@ -92,7 +92,7 @@ class QuerySetting:
         """The values of the encoder as it is."""
         return {"values": self._measured(task, self.queries.of(task.test))}
 
-    def trained(self, task: Task, arm: Arm) -> dict[str, Any]:
+    def trained(self, task: Task, arm: QueryArm) -> dict[str, Any]:
         """The values of the encoder that an arm trains, and what its training came to, see `train_encoder`."""
         from rnnreranker.encode.dense.encoder import load_encoder
         from rnnreranker.lab.study.query.task_labels import training_labels

@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.method import Inputs, defaults_of, find
-from rnnreranker.lab.study.query.arms import Arm
+from rnnreranker.lab.study.query.arms import QueryArm
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.labels.judged import positives_of
 from rnnreranker.labels.mass.learnt import learn_mass
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def training_labels(
-    task: Task, arm: Arm, inputs: Inputs, run: Run, rnn: RnnParams, labels: LabelParams
+    task: Task, arm: QueryArm, inputs: Inputs, run: Run, rnn: RnnParams, labels: LabelParams
 ) -> tuple[SoftLabels, dict[str, Any]]:
     """The labels of a task's training queries, and `mass`, what was learnt for them, where the arm has it learnt.
 

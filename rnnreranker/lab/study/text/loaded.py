@@ -23,7 +23,7 @@ from rnnreranker.train.group.params import GroupParams, OneLengthParams
 
 if TYPE_CHECKING:
     from rnnreranker.parts.vectors import QueryVectors
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
 
 SETTINGS = {kind.model: kind for kind in (CrossSetting, SparseSetting, LateSetting, DualSetting)}
 RERANKED = 100  # candidates of the test, where nothing is said
@@ -101,7 +101,7 @@ def load_text_study(
     return LoadedTexts(setting, tasks, tasks[0].groups, {"index": setting.index})
 
 
-def _query_vectors(request: StudyRequest, index: Index, topics: Mapping[str, str]) -> QueryVectors:
+def _query_vectors(request: StudyRequest, index: IndexOnDisk, topics: Mapping[str, str]) -> QueryVectors:
     """The vectors of all topics by the encoder that made the index: that of the request is trained."""
     from rnnreranker.search.queries import QueryEncoding, query_vectors
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rnnreranker.encode.sparse.encoder import SparseEncoder
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import Index
+    from rnnreranker.search.indexes import IndexOnDisk
     from rnnreranker.train.group.inputs import GroupInputs
     from rnnreranker.train.group.params import GroupParams
     from rnnreranker.train.query.training import Trained
@@ -68,7 +68,9 @@ class TextSetting:
     loss_values: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def own_attributes(cls, request: StudyRequest, params: Any, index: Index, needs: frozenset[str]) -> dict[str, Any]:
+    def own_attributes(
+        cls, request: StudyRequest, params: Any, index: IndexOnDisk, needs: frozenset[str]
+    ) -> dict[str, Any]:
         """The attributes that other kinds of settings do not have, by what is asked for.
 
         index, needs: what labelers and filters of the arms read, and which of it.
