@@ -40,7 +40,7 @@ def documents_by(
         (V,) object array of document ids; (V,) int64, or None where not asked for.
 
     Raises:
-        InputError: passages whose document is not told (how many, the first three), a malformed line (file:line), a
+        InputError: passages whose document is not known (how many, the first three), a malformed line (file:line), a
             name that is none of these, passages without a number that are to be ordered.
         UnavailableError: an ir_datasets id whose data are not here.
 

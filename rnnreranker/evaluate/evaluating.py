@@ -149,7 +149,7 @@ def evaluate_runs(
 
 
 def check(request: EvaluateRequest, *others: tuple[object, str]) -> None:
-    """Refuse what can be seen to fail, before any work; others: more faults, told with those of the request.
+    """Refuse what can be seen to fail, before any work; others: more faults, reported with those of the request.
 
     Raises:
         InputError: everything that is wrong.

@@ -159,5 +159,7 @@ def _differing(index: Path, request: IndexRequest, inputs: dict[str, Any]) -> st
         "documents": f"{changed} {named}",
         "fields": f"other fields of documents ({','.join(before.get('fields', TITLE_AND_TEXT))})",
     }
-    shared = {name: one.told(there[name]) for name, one in parts().items() if name in request.names and name in there}
+    shared = {
+        name: one.summary(there[name]) for name, one in parts().items() if name in request.names and name in there
+    }
     return " and ".join(text for key, text in (said | shared).items() if before.get(key) != inputs.get(key))

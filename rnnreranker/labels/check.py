@@ -20,7 +20,7 @@ def check(request: LabelsRequest, output: str | Path | None = None, *others: tup
 
     Args:
         request: what is asked for; output: the file to write, None = none.
-        others: more faults, told with those of the request, see `refuse`.
+        others: more faults, reported with those of the request, see `refuse`.
 
     Raises:
         InputError: everything that is wrong; a method that there is not, settings that it does not have.

@@ -121,7 +121,7 @@ class Part(ABC):
         return cls.Params(**described.get("settings", {}))
 
     @classmethod
-    def told(cls, described: Mapping[str, Any]) -> str:
+    def summary(cls, described: Mapping[str, Any]) -> str:
         """A part that is described, in the words of an error: another index holds these."""
         said = ", ".join(f"{key} {value}" for key, value in described.get("settings", {}).items())
         return f"other {cls.gives or cls.name}" + (f" ({said})" if said else "")

@@ -16,7 +16,7 @@ def documents_of(run: Run, params: PassageParams, hits: int | None = None) -> Ru
     """The documents of a run of passages, `hits` of every query.
 
     Raises:
-        InputError: passages whose document is not told, and as `to_documents`.
+        InputError: passages whose document is not known, and as `to_documents`.
         UnavailableError: an ir_datasets id whose data are not here.
     """
     names, order = documents_by(params.passages, run.docids, ordered=params.aggregate == "firstp")

@@ -100,7 +100,7 @@ def check(request: PoolRequest, output: str | Path, *others: tuple[object, str])
     """Refuse what can be seen to fail, before any work.
 
     Args:
-        request: what is asked for; output: the file to write; others: more faults, told with those of the request.
+        request: what is asked for; output: the file to write; others: more faults, reported with those of the request.
 
     Raises:
         InputError: everything that is wrong.

@@ -92,7 +92,7 @@ def diagnose(
 
 
 def check(request: DiagnoseRequest, *others: tuple[object, str]) -> None:
-    """Refuse what can be seen to fail, before any work; others: more faults, told with those of the request.
+    """Refuse what can be seen to fail, before any work; others: more faults, reported with those of the request.
 
     Raises:
         InputError: everything that is wrong; settings that the reranker does not have.

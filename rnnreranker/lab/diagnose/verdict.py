@@ -21,7 +21,7 @@ LIKELY = 0.4984
 # as published.
 NEIGHBOURS = 0.5
 # The run's order and that of the vectors differ: where neither rank nor score of the run has a weight, reranking drops
-# what they told. Measured: 1 on dense candidates, 0.64 and below on BM25 and hybrid ones.
+# what they said. Measured: 1 on dense candidates, 0.64 and below on BM25 and hybrid ones.
 AGREEMENT = 0.9
 # More than one in a hundred neighbours has a negative weight: the overlap J is then none and can leave [0, 1].
 NEGATIVE = 0.01

@@ -40,7 +40,7 @@ Choice = tuple[Any, ...]
 
 
 def _searched() -> dict[str, Between | Choice]:
-    """The space of paper 000 for reranking, with `scale`, `weight` and what the run knows besides.
+    """The space of paper 000 for reranking, with `scale`, `weight` and the first stage's rank and score.
 
     The run's scores always count for something, so that a draw without any of the three terms cannot come up.
     """

@@ -50,10 +50,10 @@ class TeacherParams(Params):
         written = Written.read(self.teacher)
         if written.name == RNN and not written.preset:
             written = dataclasses.replace(written, preset="vectors")
-        found = choose("reranker", written)
-        if (found.source, found.queries) != ("vectors", None):
+        method = choose("reranker", written)
+        if (method.source, method.queries) != ("vectors", None):
             raise InputError(f"teacher {written}: a teacher compares vectors; leave from and queries out")
-        return found
+        return method
 
 
 class TeacherLabeler(ContextLabeler):

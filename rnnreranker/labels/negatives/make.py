@@ -102,7 +102,7 @@ def check(request: NegativesRequest, output: str | Path | None = None, *others: 
 
     Args:
         request: what is asked for; output: the file to write, None = none.
-        others: more faults, told with those of the request, see `refuse`.
+        others: more faults, reported with those of the request, see `refuse`.
 
     Raises:
         InputError: everything that is wrong; a filter that there is not, settings that it does not have.

@@ -65,7 +65,7 @@ def of_labels(labels: SoftLabels, truth: Mapping[tuple[str, str], int], relevant
                 right.append(grade >= relevant)
     if not values:
         raise InputError(
-            "none of the labelled candidates is judged besides the positives: nothing can be told of the labels; give "
+            "none of the labelled candidates is judged besides the positives: nothing can be said of the labels; give "
             "judgements of these queries that the labels were not made from"
         )
     return by_confidence(np.array(values), np.array(right), PROBABILITIES)

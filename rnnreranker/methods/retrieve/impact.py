@@ -118,17 +118,17 @@ class ImpactRetriever(Retriever):
         if self.params.search == "lucene":
             from rnnreranker.parts.impact_lucene.anserini import search_anserini
 
-            found = search_anserini(source, queries, hits, threads)
+            best = search_anserini(source, queries, hits, threads)
         else:
             from rnnreranker.parts.impact_seismic.seismic import recall, sample_of, search_seismic
 
-            found = search_seismic(source, queries, hits, threads, self.params.query_cut, self.params.heap_factor)
+            best = search_seismic(source, queries, hits, threads, self.params.query_cut, self.params.heap_factor)
             if sample := sample_of(qids, self.params.recall_sample):
                 exact = source.search(queries._replace(numbers=queries.numbers[sample]), hits, self.threads)[1]
-                share = recall([found[place][1] for place in sample], exact)
+                share = recall([best[number][1] for number in sample], exact)
                 of = f"the {hits} best of {len(sample)} of {counted(len(qids), 'query', 'queries')}"
                 say(f"impact, approximate by Seismic: found {share:.1%} of {of}")
-        return [scores for scores, _ in found], [rows for _, rows in found]
+        return [scores for scores, _ in best], [rows for _, rows in best]
 
     def query_impacts(self, source: ImpactSource, texts: list[str]) -> QueryImpacts:
         """The weights of queries' words, the model's in the numbers of the stored weights.
@@ -145,8 +145,8 @@ class ImpactRetriever(Retriever):
             counts, words = term_counts(name, texts, source.vocabulary, binary=how == "binary")
             queries = QueryImpacts(counts)
         else:
-            found, words = encoded_sparse_queries(name, its, texts, self.threads)
-            queries = source.as_stored(found)
+            weights, words = encoded_sparse_queries(name, its, texts, self.threads)
+            queries = source.as_stored(weights)
         if words != source.words:
             raise InputError(
                 f"{name}: its vocabulary is another than that of the index, which {source.encoder['name']} made; "

@@ -90,9 +90,9 @@ class LateRetriever(Retriever):
 
     def _neighbours(self) -> TokenNeighbours | None:
         """What proposes candidates; None where all documents are compared."""
-        found = neighbours_in(self.inputs.tokens) if self.params.search == "index" else None
-        if found is not None:
-            return found
+        neighbours = neighbours_in(self.inputs.tokens) if self.params.search == "index" else None
+        if neighbours is not None:
+            return neighbours
         usual = {field.name: field.default for field in dataclasses.fields(LateSearchParams)}
         if changed := [name for name in OF_NEIGHBOURS if getattr(self.params, name) != usual[name]]:
             raise InputError(f"{' and '.join(changed)}: of search by ivf-pq; here all documents are compared")

@@ -60,7 +60,7 @@ class Bm25Part(Part):
         return Bm25IndexParams(**described)
 
     @classmethod
-    def told(cls, described: Mapping[str, Any]) -> str:
+    def summary(cls, described: Mapping[str, Any]) -> str:
         """See `Part`."""
         return f"words of another language ({described.get('language', 'en')})"
 

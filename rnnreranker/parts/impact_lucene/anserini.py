@@ -58,10 +58,10 @@ def vectors_of(source: ImpactSource, tokens: Sequence[str], block: int = 1024) -
     """Lines of a JsonVectorCollection: {"id", "contents", "vector": {token: weight}}, of documents that have words."""
     for first in range(0, len(source.docids), block):
         rows = np.arange(first, min(first + block, len(source.docids)))
-        found = source.fetch(rows)
-        for place, row in enumerate(rows.tolist()):
-            own = slice(found.indptr[place], found.indptr[place + 1])
-            pairs = zip(found.indices[own].tolist(), found.data[own].tolist(), strict=True)
+        impacts = source.fetch(rows)
+        for line, row in enumerate(rows.tolist()):
+            own = slice(impacts.indptr[line], impacts.indptr[line + 1])
+            pairs = zip(impacts.indices[own].tolist(), impacts.data[own].tolist(), strict=True)
             if vector := {tokens[term]: int(weight) for term, weight in pairs}:
                 yield json.dumps({"id": source.docids[row], "contents": "", "vector": vector}, ensure_ascii=False)
 

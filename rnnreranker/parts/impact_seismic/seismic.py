@@ -41,9 +41,9 @@ def write_seismic(source: ImpactSource, folder: Path, threads: int) -> None:
     largest = source.largest or 1.0
     for first in range(0, len(source.docids), BLOCK):
         rows = np.arange(first, min(first + BLOCK, len(source.docids)))
-        found = source.fetch(rows)
-        words, offsets = found.indices.astype(np.int64), found.indptr.astype(np.int64)
-        data.add_documents_by_id([str(row) for row in rows], words, found.data / np.float32(largest), offsets)
+        impacts = source.fetch(rows)
+        words, offsets = impacts.indices.astype(np.int64), impacts.indptr.astype(np.int64)
+        data.add_documents_by_id([str(row) for row in rows], words, impacts.data / np.float32(largest), offsets)
     with library_output():
         kind = package.SeismicIndexLV if large else package.SeismicIndex
         made = kind.build_from_dataset(data, num_threads=threads)
@@ -93,7 +93,7 @@ def search_seismic(
     asked = [number for number in range(numbers.shape[0]) if numbers.indptr[number] < numbers.indptr[number + 1]]
     slices = [slice(numbers.indptr[number], numbers.indptr[number + 1]) for number in asked]
     with library_output():
-        found = index.batch_search(
+        answers = index.batch_search(
             np.array([str(number) for number in asked], dtype=word),
             [numbers.indices[own].astype(str).astype(word) for own in slices],
             [numbers.data[own].astype(np.float32) for own in slices],
@@ -103,7 +103,7 @@ def search_seismic(
             num_threads=threads,
         )
     result: list[Hits] = [(np.empty(0), np.empty(0, dtype=np.int64))] * numbers.shape[0]
-    for own in filter(None, found):  # they come in any order, each with the name of its query
+    for own in filter(None, answers):  # they come in any order, each with the name of its query
         number = int(own[0][0])
         rows = np.array([int(row) for _, _, row in own], dtype=np.int64)
         scores = (source.fetch(rows).astype(np.float64) @ numbers[number].astype(np.float64).T).toarray()[:, 0]
@@ -112,18 +112,18 @@ def search_seismic(
 
 
 def sample_of(names: Sequence[str], count: int) -> list[int]:
-    """The places of `count` queries whose SHA-256 is lowest, ascending: the same choice everywhere."""
-    by_hash = sorted(range(len(names)), key=lambda place: hashlib.sha256(names[place].encode()).digest())
+    """The numbers of `count` queries whose SHA-256 is lowest, ascending: the same choice everywhere."""
+    by_hash = sorted(range(len(names)), key=lambda number: hashlib.sha256(names[number].encode()).digest())
     return sorted(by_hash[:count])
 
 
-def recall(found: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> float:
-    """The share of the exact rows that were found, mean over queries that have some.
+def recall(rows: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> float:
+    """The share of the exact rows among those of a search, mean over queries that have some.
 
     >>> recall([np.array([1, 2]), np.array([])], [np.array([2, 3]), np.array([])])
     0.5
     """
-    shares = [np.isin(best, own).mean() for own, best in zip(found, exact, strict=True) if len(best)]
+    shares = [np.isin(best, own).mean() for own, best in zip(rows, exact, strict=True) if len(best)]
     return float(np.mean(shares)) if shares else 1.0
 
 

@@ -71,7 +71,7 @@ class ImpactPart(CountedPart):
         return ImpactPartParams(kept.weights, kept.factor, encoder_form(made_by.get("name", "splade-tiny"), given))
 
     @classmethod
-    def told(cls, described: Mapping[str, Any]) -> str:
+    def summary(cls, described: Mapping[str, Any]) -> str:
         """See `Part`."""
         return f"other impacts ({described.get('encoder', {}).get('name')}, factor {described.get('factor')})"
 
@@ -99,13 +99,13 @@ class ImpactPart(CountedPart):
         from rnnreranker.encode.sparse.encoder import Encoded
 
         assert self._old is not None
-        found = self._old.weights(rows)  # rounded again as they were
-        return Encoded(found, self._encoder.count_cut(texts, "document"))
+        weights = self._old.weights(rows)  # rounded again as they were
+        return Encoded(weights, self._encoder.count_cut(texts, "document"))
 
     def save(self, stream: IO[bytes], block: Encoded) -> None:
         """As `.npz`."""
-        found, cut = block
-        np.savez(stream, weights=found.data, terms=found.indices, offsets=found.indptr, cut=cut)
+        weights, cut = block
+        np.savez(stream, weights=weights.data, terms=weights.indices, offsets=weights.indptr, cut=cut)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
         """Write the folder `impacts`; encoder, vocabulary, factor, how many words a document has, and FLOPS.
@@ -136,5 +136,5 @@ class ImpactPart(CountedPart):
             with np.load(file, allow_pickle=False) as block:
                 offsets = block["offsets"]
                 shape = (len(offsets) - 1, self._encoder.vocabulary)
-                found = csr_matrix((block["weights"], block["terms"], offsets), shape)
-            yield found if self._params.weights == "float" else whole(found, self._params.factor)
+                weights = csr_matrix((block["weights"], block["terms"], offsets), shape)
+            yield weights if self._params.weights == "float" else whole(weights, self._params.factor)

@@ -34,6 +34,8 @@ def whole(weights: csr_matrix, factor: float, of: str = "documents") -> csr_matr
             f"{of}: a weight of {largest:g} times the factor {factor:g} is beyond {LARGEST}, what 16 bits hold; "
             f"give impact:factor={LARGEST / largest:.2g} or less, or impact:weights=float"
         )
-    found = csr_matrix((rounded.astype(np.float32), weights.indices, weights.indptr), weights.shape, copy=True)
-    found.eliminate_zeros()
-    return found
+    rounded_weights = csr_matrix(
+        (rounded.astype(np.float32), weights.indices, weights.indptr), weights.shape, copy=True
+    )
+    rounded_weights.eliminate_zeros()
+    return rounded_weights

@@ -64,12 +64,12 @@ class ApproximateNeighbours:
         with one_thread(self._faiss):
             _, proposed = self._index.search(own, min(k + 1 + SPARE, len(self.docids)))
         edges, scores = np.repeat(rows[:, None], k, axis=1), np.zeros((len(rows), k))
-        for place, row in enumerate(rows.tolist()):
-            others = np.unique(proposed[place])
+        for line, row in enumerate(rows.tolist()):
+            others = np.unique(proposed[line])
             others = others[(others >= first) & (others != row)]
-            values = inner_products(own[place], self.exact.vectors.fetch(others))
+            values = inner_products(own[line], self.exact.vectors.fetch(others))
             order = np.lexsort((others, -values))[:k]
-            edges[place, : len(order)], scores[place, : len(order)] = others[order], values[order]
+            edges[line, : len(order)], scores[line, : len(order)] = others[order], values[order]
         return edges, scores
 
     def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -90,13 +90,13 @@ def sample_of(exact: DenseNeighbours, k: int, work: Path) -> tuple[np.ndarray, n
     return rows, np.load(file, allow_pickle=False)
 
 
-def recall_of(found: np.ndarray, nearest: np.ndarray) -> float:
-    """The share of the nearest that were found, in the mean of the lines of two (S, k).
+def recall_of(proposed: np.ndarray, nearest: np.ndarray) -> float:
+    """The share of the nearest that were proposed, in the mean of the lines of two (S, k).
 
     >>> recall_of(np.array([[1, 2], [3, 4]]), np.array([[2, 5], [4, 3]]))
     0.75
     """
-    shared = [np.intersect1d(one, other).size for one, other in zip(found, nearest, strict=True)]
+    shared = [np.intersect1d(one, other).size for one, other in zip(proposed, nearest, strict=True)]
     return float(np.mean(shared) / nearest.shape[1])
 
 

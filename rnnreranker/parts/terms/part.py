@@ -46,7 +46,7 @@ class TermsPart(EncodedPart):
         return cls(params)
 
     @classmethod
-    def told(cls, described: Mapping[str, Any]) -> str:
+    def summary(cls, described: Mapping[str, Any]) -> str:
         """See `Part`."""
         words = described.get("settings", {})
         return f"other words ({words.get('language')}, stemmer {words.get('stemmer')})"

@@ -77,7 +77,7 @@ class TokensPart(CountedPart):
         return TokensPartParams(described.get("wanted", "auto"), form)
 
     @classmethod
-    def told(cls, described: Mapping[str, Any]) -> str:
+    def summary(cls, described: Mapping[str, Any]) -> str:
         """See `Part`."""
         return f"other tokens ({described.get('encoder', {}).get('name')}, searched by {described.get('search')})"
 
@@ -146,14 +146,14 @@ class TokensPart(CountedPart):
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
         """Write the folder `tokens`; encoder, dimension, how many tokens, and how they are searched."""
-        made_by, place = self._encoder, folder / FOLDER
-        tokens = int(write_tokens(place, self._blocks, made_by.dimension)[-1])
+        made_by, path = self._encoder, folder / FOLDER
+        tokens = int(write_tokens(path, self._blocks, made_by.dimension)[-1])
         search = self._params.search
         if search == "auto":
             search = "exact" if tokens <= EXACT else "ivf-pq"
         if search == "ivf-pq":
-            write_neighbours(map_tokens(place)[0], place)
-        size = sum(file.stat().st_size for file in place.iterdir())
+            write_neighbours(map_tokens(path)[0], path)
+        size = sum(file.stat().st_size for file in path.iterdir())
         said = [f"{counted(tokens, 'vector')} of {made_by.dimension} numbers, {tokens / count:.1f} a document"]
         said += [f"{size / MB:.1f} MB on disk", f"searched by {search}"]
         say(f"tokens: {'; '.join([*said, *self.lost(made_by.document_length)])}")

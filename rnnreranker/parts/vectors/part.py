@@ -96,7 +96,7 @@ class DensePart(EncodedPart):
         return DenseParams(encoder_form(made_by.get("name", "minilm"), given), described.get("dtype", "float32"))
 
     @classmethod
-    def told(cls, described: Mapping[str, Any]) -> str:
+    def summary(cls, described: Mapping[str, Any]) -> str:
         """See `Part`."""
         return f"other vectors ({described.get('encoder', {}).get('name')}, {described.get('dtype')})"
 
@@ -189,14 +189,14 @@ class DensePart(EncodedPart):
         from rnnreranker.encode.graphs.store import Refused
 
         try:
-            found = by_graph(self._encoder)
+            encoder = by_graph(self._encoder)
         except Refused as refused:
             if hasattr(self._encoder.model, "transformer"):
                 say(f"queries will be encoded by the model itself, which takes seconds to load: {refused}")
             return
-        self._graph = found.graph
+        self._graph = encoder.graph
         if self._by_graph:
-            self.of_documents = found
+            self.of_documents = encoder
             self._mark = fingerprint(self._mark, "graph")  # blocks that the model encoded are not taken for these
             self.marks = (*self.marks, "graph")
         elif self._encoder.graph is not None:

@@ -90,7 +90,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Known:
-    """What a graph of the collection told of a context of N candidates.
+    """What a graph of the collection knows of a context of N candidates.
 
     k: neighbours of a document in it. pairs: of candidates that are known, of all `of`; the others count as `lowest`.
     query: where similarities to the query come from: "vectors", "run", its scores, or "dealt", those of the first
@@ -112,7 +112,7 @@ class Neighbourhood:
     candidates: in their new order. parts: of every score, those whose weight is not 0. probes: the elements whose
     neighbours are compared with a candidate's, the query first. steps: all intermediate results, element 0 = query,
     element i = candidate i of those given. reciprocal: m sets, before the extension; steps.sets holds them after it.
-    known: what a graph told; None where similarities are those of vectors.
+    known: what a graph knows; None where similarities are those of vectors.
     """
 
     params: RnnParams
@@ -150,7 +150,7 @@ def taken_apart(
     """A context of N candidates taken apart; docids, base, before and after as in `contexts.neighbourhood`.
 
     done: its steps, of vectors or of what a graph knows; params: where inner products with the query are not known,
-    those `without_query`; known: what the graph told.
+    those `without_query`; known: what the graph knows.
     """
     made = reference_scores.parts(done, params, base)
     reciprocal = reference.reciprocal_sets(done.lists)

@@ -1,4 +1,4 @@
-"""What a loss is told of the groups of a batch: which of its documents are whose, with which targets."""
+"""What a loss takes of the groups of a batch: which of its documents are whose, with which targets."""
 
 from __future__ import annotations
 

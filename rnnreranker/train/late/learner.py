@@ -33,7 +33,7 @@ from rnnreranker.train.model_files import loading
 AT_ONCE = 256  # texts of validation that are cut into tokens together
 KEPT = 4096  # documents of validation whose tokens are kept at the same time
 WRITTEN = "written"  # of features: (n,) bool, texts with more than white space; others have no tokens
-CONTRAST = "contrast_"  # before the names of what info-nce over the batch is told
+CONTRAST = "contrast_"  # before the names of what info-nce over the batch takes
 
 
 class LateLearner(Learner):

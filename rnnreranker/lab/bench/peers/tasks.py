@@ -78,7 +78,7 @@ class PeerTask(ABC):
 
     @property
     def each(self) -> int:
-        """Queries, where seconds are told of one."""
+        """Queries, where seconds are of one."""
         return 1
 
     def write(self) -> None:

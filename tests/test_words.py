@@ -1,0 +1,67 @@
+"""The words of the code: those of the field, as docs/glossary.md has them, and names that say what a value is."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "rnnreranker"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+SAYING_NOTHING = {"found", "place", "places"}  # of a list of docids, a path, a row, a rank, a position in YAML alike
+PRIVATE = {  # words of this code alone → those of the field
+    "likeness": "similarity",
+    "degrees_of": "scaled_labels",
+    "searched_twice": "second_pass_vectors",
+    "weighed_twice": "second_pass_impacts",
+    "asked_twice": "second_pass_tokens",
+    "told": "summary, or what it is",
+    "besides": "what it is",
+    "Likeness": "Similarity",
+    "Rising": "RegularizerWarmup",
+    "Side": "TextKind, Hyperparameters",
+    "Sides": "SparseTexts",
+    "Over": "MethodCells",
+    "Way": "Weighting",
+    "Place": "KeyPath",
+}
+
+
+def names_of(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Every name that is assigned, taken as an argument or defined, with its line."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, node.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler) and node.name:
+            yield node.name, node.lineno
+
+
+def functions_of(tree: ast.AST) -> Iterator[ast.AST]:
+    return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_names_say_what_a_value_is(path: Path) -> None:
+    """Fields of a record are exempt: their names are keys of files that are kept."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    empty = {(name, line) for function in functions_of(tree) for name, line in names_of(function)}
+    assert sorted((line, name) for name, line in empty if name in SAYING_NOTHING) == []
+    assert sorted((line, name, PRIVATE[name]) for name, line in names_of(tree) if name in PRIVATE) == []
+
+
+def test_texts_have_the_words_of_the_field() -> None:
+    """Docstrings, messages and help."""
+    banned = re.compile(r"\b(un)?likeness(es)?\b|\bwhat the run knows\b|\bthat are borne\b", re.IGNORECASE)
+    texts = [*MODULES, *PACKAGE.parent.glob("docs/source/*.j2"), PACKAGE.parent / "README.md"]
+    said = {
+        f"{path.relative_to(PACKAGE.parent)}:{number}": line.strip()
+        for path in texts
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if banned.search(line)
+    }
+    assert said == {}
