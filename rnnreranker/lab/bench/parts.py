@@ -31,7 +31,7 @@ PARTS = {
     ),
     "scale": BenchPart("The default scale", 'scale "minmax" against "none".', "kernel_ratios.scale", _contexts),
     "run": BenchPart(
-        "What the run knows",
+        "The rank and the score of the run",
         'The default, which takes the ranks and scores of a run and a second probe, against the preset "vectors".',
         "kernel_ratios.first_stage",
         _contexts,

@@ -86,7 +86,7 @@ class Edits:
 
     def applied(self) -> str:
         """The text with all changes."""
-        found = self.text
+        text = self.text
         for start, end, new in sorted(self._spans, reverse=True):
-            found = found[:start] + new + found[end:]
-        return found
+            text = text[:start] + new + text[end:]
+        return text

@@ -118,10 +118,10 @@ class _Upgrade:
     def _work(self, kind: str, node: yaml.MappingNode, content: Mapping[str, Any]) -> None:
         """A study, a recovery, …: of settings that a merge brings, with others of its own, all stand in its own."""
         change = {"study": of_study, "recovery": of_recovery}.get(kind)
-        found = change(content) if change else {}
+        changes = change(content) if change else {}
         own = {key.value: value for key, value in node.value}
-        gone = {name for name, value in found.items() if value is None and name in own}
-        new = {name: value for name, value in found.items() if value is not None}
+        gone = {name for name, value in changes.items() if value is None and name in own}
+        new = {name: value for name, value in changes.items() if value is not None}
         if not gone:  # what a merge brings is changed where it stands
             new = {name: value for name, value in new.items() if name in own}
         there = [name for name in new if name in own and self.edits.stands_in(own[name], node)]
@@ -134,7 +134,7 @@ class _Upgrade:
         for key, _ in node.value:
             if key.value in gone:
                 self.edits.say(key, f"{key.value} → {', '.join(new)}")
-        self._check_options(kind, {name: its for name, its in content.items() if name not in found} | new)
+        self._check_options(kind, {name: its for name, its in content.items() if name not in changes} | new)
 
     def _check_options(self, kind: str, options: Mapping[str, Any]) -> None:
         """Refuse options that the command does not have, with where they are written now."""

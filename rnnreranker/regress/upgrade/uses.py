@@ -86,13 +86,13 @@ def of_training(model: str, settings: Mapping[str, Any]) -> tuple[dict[str, Any]
     """
     if model not in names("trained-model"):
         return {}, []
-    found = find("trained-model", model)
-    own = [field.name for field in fields_of(found)]
+    method = find("trained-model", model)
+    own = [field.name for field in fields_of(method)]
     losses = {name for one in methods("loss").values() for name in hints_of(one.Params)}
     moved = [name for name in settings if name in losses and name not in own]
     if not moved:
         return {}, []
-    usual = found.Params.named(str(settings[PRESET])) if settings.get(PRESET) else found.Params()
+    usual = method.Params.named(str(settings[PRESET])) if settings.get(PRESET) else method.Params()
     loss = Written.read(settings.get(LOSS) or usual.loss)
     return {LOSS: {loss.name: {**loss.params, **{name: settings[name] for name in moved}}}}, moved
 

@@ -23,7 +23,7 @@ def of_study(options: Mapping[str, Any]) -> dict[str, Any]:
         InputError: settings of losses of a study that compares losses.
     """
     arms = str(options.get("arms", "labels"))
-    found: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     if model := ARMS.get(arms):
         kind = find("trained-model", model)
         now = former_names(kind.Params)
@@ -34,16 +34,16 @@ def of_study(options: Mapping[str, Any]) -> dict[str, Any]:
         if of_loss and "losses" in (arms, *options):
             raise InputError(f"{', '.join(of_loss)}: write them in `losses`, as margin:margin=2, of every loss its own")
         if training:
-            found |= dict.fromkeys(name for name in options if now.get(name, name) in own)
-            found["model"] = {model: training}
+            changes |= dict.fromkeys(name for name in options if now.get(name, name) in own)
+            changes["model"] = {model: training}
         if of_loss:
             usual = Written.read(options.get("loss") or kind.Params().loss)
-            found |= dict.fromkeys(of_loss) | {"loss": {usual.name: {**usual.params, **of_loss}}}
+            changes |= dict.fromkeys(of_loss) | {"loss": {usual.name: {**usual.params, **of_loss}}}
     for name in ("methods", "late_arms", "dual_arms", "losses", "first_stages"):
         if isinstance(options.get(name), list):
             new = [_arm(one) if isinstance(one, str) else one for one in options[name]]
-            found |= {name: new} if new != options[name] else {}
-    return found
+            changes |= {name: new} if new != options[name] else {}
+    return changes
 
 
 def _arm(text: str) -> str:
@@ -63,17 +63,17 @@ def _arm(text: str) -> str:
 
 def of_recovery(options: Mapping[str, Any]) -> dict[str, Any]:
     """Options to be written otherwise, None = left out: settings of teachers behind these, that of joint behind it."""
-    found: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     now = former_names(ColbertParams)
     collective = {now[name]: options[name] for name in options if name in now}
     model = options.get("beside_model")
     teachers = options.get("beside")
     if isinstance(teachers, list) and (collective or model is not None):
-        found["beside"] = [_teacher(one, collective, model) for one in teachers]
-        found |= dict.fromkeys(name for name in options if name in now or name == "beside_model")
+        changes["beside"] = [_teacher(one, collective, model) for one in teachers]
+        changes |= dict.fromkeys(name for name in options if name in now or name == "beside_model")
     if "positive_weight" in options and "similarity" not in options:
-        found |= {"positive_weight": None, "similarity": {"joint": {"positive_weight": options["positive_weight"]}}}
-    return found
+        changes |= {"positive_weight": None, "similarity": {"joint": {"positive_weight": options["positive_weight"]}}}
+    return changes
 
 
 def _teacher(name: Any, collective: Mapping[str, Any], model: Any) -> Any:
