@@ -121,6 +121,12 @@ def test_a_student_is_trained_so(world: Path, made: Path, tmp_path: Path) -> Non
     assert not (tmp_path / "none").exists()
 
 
+def test_labels_made_with_settings_of_former_names_are_made_again(world: Path) -> None:
+    before = {"method": "collective", "params": {"prf_clusters": 24}}
+    with pytest.raises(InputError, match=r"prf_clusters is fb_clusters now.*\); make them again"):
+        teacher_of(before, open_index(str(world / "index")), {})
+
+
 def test_without_a_teacher_labels_say_what_they_know(world: Path, made: Path, tmp_path: Path) -> None:
     labels = collective.labelled(world, made, tmp_path / "labels.parquet", *COLLECTIVE)
     groups = [Groups(list(labels), 10, 2, 12, 7)[place] for place in range(4)]

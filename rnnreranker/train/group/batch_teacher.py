@@ -119,7 +119,12 @@ def teacher_of(metadata: Mapping[str, Any], index: IndexOnDisk, topics: Mapping[
     from rnnreranker.parts.tokens.queries import query_tokens
 
     source, method = index.token_vectors, str(metadata["method"])
-    params = make_params("labeler", method, dict(metadata.get("params", {})))
+    try:
+        params = make_params("labeler", method, dict(metadata.get("params", {})))
+    except InputError as error:
+        raise InputError(
+            f"batch_teacher: the labels were made with other settings ({error}); make them again"
+        ) from None
     if "tokens" not in needs_of(method, params):
         raise _untaught(method)
     if metadata.get("index") != source.fingerprint:
