@@ -14,6 +14,7 @@ from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.spec import Condition, Model
 from rnnreranker.regress.upgrade import upgrade
 from rnnreranker.regress.upgrade.uses import KINDS
+from rnnreranker.regress.upgrade.works import of_study
 
 OLD = """\
 schema: 3
@@ -151,6 +152,11 @@ def test_a_spec_is_written_in_its_form_of_today(tmp_path: Path, capsys: pytest.C
     assert rerankers[1].startswith("prf:feedback=rocchio,fb_alpha=0.4,fb_beta=0.6,fb_depth=9,fb_docs=4 --hits")
     longer = chosen_plan(spec, spec.query_sets, ["longer"], Path("runs")).steps[-1]
     assert "--model dual:group_size=2,validation_queries=50" in longer.command()
+
+
+def test_arms_of_dual_encoders_say_how_labels_are_scaled() -> None:
+    old = {"arms": "dual", "dual_arms": ["none", "evidence:degrees=maxmin", "bs:alpha=1,degrees=cosine"]}
+    assert of_study(old) == {"dual_arms": ["none", "evidence:label_scale=maxmin", "bs:alpha=1,label_scale=cosine"]}
 
 
 def test_it_is_printed_or_put_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

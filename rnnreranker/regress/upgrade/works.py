@@ -55,7 +55,7 @@ def _arm(text: str) -> str:
         written = Written.read(text)
     except InputError:  # the command says what is wrong with it
         return text
-    now: dict[str, str] = {}
+    now = former_names(find("trained-model", "dual").Params)  # an arm of dual encoders says how its labels are scaled
     for kind in ("labeler", "retriever", "loss"):
         now |= former_names(find(kind, name).Params) if name in names(kind) else {}
     return str(Written(name, {now.get(key, key): value for key, value in written.params.items()}, written.preset))
