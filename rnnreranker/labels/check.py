@@ -11,6 +11,7 @@ from rnnreranker.base.process.backends import check_backend
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.labels.params import unlearnt
 from rnnreranker.labels.request import LabelsRequest
+from rnnreranker.parts.needs import givers
 
 TEXT = (".txt", ".tsv", ".csv", ".json", ".jsonl", ".trec", ".qrels", ".html")  # endings that promise no parquet
 
@@ -30,7 +31,7 @@ def check(request: LabelsRequest, output: str | Path | None = None, *others: tup
     labeler = request.labeler
     needs, untold = labeler.needs, request.topics is None
     method, topics = f"{argument('method', labeler.name)} needs", argument("topics")
-    of_index = {"vectors", "neighbours", "tokens", "terms", *([] if request.documents else ["texts"])}
+    of_index = {*givers(), *([] if request.documents else ["texts"])}
     from_index = sorted(needs & of_index, reverse=True)
     without_texts = untold and bool(needs & {"topics", "query tokens"})
     blind = untold and not without_texts and "query vectors" in needs and not request.encoded_queries
