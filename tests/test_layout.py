@@ -131,6 +131,13 @@ def test_no_command_is_called_from_python() -> None:
                 assert "main" not in [alias.name for alias in node.names], f"{path} imports a main"
 
 
+def test_flags_are_parsed_in_commands_alone() -> None:
+    """Elsewhere functions take requests or arguments; `base/command.py` makes flags of settings."""
+    files = [path for path in PACKAGE.rglob("*.py") if path.name != "__main__.py"]
+    parsing = {path for path in files if re.search(r"import argparse|Namespace", path.read_text(encoding="utf-8"))}
+    assert parsing == {PACKAGE / "base" / "command.py"}
+
+
 def test_no_two_classes_have_one_name() -> None:
     homes: dict[str, list[str]] = {}
     for path in PACKAGE.rglob("*.py"):

@@ -44,4 +44,4 @@ def number(text: str) -> float:
 
 
 READERS = {int: whole, float: number}
-whole.__name__, number.__name__ = "int", "float"  # argparse names them in its message
+whole.__name__, number.__name__ = "int", "float"  # messages on flags name them

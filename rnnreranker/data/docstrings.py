@@ -17,26 +17,9 @@ import sys
 import types
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
-_MODULES = """
-    builtins string re difflib textwrap unicodedata struct codecs datetime zoneinfo calendar time collections
-    collections.abc heapq bisect array weakref types copy pprint reprlib enum graphlib numbers math cmath
-    decimal fractions random statistics itertools functools operator pathlib os.path os fileinput filecmp
-    tempfile glob fnmatch linecache shutil pickle copyreg shelve marshal zlib gzip bz2 lzma zipfile tarfile csv
-    configparser tomllib netrc plistlib hashlib hmac secrets io argparse getopt logging logging.config
-    logging.handlers getpass platform errno threading multiprocessing multiprocessing.pool concurrent.futures
-    subprocess sched queue contextvars asyncio socket selectors signal email email.message email.parser
-    email.policy email.utils email.header email.headerregistry email.charset email.generator json json.tool
-    mimetypes base64 binascii quopri html html.parser xml.etree.ElementTree xml.dom.minidom xml.sax
-    xml.sax.handler xml.sax.saxutils urllib.request urllib.parse urllib.error urllib.robotparser http
-    http.client http.server http.cookies http.cookiejar ftplib poplib imaplib smtplib uuid socketserver
-    xmlrpc.client xmlrpc.server ipaddress wsgiref.util wsgiref.simple_server wave colorsys gettext locale cmd
-    shlex typing doctest unittest unittest.mock pdb bdb timeit cProfile pstats trace tracemalloc faulthandler
-    sys sysconfig warnings dataclasses contextlib abc atexit traceback gc inspect code codeop zipapp importlib
-    importlib.metadata importlib.resources importlib.util importlib.abc pkgutil runpy modulefinder ast symtable
-    tokenize keyword pyclbr py_compile compileall dis pickletools venv stringprep webbrowser sqlite3
-"""
 # Modules of which a part differs between operating systems: the names that do not.
 _ONLY = {
     "os": """
@@ -64,7 +47,7 @@ _LEFT_OUT = """
     time.pthread_getcpuclockid webbrowser.MacOSXOSAScript webbrowser.MacOSX webbrowser.WindowsDefault
     sysconfig.get_path sysconfig.get_paths
 """
-MODULES = tuple(_MODULES.split())
+MODULES = tuple(Path(__file__).with_name("pydoc_files").joinpath("modules.txt").read_text(encoding="utf-8").split())
 ONLY = {module: names.split() for module, names in _ONLY.items()}
 LEFT_OUT = frozenset(_LEFT_OUT.split())
 FEWEST_WORDS = 3

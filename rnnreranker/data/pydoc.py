@@ -24,7 +24,7 @@ from rnnreranker.base import files
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.data.document import Document
 
-OWN_FILES = ("pydoc.py", "docstrings.py", "pydoc_files/uses.tsv")
+OWN_FILES = ("pydoc.py", "docstrings.py", "pydoc_files/modules.txt", "pydoc_files/uses.tsv")
 NOT_READ = (
     "__pycache__",
     "dist-packages",

@@ -29,5 +29,5 @@ def around_imports(wrapped: Callable[[Any], Any]) -> None:
 
 
 def flags_of_parser(parser: Any) -> list[str]:
-    """All flags of an argparse.ArgumentParser, in their order."""
+    """All flags of a command's parser, in their order."""
     return [flag for action in parser._get_optional_actions() for flag in action.option_strings]
