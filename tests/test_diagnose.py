@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from page_data.forecasts import Forecast, cases, forecasts
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.base.errors import InputError
@@ -26,7 +27,6 @@ from rnnreranker.lab.diagnose.verdict import LIKELY
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
-from rnnreranker.regress.pages.forecasts import Forecast, cases, forecasts
 from rnnreranker.regress.records import Figures
 from rnnreranker.rnn import jaccard_similarity, reference, reference_scores
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from page_data.diversity import diversity
 
 from rnnreranker.base.record import Record
-from rnnreranker.regress.pages.diversity import diversity
 from rnnreranker.regress.records import Figures
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from page_data.first_stages import LAYOUTS, METHODS, Collection, stage_table
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record, write_records
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics
-from rnnreranker.regress.pages.first_stages import LAYOUTS, METHODS, Collection, stage_table
 from rnnreranker.regress.pages.prose import write_prose
 from rnnreranker.regress.records import Figures
 from rnnreranker.regress.specs.checks import read_spec
@@ -84,7 +84,7 @@ def test_a_run_that_was_compared_with_something_else_is_no_cell() -> None:
 
 
 def test_the_page_and_its_picture_are_made_of_records(tmp_path: Path) -> None:
-    (tmp_path / "docs" / "source").mkdir(parents=True)
+    shutil.copytree(DOCS / "source" / "page_data", tmp_path / "docs" / "source" / "page_data")
     source = tmp_path / "docs" / "source" / "page.md.j2"
     source.write_text(
         '{% set table = first_stages("first stages") %}'
@@ -115,15 +115,18 @@ def graph_records(gains: dict[str, float], layout: str = "graph") -> list[Record
 
 
 def graph_page(folder: Path, records: list[Record]) -> str:
-    """docs/source/graph.md.j2 filled in from records."""
-    (folder / "docs").mkdir()
-    shutil.copytree(DOCS / "source", folder / "docs" / "source", ignore=lambda _, names: {*names} - GRAPH_SOURCES)
+    """The page of the graph and that of its tables, filled in from records."""
+    sources = folder / "docs" / "source"
+    shutil.copytree(DOCS / "source" / "page_data", sources / "page_data")
+    for name in ("graph.md.j2", "stage-tables.j2"):
+        shutil.copy(DOCS / "source" / name, sources / name)
+    shutil.copy(DOCS / "source" / "tables" / "graph.md.j2", sources / "graph-tables.md.j2")
     (folder / "results").mkdir()
     write_records(folder / "results" / "x.json", records)
-    return write_prose(folder / "docs" / "source", folder / "docs", folder / "results")[0].read_text(encoding="utf-8")
+    pages = write_prose(sources, folder / "docs", folder / "results")[:2]
+    return "\n".join(page.read_text(encoding="utf-8") for page in sorted(pages))
 
 
-GRAPH_SOURCES = {"graph.md.j2", "stage-tables.j2"}
 GAINS = {"rnn": 0.05, "rnn-graph": 0.048, "rnn-graph-alone": 0.02, "rnn-graph-32": 0.049}
 HEADINGS = ["What it costs", "What it gains, and where it loses", "Beside other uses of a graph", "Every comparison"]
 
@@ -137,7 +140,7 @@ def test_the_page_of_the_graph_has_sections_of_what_is_on_record(tmp_path: Path)
         (tmp_path / name).mkdir()
     bare = graph_page(tmp_path / "a", [BENCHMARK, *RECORDS])
     assert not set(HEADINGS) & set(headings(bare))
-    assert "845 MB (computed)" in bare
+    assert "are 845 MB (computed)" in " ".join(bare.split())
     assert "are 27 GB" in bare
     part = {"title": "T", "note": "What is measured.", "rows": [{"N": 60, "ratio": 0.5}]}
     costs = Record("benchmark", "", "performance", {"parts": {"graph": part}}, date="2026-01-01")
@@ -157,7 +160,7 @@ def test_the_page_of_the_graph_has_sections_of_what_is_on_record(tmp_path: Path)
     assert "On Cranfield and SciFact, in the mean, LexBoost" in whole
     assert "On Cranfield; SciFact; NQ-UTD; XQuAD, English; DL 2019 sample; DL 2020 sample; pydoc. Holm over" in whole
     assert "gains +.0300: more than rNN without the query, +.0200." in " ".join(whole.split())
-    assert whole.count("| SciFact | first stage |") == 7
+    assert sum(line.startswith("| SciFact |") and "| first stage |" in line for line in whole.splitlines()) == 7
 
 
 def test_the_page_of_the_graph_has_its_sizes_where_both_are_on_record(tmp_path: Path) -> None:

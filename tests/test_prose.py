@@ -6,11 +6,11 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from page_data.method_table import method_tables, settings_of
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import KINDS, find
 from rnnreranker.base.record import Record, add_records, read_records, write_records
-from rnnreranker.regress.pages.method_table import method_tables, settings_of
 from rnnreranker.regress.pages.prose import apart, claim, interval, pick, short, words, write_prose
 from rnnreranker.regress.plans.runner import chosen_plan
 from rnnreranker.regress.records import Figures

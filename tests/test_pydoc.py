@@ -13,6 +13,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+from page_data import judged_twice
 
 from rnnreranker.base.errors import UnavailableError
 from rnnreranker.data import pydoc
@@ -21,7 +22,6 @@ from rnnreranker.data.document import Document
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_narratives, load_topics
-from rnnreranker.regress.pages.prose import judged_twice
 from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 

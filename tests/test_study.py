@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
+from page_data.pictures import write_pictures
+from page_data.study_table import study_table
 from tiny_encoder import make_encoder
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, open_index, open_vectors
@@ -28,8 +30,6 @@ from rnnreranker.lab.study.tasks import SEEN, UNSEEN, Task, fold_tasks, one_posi
 from rnnreranker.lab.study.trainings import choose_rates
 from rnnreranker.labels.mass.learnt import LearntMass
 from rnnreranker.methods.retrieve.dense import dense_run
-from rnnreranker.regress.pages.pictures import write_pictures
-from rnnreranker.regress.pages.study_table import study_table
 from rnnreranker.regress.records import Figures
 from rnnreranker.train.params import TrainParams
 

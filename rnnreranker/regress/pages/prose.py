@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
-from importlib import resources
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_text
@@ -13,16 +14,15 @@ from rnnreranker.base.pages import render, write_page
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.regress.records import Figures, Row
 
-if TYPE_CHECKING:
-    from rnnreranker.evaluate.pool.pooling import Agreement
-
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
 
 
 def write_prose(sources: Path, docs: Path, results: Path) -> list[Path]:
-    """Write DOCS/NAME.md of every SOURCES/NAME.md.j2, and the pictures of records that they show; the files written.
+    """Write DOCS/NAME.md of every SOURCES/NAME.md.j2, and what SOURCES/page_data makes besides: the files written.
 
-    The same sources and records give the same bytes. Pictures are left as they are where matplotlib is not installed.
+    The same sources and records give the same bytes. `page_data` is a package beside the sources, not a part of this
+    one: `names(figures)` are the functions and tables that sources use besides those of this module, and
+    `write_more(sources, docs, figures, names)` writes pages and pictures of its own.
 
     Args:
         sources: the folder of sources; without one nothing is written.
@@ -33,84 +33,53 @@ def write_prose(sources: Path, docs: Path, results: Path) -> list[Path]:
         InputError: a file that holds no records, a source that asks for a record that is not there or says what the
             records contradict.
     """
-    import jinja2
-
-    from rnnreranker.regress.pages.pictures import write_pictures
-
     if not sources.is_dir():
         return []
     figures = Figures([one for path in sorted(results.glob("*.json")) for one in read_records(path)])
+    names = _names(figures) | {"file": lambda name: read_text(sources.parents[1] / name).strip()}
+    data = _page_data(sources)
+    if data:
+        names |= data.names(figures)
     written = []
     for source in sorted(sources.glob("*.md.j2")):
-        try:
-            text = render(
-                sources, source.name, **_names(figures), file=lambda name: read_text(sources.parents[1] / name).strip()
-            )
-        except (InputError, jinja2.TemplateError) as error:
-            raise InputError(f"{source}: {error}") from None
-        made = (
-            f"<!-- Written by `python -m rnnreranker.regress --docs` from docs/source/{source.name}. Do not edit. -->"
-        )
         written.append(docs / source.name.removesuffix(".j2"))
-        write_page(written[-1], f"{made}\n{text}")
-    return [*written, *write_pictures(figures, docs)]
+        write_page(written[-1], f"<!-- {made_of(source)} -->\n{fill(sources, source.name, names)}")
+    return [*written, *(data.write_more(sources, docs, figures, names) if data else ())]
+
+
+def made_of(source: Path) -> str:
+    """What the first line of a page says of its source, a file below docs/source."""
+    below = source.parts[source.parts.index("source") :]
+    return f"Written by `python -m rnnreranker.regress --docs` from docs/{'/'.join(below)}. Do not edit."
+
+
+def fill(sources: Path, name: str, names: Mapping[str, Any]) -> str:
+    """A source filled in.
+
+    Raises:
+        InputError: it asks for what is not there, or says what the records contradict.
+    """
+    import jinja2
+
+    try:
+        return render(sources, name, **names)
+    except (InputError, jinja2.TemplateError) as error:
+        raise InputError(f"{sources / name}: {error}") from None
+
+
+def _page_data(sources: Path) -> Any:
+    """The package `page_data` beside the sources; None where there is none."""
+    if not (sources / "page_data").is_dir():
+        return None
+    if str(sources) not in sys.path:
+        sys.path.append(str(sources))
+    return import_module("page_data")
 
 
 def _names(figures: Figures) -> dict[str, Any]:
-    """What a source can use."""
-    from rnnreranker.lab.bench.summaries import at_size, cell, missed, slope
-    from rnnreranker.lab.diagnose.learnt_limit import leave_one_out
-    from rnnreranker.lab.diagnose.verdict import LIKELY, verdict
-    from rnnreranker.regress.pages.diversity import METHODS as DIVERSITY
-    from rnnreranker.regress.pages.diversity import StageLine, diversity
-    from rnnreranker.regress.pages.first_stages import METHODS, StageTable, stage_table
-    from rnnreranker.regress.pages.forecasts import Forecast, cases, forecasts
-    from rnnreranker.regress.pages.method_table import method_tables
-    from rnnreranker.regress.pages.study_table import (
-        KINDS,
-        against,
-        arms_table,
-        differences,
-        distances_table,
-        picture,
-        rises,
-        study_table,
-    )
-
-    def over(parts: Mapping[str, Row]) -> list[str]:
-        """The rows of a benchmark that missed their bounds, under the titles of their parts."""
-        return missed({part["title"]: dict(part) for part in parts.values()})
-
-    def first_stages(name: str) -> StageTable:
-        """A table of methods over first stages."""
-        return stage_table(figures, name)
-
-    def forecasts_on_record() -> list[Forecast]:
-        """Diagnoses and what followed."""
-        return forecasts(figures)
-
-    def diversity_lines() -> list[StageLine]:
-        """What methods do to how alike the first ten are."""
-        return diversity(figures)
-
+    """What every source can use."""
     own = [figures.record, figures.records, figures.value, figures.gain, fixed, signed, interval, short, words]
-    own += [pick, each, less, apart, claim, cell, over, at_size, slope, method_tables, first_stages, diversity_lines]
-    own += [forecasts_on_record, cases, leave_one_out, verdict]
-    own += [judged_twice, study_table, arms_table, distances_table, against, differences, rises, picture]
-    titles = {"study_kinds": KINDS, "stage_methods": METHODS, "diversity_methods": DIVERSITY, "likely_limit": LIKELY}
-    return {function.__name__: function for function in own} | titles
-
-
-def judged_twice() -> Agreement:
-    """How far the second judge of the built-in collection agrees with the first, from the judgements themselves."""
-    from rnnreranker.evaluate.pool.pooling import SheetRow, agreement
-
-    sheets = []
-    for name in ("qrels.txt", "qrels-second.txt"):
-        shipped = resources.files("rnnreranker.data").joinpath("pydoc_files", name).read_text(encoding="utf-8")
-        lines = [line.split() for line in shipped.splitlines()]
-        sheets.append([SheetRow(qid, docid, int(grade), name) for qid, _, docid, grade in lines])
-    return agreement(*sheets)
+    return {function.__name__: function for function in [*own, pick, each, less, apart, claim]}
 
 
 def fixed(value: float, digits: int = 4) -> str:

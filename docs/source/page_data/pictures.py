@@ -7,10 +7,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from page_data.first_stages import ALONE, BEFORE, DEFAULT, GRAPH, LAYOUTS, StageTable, stage_table
+from page_data.study_table import picture
 from rnnreranker.lab.study.text.arms import MODELS
 from rnnreranker.labels.report.plots import save_figure
-from rnnreranker.regress.pages.first_stages import ALONE, BEFORE, DEFAULT, GRAPH, LAYOUTS, StageTable, stage_table
-from rnnreranker.regress.pages.study_table import picture
 from rnnreranker.train.plots import new_figure
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from page_data.first_stages import LAYOUTS, MEASURE, Collection
 from rnnreranker.evaluate.redundancy import NAMES
-from rnnreranker.regress.pages.first_stages import LAYOUTS, MEASURE, Collection
 
 if TYPE_CHECKING:
     from rnnreranker.base.record import Record

@@ -11,11 +11,11 @@ from rnnreranker.base.settings import Params, expected, hints_of, words
 
 
 class KindTable(NamedTuple):
-    """Methods of a kind: name, what it computes, what it needs, presets; and the settings that some of them share."""
+    """Methods of a kind: name, what it computes, what it needs, presets; and settings, those that are alike once."""
 
     group: str  # of entry points, under which another package brings such methods
     methods: list[tuple[str, str, str, str]]
-    settings: list[tuple[list[str], list[tuple[str, str, str, str]]]]  # names, then setting, default, limits, meaning
+    settings: list[tuple[str, str, str, str, list[str]]]  # setting, default, limits, meaning, methods that have it
 
 
 def method_tables() -> dict[str, KindTable]:
@@ -23,15 +23,14 @@ def method_tables() -> dict[str, KindTable]:
     kinds = {}
     for kind, (_, group, _) in KINDS.items():
         own = {name: one for name, one in methods(kind).items() if one.__module__.split(".")[0] == PACKAGE}
-        sharing: dict[type[Params], list[str]] = {}
+        sharing: dict[tuple[str, str, str, str], list[str]] = {}
         for name, one in own.items():
-            sharing.setdefault(one.Params, []).append(name)
-        settings = [(names, settings_of(params)) for params, names in sharing.items()]
-        kinds[kind] = KindTable(
-            group,
-            [(name, *_about(one)) for name, one in own.items()],
-            [(names, rows) for names, rows in settings if rows],
+            for row in settings_of(one.Params):
+                sharing.setdefault(row, []).append(name)
+        settings = sorted(
+            ((*row, names) for row, names in sharing.items()), key=lambda row: (-len(row[4]), row[4], row)
         )
+        kinds[kind] = KindTable(group, [(name, *_about(one)) for name, one in own.items()], settings)
     return kinds
 
 

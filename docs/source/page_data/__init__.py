@@ -1,0 +1,73 @@
+"""What sources use besides records: tables of this project's own collections, pictures, pages of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from page_data.diversity import METHODS as DIVERSITY
+from page_data.diversity import StageLine, diversity
+from page_data.first_stages import METHODS, StageTable, stage_table
+from page_data.forecasts import Forecast, cases, forecasts
+from page_data.method_table import method_tables
+from page_data.pictures import write_pictures
+from page_data.study_table import (
+    KINDS,
+    against,
+    arms_table,
+    differences,
+    distances_table,
+    picture,
+    rises,
+    study_table,
+)
+from page_data.table_pages import write_tables
+from rnnreranker.evaluate.pool.pooling import Agreement, SheetRow, agreement
+from rnnreranker.lab.bench.summaries import at_size, cell, missed, slope
+from rnnreranker.lab.diagnose.learnt_limit import leave_one_out
+from rnnreranker.lab.diagnose.verdict import LIKELY, verdict
+from rnnreranker.regress.records import Figures, Row
+
+
+def names(figures: Figures) -> dict[str, Any]:
+    """What a source can use."""
+
+    def over(parts: Mapping[str, Row]) -> list[str]:
+        """The rows of a benchmark that missed their bounds, under the titles of their parts."""
+        return missed({part["title"]: dict(part) for part in parts.values()})
+
+    def first_stages(name: str) -> StageTable:
+        """A table of methods over first stages."""
+        return stage_table(figures, name)
+
+    def forecasts_on_record() -> list[Forecast]:
+        """Diagnoses and what followed."""
+        return forecasts(figures)
+
+    def diversity_lines() -> list[StageLine]:
+        """What methods do to how alike the first ten are."""
+        return diversity(figures)
+
+    own = [cell, over, at_size, slope, method_tables, first_stages, diversity_lines]
+    own += [forecasts_on_record, cases, leave_one_out, verdict]
+    own += [judged_twice, study_table, arms_table, distances_table, against, differences, rises, picture]
+    titles = {"study_kinds": KINDS, "stage_methods": METHODS, "diversity_methods": DIVERSITY, "likely_limit": LIKELY}
+    return {function.__name__: function for function in own} | titles
+
+
+def write_more(sources: Path, docs: Path, figures: Figures, names: Mapping[str, Any]) -> list[Path]:
+    """Write the pages of tables and the pictures; the files written."""
+    return [*write_tables(sources, docs, names), *write_pictures(figures, docs)]
+
+
+def judged_twice() -> Agreement:
+    """How far the second judge of the built-in collection agrees with the first, from the judgements themselves."""
+
+    sheets = []
+    for name in ("qrels.txt", "qrels-second.txt"):
+        shipped = resources.files("rnnreranker.data").joinpath("pydoc_files", name).read_text(encoding="utf-8")
+        lines = [line.split() for line in shipped.splitlines()]
+        sheets.append([SheetRow(qid, docid, int(grade), name) for qid, _, docid, grade in lines])
+    return agreement(*sheets)
