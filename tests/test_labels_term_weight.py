@@ -107,15 +107,15 @@ def test_equation_5_without_its_division_and_with_a_scale() -> None:
     assert label_distribution(query, document, "mean", 4.0) == label_distribution(query, document, "sum", 2.0)
     with pytest.raises(InputError, match="products='men': expected one of mean, sum"):
         label_distribution(query, document, "men")
-    with pytest.raises(InputError, match="term_scale=0"):
+    with pytest.raises(InputError, match="scale=0"):
         label_distribution(query, document, scale=0.0)
 
 
 def test_labels_of_the_sum(made: Path, tmp_path: Path) -> None:
     mean = labelled(made, tmp_path / "mean.parquet")
-    found = labelled(made, tmp_path / "sum.parquet", "--method", "term-weight:products=sum,term_scale=10")
+    found = labelled(made, tmp_path / "sum.parquet", "--method", "term-weight:products=sum,scale=10")
     assert found.metadata["params"]["products"] == "sum"
-    assert found.metadata["params"]["term_scale"] == 10
+    assert found.metadata["params"]["scale"] == 10
     # q1 and d1 share rain, sun and a (weight 0): ten times thrice the mean
     assert found["q1"].scores[0] == pytest.approx(math.tanh(30 * math.atanh(mean["q1"].scores[0])), rel=1e-5)
 
@@ -138,7 +138,7 @@ def test_the_scores_of_labels_are_equation_5(made: Path, tmp_path: Path, capsys:
     assert "1 query without a word: the scores of all candidates are 0" in said
     about = labels.metadata
     assert about["params"] == {
-        **{"products": "mean", "term_scale": 1.0},
+        **{"products": "mean", "scale": 1.0},
         **{"weights": "tf-idf", "scorer": None, "context": 60},
     }
     assert about["index"] == open_index(str(made / "index")).term_source.fingerprint

@@ -62,6 +62,7 @@ studies:
     encoder: minilm
     arms: dual
     group_size: 2  # of a step
+    dual_arms: [none, "term-weight:products=sum,term_scale=1/10,alpha=0.5/1", "evidence:degrees=maxmin"]
     epochs: 3
     # below, of the validation
     validation_queries: 100
@@ -117,6 +118,7 @@ studies:
     query_set: test
     encoder: minilm
     arms: dual
+    dual_arms: [none, 'term-weight:products=sum,scale=1/10,alpha=0.5/1', 'evidence:label_scale=maxmin']
     epochs: 3
     # below, of the validation
   longer: {model: {dual: {group_size: 2, validation_queries: 50}}, <<: *dual, title: longer, epochs: 9}
@@ -141,7 +143,7 @@ def test_a_spec_is_written_in_its_form_of_today(tmp_path: Path, capsys: pytest.C
         f"{path}:14: dual: alpha → loss\n",
         f"{path}:30: prf-rocchio → prf\n",
         f"{path}:45: group_size → model\n",
-        f"{path}: 27 changes\n",
+        f"{path}: 28 changes\n",
     ):
         assert one in said
     assert main(["--upgrade", str(path)]) == 0
@@ -173,14 +175,14 @@ def test_it_is_printed_or_put_elsewhere(tmp_path: Path, capsys: pytest.CaptureFi
     [
         ("zhong_k1: 5", "zhong_kk: 5", "37: unknown parameters of zhong: zhong_kk; known: k1, k2, lam, context"),
         ("zhong: {", "zong: {", "37: zong: no such reranker; did you mean zhong?"),
-        ("seeds: 2", "sedes: 2", "51: study has no option sedes; did you mean seeds"),
-        ("seeds: 2", "pooling: cls", "51: --pooling is a setting of --encoder: --encoder NAME:pooling=VALUE"),
-        ("seeds: 2", "losses: [margin], margin: 2", "51: margin: write them in `losses`, as margin:margin=2"),
+        ("seeds: 2", "sedes: 2", "52: study has no option sedes; did you mean seeds"),
+        ("seeds: 2", "pooling: cls", "52: --pooling is a setting of --encoder: --encoder NAME:pooling=VALUE"),
+        ("seeds: 2", "losses: [margin], margin: 2", "52: margin: write them in `losses`, as margin:margin=2"),
         ("teacher_model: m", "teacher_params: m", "21: teacher_params: write the settings that the file has beside"),
         (
             "candidates: 50, ",
             "candidates: &c 50, folds: *c, ",
-            " in today's form it would have, in line 50: not YAML (found undefined alias); write what an anchor",
+            " in today's form it would have, in line 51: not YAML (found undefined alias); write what an anchor",
         ),
         ("schema: 3", "schema: 2", " schema 2; expected 3"),
         ("name: own", "name: [own", "3: not YAML"),

@@ -62,7 +62,7 @@ def test_towers_of_words_have_their_own_settings() -> None:
         ("nnoe", "dual_arms=nnoe: no such arm; did you mean none"),
         ("none:alpha=1", "dual_arms=none:alpha=1: none has no settings but negatives_from"),
         ("distill:context=9", "context: distill has no settings but alpha, label_scale and negatives_from"),
-        ("bs:weights=scorer", "weights: bs has no settings but alpha, label_scale, products and term_scale"),
+        ("bs:weights=scorer", "weights: bs has no settings but alpha, label_scale, products and scale"),
         ("run:context", "dual_arms=run:context: no such arm; known: bs, "),
         ("run:contex=9", "unknown parameters of run: contex"),
         ("run:alpha=2", "alpha=2.0: expected a number in [0, 1]"),
@@ -206,14 +206,14 @@ def test_distances_of_vectors_by_hand() -> None:
 
 
 def test_numbers_with_a_stroke_are_arms_of_a_family() -> None:
-    written = "term-weight:products=sum,term_scale=1/10,alpha=0.5/1"
+    written = "term-weight:products=sum,scale=1/10,alpha=0.5/1"
     arms = dual_arms(["none", written], DualParams(), 0.5)
     assert [arm.name for arm in arms[1:]] == [
-        f"LE-TFIDF, products=sum,term_scale={scale},alpha={alpha}" for scale in (1, 10) for alpha in (0.5, 1)
+        f"LE-TFIDF, products=sum,scale={scale},alpha={alpha}" for scale in (1, 10) for alpha in (0.5, 1)
     ]
-    assert {arm.family for arm in arms[1:]} == {"LE-TFIDF, products=sum,term_scale=1/10,alpha=0.5/1, chosen"}
+    assert {arm.family for arm in arms[1:]} == {"LE-TFIDF, products=sum,scale=1/10,alpha=0.5/1, chosen"}
     assert [arm.of_loss["alpha"] for arm in arms[1:]] == [0.5, 1, 0.5, 1]
-    assert [(arm.shared.products, arm.shared.term_scale) for arm in arms[1:] if arm.shared] == [("sum", 1)] * 2 + [
+    assert [(arm.shared.products, arm.shared.scale) for arm in arms[1:] if arm.shared] == [("sum", 1)] * 2 + [
         ("sum", 10)
     ] * 2
     assert arms[0].family == ""
@@ -227,7 +227,7 @@ def test_arms_may_draw_other_negatives() -> None:
     assert (drawn.name, words.name) == ("LE-None, negatives_from=random", "LE-TFIDF, negatives_from=random")
     assert words.others == ("base", drawn.name)  # not LE-None of other negatives
     assert words.method_params.to_dict()["context"] == 101  # as many drawn at random beside the first 50
-    assert (scored.shared.products, scored.shared.term_scale) == ("sum", 1)
+    assert (scored.shared.products, scored.shared.scale) == ("sum", 1)
     with pytest.raises(InputError, match="negatives_from=bm26: "):
         dual_arms(["none:negatives_from=bm26"], DualParams(), 0.5)
 
@@ -268,9 +268,9 @@ def test_validation_questions_choose_in_every_fold() -> None:
 def test_a_study_with_random_negatives_and_choices(world: Path) -> None:
     """Every document that may be drawn has its own degree; d by itself stands beside the arms that learn from it."""
     flags = ["--folds", "1", "--dual-arms"]
-    arms = ["none", "distill", "bs:products=sum,term_scale=2", "term-weight:products=sum,term_scale=1/20"]
+    arms = ["none", "distill", "bs:products=sum,scale=2", "term-weight:products=sum,scale=1/20"]
     made = study(world, "random.json", *flags, *arms, model="dual:depth=5,negatives_from=random")
-    family = "LE-TFIDF, products=sum,term_scale=1/20, chosen"
+    family = "LE-TFIDF, products=sum,scale=1/20, chosen"
     assert [row["arm"] for row in made["rows"] if row["measure"] == "R@5"][-1] == family
     (choice,) = made["choices"][family].values()
     assert choice["validation"][choice["arm"]] == max(choice["validation"].values())
@@ -278,8 +278,6 @@ def test_a_study_with_random_negatives_and_choices(world: Path) -> None:
     assert values[family] == values[choice["arm"]]
     of_d = {arm: found["R@5"] for arm, found in made["by_degrees"].items()}
     assert of_d["LE-Distill"] == pytest.approx(values["LE-None"])  # its labels are LE-None's cosines
-    assert (
-        of_d[family] == of_d["LE-TFIDF, products=sum,term_scale=1"] == of_d["LE-TFIDF, products=sum,term_scale=20"] > 0
-    )
+    assert of_d[family] == of_d["LE-TFIDF, products=sum,scale=1"] == of_d["LE-TFIDF, products=sum,scale=20"] > 0
     assert set(of_d) == {*values} - {"base", "LE-None"}
     assert made["params"]["negatives_from"] == "random"

@@ -26,8 +26,8 @@ class SharedWords(Params):
     products: Literal["mean", "sum"] = setting(
         "mean", "of weights, over the shared words: their mean, as eq. 5 prints it, or their sum", flag="term-products"
     )
-    term_scale: float = setting(
-        1.0, "by which the mean or sum is multiplied before tanh, so that d fills [0, 1]", above=0
+    scale: float = setting(
+        1.0, "by which the mean or sum is multiplied before tanh, so that d fills [0, 1]", above=0, was="term_scale"
     )
 
 
@@ -114,7 +114,7 @@ def _distribution(query: Weights, document: Weights, way: SharedWords) -> tuple[
     total = 0.0
     for word in shared:
         total += document[word] * query[word]
-    return math.tanh(way.term_scale * (total / len(shared) if way.products == "mean" else total)), len(shared)
+    return math.tanh(way.scale * (total / len(shared) if way.products == "mean" else total)), len(shared)
 
 
 def _kept(weights: Weights) -> dict[str, float]:

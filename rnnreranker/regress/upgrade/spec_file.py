@@ -17,7 +17,7 @@ from rnnreranker.regress.specs.methods import flags_of, options_of
 from rnnreranker.regress.specs.spec import MODULES, WORKS
 from rnnreranker.regress.upgrade.edits import MERGE, Edits
 from rnnreranker.regress.upgrade.uses import KINDS, check, of_training, renamed
-from rnnreranker.regress.upgrade.works import of_recovery, of_study
+from rnnreranker.regress.upgrade.works import ARMS_OF, of_recovery, of_study
 
 BESIDE = ("needs", "query_set", "of")  # options of works that are no flags
 
@@ -122,8 +122,8 @@ class _Upgrade:
         own = {key.value: value for key, value in node.value}
         gone = {name for name, value in changes.items() if value is None and name in own}
         new = {name: value for name, value in changes.items() if value is not None}
-        if not gone:  # what a merge brings is changed where it stands
-            new = {name: value for name, value in new.items() if name in own}
+        for name in [name for name in new if name not in own and (name in ARMS_OF or not gone)]:
+            del new[name]  # what a merge brings is changed where it stands
         there = [name for name in new if name in own and self.edits.stands_in(own[name], node)]
         for each in there:
             self.edits.replace(own[each], new[each])
@@ -133,7 +133,7 @@ class _Upgrade:
             self.edits.move(node, gone | set(to), to)
         for key, _ in node.value:
             if key.value in gone:
-                self.edits.say(key, f"{key.value} → {', '.join(new)}")
+                self.edits.say(key, f"{key.value} → {', '.join(to or new)}")
         self._check_options(kind, {name: its for name, its in content.items() if name not in changes} | new)
 
     def _check_options(self, kind: str, options: Mapping[str, Any]) -> None:

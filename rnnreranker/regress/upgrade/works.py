@@ -12,7 +12,10 @@ from rnnreranker.base.written import Written
 from rnnreranker.lab.recover.beside import COLLECTIVE
 from rnnreranker.lab.study.request import ARMS, EVERYDAY
 from rnnreranker.methods.feedback.colbert import ColbertParams
+from rnnreranker.parts.terms.word_weights import SharedWords
+from rnnreranker.train.dual.params import DualParams
 
+ARMS_OF = ("methods", "late_arms", "dual_arms", "losses", "first_stages")  # options that list methods
 MASS = ("share", "confident")  # of labels: `joint:share` was joint:mass=share
 
 
@@ -39,7 +42,7 @@ def of_study(options: Mapping[str, Any]) -> dict[str, Any]:
         if of_loss:
             usual = Written.read(options.get("loss") or kind.Params().loss)
             changes |= dict.fromkeys(of_loss) | {"loss": {usual.name: {**usual.params, **of_loss}}}
-    for name in ("methods", "late_arms", "dual_arms", "losses", "first_stages"):
+    for name in ARMS_OF:
         if isinstance(options.get(name), list):
             new = [_arm(one) if isinstance(one, str) else one for one in options[name]]
             changes |= {name: new} if new != options[name] else {}
@@ -55,7 +58,7 @@ def _arm(text: str) -> str:
         written = Written.read(text)
     except InputError:  # the command says what is wrong with it
         return text
-    now = former_names(find("trained-model", "dual").Params)  # an arm of dual encoders says how its labels are scaled
+    now = former_names(DualParams) | former_names(SharedWords)  # what an arm of dual encoders has besides its labels'
     for kind in ("labeler", "retriever", "loss"):
         now |= former_names(find(kind, name).Params) if name in names(kind) else {}
     return str(Written(name, {now.get(key, key): value for key, value in written.params.items()}, written.preset))

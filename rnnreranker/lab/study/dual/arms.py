@@ -102,7 +102,7 @@ def dual_arms(chosen: Sequence[Form], params: DualParams, alpha: float) -> list[
             preset f-ebr has; its settings are those of training and loss. Another name: the labels of that labeler,
             with its settings. alpha and label_scale may be among these settings, of the loss and of how labels are
             scaled, and of every arm negatives_from. Numbers with a stroke between them, as in
-            `term_scale=1/10,alpha=0.5/1`, are an arm each, all of one family.
+            `scale=1/10,alpha=0.5/1`, are an arm each, all of one family.
         params: of the trainings, where the arm does not set it; alpha: of those that do not set theirs.
 
     Raises:
@@ -181,7 +181,7 @@ def _made(written: Written, params: DualParams, alpha: float) -> DualArm:
         return DualArm(title, taught, of_loss, name, None, scale, taught, others)
     if name == "bs":
         if unknown := sorted(values.keys() - {field.name for field in dataclasses.fields(SharedWords)}):
-            has = "alpha, label_scale, products and term_scale"
+            has = "alpha, label_scale, products and scale"
             raise InputError(f"{unknown[0]}: {name} has no settings but {has}")
         return DualArm(title, taught, of_loss, name, SharedWords.of(values), scale, others=others)
     if lacking := sorted(find("labeler", name).needs - READ):
