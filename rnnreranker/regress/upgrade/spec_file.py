@@ -11,7 +11,9 @@ import yaml
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files import read_text
 from rnnreranker.base.files.yaml_files import parse_yaml
+from rnnreranker.base.method import find, names
 from rnnreranker.base.method_lists import moved
+from rnnreranker.base.settings import former_names
 from rnnreranker.regress.specs.checks import SCHEMA
 from rnnreranker.regress.specs.methods import flags_of, options_of
 from rnnreranker.regress.specs.spec import MODULES, WORKS
@@ -61,7 +63,7 @@ class _Upgrade:
     def entries(self, root: Any, content: Mapping[str, Any]) -> None:
         """The conditions, models and works of a file."""
         for key, node in _items(root):
-            for name, entry in _items(node) if key.value in ("conditions", "models", *WORKS) else ():
+            for name, entry in _items(node) if key.value in ("indexes", "conditions", "models", *WORKS) else ():
                 its = (content.get(key.value) or {}).get(name.value)
                 if not isinstance(its, dict) or not isinstance(entry, yaml.MappingNode):
                     continue
@@ -69,8 +71,20 @@ class _Upgrade:
                     self._noting(name, self._work, WORKS[key.value], entry, its)
                     continue
                 for field, value in _items(entry):
-                    if field.value in KINDS:
+                    if key.value == "indexes" and field.value == "parts":
+                        self._parts(value)
+                    elif field.value in KINDS:
                         self._uses(KINDS[field.value], value, its.get(field.value))
+
+    def _parts(self, node: Any) -> None:
+        """The settings of the parts of an index, renamed; the spec that has them says what is wrong with others."""
+        for part, settings in _items(node):
+            now = former_names(find("part", part.value).Params) if part.value in names("part") else {}
+            for key, _ in _items(settings):
+                if key.value in now and id(key) not in self._seen:
+                    self._seen.add(id(key))
+                    self.edits.replace(key, now[key.value])
+                    self.edits.say(key, f"{part.value}: {key.value} → {now[key.value]}")
 
     def _uses(self, kind: str, node: yaml.Node, content: Any) -> None:
         if isinstance(node, yaml.SequenceNode) and isinstance(content, list):
@@ -96,15 +110,15 @@ class _Upgrade:
         key, value = node.value[0]
         if key.value == MERGE:
             return
-        today, names, added = renamed(kind, str(name), own)
+        today, called, added = renamed(kind, str(name), own)
         loss, gone = of_training(str(name), own) if kind == "trained-model" else ({}, [])
         if today != name:
             self.edits.replace(key, today)
             self.edits.say(key, f"{name} → {today}")
         for each, _ in value.value if isinstance(value, yaml.MappingNode) else ():
-            if each.value in names:
-                self.edits.replace(each, names[each.value])
-                self.edits.say(each, f"{name}: {each.value} → {names[each.value]}")
+            if each.value in called:
+                self.edits.replace(each, called[each.value])
+                self.edits.say(each, f"{name}: {each.value} → {called[each.value]}")
         new = added | loss
         if new and isinstance(value, yaml.MappingNode):
             self.edits.move(value, {*gone, *loss}, new)
@@ -112,7 +126,7 @@ class _Upgrade:
             self.edits.replace(value, new)
         for each in gone:
             self.edits.say(value, f"{name}: {each} → loss")
-        final = new | {names.get(each, each): its for each, its in own.items() if each not in (*gone, *loss)}
+        final = new | {called.get(each, each): its for each, its in own.items() if each not in (*gone, *loss)}
         check(kind, today, final)
 
     def _work(self, kind: str, node: yaml.MappingNode, content: Mapping[str, Any]) -> None:
