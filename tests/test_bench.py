@@ -128,7 +128,6 @@ CELLS = {
     "gather": ["rows", "d", "queries", "candidates", "distinct", "gather_ms", "low", "high", "times", *JUDGED],
     "dtype": ["N", "d", "float32_us", "float16_us", *RATIO],
     "threads": ["N", "d", "one_us", "two_us", *RATIO],
-    "narrow": [*("N", "d", "vectors", "products", "float32_us", "products_us"), *RATIO, "queries", "changed", "order"],
     "torch": ["device", "N", "d", "kernel_us", "tensors_us", *RATIO, "apart"],
 }
 
@@ -179,7 +178,6 @@ ROWS |= {"question": 7 + 3 * installed("sparse-encoder", "splade-tiny") + 2 * ha
 ROWS |= {"encoding": sum(installed(kind, name) for kind, name in ENCODERS)}
 ROWS |= {"collection": 6 + bool(importlib.util.find_spec("distributed")) + 2 * installed(*ENCODERS[-1])}
 ROWS |= {"index-encoding": installed(*ENCODERS[-1]) * (1 + has_bfloat16())}
-ROWS |= {"narrow": 6 * (importlib.util.find_spec("torch") is not None)}
 ROWS |= {"dtype": 2, "threads": 2, "torch": 2 * len(tensors.devices())}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +11,7 @@ import numpy as np
 
 from rnnreranker.base.command import cores
 from rnnreranker.base.process.blas import one_blas_thread
-from rnnreranker.base.process.torch_threads import one_torch_thread
-from rnnreranker.rnn import narrow, reference
+from rnnreranker.rnn import reference
 from rnnreranker.rnn.engines.setting import EngineSetting
 from rnnreranker.rnn.engines.when_compiled import Engines
 from rnnreranker.rnn.params import RnnParams
@@ -81,12 +79,10 @@ def score(
     shift_free: bool,
     work_on: Callable[[slice, np.ndarray, np.ndarray], None],
     threads: int | None,
-    products: str = "float32",
 ) -> np.ndarray:
     """The `problem` of every context, (B,) float64 (see `Engine`), after `work_on` has seen all of them.
 
     load(b, rows): see `Load`; rows is (sizes[b], dimension) float32. shift_free: see `reference.inner_products`.
-    products: of `narrow.product_of`.
     work_on(rows, gram, problem): does its work on a range of contexts; gram and problem are those of `Engine`. The
     bytes it gets depend on nothing but the context: not on its neighbours in the batch, or the number of threads.
     """
@@ -96,7 +92,7 @@ def score(
         return problem
     most, parallel = max(1, CHUNK_BYTES // (4 * widest * widest)), threads or cores()
     chunk = -(-batch // (parallel * -(-batch // (parallel * most))))  # as many chunks for each thread
-    starts, product = itertools.count(0, chunk), narrow.product_of(products)
+    starts = itertools.count(0, chunk)
 
     @np.errstate(all="ignore")  # infinities are seen in the result
     def work() -> None:
@@ -108,7 +104,8 @@ def score(
                 m = int(sizes[b])
                 if m > 1:
                     context = load(b, rows[:m])
-                    product(context, gram[b - start, : m * m].reshape(m, m))
+                    # both operands the same array: numpy calls syrk
+                    np.matmul(context, context.T, out=gram[b - start, : m * m].reshape(m, m))
             if shift_free:
                 for c in outweighed(gram[: stop - start], sizes[start:stop]):
                     m = int(sizes[start + c])
@@ -118,12 +115,11 @@ def score(
                 work_on(slice(start, stop), gram[: stop - start], problem[start:stop])
 
     workers = min(parallel, -(-batch // chunk))
-    numpys = products == "float32"  # contexts are dealt to threads, not their products
-    with one_blas_thread(), contextlib.nullcontext() if numpys else one_torch_thread() as alone:
+    with one_blas_thread():
         if workers == 1:
             work()
         else:
-            with ThreadPoolExecutor(workers, "rnnreranker", alone) as pool:
+            with ThreadPoolExecutor(workers, "rnnreranker") as pool:
                 for done in [pool.submit(work) for _ in range(workers)]:
                     done.result()
     return problem

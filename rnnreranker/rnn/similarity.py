@@ -9,7 +9,6 @@ import numpy as np
 from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.rnn import chunks, mixing, reference, refusals
 from rnnreranker.rnn.engines.setting import EngineSetting
-from rnnreranker.rnn.narrow import Products
 from rnnreranker.rnn.params import RnnParams
 
 
@@ -21,7 +20,6 @@ def rnn_similarity(
     base: np.ndarray | Sequence[Sequence[float]] | None = None,
     lengths: np.ndarray | Sequence[int] | None = None,
     threads: int | None = None,
-    products: Products = "float32",
 ) -> np.ndarray:
     """s* of every candidate: (B, N) float32, in candidate order; -inf for padding.
 
@@ -35,12 +33,10 @@ def rnn_similarity(
     the inner products are the first stage, and the order of the candidates does not matter.
     lengths: (B,) real candidates of each row, 0..N (None = all); what stands behind them is never looked at. A query
     without candidates gives a row of -inf. threads: how many at most (None = one per core); results never depend on it.
-    products: "int8" or "bfloat16" = inner products of vectors rounded to so many bits, by PyTorch: half the time with a
-    thousand candidates, where the processor has instructions for them, and somewhat other ranks (docs/performance.md).
 
     Raises:
-        InputError: shapes that do not fit, NaN or infinity in a vector or in base, lengths outside 0..N, another name
-            of products, an exponential weight that would overflow.
+        InputError: shapes that do not fit, NaN or infinity in a vector or in base, lengths outside 0..N, an exponential
+            weight that would overflow.
 
     >>> import numpy as np
     >>> query = np.array([[1.0, 0.0]], dtype=np.float32)
@@ -48,7 +44,7 @@ def rnn_similarity(
     >>> rnn_similarity(query, near_and_far, RnnParams(k=1)).argsort().tolist()
     [[2, 1, 0]]
     """
-    return similarity_by(None, queries, candidates, params, base, lengths, threads, products)
+    return similarity_by(None, queries, candidates, params, base, lengths, threads)
 
 
 def similarity_by(
@@ -59,7 +55,6 @@ def similarity_by(
     base: np.ndarray | Sequence[Sequence[float]] | None = None,
     lengths: np.ndarray | Sequence[int] | None = None,
     threads: int | None = None,
-    products: str = "float32",
 ) -> np.ndarray:
     """As `rnn_similarity`, with the Jaccard similarities of the engine `run`; None = the one for this much work."""
     queries, candidates = (
@@ -95,7 +90,7 @@ def similarity_by(
         np.copyto(out[rows, : similarities.shape[1]], similarities, where=columns, casting="same_kind")
 
     threads, dimension = refusals.threads_of(threads), queries.shape[1]
-    problem = chunks.score(load, dimension, sizes, setting.minmax, work_on, threads, products)
+    problem = chunks.score(load, dimension, sizes, setting.minmax, work_on, threads)
     check_problem(problem, load, queries.shape[1], real, "candidate")
     return out
 

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def one_torch_thread() -> Iterator[Callable[[], None]]:
-    """Hold PyTorch to one thread in the block, and to the number of before after it.
-
-    Yields:
-        What a thread that the block starts calls first, as PyTorch counts for each of them.
-    """
+def one_torch_thread() -> Iterator[None]:
+    """Hold PyTorch to one thread in the block, and to the number of before after it."""
     import torch
 
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield lambda: torch.set_num_threads(1)
+        yield
     finally:
         torch.set_num_threads(before)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,10 +14,8 @@ from rnnreranker.base.process.blas import one_blas_thread
 from rnnreranker.lab.bench.summaries import Ratio, cells, in_pairs, judged, slope
 from rnnreranker.lab.bench.synthetic import KINDS, contexts
 from rnnreranker.rnn import RnnParams, jaccard_similarity, rnn_similarity
-from rnnreranker.rnn.narrow import Products
 
 ELEMENTS = 16_000  # candidates of a batch
-BATCHES = 4  # of whose queries the first ten are compared
 PARAMS = dataclasses.replace(RnnParams.preset("vectors"), k=21)
 BOUNDS = {60: (1.8, 1.6), 200: (1.7, 1.45), 1000: (1.35, 1.2)}  # N: times the Gram product, bound and aim
 SCALE_BOUND, PROBES_BOUND, FIRST_STAGE_BOUND = 1.1, 1.4, 1.1
@@ -111,26 +108,6 @@ def dtype(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str, 
     return rows
 
 
-def narrow(candidates: int, dimension: int, pairs: int) -> list[dict[str, Any]]:
-    """Inner products of bfloat16 and int8 against float32: time, and the queries whose first ten become others.
-
-    changed: the share of queries with another document among the first ten; order: with these in another order.
-    Nothing without PyTorch.
-    """
-    rows: list[dict[str, Any]] = []
-    kinds: tuple[Products, ...] = ("bfloat16", "int8") if importlib.util.find_spec("torch") else ()
-    for kind in KINDS:
-        batches = [_batch(kind, candidates, dimension, seed) for seed in range(BATCHES)]
-        for products in kinds:
-            pairs_of = [[_similarity(one, PARAMS, products=name) for name in ("float32", products)] for one in batches]
-            first, second = (np.concatenate([_first_ten(two[at]()) for two in pairs_of]) for at in (0, 1))
-            other, moved = (np.sort(first) != np.sort(second)).any(axis=1), (first != second).any(axis=1)
-            row: dict[str, Any] = {"N": candidates, "d": dimension, "vectors": kind, "products": products}
-            row |= cells(a_query(pairs_of[0], len(batches[0]), pairs), "float32_us", "products_us")
-            rows.append(row | {"queries": len(first), "changed": float(other.mean()), "order": float(moved.mean())})
-    return rows
-
-
 def threads(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str, Any]]:
     """Two threads against one, by elapsed time: below 1 is faster, .5 is the most that two cores can give."""
     rows = []
@@ -153,13 +130,8 @@ def growth(sizes: tuple[int, ...], dimension: int, pairs: int) -> list[dict[str,
     ]
 
 
-def _batch(kind: str, candidates: int, dimension: int, seed: int = 0) -> np.ndarray:
-    return contexts(kind, max(1, min(256, ELEMENTS // candidates)), candidates, dimension, seed)
-
-
-def _first_ten(scores: object) -> np.ndarray:
-    """(B, 10) int64: the columns of the highest scores, (B, N), of equal ones the first."""
-    return np.argsort(-np.asarray(scores), axis=1, kind="stable")[:, :10]
+def _batch(kind: str, candidates: int, dimension: int) -> np.ndarray:
+    return contexts(kind, max(1, min(256, ELEMENTS // candidates)), candidates, dimension)
 
 
 def _similarity(
@@ -167,10 +139,9 @@ def _similarity(
     params: RnnParams,
     count: int = 1,
     base: np.ndarray | None = None,
-    products: Products = "float32",
 ) -> Callable[[], object]:
     queries, candidates = np.ascontiguousarray(vectors[:, 0]), np.ascontiguousarray(vectors[:, 1:])
-    return lambda: rnn_similarity(queries, candidates, params, base=base, threads=count, products=products)
+    return lambda: rnn_similarity(queries, candidates, params, base=base, threads=count)
 
 
 def a_query(

@@ -106,14 +106,6 @@ PARTS = {
         lambda sizes: (sizes.corpora, sizes.corpus_queries, sizes.corpus_depth, sizes.dimension, cores()),
     ),
     "dtype": BenchPart("Type of the vectors", "float16 against float32.", "kernel_ratios.dtype", _contexts),
-    "narrow": BenchPart(
-        "Products in fewer bits",
-        "`rnn_similarity` with inner products of bfloat16 or int8 (PyTorch; no default) against float32, one thread; "
-        "`changed`: the share of queries with another document among their first ten; `order`: with these in another "
-        "order.",
-        "kernel_ratios.narrow",
-        lambda sizes: (sizes.contexts[-1], sizes.dimension, sizes.pairs),
-    ),
     "threads": BenchPart(
         "Threads",
         "Two threads against one, by elapsed time; .5 is the most that can be gained.",

@@ -18,7 +18,6 @@ from rnnreranker.rnn.chunks import ENGINES
 from rnnreranker.rnn.given import given_similarity
 from rnnreranker.rnn.graph.similarity import graph_similarity
 from rnnreranker.rnn.late.maxsim import token_similarities
-from rnnreranker.rnn.narrow import Products, product_of
 from rnnreranker.runs.head import choose_head, starts_of, with_new_head
 from rnnreranker.runs.score_use import scores_of_use
 
@@ -58,12 +57,11 @@ class RnnReranker(Reranker):
         vectors: beside a graph alone, those it was made from.
         device: None = the compiled kernel, on the processor; others = tensors there, see `rnn.engines.torch`.
             Scores agree at relative 1e-4 or absolute 1e-6, except by near ties.
-        products: of vectors on the processor, see `rnn_similarity`.
         threads, missing: as `Reranker`.
 
     Raises:
-        InputError: as `Reranker`; another name of products, or any where none are made; a device or no `queries` where
-            they cannot be; parameters that need similarities to the query, without these.
+        InputError: as `Reranker`; a device or no `queries` where they cannot be; parameters that need similarities to
+            the query, without these.
     """
 
     name = "rnn"
@@ -84,7 +82,6 @@ class RnnReranker(Reranker):
         threads: int | None = None,
         missing: Missing = "error",
         device: str | None = None,
-        products: Products = "float32",
     ) -> None:
         from rnnreranker.parts.neighbours import NeighbourGraph
 
@@ -100,10 +97,6 @@ class RnnReranker(Reranker):
         if self.source != "vectors" and device is not None:
             of = "a graph" if self.source == "neighbours" else self.source
             raise InputError(f"device={device!r}: from {of}, rnn computes on the processor")
-        if products != "float32" and (self.source != "vectors" or device is not None):
-            raise InputError(f"products={products!r}: those of vectors on the processor alone have other types")
-        product_of(products)  # refuses another name
-        self.products = products
         self.needs = self.needs_from(self.source, queries)  # type: ignore[misc]  # of this one, not of the method
         super().__init__(inputs, params, threads=threads, missing=missing, device=device)
 
@@ -128,7 +121,7 @@ class RnnReranker(Reranker):
     def describe(self) -> dict[str, Any]:
         """As `Reranker.describe`, and where similarities come from, unless it is vectors alone."""
         of = {} if self.source == "vectors" else {"source": self.source, "queries": self.queries}
-        return super().describe() | of | ({} if self.products == "float32" else {"products": self.products})
+        return super().describe() | of
 
     def prepare(self) -> None:
         """Look that this machine has the device, and that the parameters can do without what is not known."""
@@ -224,8 +217,7 @@ class RnnReranker(Reranker):
     ) -> np.ndarray:
         """(B, N) float32: s*, by kernel or tensors; base: (B, N) or None, as in `rnn_similarity`."""
         if self.device is None:
-            how: Any = {"threads": self.threads, "products": self.products}
-            return rnn_similarity(queries, candidates, self.params, base=base, lengths=lengths, **how)
+            return rnn_similarity(queries, candidates, self.params, base=base, lengths=lengths, threads=self.threads)
         from rnnreranker.rnn.engines import torch
 
         similarities = torch.rnn_similarity(
