@@ -19,7 +19,7 @@ from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.model_names import models_in
 from rnnreranker.regress.specs.spec import Model, Spec, spec_names, specs_folder
-from rnnreranker.train.params import TrainParams
+from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.request import training_of
 
 

@@ -14,7 +14,7 @@ import pytest
 from rnnreranker.base import command
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.preset_files import is_file_name, sections_of
-from rnnreranker.base.settings import Params, setting, words
+from rnnreranker.base.settings import Params, hints_of, in_order, setting, words
 
 
 @dataclass(frozen=True)
@@ -116,3 +116,27 @@ def test_a_training_takes_two_of_the_poolings() -> None:
     assert set(POOLINGS) == {"mean", "cls", "max", "lasttoken"}
     for pooling in POOLINGS:
         EncoderParams(pooling=pooling)  # type: ignore[arg-type]
+
+
+def test_settings_that_a_subclass_adds_and_changes() -> None:
+    """A plain value is another default, with the limits as they were; `before` says where a new setting is listed."""
+
+    @in_order
+    @dataclass(frozen=True)
+    class Glider(Wing):
+        rate: float | None = 2.0
+        first: int = setting(1, "of them", before="share")
+        second: int = setting(2, "of them")
+        last: int = setting(9, "of all", before="normalize")
+
+    @in_order
+    @dataclass(frozen=True)
+    class Kite(Glider):
+        string: int = setting(5, "metres")
+
+    listed = ["span", "first", "second", "share", "rate", "kind", "folded", "last", "normalize"]
+    assert list(Glider().to_dict()) == list(hints_of(Glider)) == listed
+    assert list(Kite().to_dict()) == [*listed, "string"]
+    assert (Wing().rate, Glider().rate, Kite(rate=3.0).rate) == (None, 2.0, 3.0)
+    with pytest.raises(InputError, match=r"^rate=0\.0: expected a finite number > 0 or none$"):
+        Kite(rate=0.0)

@@ -31,7 +31,7 @@ from rnnreranker.lab.study.trainings import choose_rates
 from rnnreranker.labels.mass.learnt import LearntMass
 from rnnreranker.methods.retrieve.dense import dense_run
 from rnnreranker.regress.records import Figures
-from rnnreranker.train.params import TrainParams
+from rnnreranker.train.query.params import TrainParams
 
 TOPICS = {f"q{number}": f"text {number}" for number in range(11)}
 QRELS = pandas.DataFrame(

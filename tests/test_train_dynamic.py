@@ -15,10 +15,10 @@ from rnnreranker.labels import LabelParams, SoftLabels
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.parts.vectors import QueryVectors, VectorSource
 from rnnreranker.rnn import RnnParams
-from rnnreranker.train.params import TrainParams
 from rnnreranker.train.query import trainer
 from rnnreranker.train.query.batches import Collator
 from rnnreranker.train.query.dynamic import DynamicContext, judged_of, query_vectors
+from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.query.samples import read_samples
 from rnnreranker.train.query.start import start_encoder
 from rnnreranker.train.query.training import train_encoder

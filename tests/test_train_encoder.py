@@ -18,8 +18,8 @@ from rnnreranker.labels import SoftLabels
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.train.checkpoints import read_mark, resume_from, write_mark
 from rnnreranker.train.losses.kl import KlLoss
-from rnnreranker.train.params import TrainParams
 from rnnreranker.train.query.batches import Collator, add_negatives, score
+from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.query.samples import Sample, read_samples, renumber
 from rnnreranker.train.query.start import start_encoder
 from rnnreranker.train.query.table import PAD, VectorTable, load_table

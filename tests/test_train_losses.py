@@ -12,8 +12,8 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find as find_method
 from rnnreranker.base.method import make_params, names
 from rnnreranker.train.losses.base import MarginParams
-from rnnreranker.train.params import TrainParams, training_settings
 from rnnreranker.train.query.fairness import neutrality_divergence
+from rnnreranker.train.query.params import TrainParams, training_settings
 
 NAN, LN2, LN3 = math.nan, math.log(2), math.log(3)
 

@@ -28,7 +28,7 @@ from rnnreranker.lab.tune.space import Between
 from rnnreranker.methods.retrieve.dense import dense_run
 from rnnreranker.runs import Run
 from rnnreranker.search.indexes import open_index
-from rnnreranker.train.params import TrainParams, training_settings
+from rnnreranker.train.query.params import TrainParams, training_settings
 
 QUERIES, DOCUMENTS = 40, 60
 FIXED = Joint(RnnParams(context=20, k=5), LabelParams(), TrainParams(batch_size=8, epochs=2.0, dropout=0.0, warmup=0.0))

@@ -9,7 +9,7 @@ import numbers
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from rnnreranker.base.arguments import flag
 from rnnreranker.base.errors import InputError, nearest
@@ -28,6 +28,7 @@ def setting(
     tunable: bool = True,
     flag: str = "",
     was: str = "",
+    before: str = "",
 ) -> Any:
     """A field of `Params`: its default, the help text of its flag, and its limits.
 
@@ -39,10 +40,11 @@ def setting(
         tunable: whether a search over parameters may vary it.
         flag: its word on the command line, where that is not its name.
         was: the name that it had before, which errors translate.
+        before: the inherited setting that it is listed before, see `in_order`.
     """
     limits = {"at_least": at_least, "at_most": at_most, "above": above}
     metadata = {"help": meaning, "limits": limits, "one_of": one_of, "tunable": tunable, "flag": flag, "was": was}
-    return dataclasses.field(default=default, metadata=metadata)
+    return dataclasses.field(default=default, metadata=metadata | {"before": before})
 
 
 def context_setting(default: int = 60) -> Any:
@@ -56,7 +58,7 @@ class Params:
 
     Fields are int, float, bool, str, a Literal of words, or one of these or None. A subclass may have `presets`, named
     instances of it, `ours`, those of them that are not published values, and `section`, the key that it stands under
-    in a preset file.
+    in a preset file. A plain value for an inherited field is another default of it; limits and help stay.
 
     Raises:
         InputError: everything out of range, in one message.
@@ -65,6 +67,13 @@ class Params:
     presets: ClassVar[Mapping[str, Any]] = {}
     ours: ClassVar[frozenset[str]] = frozenset()
     section: ClassVar[str] = ""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for field in dataclasses.fields(cls):  # those that are inherited
+            value = vars(cls).get(field.name, field)
+            if not isinstance(value, dataclasses.Field):
+                setattr(cls, field.name, dataclasses.field(default=value, metadata=field.metadata))
 
     def __post_init__(self) -> None:
         problems, hints = [], hints_of(type(self))
@@ -150,6 +159,23 @@ class Params:
     def to_dict(self) -> dict[str, Any]:
         """All fields by name, plain values: `type(params)(**params.to_dict()) == params`."""
         return dataclasses.asdict(self)
+
+
+K = TypeVar("K", bound=type[Params])
+
+
+def in_order(kind: K) -> K:
+    """A dataclass with its own fields among those it inherits: where `before` says, each behind the one above it."""
+    fields: dict[str, dataclasses.Field[Any]] = kind.__dataclass_fields__
+    names = [field.name for field in dataclasses.fields(kind.__base__)]  # type: ignore[arg-type]
+    position = len(names)
+    for field in [field for field in dataclasses.fields(kind) if field.name not in names]:
+        before = field.metadata.get("before")
+        position = names.index(before) if before else position
+        names.insert(position, field.name)
+        position += 1
+    kind.__dataclass_fields__ = {name: fields[name] for name in dict.fromkeys([*names, *fields])}
+    return kind
 
 
 def former_names(kind: Any) -> dict[str, str]:

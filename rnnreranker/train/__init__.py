@@ -6,13 +6,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rnnreranker.train.params import TrainParams
+    from rnnreranker.train.query.params import TrainParams
     from rnnreranker.train.query.training import Trained, train_encoder
     from rnnreranker.train.request import TrainRequest
     from rnnreranker.train.training import train_model
 
 _HOMES = {
-    "TrainParams": "params",
+    "TrainParams": "query.params",
     "TrainRequest": "request",
     "Trained": "query.training",
     "train_encoder": "query.training",

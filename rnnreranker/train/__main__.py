@@ -13,7 +13,7 @@ from rnnreranker.base.settings import hints_of
 from rnnreranker.base.typed_numbers import READERS
 from rnnreranker.base.written import PRESET, Written
 from rnnreranker.data.fields import CHOICES
-from rnnreranker.train.params import TrainParams
+from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.request import KIND, SCORERS, TrainRequest
 from rnnreranker.train.training import DEVICES, train
 

@@ -11,7 +11,7 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, RnnrerankerError
 from rnnreranker.encode.model_folder import find_model, known_model
 from rnnreranker.encode.model_settings import read_settings
-from rnnreranker.train.group.params import LONGEST
+from rnnreranker.train.params import LONGEST
 
 NOTHING = "none"  # of --encoder: a new model
 

@@ -21,7 +21,7 @@ from rnnreranker.regress.papers.paper import read_paper
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.search.indexes import open_index
-from rnnreranker.train.params import TrainParams
+from rnnreranker.train.query.params import TrainParams
 
 ROOT = Path(__file__).resolve().parents[2]
 JSON = '{"a": [1, 2.5, null], "b": {"c": "d"}, "é": true}'

@@ -99,9 +99,9 @@ def _step(model: tuple[int, int], n: int, dimension: int, device: str) -> Compar
     from rnnreranker.base.method import find
     from rnnreranker.encode.dense.query_encoder import QueryEncoder
     from rnnreranker.lab.bench.pair_scoring import WORDS as VOCABULARY
-    from rnnreranker.train.params import TrainParams
     from rnnreranker.train.query.batches import Batch, score
     from rnnreranker.train.query.optimizer import make_optimizer
+    from rnnreranker.train.query.params import TrainParams
     from rnnreranker.train.query.table import VectorTable
 
     layers, width = model

@@ -18,7 +18,7 @@ from rnnreranker.data.splits import SETTINGS
 from rnnreranker.evaluate.measures import PROTOCOLS
 from rnnreranker.lab.study.request import ARMS, EVERYDAY, StudyRequest, model_form
 from rnnreranker.lab.study.studying import study
-from rnnreranker.train.params import TrainParams
+from rnnreranker.train.query.params import TrainParams
 
 USAGE = "python -m rnnreranker.study --index INDEX --topics TOPICS --qrels QRELS --output FILE [flags]"
 EPILOG = """examples (settings stand behind a colon; `python -m rnnreranker methods` lists them):

@@ -14,7 +14,7 @@ from rnnreranker.base.process.torch_threads import one_torch_thread
 from rnnreranker.lab.study.query.arms import Hyperparameters, QueryArm
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.lab.study.trial import Arm, Setting, run_trial
-from rnnreranker.train.params import TrainParams
+from rnnreranker.train.query.params import TrainParams
 
 CHOICE = "nDCG@10"  # of the validation queries
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from rnnreranker.base.settings import setting
+from rnnreranker.base.settings import in_order, setting
 from rnnreranker.train.group.negative_kinds import Kind
-from rnnreranker.train.group.params import OneLengthParams, as_in
-from rnnreranker.train.params import TrainParams
+from rnnreranker.train.group.params import OneLengthParams
+from rnnreranker.train.params import in_batch_setting, temperature_setting
 
 
+@in_order
 @dataclass(frozen=True)
 class DualParams(OneLengthParams):
     """How a dual encoder is trained; the presets have what paper 004 states: length, loss and alpha.
@@ -24,12 +25,12 @@ class DualParams(OneLengthParams):
         InputError: values out of range, all of them in one message.
     """
 
-    loss: str = as_in(OneLengthParams, "loss", "distance")
-    group_size: int = as_in(OneLengthParams, "group_size", 4)
-    batch_size: int = as_in(OneLengthParams, "batch_size", 16)
-    epochs: float = as_in(OneLengthParams, "epochs", 3.0)
-    learning_rate: float = as_in(OneLengthParams, "learning_rate", 2e-5)
-    max_length: int | None = as_in(OneLengthParams, "max_length", 64)
+    loss: str = "distance"
+    group_size: int = 4
+    batch_size: int = 16
+    epochs: float = 3.0
+    learning_rate: float = 2e-5
+    max_length: int | None = 64
     towers: Literal["shared", "separate"] = setting(
         "shared", "one encoder of queries and documents, or one of each, that begin alike", tunable=False
     )
@@ -40,8 +41,8 @@ class DualParams(OneLengthParams):
         "those of the batch's other queries",
         tunable=False,
     )
-    in_batch_negatives: bool = as_in(TrainParams, "in_batch_negatives", False)
-    inverse_temperature: float | None = as_in(TrainParams, "inverse_temperature", None)
+    in_batch_negatives: bool = in_batch_setting()
+    inverse_temperature: float | None = temperature_setting()
     label_scale: Literal["scores", "cosine", "maxmin", "targets"] = setting(
         "scores",
         "scale of labels in [0, 1], for the loss distance: scores that are cut, (1 + score) / 2, from the lowest score "

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from rnnreranker.base.settings import setting
-from rnnreranker.train.group.params import GroupParams, as_in
-from rnnreranker.train.params import TrainParams
+from rnnreranker.base.settings import in_order, setting
+from rnnreranker.train.group.params import GroupParams
+from rnnreranker.train.params import in_batch_setting
 
 
+@in_order
 @dataclass(frozen=True)
 class LateParams(GroupParams):
     """How a late-interaction encoder is trained; the presets have the values of paper 002 and of its program.
@@ -19,14 +20,14 @@ class LateParams(GroupParams):
         InputError: values out of range, all of them in one message.
     """
 
-    loss: str = as_in(GroupParams, "loss", "info-nce")
-    group_size: int = as_in(GroupParams, "group_size", 2)
-    batch_size: int = as_in(GroupParams, "batch_size", 32)
-    epochs: float = as_in(GroupParams, "epochs", 3.0)
+    loss: str = "info-nce"
+    group_size: int = 2
+    batch_size: int = 32
+    epochs: float = 3.0
     similarity: Literal["maxsim", "l2"] = setting(
         "maxsim", "of a loss: inner products, or minus squared distances, never below that to zeros", tunable=False
     )
-    in_batch_negatives: bool = as_in(TrainParams, "in_batch_negatives", False)
+    in_batch_negatives: bool = in_batch_setting()
     batch_teacher: bool = setting(
         False,
         "with in-batch negatives, the teacher that made the labels scores all documents of a batch, by the tokens of "

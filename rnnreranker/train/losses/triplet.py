@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rnnreranker.train.group.params import as_in
 from rnnreranker.train.losses.base import Loss, MarginParams, hinge
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 class TripletParams(MarginParams):
     """How much farther than a positive another document is to be; cosines lie between -1 and 1."""
 
-    margin: float = as_in(MarginParams, "margin", 0.5)
+    margin: float = 0.5
 
 
 class TripletLoss(Loss):

@@ -14,9 +14,9 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.encode.in_batches import compute_batches
 from rnnreranker.encode.transformer import check_vocabulary, load_whole
 from rnnreranker.encode.words.scorer import fast_tokenizer
-from rnnreranker.train.group.params import LONGEST
 from rnnreranker.train.masked.new_bert import POSITIONS, new_model, new_tokenizer
 from rnnreranker.train.model_files import limit_of, loading, start_folder
+from rnnreranker.train.params import LONGEST
 
 BATCH_TOKENS = 4096  # of validation
 UNMASKED = -100  # the target of a token that is not to be guessed

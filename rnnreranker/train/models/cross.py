@@ -9,6 +9,7 @@ from rnnreranker.base import settings
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
+from rnnreranker.base.settings import in_order
 from rnnreranker.train.group.params import OneLengthParams
 from rnnreranker.train.models.base import GroupModel
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from rnnreranker.train.losses.base import Loss
 
 
+@in_order
 @dataclass(frozen=True)
 class CrossParams(OneLengthParams):
     """How a cross-encoder is trained; the presets have the values of published rerankers.

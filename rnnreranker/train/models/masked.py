@@ -11,12 +11,11 @@ from rnnreranker.base.command import counted, progress, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import fields_of
 from rnnreranker.base.process.phases import phase
-from rnnreranker.base.settings import setting
+from rnnreranker.base.settings import in_order, setting
 from rnnreranker.data.fields import asked_fields
-from rnnreranker.train.group.params import as_in
 from rnnreranker.train.model_files import NOTHING
 from rnnreranker.train.models.base import SingleTextModel
-from rnnreranker.train.params import TrainingParams, TrainParams
+from rnnreranker.train.params import TrainingParams
 from rnnreranker.train.text.params import TextParams
 
 if TYPE_CHECKING:
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 SHAPE = frozenset({"layers", "hidden_size", "heads", "vocabulary"})  # settings of a new model alone
 
 
+@in_order
 @dataclass(frozen=True)
 class MaskedParams(TextParams):
     """How a masked language model is trained, and the shape of a new one: BERT's, with four of its twelve layers.
@@ -34,8 +34,8 @@ class MaskedParams(TextParams):
         InputError: values out of range, all of them in one message.
     """
 
-    epochs: float = as_in(TrainParams, "epochs", 10.0)
-    learning_rate: float = as_in(TrainParams, "learning_rate", 1e-4)
+    epochs: float = 10.0
+    learning_rate: float = 1e-4
     mask_share: float = setting(0.15, "of the tokens of a text, to be guessed", above=0, at_most=0.9)
     layers: int = setting(4, "of a new model", at_least=1, tunable=False)
     hidden_size: int = setting(768, "of a new model: the width of its states", at_least=1, tunable=False)

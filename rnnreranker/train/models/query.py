@@ -9,7 +9,8 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
 from rnnreranker.train.models.base import TrainedModel
-from rnnreranker.train.params import TrainingParams, TrainParams
+from rnnreranker.train.params import TrainingParams
+from rnnreranker.train.query.params import TrainParams
 
 if TYPE_CHECKING:
     from rnnreranker.train.query.training import Trained

@@ -9,7 +9,7 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
-from rnnreranker.train.params import TrainParams
+from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.query.samples import check_index
 from rnnreranker.train.request import labels_of
 

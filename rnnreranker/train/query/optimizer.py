@@ -8,7 +8,7 @@ import torch
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
 from rnnreranker.encode.scorer.model import CandidateScorer
-from rnnreranker.train.params import TrainParams
+from rnnreranker.train.query.params import TrainParams
 
 
 def make_optimizer(model: torch.nn.Module, params: TrainParams) -> torch.optim.Optimizer:

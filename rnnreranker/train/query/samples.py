@@ -12,7 +12,7 @@ import numpy as np
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.train.params import TrainParams
+from rnnreranker.train.query.params import TrainParams
 
 if TYPE_CHECKING:
     from rnnreranker.labels import SoftLabels

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.dense.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder
-from rnnreranker.train.params import TrainParams
+from rnnreranker.train.query.params import TrainParams
 
 
 def start_encoder(

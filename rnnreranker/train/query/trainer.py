@@ -18,11 +18,11 @@ from rnnreranker.encode.dense.query_encoder import QueryEncoder
 from rnnreranker.encode.scorer.model import CandidateScorer
 from rnnreranker.train.best import Best
 from rnnreranker.train.losses.base import Loss
-from rnnreranker.train.params import TrainParams
 from rnnreranker.train.query.batches import Collator, add_negatives, score
 from rnnreranker.train.query.dynamic import DynamicContext
 from rnnreranker.train.query.fairness import neutrality_divergence
 from rnnreranker.train.query.optimizer import Schedule, make_optimizer
+from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.query.table import VectorTable
 from rnnreranker.train.validation import Validation, validate
 

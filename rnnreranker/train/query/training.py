@@ -20,7 +20,7 @@ from rnnreranker.base.process.phases import phase
 from rnnreranker.encode.model_folder import content_of
 from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.train.checkpoints import resume_from, train_to_end, training_arguments
-from rnnreranker.train.params import TrainParams
+from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.query.samples import check_index, renumber, training_and_validation
 from rnnreranker.train.query.table import load_table
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from rnnreranker.base.settings import setting
-from rnnreranker.train.group.params import OneLengthParams, as_in
+from rnnreranker.base.settings import in_order, setting
+from rnnreranker.train.group.params import OneLengthParams
 
 
+@in_order
 @dataclass(frozen=True)
 class SparseParams(OneLengthParams):
     """How a sparse encoder is trained; the presets have the values of published SPLADE models.
@@ -17,11 +18,11 @@ class SparseParams(OneLengthParams):
         InputError: values out of range, all of them in one message.
     """
 
-    loss: str = as_in(OneLengthParams, "loss", "info-nce")
-    group_size: int = as_in(OneLengthParams, "group_size", 2)
-    batch_size: int = as_in(OneLengthParams, "batch_size", 32)
-    epochs: float = as_in(OneLengthParams, "epochs", 3.0)
-    learning_rate: float = as_in(OneLengthParams, "learning_rate", 2e-5)
+    loss: str = "info-nce"
+    group_size: int = 2
+    batch_size: int = 32
+    epochs: float = 3.0
+    learning_rate: float = 2e-5
     architecture: Literal["max", "doc"] = setting(
         "max", "SPLADE-max, or SPLADE-doc, whose queries are their words, without a model", tunable=False
     )

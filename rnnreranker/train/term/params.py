@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from rnnreranker.base.settings import setting
+from rnnreranker.base.settings import in_order, setting
 from rnnreranker.train.text.params import TextParams
 
 
+@in_order
 @dataclass(frozen=True)
 class TermScorerParams(TextParams):
     """How a term scorer is trained; paper 004's eq. 4 is over the words of queries alone.

@@ -16,7 +16,7 @@ from rnnreranker.base.written import PRESET, Written
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.labels.params import unlearnt
 from rnnreranker.labels.request import LABEL_PRESET, SOURCE, ChosenLabeler, choose_labeler
-from rnnreranker.train.params import TrainParams
+from rnnreranker.train.query.params import TrainParams
 
 BASE = "base"  # the encoder as it is
 CODER = "CODER"  # hard labels

@@ -13,7 +13,7 @@ from rnnreranker.lab.study.query.setting import QuerySetting
 from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.lab.study.retrieved import DEPTH, fused_scores, inputs_of, retrieved
 from rnnreranker.lab.study.tasks import Task
-from rnnreranker.train.params import TrainParams
+from rnnreranker.train.query.params import TrainParams
 
 
 @dataclass(frozen=True, eq=False)

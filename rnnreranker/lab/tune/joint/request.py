@@ -24,7 +24,7 @@ from rnnreranker.labels import LabelParams
 from rnnreranker.labels.request import LABEL_PRESET, ChosenLabeler, choose_labeler
 from rnnreranker.rnn import RnnParams
 from rnnreranker.search.queries import QueryEncoding
-from rnnreranker.train.params import TrainParams, training_settings
+from rnnreranker.train.query.params import TrainParams, training_settings
 from rnnreranker.train.request import Training, training_of
 
 MODEL = "query"  # what is trained

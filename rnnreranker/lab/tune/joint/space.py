@@ -11,7 +11,8 @@ from rnnreranker.base.settings import Params
 from rnnreranker.lab.tune.space import Between, Choice, Space
 from rnnreranker.labels import LabelParams
 from rnnreranker.rnn import RnnParams
-from rnnreranker.train.params import TrainParams, loss_params
+from rnnreranker.train.params import loss_params
+from rnnreranker.train.query.params import TrainParams
 
 if TYPE_CHECKING:
     import optuna
