@@ -14,7 +14,8 @@ import pytest
 from rnnreranker.base import command
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.preset_files import is_file_name, sections_of
-from rnnreranker.base.settings import Params, hints_of, in_order, setting, words
+from rnnreranker.base.setting_order import in_order
+from rnnreranker.base.settings import Params, hints_of, setting, words
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numbers
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 from rnnreranker.base.arguments import flag
 from rnnreranker.base.errors import InputError, nearest
@@ -40,7 +40,7 @@ def setting(
         tunable: whether a search over parameters may vary it.
         flag: its word on the command line, where that is not its name.
         was: the name that it had before, which errors translate.
-        before: the inherited setting that it is listed before, see `in_order`.
+        before: the inherited setting that it is listed before, see `setting_order.in_order`.
     """
     limits = {"at_least": at_least, "at_most": at_most, "above": above}
     metadata = {"help": meaning, "limits": limits, "one_of": one_of, "tunable": tunable, "flag": flag, "was": was}
@@ -159,23 +159,6 @@ class Params:
     def to_dict(self) -> dict[str, Any]:
         """All fields by name, plain values: `type(params)(**params.to_dict()) == params`."""
         return dataclasses.asdict(self)
-
-
-K = TypeVar("K", bound=type[Params])
-
-
-def in_order(kind: K) -> K:
-    """A dataclass with its own fields among those it inherits: where `before` says, each behind the one above it."""
-    fields: dict[str, dataclasses.Field[Any]] = kind.__dataclass_fields__
-    names = [field.name for field in dataclasses.fields(kind.__base__)]  # type: ignore[arg-type]
-    position = len(names)
-    for field in [field for field in dataclasses.fields(kind) if field.name not in names]:
-        before = field.metadata.get("before")
-        position = names.index(before) if before else position
-        names.insert(position, field.name)
-        position += 1
-    kind.__dataclass_fields__ = {name: fields[name] for name in dict.fromkeys([*names, *fields])}
-    return kind
 
 
 def former_names(kind: Any) -> dict[str, str]:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from rnnreranker.base.settings import in_order, setting
+from rnnreranker.base.setting_order import in_order
+from rnnreranker.base.settings import setting
 from rnnreranker.train.group.negative_kinds import Kind
 from rnnreranker.train.group.params import OneLengthParams
 from rnnreranker.train.params import in_batch_setting, temperature_setting

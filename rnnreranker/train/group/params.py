@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rnnreranker.base.settings import in_order, setting
+from rnnreranker.base.setting_order import in_order
+from rnnreranker.base.settings import setting
 from rnnreranker.train.group.negative_kinds import Kind
 from rnnreranker.train.params import RankedParams, decay_setting, length_setting
 

@@ -9,7 +9,7 @@ from rnnreranker.base import settings
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
-from rnnreranker.base.settings import in_order
+from rnnreranker.base.setting_order import in_order
 from rnnreranker.train.group.params import OneLengthParams
 from rnnreranker.train.models.base import GroupModel
 

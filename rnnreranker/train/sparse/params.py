@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from rnnreranker.base.settings import in_order, setting
+from rnnreranker.base.setting_order import in_order
+from rnnreranker.base.settings import setting
 from rnnreranker.train.group.params import OneLengthParams
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from rnnreranker.base.settings import in_order
+from rnnreranker.base.setting_order import in_order
 from rnnreranker.train.params import TrainingParams, decay_setting, length_setting
 
 
