@@ -13,7 +13,7 @@ import pytest
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.evaluate import evaluate, parse_measures
-from rnnreranker.evaluate.measures import topics_that_count
+from rnnreranker.evaluate.protocols import topics_that_count
 from rnnreranker.evaluate.ties import TIES
 from rnnreranker.runs import Run
 

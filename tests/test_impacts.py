@@ -20,7 +20,7 @@ from rnnreranker.parts.impacts import ImpactParams, ImpactSource, QueryImpacts
 from rnnreranker.parts.impacts import source as source_module
 from rnnreranker.parts.impacts.files import FOLDER, write_impacts
 from rnnreranker.parts.impacts.part import ImpactPart
-from rnnreranker.parts.impacts.whole import whole
+from rnnreranker.parts.impacts.quantization import whole
 
 WORDS = [f"w{number}" for number in range(40)]
 TEXTS = ["w1 w2 w3", "w4", "", "w5 w6 w7 w8 w1 w1", "  ", "w9 " * 90, "w4", "w30 w31 w2"]

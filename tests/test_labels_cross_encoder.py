@@ -11,7 +11,7 @@ import pytest
 from joblib.externals.loky import get_reusable_executor
 
 from rnnreranker import InputError, SoftLabels
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.encode.cross.encoder import load_pair_scorer, open_pair_scorer
 from rnnreranker.labels.__main__ import main
 from tests.tiny_encoder import (

@@ -10,7 +10,7 @@ from test_negatives import small
 
 from rnnreranker import InputError, Run, SoftLabels, make_labels
 from rnnreranker.base.method_lists import described
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.labels.__main__ import main, make_parser
 from rnnreranker.labels.params import LabelParams

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rnnreranker import InputError, RnnParams, maxsim, rnn_similarity
-from rnnreranker.rnn.given import given_similarity
+from rnnreranker.rnn.known_similarities import given_similarity
 from rnnreranker.rnn.late import kernel
 from rnnreranker.rnn.late import maxsim as module
 from rnnreranker.rnn.late.maxsim import token_similarities

@@ -81,7 +81,7 @@ def beir_folder(folder: Path) -> None:
 @pytest.mark.model
 def test_own_data(own_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(own_data)
-    assert results("--output my-index") == [0, 0, 0]
+    assert results("corpus.jsonl --output my-index") == [0, 0, 0]
     run = Run.read("run.txt")
     assert set(run.ranked("q1")[:3]) == {"d1", "d2", "d5"}
     assert set(run.ranked("q2")[:2]) == {"d3", "d4"}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rnnreranker.base.method import names
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.data.irds import SHORT_NAMES
 from rnnreranker.data.names import left_out
 from rnnreranker.data.topics import load_topics

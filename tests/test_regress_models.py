@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.regress.pages.page import spec_page
 from rnnreranker.regress.plans import runner
 from rnnreranker.regress.plans.plan import Plan, make_plan

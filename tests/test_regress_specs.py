@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker.base.chosen import choose
+from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.parts.needs import parts
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.plans.plan import Plan, make_plan

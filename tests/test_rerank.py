@@ -9,7 +9,7 @@ import pytest
 from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, rnn_similarity
-from rnnreranker.base.chosen import choose
+from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.methods.rerank import rnn as rerank_module

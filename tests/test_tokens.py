@@ -24,7 +24,7 @@ from rnnreranker.parts.tokens.part import TokensPart
 from rnnreranker.parts.tokens.queries import query_tokens
 from rnnreranker.parts.tokens.source import TokenSource
 from rnnreranker.rnn import RnnParams
-from rnnreranker.rnn.given import given_similarity
+from rnnreranker.rnn.known_similarities import given_similarity
 from rnnreranker.rnn.late.maxsim import token_similarities
 from rnnreranker.runs import Run
 from rnnreranker.search.indexes import open_index

@@ -13,7 +13,7 @@ import rnnreranker
 from rnnreranker import InputError, SoftLabels, train_model
 from rnnreranker.base.arguments import of_command
 from rnnreranker.base.method import Inputs
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.train import TrainRequest
 from rnnreranker.train.__main__ import main

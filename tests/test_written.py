@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rnnreranker.base.arguments import argument, of_command
-from rnnreranker.base.chosen import choose
+from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method_lists import described, listed, moved
-from rnnreranker.base.written import Written, read_joined
+from rnnreranker.base.written_form import Written, read_joined
 from rnnreranker.rnn import RnnParams
 
 NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.settings import Params, former_names, hints_of, plain
-from rnnreranker.base.written import PRESET, Written
+from rnnreranker.base.written_form import PRESET, Written
 
 PACKAGE = Path(__file__).resolve().parents[1]
 GIVEN = ("run scores", "topics", "query vectors", "texts", "qrels", "teacher")  # to methods, besides what parts give

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rnnreranker.evaluate.comparison import Comparison, compare
     from rnnreranker.evaluate.evaluating import Evaluation, evaluate_runs
-    from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
+    from rnnreranker.evaluate.measures import parse_measures
+    from rnnreranker.evaluate.protocols import PROTOCOLS
     from rnnreranker.evaluate.scores import Scores, evaluate
 
 _HOMES = {

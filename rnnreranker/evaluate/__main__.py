@@ -12,7 +12,7 @@ from rnnreranker.base.tables import print_table
 from rnnreranker.base.typed_numbers import whole
 from rnnreranker.evaluate.comparison_table import print_comparisons
 from rnnreranker.evaluate.evaluating import EvaluateRequest, check, evaluated
-from rnnreranker.evaluate.measures import PROTOCOLS
+from rnnreranker.evaluate.protocols import PROTOCOLS
 from rnnreranker.evaluate.ties import DEFAULT_TIES, TIES, TIES_HELP
 
 if TYPE_CHECKING:

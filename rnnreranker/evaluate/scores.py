@@ -10,14 +10,8 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.process.phases import phase
-from rnnreranker.evaluate.measures import (
-    Judged,
-    apply_protocol,
-    name_of,
-    parse_measures,
-    relevant_from,
-    topics_that_count,
-)
+from rnnreranker.evaluate.measures import name_of, parse_measures
+from rnnreranker.evaluate.protocols import Judged, apply_protocol, relevant_from, topics_that_count
 from rnnreranker.evaluate.ties import DEFAULT_TIES, check_ties, cut, scored
 from rnnreranker.runs import Run
 

@@ -13,7 +13,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import names
 from rnnreranker.base.process.backends import BACKENDS
 from rnnreranker.base.settings import hints_of, typed_name
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import add_documents_flags, asked_fields
 from rnnreranker.index.build import Built
 from rnnreranker.index.extend import extend_index
@@ -51,7 +51,7 @@ def main(argv: Sequence[str]) -> int:
     """Run the command; returns its exit code."""
     args = make_parser().parse_args(argv)
     if args.check is not None:
-        from rnnreranker.index.as_written import check_index
+        from rnnreranker.index.checking import check_index
 
         _check_typed(args, ("check",), "beside --check, which makes nothing; leave out the one or the other")
         command.put(check_index(Path(args.check).expanduser()))
@@ -69,7 +69,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     request = _request(args)
     if args.documents is None:
-        from rnnreranker.index.beside import make_beside
+        from rnnreranker.index.derived_parts import make_beside
 
         if of_texts := [name for name in request.names if not part(name).made_of]:
             raise InputError(

@@ -11,7 +11,7 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
 from rnnreranker.data.fields import TITLE_AND_TEXT
-from rnnreranker.data.given import GivenDocuments
+from rnnreranker.data.in_memory import GivenDocuments
 from rnnreranker.index.build import Built, add_parts, check_replaceable, write_index
 from rnnreranker.index.request import IndexRequest
 from rnnreranker.parts.base import Part

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.arguments import Request, argument
-from rnnreranker.base.chosen import Chosen, Form, as_list, choose
+from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import names
 from rnnreranker.base.process.backends import ONE_BY_ONE, check_backend
 from rnnreranker.base.settings import typed_name
-from rnnreranker.base.written import Written, read_listed
+from rnnreranker.base.written_form import Written, read_listed
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
-from rnnreranker.data.given import GivenDocuments
+from rnnreranker.data.in_memory import GivenDocuments
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.needs import part, parts
 

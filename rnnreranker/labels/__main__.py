@@ -15,7 +15,7 @@ from rnnreranker.base.method import fields_of, find, names
 from rnnreranker.base.process.backends import BACKENDS
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.typed_numbers import number
-from rnnreranker.base.written import PRESET, Written
+from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import add_documents_flags, asked_fields
 from rnnreranker.labels.check import check
 from rnnreranker.labels.make import Made, write_labels

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rnnreranker.base.arguments import Request, argument
-from rnnreranker.base.chosen import Form
+from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import fields_of, find, make_params, names
 from rnnreranker.base.preset_files import is_file_name, sections_of
 from rnnreranker.base.settings import Params, hints_of, no_setting, plain
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.labels.methods.base import Source, needs_of, takes_device
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.shards import SHARD

@@ -13,7 +13,7 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.method import find
 from rnnreranker.base.settings import hints_of
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.data.document import Document
 from rnnreranker.parts.description import describe
 

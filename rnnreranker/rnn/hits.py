@@ -6,7 +6,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.rnn import refusals
-from rnnreranker.rnn.given import given_similarity
+from rnnreranker.rnn.known_similarities import given_similarity
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.rnn.similarity import rnn_similarity
 

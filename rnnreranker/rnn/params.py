@@ -1,13 +1,14 @@
-"""Parameters of reciprocal nearest neighbour similarity: the only home of defaults and published presets."""
+"""Parameters of reciprocal nearest neighbour similarity: what each means, its limits and its default."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.base.settings import Params, context_setting, setting
+from rnnreranker.rnn.presets import PRESETS
 
 
 @dataclass(frozen=True)
@@ -113,18 +114,6 @@ class RnnParams(Params):
 OF_THE_MIXTURE = frozenset(  # not of similarities alone
     {"rank_weight", "run_weight", "query_weight", "rank_constant", "probes", "smoothing", "smoothing_neighbours"}
 )
-VECTORS_ALONE: dict[str, Any] = {"rank_weight": 0.0, "run_weight": 0.0, "probes": 1, "smoothing": 0.0}
 
 
-def _published(context: int, k: int, k_exp: int, tau: float, lam: float) -> RnnParams:
-    return RnnParams(k=k, k_exp=k_exp, tau=tau, lam=lam, scale="none", context=context, **VECTORS_ALONE)
-
-
-RnnParams.presets = {  # but for the first two: paper 000, Table 5
-    "mixture": RnnParams(smoothing=0.0),
-    "vectors": RnnParams(k_exp=3, **VECTORS_ALONE),
-    "tas-b": _published(60, 21, 3, 0.0, 0.451),
-    "coder-tas-b": _published(60, 21, 3, 0.0, 0.451),
-    "cocondenser": _published(53, 21, 5, 0.128, 0.469),
-    "coder-cocondenser": _published(63, 19, 8, 0.5, 0.473),
-}
+RnnParams.presets = {name: RnnParams(**values) for name, values in PRESETS.items()}

@@ -13,7 +13,7 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import Params, choices, hints_of, setting
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.runs.arrow import as_numpy, numbers, strings, truths
 from rnnreranker.runs.ordering import ascending, best_first, steps
 from rnnreranker.runs.run import Run

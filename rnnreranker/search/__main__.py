@@ -12,7 +12,8 @@ from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.process import phases
 from rnnreranker.base.process.phases import phase
-from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
+from rnnreranker.evaluate.measures import parse_measures
+from rnnreranker.evaluate.protocols import PROTOCOLS
 from rnnreranker.search import flags
 from rnnreranker.search.check import check
 from rnnreranker.search.request import NO_RERANKING, SearchRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen import Chosen, choose, needs_together
+from rnnreranker.base.chosen_method import Chosen, choose, needs_together
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError
 from rnnreranker.base.method import Inputs, find, names
 from rnnreranker.runs.fuse import FuseParams

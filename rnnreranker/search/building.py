@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.chosen import Form
+from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.settings import typed_name
 from rnnreranker.data.fields import asked_fields
-from rnnreranker.data.given import GivenDocuments
+from rnnreranker.data.in_memory import GivenDocuments
 from rnnreranker.index.make import make_index
 from rnnreranker.index.request import IndexRequest, forms_of, settings_with_flags, with_settings
 from rnnreranker.search.opened import Index, open_index

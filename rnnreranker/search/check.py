@@ -6,10 +6,10 @@ import itertools
 from pathlib import Path
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen import as_list
+from rnnreranker.base.chosen_method import as_list
 from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.base.method import methods
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.search import sources

@@ -6,11 +6,11 @@ from typing import Any
 
 from rnnreranker.base import command
 from rnnreranker.base.arguments import flag
-from rnnreranker.base.chosen import SOURCES, Form
+from rnnreranker.base.chosen_method import SOURCES, Form
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find, names
 from rnnreranker.base.settings import hints_of
-from rnnreranker.base.written import PRESET, Written
+from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import add_documents_flags
 from rnnreranker.rnn import RnnParams
 from rnnreranker.search.queries import QueryEncoding

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.chosen import Form
+from rnnreranker.base.chosen_method import Form
 from rnnreranker.runs import Run
 from rnnreranker.search import indexes
+from rnnreranker.search.defaults import RNN
 from rnnreranker.search.searching import request_of, search
-from rnnreranker.search.usual import RNN
 
 
 @dataclasses.dataclass(frozen=True)

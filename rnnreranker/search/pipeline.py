@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen import Chosen, needs_together
+from rnnreranker.base.chosen_method import Chosen, needs_together
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs

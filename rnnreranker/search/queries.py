@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen import Form
+from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.encode.params import EncoderParams
 
 if TYPE_CHECKING:

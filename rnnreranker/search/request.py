@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker.base.arguments import Request, argument
-from rnnreranker.base.chosen import Chosen, Form, as_list, choose
+from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import names
-from rnnreranker.base.written import Written, read_joined
+from rnnreranker.base.written_form import Written, read_joined
 from rnnreranker.runs.fuse import FuseParams, fusion
 from rnnreranker.runs.passages import AGGREGATES, PassageParams
+from rnnreranker.search.defaults import RNN, Usual
 from rnnreranker.search.queries import QueryEncoding
-from rnnreranker.search.usual import RNN, Usual
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run

@@ -8,7 +8,7 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 
 if TYPE_CHECKING:
-    from rnnreranker.base.chosen import Chosen
+    from rnnreranker.base.chosen_method import Chosen
     from rnnreranker.search.indexes import IndexOnDisk
     from rnnreranker.search.request import SearchRequest
 

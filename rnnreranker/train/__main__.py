@@ -11,7 +11,7 @@ from rnnreranker.base.arguments import flag
 from rnnreranker.base.method import methods, names
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.typed_numbers import READERS
-from rnnreranker.base.written import PRESET, Written
+from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import CHOICES
 from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.request import KIND, SCORERS, TrainRequest

@@ -11,7 +11,7 @@ from rnnreranker.base.method import find, make_params, methods, names
 from rnnreranker.base.preset_files import is_file_name, read_section
 from rnnreranker.base.setting_order import in_order
 from rnnreranker.base.settings import Params, hints_of, plain, setting
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.train.unread import check_read
 
 LONGEST = 256  # tokens of a text where nothing else is said

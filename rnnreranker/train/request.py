@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rnnreranker.base.arguments import Request, argument
-from rnnreranker.base.chosen import Form
+from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import fields_of, find, methods, names
 from rnnreranker.base.settings import Params, choices, hints_of
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.encode.params import TRAINED_POOLINGS, EncoderParams
 from rnnreranker.encode.scorer.params import ScorerParams
 from rnnreranker.train.params import TrainingParams, settings_for

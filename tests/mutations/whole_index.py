@@ -22,8 +22,8 @@ from rnnreranker.base.java import find_java
 from rnnreranker.data.document import Document
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.encode.words.params import TermParams
-from rnnreranker.index.as_written import check_index
 from rnnreranker.index.build import write_index
+from rnnreranker.index.checking import check_index
 from rnnreranker.parts.bm25.part import Bm25Part
 from rnnreranker.parts.neighbours.part import NeighboursPart
 from rnnreranker.parts.terms.part import TermsPart

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rnnreranker.base.arguments import Request, argument, asked
-from rnnreranker.base.chosen import Form, choose
+from rnnreranker.base.chosen_method import Form, choose
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, refuse
 from rnnreranker.search.queries import QueryEncoding

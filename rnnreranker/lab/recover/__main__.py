@@ -11,10 +11,10 @@ from rnnreranker.base import command
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.tables import interval, print_table
 from rnnreranker.data.fields import add_documents_flags
-from rnnreranker.lab.recover.beside import known
 from rnnreranker.lab.recover.recovering import recovered
 from rnnreranker.lab.recover.recovery import Recovery
 from rnnreranker.lab.recover.request import JOINT, RecoverRequest, check
+from rnnreranker.lab.recover.teachers import known
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
 from rnnreranker.search import flags

@@ -14,9 +14,9 @@ from rnnreranker.lab.recover.request import RecoverRequest, check
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.lab.recover.beside import Beside
     from rnnreranker.lab.recover.rankings import Visible
     from rnnreranker.lab.recover.recovery import Recovery
+    from rnnreranker.lab.recover.teachers import Beside
     from rnnreranker.parts.neighbours import NeighbourGraph
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
     from rnnreranker.runs import Run
@@ -107,7 +107,7 @@ def open_recovery(request: RecoverRequest) -> Opened:
     """
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
-    from rnnreranker.lab.recover.beside import needs_of, open_beside
+    from rnnreranker.lab.recover.teachers import needs_of, open_beside
     from rnnreranker.methods.retrieve.dense import dense_run
     from rnnreranker.runs import Run
     from rnnreranker.search.indexes import open_index

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from rnnreranker.base.arguments import Request, argument
-from rnnreranker.base.chosen import Form, as_list
+from rnnreranker.base.chosen_method import Form, as_list
 from rnnreranker.base.errors import InputError, nearest, refuse
 from rnnreranker.base.settings import hints_of, plain
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields
-from rnnreranker.lab.recover.beside import Teacher, choose_teacher, needs_of
+from rnnreranker.lab.recover.teachers import Teacher, choose_teacher, needs_of
 from rnnreranker.labels.methods.joint import JointLabeler, JointParams
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE

@@ -15,7 +15,7 @@ from rnnreranker.base.settings import hints_of
 from rnnreranker.base.tables import interval, print_table
 from rnnreranker.base.typed_numbers import READERS, number
 from rnnreranker.data.splits import SETTINGS
-from rnnreranker.evaluate.measures import PROTOCOLS
+from rnnreranker.evaluate.protocols import PROTOCOLS
 from rnnreranker.lab.study.request import ARMS, EVERYDAY, StudyRequest, model_form
 from rnnreranker.lab.study.studying import study
 from rnnreranker.train.query.params import TrainParams

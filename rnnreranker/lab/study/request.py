@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import Request, argument
-from rnnreranker.base.chosen import Chosen, Form, choose
+from rnnreranker.base.chosen_method import Chosen, Form, choose
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import find
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.data.splits import SETTINGS
-from rnnreranker.evaluate.measures import PROTOCOLS
+from rnnreranker.evaluate.protocols import PROTOCOLS
 from rnnreranker.lab.study.query.arms import SMOOTHING, label_form
 from rnnreranker.lab.study.text.arms import MODELS
 from rnnreranker.train.request import KIND, Training, training_of

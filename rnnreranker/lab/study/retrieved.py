@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rnnreranker.base.chosen import Chosen
+from rnnreranker.base.chosen_method import Chosen
 from rnnreranker.base.method import Inputs
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from rnnreranker.base import command
 from rnnreranker.base.errors import refuse
 from rnnreranker.base.tables import interval, print_table
 from rnnreranker.base.typed_numbers import whole
-from rnnreranker.base.written import PRESET, Written
+from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.lab.tune.choice_rules import RULES, RULES_HELP
 from rnnreranker.lab.tune.flags import (
     add_candidates,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from rnnreranker.base import command
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, nearest, refuse
-from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
+from rnnreranker.evaluate.measures import parse_measures
+from rnnreranker.evaluate.protocols import PROTOCOLS
 from rnnreranker.lab.tune.choice_rules import RULES
 from rnnreranker.lab.tune.request import LeaveOutRequest, QuerySetRequest, TuneRequest, TuningRequest
 

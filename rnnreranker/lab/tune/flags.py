@@ -10,7 +10,7 @@ from rnnreranker.base.errors import require
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.tables import interval, print_table
 from rnnreranker.base.typed_numbers import whole
-from rnnreranker.evaluate.measures import PROTOCOLS
+from rnnreranker.evaluate.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from rnnreranker.lab.tune.heldout import HeldOut

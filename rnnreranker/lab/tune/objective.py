@@ -11,7 +11,7 @@ import numpy as np
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.evaluate import evaluate
-from rnnreranker.evaluate.measures import topics_that_count
+from rnnreranker.evaluate.protocols import topics_that_count
 from rnnreranker.lab.tune.identity import of_qrels
 from rnnreranker.lab.tune.kept_contexts import Contexts
 

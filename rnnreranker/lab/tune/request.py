@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import Request, argument
-from rnnreranker.base.chosen import Form, choose
+from rnnreranker.base.chosen_method import Form, choose
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import hints_of
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.lab.tune.space import Space
 from rnnreranker.rnn import RnnParams
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from rnnreranker.base.settings import context_setting, setting
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.labels.methods.teacher import TeacherLabeler
 from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams
 from rnnreranker.methods.rerank.prf import NEEDS, PrfParams, PrfReranker

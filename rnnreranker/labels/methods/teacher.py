@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from rnnreranker.base.chosen import Chosen, choose
+from rnnreranker.base.chosen_method import Chosen, choose
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import Params, context_setting, setting
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.labels.judged import Judged, JudgedContext
 from rnnreranker.labels.methods.base import ContextLabeler
 

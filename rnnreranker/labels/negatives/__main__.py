@@ -9,7 +9,7 @@ from typing import Any, get_args
 from rnnreranker.base import command
 from rnnreranker.base.arguments import flag
 from rnnreranker.base.tables import print_table
-from rnnreranker.base.written import PRESET, Written
+from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import add_documents_flags
 from rnnreranker.labels.methods.base import Source
 from rnnreranker.labels.negatives.filters import FILTERS

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import Request, argument
-from rnnreranker.base.chosen import Form
+from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.settings import hints_of, plain
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.labels.methods.base import Source, needs_of
 from rnnreranker.labels.methods.joint import JointLabeler, JointParams
 from rnnreranker.labels.negatives.filters import FILTERS, SIMILAR

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from rnnreranker.base.chosen import Chosen, choose
+from rnnreranker.base.chosen_method import Chosen, choose
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import methods

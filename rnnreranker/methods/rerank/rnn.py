@@ -15,8 +15,8 @@ from rnnreranker.base.method import Inputs
 from rnnreranker.methods.rerank.base import Candidates, Missing, Query, Reranker, inner_products
 from rnnreranker.rnn import RnnParams, rnn_similarity
 from rnnreranker.rnn.chunks import ENGINES
-from rnnreranker.rnn.given import given_similarity
 from rnnreranker.rnn.graph.similarity import graph_similarity
+from rnnreranker.rnn.known_similarities import given_similarity
 from rnnreranker.rnn.late.maxsim import token_similarities
 from rnnreranker.runs.head import choose_head, starts_of, with_new_head
 from rnnreranker.runs.score_use import scores_of_use

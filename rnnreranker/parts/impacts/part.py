@@ -17,7 +17,7 @@ from rnnreranker.parts.encoded import CountedPart
 from rnnreranker.parts.impacts import ImpactSource
 from rnnreranker.parts.impacts.files import FOLDER, write_impacts
 from rnnreranker.parts.impacts.params import ImpactParams, ImpactPartParams
-from rnnreranker.parts.impacts.whole import whole
+from rnnreranker.parts.impacts.quantization import whole
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

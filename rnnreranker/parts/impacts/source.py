@@ -15,8 +15,8 @@ from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.files.checksums import check_files
 from rnnreranker.parts.impacts.exact import best_impacts
 from rnnreranker.parts.impacts.files import FOLDER, OFFSETS, check_postings, document_blocks, map_impacts, positions_of
+from rnnreranker.parts.impacts.quantization import whole
 from rnnreranker.parts.impacts.queries import QueryImpacts, divided
-from rnnreranker.parts.impacts.whole import whole
 from rnnreranker.parts.vectors.ids import ids_of_documents
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
+from rnnreranker.evaluate.measures import parse_measures
+from rnnreranker.evaluate.protocols import PROTOCOLS
 from rnnreranker.regress.specs.reading import KeyPath, SpecDocument
 
 SCHEMA = 3

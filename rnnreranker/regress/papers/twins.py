@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.chosen import choose
+from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import nearest
 from rnnreranker.base.method import names as names_of
 from rnnreranker.base.record import Record

@@ -9,7 +9,7 @@ from typing import Any
 
 from rnnreranker.base.method import find, names
 from rnnreranker.base.settings import typed_name, words
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.encode.params import QUERY_SIDE
 from rnnreranker.index.request import USUAL, choose_part, settings_with_flags
 from rnnreranker.parts.needs import part as part_of_name

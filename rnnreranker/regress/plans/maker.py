@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from rnnreranker.base.arguments import flag
-from rnnreranker.base.chosen import choose, needs_together
+from rnnreranker.base.chosen_method import choose, needs_together
 from rnnreranker.base.method import find
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.parts.needs import parts_of
 from rnnreranker.regress.plans.model_steps import ModelSteps
 from rnnreranker.regress.plans.step import run_files, work_file

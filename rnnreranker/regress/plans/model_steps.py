@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.settings import words
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.regress.plans.index_steps import IndexSteps
 from rnnreranker.regress.plans.step import documents_words, word_of
 from rnnreranker.regress.specs.methods import labels_on_gpu, labels_options, parts_of_labels

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import file_digest, files_digest, fingerprint, write_json
 from rnnreranker.base.files.json_files import read_json
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.data.local import kept_at
 from rnnreranker.data.names import left_out
 from rnnreranker.regress.source_code import code_of

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.regress.specs.reading import KeyPath, SpecDocument
 from rnnreranker.regress.specs.rules import Entries, check
 from rnnreranker.regress.specs.spec import (

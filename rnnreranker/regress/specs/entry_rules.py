@@ -7,7 +7,7 @@ from typing import Any
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import methods, names
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import CHOICES
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.parts.needs import part

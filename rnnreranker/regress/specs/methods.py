@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import flag
-from rnnreranker.base.chosen import choose
+from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import find
 from rnnreranker.base.method_lists import moved
 from rnnreranker.base.private.python import flags_of_parser
 from rnnreranker.base.settings import hints_of, words
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.index.request import USUAL, choose_part
 from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.parts.needs import part, parts_of
@@ -259,7 +259,7 @@ def beside_parts(work: Work) -> list[str]:
     Raises:
         InputError: no such teacher, settings that it does not have.
     """
-    from rnnreranker.lab.recover.beside import choose_teacher, needs_of
+    from rnnreranker.lab.recover.teachers import choose_teacher, needs_of
 
     return sorted(parts_of(needs_of([choose_teacher(use_with_folders(use)) for use in beside_uses(work)])))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.method import find, names
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.regress.specs.spec import Model
 
 KEY = "model"

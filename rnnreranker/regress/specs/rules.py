@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from rnnreranker.base.errors import InputError, UnavailableError, nearest
-from rnnreranker.evaluate.measures import PROTOCOLS, parse_measures
+from rnnreranker.evaluate.measures import parse_measures
+from rnnreranker.evaluate.protocols import PROTOCOLS
 from rnnreranker.regress.specs.entry_rules import check_index, check_kinds, check_model, model_links
 from rnnreranker.regress.specs.methods import check_prf, check_rerank, check_use, check_work
 from rnnreranker.regress.specs.needs import TEXTS, UNITS

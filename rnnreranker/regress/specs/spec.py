@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.regress.specs.reading import SpecDocument
 from rnnreranker.train.model_files import NOTHING
 

@@ -8,7 +8,7 @@ from typing import Any
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import fields_of, find, methods, names
 from rnnreranker.base.settings import former_names, hints_of
-from rnnreranker.base.written import PRESET, Written
+from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.regress.specs.methods import check_negatives, check_training, check_use, labels_options
 from rnnreranker.regress.specs.model_names import use_with_folders
 

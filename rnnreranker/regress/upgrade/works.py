@@ -8,8 +8,8 @@ from typing import Any
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import fields_of, find, methods, names
 from rnnreranker.base.settings import former_names, hints_of
-from rnnreranker.base.written import Written
-from rnnreranker.lab.recover.beside import COLLECTIVE
+from rnnreranker.base.written_form import Written
+from rnnreranker.lab.recover.teachers import COLLECTIVE
 from rnnreranker.lab.study.request import ARMS, EVERYDAY
 from rnnreranker.methods.feedback.colbert import ColbertParams
 from rnnreranker.parts.terms.word_weights import SharedWords

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.rnn.engines.compiled import checksum, compiled, kept, ones
-from rnnreranker.rnn.engines.expansion import clipped, jaccard, weighed
-from rnnreranker.rnn.engines.lending import smooth_chunk
-from rnnreranker.rnn.engines.neighbours import extended, neighbours, reciprocal
+from rnnreranker.rnn.engines.extension import extended
+from rnnreranker.rnn.engines.jaccard import clipped, jaccard, weighed
+from rnnreranker.rnn.engines.neighbours import neighbours, reciprocal
 from rnnreranker.rnn.engines.selection import extremes
+from rnnreranker.rnn.engines.smoothing import smooth_chunk
 
 if TYPE_CHECKING:
     from rnnreranker.rnn.engines.setting import EngineSetting

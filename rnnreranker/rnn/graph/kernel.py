@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.rnn.engines.compiled import checksum, compiled, int_of, kept, ones, rank_sixteen
-from rnnreranker.rnn.engines.expansion import clipped, jaccard, weighed
-from rnnreranker.rnn.engines.lending import smooth_chunk
-from rnnreranker.rnn.engines.neighbours import extended
+from rnnreranker.rnn.engines.extension import extended
+from rnnreranker.rnn.engines.jaccard import clipped, jaccard, weighed
+from rnnreranker.rnn.engines.smoothing import smooth_chunk
 from rnnreranker.rnn.graph.contexts import as_mapped
 from rnnreranker.rnn.graph.pairs import SPARE, both_ways, bounds, dealt, named, room, with_query
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen import Form
+from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import refuse
 from rnnreranker.runs import Run

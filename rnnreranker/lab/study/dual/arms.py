@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, get_args
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen import Form
+from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import fields_of, find, make_params, names
 from rnnreranker.base.settings import Params, Typed
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.lab.study.query.arms import BASE, settings_said
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.labels.methods.base import needs_of

@@ -9,10 +9,10 @@ from types import MappingProxyType
 from typing import Any
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen import Form, choose
+from rnnreranker.base.chosen_method import Form, choose
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import methods
-from rnnreranker.base.written import PRESET, Written
+from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.labels.params import unlearnt
 from rnnreranker.labels.request import LABEL_PRESET, SOURCE, ChosenLabeler, choose_labeler

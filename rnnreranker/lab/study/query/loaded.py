@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rnnreranker.base.chosen import needs_together
-from rnnreranker.base.written import Written
+from rnnreranker.base.chosen_method import needs_together
+from rnnreranker.base.written_form import Written
 from rnnreranker.lab.study.cut import tasks_of
 from rnnreranker.lab.study.query.setting import QuerySetting
 from rnnreranker.lab.study.request import StudyRequest

@@ -11,10 +11,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.chosen import Form
+from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import find
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.lab.study.query.arms import QueryArm
 from rnnreranker.lab.study.retrieved import inputs_of, opened
 from rnnreranker.lab.study.tasks import Task

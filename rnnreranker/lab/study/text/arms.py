@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen import Form, choose
+from rnnreranker.base.chosen_method import Form, choose
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import methods
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.lab.study.query.arms import BASE
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.train.group.params import GroupParams

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rnnreranker.base.chosen import needs_together
+from rnnreranker.base.chosen_method import needs_together
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.lab.study.cut import tasks_of

@@ -232,7 +232,7 @@ class SparseSetting(TextSetting):
         from rnnreranker.encode.sparse.encoder import load_sparse_encoder
         from rnnreranker.methods.retrieve.base import run_of_rows
         from rnnreranker.parts.impacts.exact import best_impacts
-        from rnnreranker.parts.impacts.whole import whole
+        from rnnreranker.parts.impacts.quantization import whole
         from rnnreranker.parts.impacts.word_use import word_use
 
         encoder = load_sparse_encoder(model, max_length=self.max_length)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen import Form
+from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.method import defaults_of, find, names
 from rnnreranker.base.preset_files import is_file_name, sections_of
 from rnnreranker.base.settings import hints_of
-from rnnreranker.base.written import PRESET, Written
+from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.encode.params import TRAINED_POOLINGS
 from rnnreranker.lab.tune.check import check_all
 from rnnreranker.lab.tune.joint.space import JointSpace, LabelSpace, label_ranges, rnn_ranges, train_ranges

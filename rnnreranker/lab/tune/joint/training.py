@@ -60,7 +60,7 @@ class TunedTraining:
         Raises:
             InputError: the file cannot be written.
         """
-        from rnnreranker.base.written import Written
+        from rnnreranker.base.written_form import Written
         from rnnreranker.lab.tune.preset import write_preset
 
         request, trainings = self.request, self.trainings

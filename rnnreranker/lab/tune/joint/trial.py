@@ -16,7 +16,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import Inputs, defaults_of, find
 from rnnreranker.base.settings import Params
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.evaluate.measures import deepest_cutoff
 from rnnreranker.lab.tune.heldout import HeldOut, fold_of, held_out_of
 from rnnreranker.lab.tune.identity import of_qrels, of_queries, of_run

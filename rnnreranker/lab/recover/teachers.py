@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen import Form
+from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import Inputs, find, make_params, methods
 from rnnreranker.base.settings import hints_of
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.methods.feedback.colbert import ColbertFeedback
 from rnnreranker.methods.rerank.prf import PrfReranker

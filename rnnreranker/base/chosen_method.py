@@ -9,7 +9,7 @@ from typing import Any
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find, make_params, names, no_method
-from rnnreranker.base.written import Written
+from rnnreranker.base.written_form import Written
 
 Form = str | Mapping[str, Any] | Written
 SOURCES: dict[str, tuple[str, ...]] = {  # of a method that compares documents: settings beside its `Params`
