@@ -13,7 +13,10 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 SOURCES = (  # everything that ends up in the machine code
-    *(f"engines/{name}.py" for name in ("compiled", "expansion", "kernel", "lending", "neighbours", "selection")),
+    *(
+        f"engines/{name}.py"
+        for name in ("compiled", "extension", "jaccard", "kernel", "neighbours", "selection", "smoothing")
+    ),
     *(f"graph/{name}.py" for name in ("kernel", "pairs", "rows")),
     "late/kernel.py",
 )
