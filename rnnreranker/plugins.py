@@ -17,18 +17,29 @@ if TYPE_CHECKING:
     from rnnreranker.methods.rerank import Candidates, Query, Reranker
     from rnnreranker.methods.retrieve import Retriever
     from rnnreranker.parts.base import Part
-    from rnnreranker.train.losses.base import Loss, log_shares, mean_over
+    from rnnreranker.train.losses.base import (
+        BatchLoss,
+        CosineLoss,
+        GroupLoss,
+        Loss,
+        PositivesLoss,
+        log_shares,
+        mean_over,
+    )
     from rnnreranker.train.models.base import GroupModel, TrainedModel
     from rnnreranker.train.params import TrainingParams
     from rnnreranker.train.query.training import Trained
 
 _HOMES = {
+    "BatchLoss": "train.losses.base",
     "Candidates": "methods.rerank",
     "ContextLabeler": "labels.methods.base",
+    "CosineLoss": "train.losses.base",
     "CrossEncoderParams": "encode.params",
     "EncoderParams": "encode.params",
     "Expander": "methods.expand",
     "Feedback": "methods.feedback",
+    "GroupLoss": "train.losses.base",
     "GroupModel": "train.models.base",
     "Inputs": "base.method",
     "JudgedContext": "labels.judged",
@@ -38,6 +49,7 @@ _HOMES = {
     "Loss": "train.losses.base",
     "Params": "base.settings",
     "Part": "parts.base",
+    "PositivesLoss": "train.losses.base",
     "Query": "methods.rerank",
     "Reranker": "methods.rerank",
     "Retriever": "methods.retrieve",
@@ -53,12 +65,15 @@ _HOMES = {
 }
 
 __all__ = [
+    "BatchLoss",
     "Candidates",
     "ContextLabeler",
+    "CosineLoss",
     "CrossEncoderParams",
     "EncoderParams",
     "Expander",
     "Feedback",
+    "GroupLoss",
     "GroupModel",
     "Inputs",
     "JudgedContext",
@@ -68,6 +83,7 @@ __all__ = [
     "Loss",
     "Params",
     "Part",
+    "PositivesLoss",
     "Query",
     "Reranker",
     "Retriever",

@@ -31,6 +31,7 @@ from rnnreranker.lab.study.trainings import choose_rates
 from rnnreranker.labels.mass.learnt import LearntMass
 from rnnreranker.methods.retrieve.dense import dense_run
 from rnnreranker.regress.records import Figures
+from rnnreranker.train.losses.base import GroupLoss
 from rnnreranker.train.query.params import TrainParams
 
 TOPICS = {f"q{number}": f"text {number}" for number in range(11)}
@@ -110,7 +111,7 @@ def test_arms_of_the_other_side_are_there_when_they_differ() -> None:
     assert len(label_arms(one, one)) == 6
     assert [arm.name for arm in label_arms(one, one, ["query"])] == [CODER, "CODER + query"]
     assert {arm.hyperparameters.params.loss for arm in loss_arms(one)} == {
-        name for name, found in methods("loss").items() if not found.of_groups
+        name for name, found in methods("loss").items() if not issubclass(found, GroupLoss)
     }
     assert [arm.hyperparameters.params.candidates for arm in candidate_arms(one, [5, 9])] == [5, 9]
     task = Task("fold 2 of 3", 5, {}, QRELS, frozenset(), ())

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rnnreranker.base.errors import InputError
-
-if TYPE_CHECKING:
-    from rnnreranker.train.losses.base import Loss
+from rnnreranker.train.losses.base import BatchLoss, CosineLoss, Loss, PositivesLoss
 
 
 def check_read(params: Any, loss: Loss, given: Collection[str]) -> None:
@@ -41,13 +39,13 @@ def unread(params: Any, loss: Loss) -> dict[str, str]:
     ['label_scale', 'in_batch_negatives']
     """
     named, reasons = f"the loss {loss.name}", {}
-    if not loss.of_cosines or not loss.of_targets:
+    if not isinstance(loss, CosineLoss) or isinstance(loss, PositivesLoss):
         reasons["label_scale"] = f"{named}, which reads targets, no labels by themselves"
     elif not loss.reads_targets():
         reasons["label_scale"] = "alpha=0, at which only hard labels count"
     if not loss.reads_targets():
         reasons["batch_teacher"] = f"{named}, which asks what is positive alone"
-    if loss.in_batch:
+    if isinstance(loss, BatchLoss):
         reasons["in_batch_negatives"] = f"{named}, which takes the candidates of the whole batch by itself"
     if getattr(params, "negatives_from", "") == "in-batch":
         reason = "negatives_from=in-batch, which draws none and takes those of the whole batch"

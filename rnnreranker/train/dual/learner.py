@@ -28,7 +28,7 @@ from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.learner import Learner, Scored
 from rnnreranker.train.group.padded_parts import padded_parts
 from rnnreranker.train.label_scale import scaled_labels
-from rnnreranker.train.losses.base import Loss
+from rnnreranker.train.losses.base import BatchLoss, CosineLoss, Loss
 from rnnreranker.train.model_files import NOTHING, limit_of, loading, start_folder
 
 AT_ONCE = 256  # texts of validation that are cut into tokens together
@@ -54,8 +54,8 @@ class DualLearner(Learner):
 
     def __init__(self, encoder: str, params: DualParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
         self._queries, self._documents = inputs.queries, inputs.documents
-        self._wide, self._scale = params.of_batch or loss.in_batch, params.label_scale
-        self._of_cosines = loss.of_cosines
+        self._wide, self._scale = params.of_batch or isinstance(loss, BatchLoss), params.label_scale
+        self._of_cosines = isinstance(loss, CosineLoss)
         self.folder, path, own = None, Path(encoder), ModelSettings()
         if encoder != NOTHING:
             self.folder, path = start_folder(encoder, ("encoder", "sparse-encoder"))
@@ -78,8 +78,8 @@ class DualLearner(Learner):
             self.model = SentenceTransformer(
                 modules=modules, device=device, prompts=prompts, similarity_fn_name="dot", local_files_only=True
             )
-        scale = 1.0 if loss.of_cosines else params.inverse_temperature or COSINE_SCALE
-        self.loss: CosineLoss = CosineLoss(self.model, loss, scale)
+        scale = 1.0 if self._of_cosines else params.inverse_temperature or COSINE_SCALE
+        self.loss: ScaledLoss = ScaledLoss(self.model, loss, scale)
 
     def batch(self, groups: Sequence[Group]) -> dict[str, Any]:
         """Tokens of the queries and of the distinct documents of all groups, and which documents are whose."""
@@ -111,7 +111,7 @@ class DualLearner(Learner):
         self.model.save_pretrained(str(folder), create_model_card=False)
 
     def _features(self, texts: list[str], kind: TextKind) -> dict[str, torch.Tensor]:
-        """What `CosineLoss` takes of texts."""
+        """What `ScaledLoss` takes of texts."""
         features = self.model.preprocess(texts, prompt=self._prompts[kind] or None, task=kind)
         return {name: value for name, value in features.items() if torch.is_tensor(value) and value.dim()}
 
@@ -133,7 +133,7 @@ def _tower(path: Path, longest: int | None) -> list[Any]:
     return [transformer, Pooling(transformer.get_embedding_dimension(), "mean"), Normalize()]
 
 
-class CosineLoss(torch.nn.Module):
+class ScaledLoss(torch.nn.Module):
     """A loss over cosines, times a scale, in the form that SentenceTransformerTrainer calls."""
 
     def __init__(self, model: SentenceTransformer, loss: Loss, scale: float) -> None:

@@ -27,7 +27,7 @@ from rnnreranker.train.group.learner import Learner, Scored
 from rnnreranker.train.group.padded_parts import padded_parts
 from rnnreranker.train.late.params import LateParams
 from rnnreranker.train.late.scores import Similarity, late_scores
-from rnnreranker.train.losses.base import Loss
+from rnnreranker.train.losses.base import BatchLoss, Loss
 from rnnreranker.train.model_files import loading
 
 AT_ONCE = 256  # texts of validation that are cut into tokens together
@@ -55,7 +55,7 @@ class LateLearner(Learner):
 
     def __init__(self, encoder: str, params: LateParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
         self._queries, self._documents = inputs.queries, inputs.documents
-        self._wide, self._contrast = params.in_batch_negatives or loss.in_batch, params.contrast
+        self._wide, self._contrast = params.in_batch_negatives or isinstance(loss, BatchLoss), params.contrast
         self._similarity, self._teacher = params.similarity, inputs.teacher
         self.folder = late_start(encoder, params.dimension).path
         with loading(self.folder, "a late-interaction encoder"):

@@ -30,10 +30,6 @@ class Loss(ABC):
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
     Params: ClassVar[type[Params]] = Params
-    in_batch: ClassVar[bool] = False  # the candidates of the other queries of a batch take part
-    of_groups: ClassVar[bool] = False  # made for a few candidates, drawn for a positive
-    of_targets: ClassVar[bool] = True  # what labels say of candidates counts, not what is positive alone
-    of_cosines: ClassVar[bool] = False  # scores are cosines, and targets labels in [0, 1], each by itself
 
     def __init__(self, params: Any = None) -> None:
         self.params: Any = params or self.Params()
@@ -61,13 +57,43 @@ class Loss(ABC):
 
     def reads_targets(self) -> bool:
         """Whether the targets count, at its settings."""
-        return self.of_targets
+        return True
 
     @abstractmethod
     def mean_of(
         self, scores: torch.Tensor, targets: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor
     ) -> torch.Tensor:
         """What a call returns; all tensors have one shape."""
+
+
+class GroupLoss(Loss):
+    """A loss made for a few candidates, drawn for a positive."""
+
+
+class BatchLoss(GroupLoss):
+    """A loss in which the candidates of the other queries of a batch take part."""
+
+
+class CosineLoss(GroupLoss):
+    """A loss of scores that are cosines; targets are labels in [0, 1], each by itself."""
+
+
+class PositivesLoss(Loss):
+    """A loss in which labels count for what is positive alone; a subclass writes `mean_of_positives`."""
+
+    def reads_targets(self) -> bool:
+        """They never count."""
+        return False
+
+    def mean_of(
+        self, scores: torch.Tensor, targets: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor
+    ) -> torch.Tensor:
+        """Without the targets, and without what is positive and no candidate."""
+        return self.mean_of_positives(scores, positive & valid, valid)
+
+    @abstractmethod
+    def mean_of_positives(self, scores: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
+        """What a call returns; all tensors have one shape (B, N), and what is positive is valid."""
 
 
 def divergence(scores: torch.Tensor, targets: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:

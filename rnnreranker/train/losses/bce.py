@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rnnreranker.train.losses.base import Loss, mean_over
+from rnnreranker.train.losses.base import GroupLoss, PositivesLoss, mean_over
 
 if TYPE_CHECKING:
     import torch
 
 
-class BceLoss(Loss):
+class BceLoss(PositivesLoss, GroupLoss):
     """-log sigmoid(s) of positives and -log(1 - sigmoid(s)) of the others, averaged over a query's candidates."""
 
     name = "bce"
-    of_groups = True
-    of_targets = False
 
-    def mean_of(
-        self, scores: torch.Tensor, targets: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor
-    ) -> torch.Tensor:
-        """The targets do not count, only what is positive."""
+    def mean_of_positives(self, scores: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
+        """Every candidate counts by itself."""
         import torch
 
         signed = torch.where(valid, torch.where(positive, -scores, scores), 0)

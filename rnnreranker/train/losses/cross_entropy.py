@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rnnreranker.train.losses.base import Loss, log_shares, mean_over
+from rnnreranker.train.losses.base import PositivesLoss, log_shares, mean_over
 
 if TYPE_CHECKING:
     import torch
 
 
-class CrossEntropyLoss(Loss):
+class CrossEntropyLoss(PositivesLoss):
     """-log softmax(scores) of the positives, averaged over a query's positives, then over queries that have any."""
 
     name = "cross-entropy"
-    of_targets = False
 
-    def mean_of(
-        self, scores: torch.Tensor, targets: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor
-    ) -> torch.Tensor:
-        """The targets do not count, only what is positive."""
+    def mean_of_positives(self, scores: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
+        """Queries without a positive do not count."""
         import torch
 
-        positive = positive & valid
         each = torch.where(positive, log_shares(scores, valid), 0)
         count = positive.sum(dim=1)
         return mean_over(-each.sum(dim=1) / count.clamp(min=1), count > 0)

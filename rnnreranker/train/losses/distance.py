@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rnnreranker.base.settings import Params, setting
-from rnnreranker.train.losses.base import Loss, mean_over
+from rnnreranker.train.losses.base import CosineLoss, mean_over
 
 if TYPE_CHECKING:
     import torch
@@ -19,7 +19,7 @@ class DistanceParams(Params):
     alpha: float = setting(0.5, "weight of the labels; hard labels have the rest", at_least=0, at_most=1)
 
 
-class DistanceLoss(Loss):
+class DistanceLoss(CosineLoss):
     """alpha (f + d - 1)^2 + (1 - alpha) (f + l - 1)^2, averaged over a query's candidates (paper 004, eq. 8).
 
     f = (1 - s) / 2 is the distance of a query and a document whose cosine is s (eq. 6), l is 1 for a positive and 0 for
@@ -34,8 +34,6 @@ class DistanceLoss(Loss):
 
     name = "distance"
     Params = DistanceParams
-    of_groups = True
-    of_cosines = True
 
     def reads_targets(self) -> bool:
         """Not where hard labels have all the weight."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from rnnreranker.train.losses.base import BatchLoss
 from rnnreranker.train.losses.lce import LceLoss
 
 
-class InfoNceLoss(LceLoss):
+class InfoNceLoss(LceLoss, BatchLoss):
     """As `lce`, where the candidates of the other queries of a batch are negatives too (InfoNCE)."""
 
     name = "info-nce"
-    in_batch = True

@@ -4,26 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rnnreranker.train.losses.base import Loss, mean_over
+from rnnreranker.train.losses.base import GroupLoss, PositivesLoss, mean_over
 
 if TYPE_CHECKING:
     import torch
 
 
-class LceLoss(Loss):
+class LceLoss(PositivesLoss, GroupLoss):
     """-log(e^s_p / (e^s_p + sum over negatives of e^s_n)), averaged over positives, which do not compete (LCE)."""
 
     name = "lce"
-    of_groups = True
-    of_targets = False
 
-    def mean_of(
-        self, scores: torch.Tensor, targets: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor
-    ) -> torch.Tensor:
-        """The targets do not count, only what is positive."""
+    def mean_of_positives(self, scores: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
+        """Queries without a positive do not count."""
         import torch
 
-        positive = positive & valid
         low = torch.finfo(scores.dtype).min / 2  # finite, so that a row without negatives gives no NaN
         scores = torch.where(valid, scores, 0)
         rest = torch.logsumexp(torch.where(valid & ~positive, scores, low), dim=1, keepdim=True)  # (B, 1)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rnnreranker.train.losses.base import Loss, log_shares, mean_over
+from rnnreranker.train.losses.base import GroupLoss, log_shares, mean_over
 
 if TYPE_CHECKING:
     import torch
 
 
-class ListNetLoss(Loss):
+class ListNetLoss(GroupLoss):
     """-sum_c y_c log softmax(s)_c (ListNet, top one): `kl` and the entropy of the targets, which has no gradient."""
 
     name = "listnet"
-    of_groups = True
 
     def mean_of(
         self, scores: torch.Tensor, targets: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor

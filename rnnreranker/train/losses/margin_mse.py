@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rnnreranker.train.losses.base import Loss, mean_over
+from rnnreranker.train.losses.base import GroupLoss, mean_over
 
 if TYPE_CHECKING:
     import torch
 
 
-class MarginMseLoss(Loss):
+class MarginMseLoss(GroupLoss):
     """((s_p - s_n) - (log y_p - log y_n))^2, averaged over the pairs of a positive p and another candidate n.
 
     Targets that are the softmax of a teacher's scores give its margins, as the logarithms differ from the scores by a
@@ -19,7 +19,6 @@ class MarginMseLoss(Loss):
 
     name = "margin-mse"
     needs = frozenset({"teacher"})
-    of_groups = True
 
     def mean_of(
         self, scores: torch.Tensor, targets: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor

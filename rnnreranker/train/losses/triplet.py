@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rnnreranker.train.losses.base import Loss, MarginParams, hinge
+from rnnreranker.train.losses.base import BatchLoss, CosineLoss, MarginParams, PositivesLoss, hinge
 
 if TYPE_CHECKING:
     import torch
@@ -18,7 +18,7 @@ class TripletParams(MarginParams):
     margin: float = 0.5
 
 
-class TripletLoss(Loss):
+class TripletLoss(PositivesLoss, BatchLoss, CosineLoss):
     """max(0, D(q, p) - D(q, n) + margin) with D = 1 - cosine, over positives p and others n, divided by the candidates.
 
     The loss of F-EBR (Huang et al., KDD 2020) as we remember it, not read from that paper: a sum there, which is a
@@ -28,13 +28,7 @@ class TripletLoss(Loss):
 
     name = "triplet"
     Params = TripletParams
-    in_batch = True
-    of_groups = True
-    of_cosines = True
-    of_targets = False
 
-    def mean_of(
-        self, scores: torch.Tensor, targets: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor
-    ) -> torch.Tensor:
-        """scores: cosines; the targets do not count, only what is positive."""
-        return hinge(scores, positive & valid, valid & ~positive, valid, self.params.margin)
+    def mean_of_positives(self, scores: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
+        """scores: cosines."""
+        return hinge(scores, positive, valid & ~positive, valid, self.params.margin)

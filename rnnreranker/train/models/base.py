@@ -10,6 +10,7 @@ from rnnreranker.base import settings
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.train.group.params import GroupParams
+from rnnreranker.train.losses.base import BatchLoss, CosineLoss
 from rnnreranker.train.params import TrainingParams
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class TrainedModel(ABC):
         """
         from rnnreranker.base.method import find
 
-        if find("loss", params.loss).of_cosines and not self.cosines:
+        if issubclass(find("loss", params.loss), CosineLoss) and not self.cosines:
             raise InputError(
                 f"loss={params.loss}: expected another with {argument('model', self.name)}; it is of cosines, for "
                 f"{argument('model', 'dual')}"
@@ -113,7 +114,7 @@ class GroupModel(TrainedModel):
         from rnnreranker.base.method import find
 
         super().check(params)
-        if params.group_size < 2 and not find("loss", params.loss).in_batch:
+        if params.group_size < 2 and not issubclass(find("loss", params.loss), BatchLoss):
             raise InputError(
                 f"group_size={params.group_size}: expected an integer >= 2, as the loss {params.loss} compares a "
                 "positive with the negatives of its group"

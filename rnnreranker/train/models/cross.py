@@ -11,6 +11,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
 from rnnreranker.base.setting_order import in_order
 from rnnreranker.train.group.params import OneLengthParams
+from rnnreranker.train.losses.base import BatchLoss
 from rnnreranker.train.models.base import GroupModel
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class Cross(GroupModel):
     def check(self, params: CrossParams) -> None:
         """As of every model, and that the loss asks for no other query's candidates."""
         super().check(params)
-        if find("loss", params.loss).in_batch:
+        if issubclass(find("loss", params.loss), BatchLoss):
             raise InputError(
                 f"loss {params.loss}: takes the candidates of other queries, with which a cross-encoder would have to "
                 f"read every query; give {argument('loss', 'lce')}"

@@ -8,6 +8,7 @@ from rnnreranker.base import settings
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
 from rnnreranker.train.dual.params import DualParams
+from rnnreranker.train.losses.base import CosineLoss
 from rnnreranker.train.models.base import GroupModel, TrainedModel
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Dual(GroupModel):
             TrainedModel.check(self, params)
         else:
             super().check(params)
-        if params.inverse_temperature is not None and find("loss", params.loss).of_cosines:
+        if params.inverse_temperature is not None and issubclass(find("loss", params.loss), CosineLoss):
             raise InputError(
                 f"inverse_temperature={params.inverse_temperature:g}: expected none with the loss {params.loss}, which "
                 "is of the cosines themselves"

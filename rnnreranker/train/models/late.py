@@ -10,6 +10,7 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
 from rnnreranker.train.late.params import LateParams
+from rnnreranker.train.losses.base import BatchLoss
 from rnnreranker.train.models.base import GroupModel, TrainedModel
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Late(GroupModel):
             TrainedModel.check(self, params)
         else:
             super().check(params)
-        if params.contrast and find("loss", params.loss).in_batch:
+        if params.contrast and issubclass(find("loss", params.loss), BatchLoss):
             raise InputError(
                 f"contrast={params.contrast}: expected 0 with the loss {params.loss}, which is over the whole batch "
                 "itself"

@@ -17,7 +17,7 @@ from rnnreranker.base.process import phases
 from rnnreranker.encode.dense.query_encoder import QueryEncoder
 from rnnreranker.encode.scorer.model import CandidateScorer
 from rnnreranker.train.best import Best
-from rnnreranker.train.losses.base import Loss
+from rnnreranker.train.losses.base import BatchLoss, Loss
 from rnnreranker.train.query.batches import Collator, add_negatives, score
 from rnnreranker.train.query.dynamic import DynamicContext
 from rnnreranker.train.query.fairness import neutrality_divergence
@@ -79,7 +79,7 @@ class CoderTrainer(SecondsAside, transformers.Trainer):
         phases.tell(f"step {step + 1} of {self.state.max_steps}")
         self._passes = (step, self._passes[1] + 1 if self._passes[0] == step else 0)
         rng = np.random.default_rng([self.params.seed, *self._passes])
-        wanted = self.params.random_negatives, self.params.in_batch_negatives or self.loss.in_batch
+        wanted = self.params.random_negatives, self.params.in_batch_negatives or isinstance(self.loss, BatchLoss)
         self.queries_seen += len(inputs["batch"].rows)
         batch = inputs["batch"]
         if self.dynamic is not None:

@@ -28,7 +28,7 @@ from rnnreranker.train.group.groups import Group
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.learner import Learner, Scored
 from rnnreranker.train.group.padded_parts import padded_parts
-from rnnreranker.train.losses.base import Loss
+from rnnreranker.train.losses.base import BatchLoss, Loss
 from rnnreranker.train.model_files import limit_of, loading, start_folder
 from rnnreranker.train.sparse.largest_logits import largest_logits, skipped
 from rnnreranker.train.sparse.params import SparseParams
@@ -55,7 +55,7 @@ class SparseLearner(Learner):
 
     def __init__(self, encoder: str, params: SparseParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
         self._queries, self._documents = inputs.queries, inputs.documents
-        self._in_batch, self._doc = loss.in_batch, params.architecture == "doc"
+        self._in_batch, self._doc = isinstance(loss, BatchLoss), params.architecture == "doc"
         self._binary = params.query_weights == "binary"
         self.folder, path = start_folder(encoder, ("sparse-encoder", "encoder"))
         check_kind(self.folder)

@@ -16,6 +16,7 @@ from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.labels.params import unlearnt
 from rnnreranker.labels.request import LABEL_PRESET, SOURCE, ChosenLabeler, choose_labeler
+from rnnreranker.train.losses.base import GroupLoss
 from rnnreranker.train.query.params import TrainParams
 
 BASE = "base"  # the encoder as it is
@@ -166,7 +167,7 @@ def loss_arms(hyperparameters: Hyperparameters, losses: Sequence[Form] | None = 
     Raises:
         InputError: no such loss, or one of groups, settings that it does not have.
     """
-    usable = [name for name, loss_class in methods("loss").items() if not loss_class.of_groups]
+    usable = [name for name, loss_class in methods("loss").items() if not issubclass(loss_class, GroupLoss)]
     arms = []
     for written in map(Written.read, usable if losses is None else losses):
         loss = choose("loss", written, of="losses")

@@ -15,6 +15,7 @@ from rnnreranker.base.written_form import Written
 from rnnreranker.lab.study.query.arms import BASE
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.train.group.params import GroupParams
+from rnnreranker.train.losses.base import BatchLoss, CosineLoss, GroupLoss
 from rnnreranker.train.models.sparse import SparseParams
 
 MODELS = {
@@ -106,7 +107,9 @@ def text_arms(
     usable = [
         name
         for name, method in methods("loss").items()
-        if method.of_groups and not method.in_batch and not method.of_cosines and "teacher" not in method.needs
+        if issubclass(method, GroupLoss)
+        and not issubclass(method, BatchLoss | CosineLoss)
+        and "teacher" not in method.needs
     ]
     expected = f"expected one of {', '.join(usable)}, which are compared with each other"
     if params.loss not in usable:
