@@ -259,9 +259,10 @@ def test_a_run_of_another_order_is_a_risk_where_what_it_knows_is_dropped() -> No
 
 
 def test_nothing_that_is_printed_asks_for_the_paper(tmp_path: Path) -> None:
-    """Words of the theory stand in docs/diagnose.md, with their formulas, and not in the table."""
+    """Words of the theory stand in docs/tables/diagnose.html, with their formulas, and not in the table."""
     found = looked_at(tmp_path, True)
-    page = (Path(__file__).resolve().parent.parent / "docs" / "source" / "diagnose.md.j2").read_text(encoding="utf-8")
+    source = Path(__file__).resolve().parent.parent / "docs" / "source" / "tables" / "diagnose.md.j2"
+    page = source.read_text(encoding="utf-8")
     said = [*(" ".join(row) for row in rows(found)), *verdict(found)["reasons"]]
     for name, _, _ in rows(found):
         assert name.split(":")[0] in page, name
