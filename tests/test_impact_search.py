@@ -1,4 +1,4 @@
-"""Other ways to search impacts: Pyserini's impact index, Seismic, queries of counted words without a model."""
+"""Other ways to search impacts: Pyserini's impact index, queries of counted words without a model."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix, vstack
-from scipy.sparse import random as random_sparse
+from scipy.sparse import csr_matrix
 
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.java import start_java
@@ -18,11 +17,9 @@ from rnnreranker.base.record import read_records
 from rnnreranker.encode.sparse.encoder import load_sparse_encoder
 from rnnreranker.encode.sparse.term_counts import term_counts
 from rnnreranker.encode.vocabulary import load_tokenizer, words_of
-from rnnreranker.methods.retrieve.impact import ImpactSearchParams
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.impact_lucene import anserini
 from rnnreranker.parts.impact_lucene.part import opened
-from rnnreranker.parts.impact_seismic import seismic
 from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
 from rnnreranker.runs import Run
 from tests.test_checksums import without_checksums
@@ -131,52 +128,7 @@ def test_words_that_lucene_would_cut_become_numbers() -> None:
         assert anserini.tokens_for(["a", unsafe], 3) == ["0", "1", "2"]
 
 
-def test_seismic_says_what_it_misses(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("seismic")
-    index = copied(world, tmp_path)
-
-    def search(how: str = "") -> list[object]:
-        how = f"search=seismic{how}"
-        return of_search(world, index, tmp_path / "run.txt", "--hits", 5, how=how)
-
-    with pytest.raises(InputError, match="no index of Seismic in this index; make it with index --parts impact"):
-        run_search(*search())
-    assert run_index(*of_index(world, index, "--parts", "impact,impact-seismic")) == 0
-    assert capsys.readouterr().out == ""
-    assert run_search(*search(",query_cut=45,heap_factor=0.1")) == 0
-    said = re.search(r"found ([\d.]+)% of the 5 best of 20 of \d+ queries", capsys.readouterr().err)
-    assert said is not None
-    assert float(said[1]) > 60  # 87 once: what it skips is drawn anew with every index
-    assert run_search(*search(",query_cut=45,heap_factor=0.1,recall_sample=0")) == 0
-    assert "Seismic" not in capsys.readouterr().err
-    exact = tmp_path / "exact.txt"
-    assert run_search(*of_search(world, index, exact)) == 0
-    scores = {tuple(line.split()[:3:2]): line.split()[4] for line in exact.read_text().splitlines()}
-    found = [line.split() for line in (tmp_path / "run.txt").read_text().splitlines()]
-    assert found
-    assert all(float(line[4]) == pytest.approx(float(scores[line[0], line[2]]), rel=1e-6) for line in found)
-
-
-def test_seismic_of_a_large_vocabulary_and_empty_queries(tmp_path: Path) -> None:
-    pytest.importorskip("seismic")
-    documents = random_sparse(40, 70_000, density=3e-4, format="csr", random_state=1, dtype=np.float32)
-    documents.sort_indices()
-    source = written(tmp_path, documents, [f"d{row}" for row in range(40)], None)
-    (tmp_path / seismic.PART).mkdir()
-    seismic.write_seismic(source, tmp_path / seismic.PART, 1)
-    (tmp_path / seismic.PART / seismic.ABOUT).write_text(json.dumps({"impacts": source.fingerprint}))
-    queries = vstack([documents, csr_matrix((1, 70_000), dtype=np.float32)], "csr")
-    found = seismic.search_seismic(source, QueryImpacts(queries), 1, 2, 100, 0.8)
-    assert [rows.tolist() for _, rows in found] == [*([row] for row in range(40)), []]
-    assert found[7][0][0] == pytest.approx(float((documents[7].multiply(documents[7])).sum()))
-    (tmp_path / seismic.PART / seismic.INDEX).write_bytes(b"no index")
-    with pytest.raises(InputError, match=r"cannot be read .*make it with index --parts impact,impact-seismic"):
-        seismic.search_seismic(source, QueryImpacts(queries), 1, 1, 100, 1.0)
-
-
 def test_settings_of_one_way_are_not_for_another(world: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="heap_factor: of search=seismic, not of exact"):
-        ImpactSearchParams(heap_factor=0.5)
     search = of_search(world, world / "index", tmp_path / "run.txt", how="search=lucene")
     with pytest.raises(InputError, match="prf rm3 searches exactly; leave search=lucene out"):
         run_search(*search, "--prf", "rm3")

@@ -183,7 +183,7 @@ def coded(command: Command, collection: Path) -> Path:
 
 
 def test_a_part_is_made_searched_and_made_again(command: Command, collection: Path, coded: Path) -> None:
-    assert "impact-seismic, codes, NAME:KEY=VALUE" in " ".join(command("index", "--help").stdout.split()).replace(
+    assert "impact-lucene, codes, NAME:KEY=VALUE" in " ".join(command("index", "--help").stdout.split()).replace(
         "- ", "-"
     )
     settings = " ".join(command("__main__", "methods", "codes").stdout.split())

@@ -29,7 +29,7 @@ def extend_index(
 ) -> tuple[Built, list[str]]:
     """Add documents to an index, behind those that it has, and to every part; the index that stands there then.
 
-    It has the bytes of an index that is made of all documents at once, except that Lucene and Seismic number their
+    It has the bytes of an index that is made of all documents at once, except that Lucene numbers its
     files anew every time and that its description names both sources. It appears whole; a killed work goes on.
 
     Args:

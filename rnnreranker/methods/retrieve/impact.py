@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rnnreranker.base import settings
-from rnnreranker.base.command import cores, counted, say
+from rnnreranker.base.command import cores
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.java import start_java
 from rnnreranker.base.settings import setting
@@ -15,21 +14,13 @@ from rnnreranker.methods.feedback.base import second_pass_impacts
 from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
     from rnnreranker.runs import Run
-
-OF_SEISMIC = ("query_cut", "heap_factor", "recall_sample")
 
 
 @dataclass(frozen=True)
 class ImpactSearchParams(settings.Params):
-    """Where the weights of the queries' words come from, and how documents are searched.
-
-    Raises:
-        InputError: values out of range, settings of another way to search.
-    """
+    """Where the weights of the queries' words come from, and how documents are searched."""
 
     query_weights: Literal["model", "binary", "counts"] = setting(
         "model",
@@ -39,25 +30,12 @@ class ImpactSearchParams(settings.Params):
     encoder: str | None = setting(
         None, "sparse encoder of queries; none: the one that made the index", tunable=False, was="impact_encoder"
     )
-    search: Literal["exact", "lucene", "seismic"] = setting(
+    search: Literal["exact", "lucene"] = setting(
         "exact",
-        "exact: without Java; lucene: Pyserini's impact index, the same run; seismic: approximate, for large "
-        "collections (the index needs the part impact-lucene or impact-seismic)",
+        "exact: without Java; lucene: Pyserini's impact index, the same run (the index needs the part impact-lucene)",
         tunable=False,
         was="impact_search",
     )
-    query_cut: int = setting(20, "of seismic: words of a query that are looked up, the heaviest", at_least=1)
-    heap_factor: float = setting(0.8, "of seismic: higher skips more", above=0, at_most=1)
-    recall_sample: int = setting(
-        20, "of seismic: queries searched exactly too, to say how much it misses", at_least=0, tunable=False
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        usual = {field.name: field.default for field in dataclasses.fields(self)}
-        changed = [name for name in OF_SEISMIC if getattr(self, name) != usual[name]]
-        if changed and self.search != "seismic":
-            raise InputError(f"{' and '.join(changed)}: of search=seismic, not of {self.search}")
 
 
 class ImpactRetriever(Retriever):
@@ -74,7 +52,6 @@ class ImpactRetriever(Retriever):
         Raises:
             InputError: no impacts in the index, no such encoder, an index that cannot be searched in the way asked for.
             UnavailableError: an encoder that is not here, no Java for Lucene.
-            MissingDependencyError: Seismic is not installed.
         """
         source, search = self.inputs.impacts, self.params.search
         if self.feedback is not None and search != "exact":
@@ -84,10 +61,6 @@ class ImpactRetriever(Retriever):
 
             open_anserini(source)
             start_java()
-        if search == "seismic":
-            from rnnreranker.parts.impact_seismic.seismic import check_seismic
-
-            check_seismic(source)
         name = self._encoder(source)[0]
         if self.params.query_weights != "model":
             from rnnreranker.encode.model_folder import find_tokenizer
@@ -105,30 +78,14 @@ class ImpactRetriever(Retriever):
         queries = self.query_impacts(source, list(topics.values()))
         if self.feedback is not None:
             queries = second_pass_impacts(source, queries, self.feedback, self.threads)
-        scores, rows = self._search(source, queries, hits, list(topics))
-        return run_of_rows(tuple(topics), source.docids, scores, rows)
-
-    def _search(
-        self, source: ImpactSource, queries: QueryImpacts, hits: int, qids: list[str]
-    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Scores and rows of every query, in the way that the parameters say."""
         if self.params.search == "exact":
-            return source.search(queries, hits, self.threads)
-        threads = self.threads or cores()
-        if self.params.search == "lucene":
+            scores, rows = source.search(queries, hits, self.threads)
+        else:
             from rnnreranker.parts.impact_lucene.anserini import search_anserini
 
-            best = search_anserini(source, queries, hits, threads)
-        else:
-            from rnnreranker.parts.impact_seismic.seismic import recall, sample_of, search_seismic
-
-            best = search_seismic(source, queries, hits, threads, self.params.query_cut, self.params.heap_factor)
-            if sample := sample_of(qids, self.params.recall_sample):
-                exact = source.search(queries._replace(numbers=queries.numbers[sample]), hits, self.threads)[1]
-                share = recall([best[number][1] for number in sample], exact)
-                of = f"the {hits} best of {len(sample)} of {counted(len(qids), 'query', 'queries')}"
-                say(f"impact, approximate by Seismic: found {share:.1%} of {of}")
-        return [scores for scores, _ in best], [rows for _, rows in best]
+            best = search_anserini(source, queries, hits, self.threads or cores())
+            scores, rows = [own for own, _ in best], [own for _, own in best]
+        return run_of_rows(tuple(topics), source.docids, scores, rows)
 
     def query_impacts(self, source: ImpactSource, texts: list[str]) -> QueryImpacts:
         """The weights of queries' words, the model's in the numbers of the stored weights.

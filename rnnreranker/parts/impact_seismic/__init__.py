@@ -1,1 +1,0 @@
-"""Seismic's index of the weights of words, searched approximately."""
