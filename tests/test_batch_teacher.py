@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rnnreranker import InputError, SoftLabels
-from rnnreranker.search.indexes import open_index
+from rnnreranker.index.opening import open_index
 from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.group.batch import documents_of, in_batch
 from rnnreranker.train.group.batch_teacher import BatchTeacher, teacher_of

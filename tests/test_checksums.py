@@ -19,6 +19,7 @@ from rnnreranker.encode.params import EncoderParams
 from rnnreranker.encode.words.params import TermParams
 from rnnreranker.index.__main__ import main
 from rnnreranker.index.build import add_parts, write_index
+from rnnreranker.index.opening import open_index
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.neighbours import open_neighbours
 from rnnreranker.parts.neighbours.part import NeighboursPart
@@ -26,7 +27,6 @@ from rnnreranker.parts.terms.part import TermsPart
 from rnnreranker.parts.texts import texts_of
 from rnnreranker.parts.vectors import open_vectors
 from rnnreranker.parts.vectors.part import DensePart
-from rnnreranker.search.indexes import open_index
 
 
 class Letters:

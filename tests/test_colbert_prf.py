@@ -15,6 +15,7 @@ from rnnreranker.base.errors import InputError, MissingDependencyError
 from rnnreranker.base.method import Inputs
 from rnnreranker.encode.late.base import make_late_base
 from rnnreranker.encode.late.encoder import special_tokens
+from rnnreranker.index.opening import open_index
 from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams, centroids, expansion
 from rnnreranker.methods.rerank.prf import PrfParams, PrfReranker
 from rnnreranker.methods.retrieve.late import LateRetriever, LateSearchParams
@@ -24,7 +25,6 @@ from rnnreranker.parts.tokens.lexicon import NEAREST, Lexicon
 from rnnreranker.parts.tokens.queries import QueryTokens
 from rnnreranker.parts.tokens.source import TokenSource
 from rnnreranker.runs import Run
-from rnnreranker.search.indexes import open_index
 from tests.test_impacts import run_index, run_search
 from tests.test_tokens import D, unit
 from tests.tiny_encoder import WORDS, make_encoder

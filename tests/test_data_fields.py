@@ -17,10 +17,10 @@ from rnnreranker.data import irds
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.fields import usual_fields
 from rnnreranker.data.texts_by_id import texts_by_id
+from rnnreranker.index.opening import open_index
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.terms.word_weights import CollectionWeights
 from rnnreranker.regress.source_code import module_of
-from rnnreranker.search.indexes import open_index
 from rnnreranker.search.inputs import document_texts
 
 TEXTS = ("Ottawa is the capital.", "It lies on a river.", "Winters bring snow.")

@@ -29,6 +29,7 @@ from rnnreranker.data.document import Document
 from rnnreranker.index import __main__ as command
 from rnnreranker.index import build
 from rnnreranker.index.build import add_parts, write_index
+from rnnreranker.index.opening import open_index
 from rnnreranker.index.request import IndexRequest
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.description import describe
@@ -36,7 +37,6 @@ from rnnreranker.parts.needs import stored_settings
 from rnnreranker.parts.texts import CorpusWriter, Texts, documents_of, texts_of
 from rnnreranker.parts.vectors import open_vectors
 from rnnreranker.parts.vectors.part import DensePart
-from rnnreranker.search.indexes import open_index
 
 ROOT = Path(__file__).resolve().parent.parent
 

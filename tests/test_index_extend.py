@@ -16,11 +16,11 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.encode.sparse.encoder import Encoded
 from rnnreranker.index import build
 from rnnreranker.index.__main__ import main
+from rnnreranker.index.opening import open_index
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.neighbours import files as graph_files
 from rnnreranker.parts.neighbours import part as neighbours_part
 from rnnreranker.parts.neighbours import source as graph_source
-from rnnreranker.search.indexes import open_index
 
 TEXTS = [" ".join(f"w{(number * step) % 23}" for step in (1, 3, 7, 11)) for number in range(1, 61)]
 

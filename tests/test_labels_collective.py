@@ -11,11 +11,11 @@ from joblib.externals.loky import get_reusable_executor
 
 from rnnreranker import InputError, SoftLabels
 from rnnreranker.encode.late.encoder import load_late_encoder
+from rnnreranker.index.opening import open_index
 from rnnreranker.labels.__main__ import main
 from rnnreranker.methods.feedback.colbert import ColbertParams
 from rnnreranker.parts.tokens.source import TokenSource
 from rnnreranker.runs import Run
-from rnnreranker.search.indexes import open_index
 from tests import test_colbert_prf as prf
 from tests.test_impacts import run_search
 

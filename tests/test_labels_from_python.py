@@ -12,10 +12,10 @@ from rnnreranker import InputError, Run, SoftLabels, make_labels
 from rnnreranker.base.method_lists import described
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.qrels import load_qrels
+from rnnreranker.index.opening import open_index
 from rnnreranker.labels.__main__ import main, make_parser
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.request import choose_labeler
-from rnnreranker.search.indexes import open_index
 
 FORM = "evidence:k=4,boost=1.5,include_level=0.1"
 

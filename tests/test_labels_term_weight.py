@@ -14,11 +14,11 @@ import pytest
 from rnnreranker import InputError, SoftLabels, label_distribution
 from rnnreranker.encode.words.segmentation import words
 from rnnreranker.index.__main__ import main as index
+from rnnreranker.index.opening import open_index
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.methods.base import needs_of
 from rnnreranker.labels.methods.term_weight import TermWeightParams
 from rnnreranker.parts.terms.word_weights import CollectionWeights, shared_words
-from rnnreranker.search.indexes import open_index
 
 # "the" stands in all five documents, and weighs less than nothing; "a" in four, and weighs nothing
 DOCUMENTS = {

@@ -17,6 +17,7 @@ from rnnreranker.base.files import write_json
 from rnnreranker.data.document import Document
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.build import add_parts, write_index
+from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.neighbours import files as graph_files
@@ -28,7 +29,6 @@ from rnnreranker.parts.neighbours.params import GraphParams
 from rnnreranker.parts.neighbours.part import NeighboursPart, has_graph
 from rnnreranker.parts.neighbours.source import as_entries
 from rnnreranker.parts.vectors import open_vectors
-from rnnreranker.search.indexes import open_index
 
 VECTORS = np.array([[1, 0], [3, 4], [0.6, 0.8], [3, 4], [0, 1]], dtype=np.float32)
 

@@ -14,6 +14,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
 from rnnreranker.index.build import add_parts, write_index
 from rnnreranker.index.make import make_index
+from rnnreranker.index.opening import open_index
 from rnnreranker.index.request import IndexRequest
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.bm25.part import Bm25Part
@@ -26,7 +27,6 @@ from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest_words import WordNeighbours
 from rnnreranker.parts.neighbours.params import GraphParams
 from rnnreranker.parts.neighbours.part import NeighboursPart, graph_source, has_graph
-from rnnreranker.search.indexes import open_index
 
 WORDS = 30
 

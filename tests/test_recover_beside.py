@@ -14,6 +14,7 @@ from rnnreranker import InputError, Run
 from rnnreranker.base.method import Inputs
 from rnnreranker.base.record import read_records
 from rnnreranker.evaluate.comparison import holm, paired_t_test
+from rnnreranker.index.opening import open_index
 from rnnreranker.lab.recover import recover
 from rnnreranker.lab.recover.__main__ import main
 from rnnreranker.lab.recover.detection import ranking_measures
@@ -25,7 +26,6 @@ from rnnreranker.methods.rerank.prf import PrfParams, PrfReranker
 from rnnreranker.parts.tokens.queries import query_tokens
 from rnnreranker.regress.plans.runner import chosen_plan
 from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.search.indexes import open_index
 from tests import test_colbert_prf as prf
 from tests import test_regress_specs as specs
 from tests.test_impacts import run_index, run_search

@@ -17,7 +17,6 @@ from rnnreranker.evaluate.redundancy import redundancy
 from rnnreranker.regress.plans import measure
 from rnnreranker.regress.plans.plan import make_plan
 from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.search import indexes
 
 VECTORS = {"a": [1.0, 0.0], "b": [5.0, 0.0], "c": [3.0, 4.0], "d": [0.0, 2.0], "zero": [0.0, 0.0]}
 SOURCE = ArrayVectors(np.array(list(VECTORS.values())), list(VECTORS))
@@ -51,7 +50,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "corpus.jsonl").write_text('{"id": "a", "text": "w"}\n')
     (tmp_path / "qrels.txt").write_text("q1 0 a 1\n")
     Run.from_dict({"q1": {"a": 3.0, "b": 2.0, "c": 1.0}}).write(tmp_path / "one.txt")
-    monkeypatch.setattr(indexes, "open_index", lambda _name: SimpleNamespace(vectors=SOURCE))
+    monkeypatch.setattr(opening, "open_index", lambda _name: SimpleNamespace(vectors=SOURCE))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -19,6 +19,7 @@ from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.method import make_params
 from rnnreranker.data.document import Document
+from rnnreranker.index.opening import open_index
 from rnnreranker.index.request import IndexRequest, usual_parts
 from rnnreranker.lab.diagnose.__main__ import main as diagnose
 from rnnreranker.lab.tune.query_set import load_objective
@@ -29,7 +30,6 @@ from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.texts import CorpusWriter
 from rnnreranker.runs.fuse import fuse
 from rnnreranker.search.__main__ import main
-from rnnreranker.search.indexes import open_index
 
 DOCUMENTS = 30
 QIDS = ("q3", "q1", "q5", "q2", "q4")

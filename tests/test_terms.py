@@ -22,6 +22,7 @@ from rnnreranker.encode.words.analysis import Analyser
 from rnnreranker.encode.words.params import TermParams
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.build import write_index
+from rnnreranker.index.opening import open_index
 from rnnreranker.methods.retrieve.bm25 import Bm25Params
 from rnnreranker.methods.retrieve.bm25s import Bm25sRetriever
 from rnnreranker.methods.retrieve.tf_idf import TfIdfParams, TfIdfRetriever
@@ -31,7 +32,6 @@ from rnnreranker.parts.terms.bm25 import bm25_weights
 from rnnreranker.parts.terms.part import TermsPart
 from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
-from rnnreranker.search.indexes import open_index
 from tests.test_checksums import without_checksums
 
 NEEDS_JIEBA = "jieba is not installed: pip install 'rnnreranker[zh]'"

@@ -14,6 +14,7 @@ from rnnreranker.data.document import Document
 from rnnreranker.encode.late.base import make_late_base
 from rnnreranker.encode.late.encoder import LateEncoder, load_late_encoder
 from rnnreranker.index.build import write_index
+from rnnreranker.index.opening import open_index
 from rnnreranker.lab.diagnose.token_search import token_search
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.tokens.files import FOLDER, write_tokens
@@ -27,7 +28,6 @@ from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.known_similarities import given_similarity
 from rnnreranker.rnn.late.maxsim import token_similarities
 from rnnreranker.runs import Run
-from rnnreranker.search.indexes import open_index
 from tests.test_checksums import without_checksums
 from tests.test_impacts import run_index, run_search
 from tests.tiny_encoder import WORDS, make_encoder

@@ -20,11 +20,11 @@ from rnnreranker.encode.words import kept as kept_weights
 from rnnreranker.encode.words.scorer import TermScorer, WeighedWord, load_term_scorer
 from rnnreranker.encode.words.segmentation import words
 from rnnreranker.index.__main__ import main as index
+from rnnreranker.index.opening import open_index
 from rnnreranker.labels.__main__ import main as labels
 from rnnreranker.labels.methods import term_weight
 from rnnreranker.labels.report.shaded_words import Weighting, pieces_of
 from rnnreranker.parts.terms.word_weights import CollectionWeights
-from rnnreranker.search.indexes import open_index
 from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.term.inputs import TermInputs, WeighedText
 from rnnreranker.train.term.learner import TermLearner

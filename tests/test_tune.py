@@ -18,6 +18,7 @@ from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.base.record import read_records
 from rnnreranker.evaluate import evaluate
+from rnnreranker.index.opening import open_index
 from rnnreranker.lab.tune import (
     Contexts,
     LeaveOutRequest,
@@ -36,7 +37,6 @@ from rnnreranker.lab.tune.preset import write_preset
 from rnnreranker.lab.tune.space import Between
 from rnnreranker.lab.tune.sweeps import sweep, without_terms
 from rnnreranker.rnn import rnn_similarity
-from rnnreranker.search.indexes import open_index
 
 TOPICS, DOCUMENTS, DIMENSION = 12, 40, 6
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -17,6 +17,7 @@ from rnnreranker import LabelParams, QueryVectors, RnnParams, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.encode.dense.encoder import load_encoder
+from rnnreranker.index.opening import open_index
 from rnnreranker.lab.tune import LeaveOutRequest, Space, tune_collections
 from rnnreranker.lab.tune.joint.queries import load_trainings
 from rnnreranker.lab.tune.joint.request import TuneTrainRequest, check
@@ -27,7 +28,6 @@ from rnnreranker.lab.tune.preset import write_preset
 from rnnreranker.lab.tune.space import Between
 from rnnreranker.methods.retrieve.dense import dense_run
 from rnnreranker.runs import Run
-from rnnreranker.search.indexes import open_index
 from rnnreranker.train.query.params import TrainParams, training_settings
 
 QUERIES, DOCUMENTS = 40, 60

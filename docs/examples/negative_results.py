@@ -23,12 +23,12 @@ from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics
 from rnnreranker.encode.dense.encoder import load_encoder
 from rnnreranker.evaluate import evaluate
+from rnnreranker.index.opening import open_index
 from rnnreranker.lab.tune.leave_out import read_collections
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.rnn import jaccard_similarity
 from rnnreranker.runs.head import choose_head, with_new_head
 from rnnreranker.runs.score_use import scores_of_use
-from rnnreranker.search.indexes import open_index
 
 MEASURE = "nDCG@10"
 DEFAULT, MIXTURE = "default", "mixture"

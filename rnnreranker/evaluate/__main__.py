@@ -110,7 +110,7 @@ def _check(args: argparse.Namespace, request: EvaluateRequest) -> None:
 
 
 def _vectors(index: str) -> VectorSource:
-    from rnnreranker.search.indexes import open_index
+    from rnnreranker.index.opening import open_index
 
     return open_index(index).vectors
 

@@ -23,10 +23,10 @@ from rnnreranker.parts.needs import givers
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels.job import Job
     from rnnreranker.labels.judged import Judged
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import IndexOnDisk
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,11 +83,11 @@ def write_labels(request: LabelsRequest, output: str | Path) -> Made:
         InputError, UnavailableError, MissingDependencyError: as `make_labels`.
     """
     from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.index.opening import open_index
     from rnnreranker.labels.job import with_learnt_mass
     from rnnreranker.labels.judged import positives_of
     from rnnreranker.labels.shards import make_shards
     from rnnreranker.search.first_stage import first_stage_of
-    from rnnreranker.search.indexes import open_index
     from rnnreranker.search.queries import query_vectors
 
     labeler = request.labeler

@@ -24,8 +24,8 @@ from rnnreranker.search.queries import QueryEncoding
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import IndexOnDisk
 
 SOURCE, LABEL_PRESET = "from", "label_preset"  # settings of a written form, beside those of the method and of labels
 

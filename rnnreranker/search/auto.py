@@ -8,8 +8,8 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Chosen, choose, needs_together
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError
 from rnnreranker.base.method import Inputs, find, names
+from rnnreranker.index.opening import IndexOnDisk
 from rnnreranker.runs.fuse import FuseParams
-from rnnreranker.search.indexes import IndexOnDisk
 from rnnreranker.search.queries import check_query_vectors
 from rnnreranker.search.request import SearchRequest
 from rnnreranker.search.sources import GRAPH

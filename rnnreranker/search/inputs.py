@@ -16,7 +16,7 @@ from rnnreranker.search.queries import query_vectors
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.search.indexes import IndexOnDisk
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.search.request import SearchRequest
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.chosen_method import Form
+from rnnreranker.index import opening
 from rnnreranker.runs import Run
-from rnnreranker.search import indexes
 from rnnreranker.search.defaults import RNN
 from rnnreranker.search.searching import request_of, search
 
 
 @dataclasses.dataclass(frozen=True)
-class Index(indexes.IndexOnDisk):
+class Index(opening.IndexOnDisk):
     """An index and its parts, with what the command `search` does to it.
 
     >>> Index("my-index").parts
@@ -66,7 +66,7 @@ class Index(indexes.IndexOnDisk):
 
 
 def open_index(name: str | Path, bm25: str | None = None) -> Index:
-    """The index of a name or path, see `rnnreranker.search.indexes.open_index`.
+    """The index of a name or path, see `rnnreranker.index.opening.open_index`.
 
     Args:
         name: a folder that `build_index` or Pyserini wrote, a `.npy` matrix with its ids, `pydoc`, or a prebuilt index
@@ -76,5 +76,5 @@ def open_index(name: str | Path, bm25: str | None = None) -> Index:
         InputError: nothing of that name (with the nearest names), or no index in the folder.
         UnavailableError: a prebuilt index that cannot be downloaded.
     """
-    opened = indexes.open_index(name, bm25)
+    opened = opening.open_index(name, bm25)
     return Index(**{field.name: getattr(opened, field.name) for field in dataclasses.fields(opened)})

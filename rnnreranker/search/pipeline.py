@@ -12,10 +12,10 @@ from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.base.process.phases import phase
+from rnnreranker.index.opening import IndexOnDisk, open_index
 from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.search import sources
 from rnnreranker.search.auto import FUSION, choose_parts
-from rnnreranker.search.indexes import IndexOnDisk, open_index
 from rnnreranker.search.inputs import open_inputs
 from rnnreranker.search.request import SearchRequest
 from rnnreranker.search.to_documents import documents_of

@@ -15,9 +15,9 @@ from rnnreranker.base.written_form import Written
 from rnnreranker.encode.params import EncoderParams
 
 if TYPE_CHECKING:
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.parts.vectors.encoder import IndexEncoder
-    from rnnreranker.search.indexes import IndexOnDisk
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from rnnreranker.search.defaults import RNN, Usual
 from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import IndexOnDisk
 
 HYBRID = ("bm25", "dense")  # what the retriever `hybrid` stands for
 AUTO = "auto"  # every part of the index that can be searched, see `auto.py`

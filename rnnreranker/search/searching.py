@@ -14,8 +14,8 @@ from rnnreranker.search.request import SearchRequest
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import IndexOnDisk
     from rnnreranker.search.pipeline import Pipeline
 
 FILES = (".tsv", ".txt", ".json", ".jsonl", ".trec")  # endings of files of topics, plain or .gz

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.tables import print_table
-from rnnreranker.search.indexes import IndexOnDisk
-from rnnreranker.search.prebuilt import letters
+from rnnreranker.index.opening import IndexOnDisk
+from rnnreranker.index.prebuilt import letters
 
 if TYPE_CHECKING:
     import pandas

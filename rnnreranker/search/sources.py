@@ -9,7 +9,7 @@ from rnnreranker.base.errors import InputError
 
 if TYPE_CHECKING:
     from rnnreranker.base.chosen_method import Chosen
-    from rnnreranker.search.indexes import IndexOnDisk
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.search.request import SearchRequest
 
 VECTORS, GRAPH, TOKENS = "vectors", "neighbours", "tokens"

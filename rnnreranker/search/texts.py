@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rnnreranker.base.command import progress
 
 if TYPE_CHECKING:
-    from rnnreranker.search.indexes import IndexOnDisk
+    from rnnreranker.index.opening import IndexOnDisk
 
 
 def texts_for(

@@ -21,9 +21,9 @@ from rnnreranker.train.params import TrainingParams, settings_for
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels import SoftLabels
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import IndexOnDisk
 
 KIND = "trained-model"  # of method
 SCORERS = choices(hints_of(ScorerParams)["scorer"])
@@ -136,7 +136,7 @@ class TrainRequest(Request):
 
     def _encoder_of_index(self, model: Any) -> dict[str, Any]:
         """What the index says of the encoder that made the part whose encoder is trained."""
-        from rnnreranker.search.indexes import open_index
+        from rnnreranker.index.opening import open_index
 
         if self.index is None:
             raise InputError(f"{argument('encoder')} is missing: what the training begins with")

@@ -17,8 +17,8 @@ from rnnreranker.data.fields import asked_fields
 from rnnreranker.train.request import KIND, TrainRequest
 
 if TYPE_CHECKING:
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels import SoftLabels
-    from rnnreranker.search.indexes import IndexOnDisk
     from rnnreranker.train.query.training import Trained
 
 DEVICES = ("cpu", "cuda", "auto")

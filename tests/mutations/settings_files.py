@@ -14,13 +14,13 @@ from mutations.texts import text_of
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.files.yaml_files import read_yaml
 from rnnreranker.base.record import read_records
+from rnnreranker.index.opening import open_index
 from rnnreranker.lab.study.trial import read_trial
 from rnnreranker.lab.tune.leave_out import read_collections
 from rnnreranker.lab.tune.space import Space
 from rnnreranker.regress.papers.paper import read_paper
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.rnn.params import RnnParams
-from rnnreranker.search.indexes import open_index
 from rnnreranker.train.query.params import TrainParams
 
 ROOT = Path(__file__).resolve().parents[2]

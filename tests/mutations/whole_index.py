@@ -24,13 +24,13 @@ from rnnreranker.encode.params import EncoderParams
 from rnnreranker.encode.words.params import TermParams
 from rnnreranker.index.build import write_index
 from rnnreranker.index.checking import check_index
+from rnnreranker.index.opening import open_index
 from rnnreranker.parts.bm25.part import Bm25Part
 from rnnreranker.parts.neighbours.part import NeighboursPart
 from rnnreranker.parts.terms.part import TermsPart
 from rnnreranker.parts.texts import documents_of, texts_of
 from rnnreranker.parts.vectors.part import DensePart
 from rnnreranker.search.__main__ import main as search
-from rnnreranker.search.indexes import open_index
 
 DOCUMENTS = [
     Document("a", "rain and sun"),

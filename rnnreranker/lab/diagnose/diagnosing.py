@@ -15,9 +15,9 @@ from rnnreranker.base.errors import InputError, MissingDependencyError, Unavaila
 from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.rnn import RnnParams
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import IndexOnDisk
 
 RNN = "rnn"
 QUERIES = 500  # of a run that are looked at
@@ -117,10 +117,10 @@ def check(request: DiagnoseRequest, *others: tuple[object, str]) -> None:
 def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], IndexOnDisk]:
     """What is measured of a request that was checked, and the index that it was measured with; see `diagnose`."""
     from rnnreranker.data.topics import topics_of
+    from rnnreranker.index.opening import open_index
     from rnnreranker.lab.diagnose.diagnosis import measure_run, sampled
     from rnnreranker.methods.rerank import RnnReranker
     from rnnreranker.search.first_stage import first_stage_of
-    from rnnreranker.search.indexes import open_index
     from rnnreranker.search.queries import query_vectors
 
     whole = first_stage_of(request.run)

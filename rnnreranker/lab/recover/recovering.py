@@ -14,13 +14,13 @@ from rnnreranker.lab.recover.request import RecoverRequest, check
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.lab.recover.rankings import Visible
     from rnnreranker.lab.recover.recovery import Recovery
     from rnnreranker.lab.recover.teachers import Beside
     from rnnreranker.parts.neighbours import NeighbourGraph
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import IndexOnDisk
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +107,10 @@ def open_recovery(request: RecoverRequest) -> Opened:
     """
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
+    from rnnreranker.index.opening import open_index
     from rnnreranker.lab.recover.teachers import needs_of, open_beside
     from rnnreranker.methods.retrieve.dense import dense_run
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import open_index
     from rnnreranker.search.queries import query_vectors
 
     teachers, threads = request.teachers, request.threads

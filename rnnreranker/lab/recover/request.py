@@ -24,8 +24,8 @@ from rnnreranker.search.queries import QueryEncoding
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import IndexOnDisk
 
 P = TypeVar("P", bound=RnnParams)
 JOINT = "joint"

@@ -19,10 +19,10 @@ from rnnreranker.methods.feedback.colbert import ColbertFeedback
 from rnnreranker.methods.rerank.prf import PrfReranker
 
 if TYPE_CHECKING:
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.lab.recover.similarities import RankedCandidates, Scores
     from rnnreranker.methods.rerank import Reranker
     from rnnreranker.parts.vectors import QueryVectors
-    from rnnreranker.search.indexes import IndexOnDisk
 
 COLLECTIVE = {"collective": False, "collective-positives": True}  # whether the visible positive gives feedback
 CONTEXT = "context"  # a setting of rerankers: here every candidate of the context is scored

@@ -23,7 +23,7 @@ from rnnreranker.train.request import KIND, Training, training_of
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.search.indexes import IndexOnDisk
+    from rnnreranker.index.opening import IndexOnDisk
 
 ARMS = {"labels": "query", "losses": "query", "candidates": "query", **MODELS}  # what is compared → the model trained
 DEFAULTS: dict[str, dict[str, Any]] = {  # of a model in a study, where those of its training are others

@@ -10,9 +10,9 @@ from rnnreranker.base.chosen_method import Chosen
 from rnnreranker.base.method import Inputs
 
 if TYPE_CHECKING:
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import IndexOnDisk
 
 DEPTH = 1000  # of the runs that are fused
 
@@ -20,7 +20,7 @@ DEPTH = 1000  # of the runs that are fused
 @functools.cache
 def opened(name: str) -> IndexOnDisk:
     """The index of a name, whose parts every trial of a process reads."""
-    from rnnreranker.search.indexes import open_index
+    from rnnreranker.index.opening import open_index
 
     return open_index(name)
 

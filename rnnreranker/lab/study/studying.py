@@ -18,7 +18,7 @@ from rnnreranker.lab.study.request import ARMS, StudyRequest, check
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.search.indexes import IndexOnDisk
+    from rnnreranker.index.opening import IndexOnDisk
 
 
 @dataclass(frozen=True)

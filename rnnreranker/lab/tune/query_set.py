@@ -18,8 +18,8 @@ from rnnreranker.lab.tune.request import RerankingRequest
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import IndexOnDisk
 
 Topics = str | Path | Mapping[str, str]
 Judgements = Any  # of `qrels_of`

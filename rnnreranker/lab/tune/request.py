@@ -19,8 +19,8 @@ from rnnreranker.rnn import RnnParams
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import IndexOnDisk
 
 RERANKER = "rnn"  # whose settings are searched
 

@@ -14,13 +14,13 @@ from rnnreranker.lab.tune.check import check, say_if_few
 from rnnreranker.lab.tune.request import LeaveOutRequest, TuneRequest
 
 if TYPE_CHECKING:
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.lab.tune.heldout import HeldOut
     from rnnreranker.lab.tune.leave_out import Search
     from rnnreranker.lab.tune.objective import Objective
     from rnnreranker.lab.tune.sweeps import Rows
     from rnnreranker.lab.tune.trials import Study
     from rnnreranker.rnn import RnnParams
-    from rnnreranker.search.indexes import IndexOnDisk
 
 FEW = 50  # topics below which the best of many trials is mostly luck
 
@@ -92,8 +92,8 @@ def tune_reranker(request: TuneRequest) -> TunedReranking:
     """
     check(request)
     from rnnreranker.data.topics import check_held_out
+    from rnnreranker.index.opening import open_index
     from rnnreranker.lab.tune.query_set import judged_topics, load_objective
-    from rnnreranker.search.indexes import open_index
 
     if request.test_topics is not None:
         tested = judged_topics(request.test_topics, request.test_qrels)
@@ -155,9 +155,9 @@ def tune_collections(request: LeaveOutRequest) -> TunedCollections:
         InputError, UnavailableError, MissingDependencyError: as `tune_reranker`.
     """
     check(request)
+    from rnnreranker.index.opening import open_index
     from rnnreranker.lab.tune.leave_out import cells_of, leave_one_out
     from rnnreranker.lab.tune.query_set import load_objective
-    from rnnreranker.search.indexes import open_index
 
     cells = cells_of(request.collections)
     objectives: dict[str, Objective] = {}

@@ -22,9 +22,9 @@ from rnnreranker.labels.negatives.request import NegativesRequest
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels.judged import Judged
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import IndexOnDisk
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,9 +153,9 @@ def mined_negatives(request: NegativesRequest) -> MinedNegatives:
     """
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
+    from rnnreranker.index.opening import open_index
     from rnnreranker.labels.judged import positives_of
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import open_index
 
     judged = positives_of(qrels_of(request.qrels), request.relevant, request.shown("qrels"))
     run = request.run if isinstance(request.run, Run) else Run.read(request.run)

@@ -26,8 +26,8 @@ from rnnreranker.search.queries import QueryEncoding
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import IndexOnDisk
 
 OF_MINING = tuple(name for name in hints_of(NegativeParams) if name != "filter")
 OF_SIMILARITY = tuple(name for name in hints_of(JointParams) if name not in OF_THE_MIXTURE)

@@ -13,8 +13,8 @@ from rnnreranker.base.files import check_writable
 from rnnreranker.base.tables import print_table
 
 if TYPE_CHECKING:
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels.report.shaded_words import Weighting
-    from rnnreranker.search.indexes import IndexOnDisk
 
 
 def show_words(
@@ -48,8 +48,8 @@ def show_words(
     )
     check_writable(output)
     from rnnreranker.encode.words.scorer import load_term_scorer
+    from rnnreranker.index.opening import open_index
     from rnnreranker.labels.report.shaded_words import weightings_of, write_words
-    from rnnreranker.search.indexes import open_index
 
     opened = None if index is None else open_index(index)
     asked = query if qid is None or topics is None else _topic(topics, qid)

@@ -174,7 +174,7 @@ def _state_of(error: RnnrerankerError) -> State:
 def _redundancy(plan: Plan, runs: Mapping[str, Run]) -> dict[str, dict[str, float]]:
     """Run → how alike its first documents are, where the spec names an index for it that a step of the plan reads."""
     from rnnreranker.evaluate.redundancy import redundancy
-    from rnnreranker.search.indexes import open_index
+    from rnnreranker.index.opening import open_index
 
     if not plan.spec.redundancy:
         return {}
@@ -266,7 +266,7 @@ def _indexes(plan: Plan, chain: Sequence[Step]) -> dict[str, str]:
 
 def _collection(plan: Plan, qrels: pandas.DataFrame) -> dict[str, int]:
     """The number of documents, and of judgements of others, where a spec counts its documents."""
-    from rnnreranker.search.indexes import open_index
+    from rnnreranker.index.opening import open_index
 
     for index in plan.spec.indexes:
         name = index_name(index, plan.folder)

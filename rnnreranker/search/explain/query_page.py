@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.methods.rerank import RnnReranker
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import IndexOnDisk
 
 
 def check_query(qid: str, topics: Iterable[str], source: str, base: Run | None) -> None:

@@ -13,9 +13,9 @@ from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.soft import Labels
 
 if TYPE_CHECKING:
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels.methods.base import Labeler
     from rnnreranker.methods.rerank import Candidates, Query
-    from rnnreranker.search.indexes import IndexOnDisk
 
 PLAIN = LabelParams(normalization="none", boost=1.0, n_max=None, mass="own")  # targets are a softmax of the scores
 

@@ -135,8 +135,8 @@ def _whole(request: TrainRequest, documents: dict[str, str]) -> dict[str, str]:
         InputError: neither has texts.
     """
     from rnnreranker.data.documents import load_documents
+    from rnnreranker.index.opening import open_index
     from rnnreranker.parts.texts import documents_of
-    from rnnreranker.search.indexes import open_index
 
     if request.documents:
         loaded = load_documents(request.documents, asked_fields(request.documents, request.fields))
@@ -161,7 +161,7 @@ def _texts(request: TrainRequest, wanted: Mapping[str, None]) -> dict[str, str]:
     index, source = argument("index"), argument("documents")
     if not request.documents and request.index is None:
         raise InputError(f"give {index}, of an index with texts, or {source}: the texts of the candidates")
-    from rnnreranker.search.indexes import open_index
+    from rnnreranker.index.opening import open_index
     from rnnreranker.search.texts import texts_for
 
     opened = None if request.index is None else open_index(request.index)

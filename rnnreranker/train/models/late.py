@@ -47,7 +47,7 @@ class Late(GroupModel):
         inputs = super().inputs(request, params)
         if not params.batch_teacher:
             return inputs
-        from rnnreranker.search.indexes import open_index
+        from rnnreranker.index.opening import open_index
         from rnnreranker.train.group.batch_teacher import teacher_of
 
         if request.labels is None or request.index is None:

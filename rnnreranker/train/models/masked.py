@@ -102,8 +102,8 @@ class Masked(SingleTextModel):
 def _texts(request: TrainRequest) -> dict[str, str]:
     """Docid -> text, of documents with a text, in the order of their docids."""
     from rnnreranker.data.documents import load_documents
+    from rnnreranker.index.opening import open_index
     from rnnreranker.parts.texts import documents_of
-    from rnnreranker.search.indexes import open_index
 
     documents, index = request.documents, None if request.index is None else open_index(request.index)
     if documents:

@@ -40,7 +40,7 @@ def load_inputs(request: TrainRequest, params: TrainParams) -> TrainingInputs:
         InputError: files that cannot be read or do not belong together, half of the validation flags.
     """
     from rnnreranker.data.topics import topics_of
-    from rnnreranker.search.indexes import open_index
+    from rnnreranker.index.opening import open_index
 
     assert request.labels is not None
     assert request.index is not None

@@ -58,7 +58,7 @@ def load_terms(request: TrainRequest, params: TermScorerParams) -> TermInputs:
         InputError: files that cannot be read or do not belong together, and as `term_inputs`.
     """
     from rnnreranker.data.topics import topics_of
-    from rnnreranker.search.indexes import open_index
+    from rnnreranker.index.opening import open_index
     from rnnreranker.search.texts import texts_for
 
     if request.labels is None or request.index is None or request.topics is None:

@@ -110,7 +110,7 @@ class Bm25Search(Bm25):
     def ours(self) -> Work:
         """The retriever bm25s."""
         from rnnreranker.base.method import Inputs, find, make_params
-        from rnnreranker.search.indexes import open_index
+        from rnnreranker.index.opening import open_index
 
         terms = open_index(str(self.make_ours())).term_source
         params = make_params("retriever", "bm25s", {"k1": K1, "b": B})

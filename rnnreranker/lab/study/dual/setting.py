@@ -26,9 +26,9 @@ from rnnreranker.parts.terms.word_weights import CollectionWeights
 
 if TYPE_CHECKING:
     from rnnreranker.encode.dense.encoder import Encoder
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels.soft import Labels
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import IndexOnDisk
     from rnnreranker.train.dual.params import DualParams
 
 REPAIR = "delete it, and it is made again"

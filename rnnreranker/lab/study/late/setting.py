@@ -26,10 +26,10 @@ from rnnreranker.lab.study.trial import values_of
 
 if TYPE_CHECKING:
     from rnnreranker.encode.late.encoder import LateEncoder
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels.soft import Labels, SoftLabels
     from rnnreranker.methods.feedback import Feedback
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import IndexOnDisk
     from rnnreranker.train.group.batch_teacher import BatchTeacher
     from rnnreranker.train.late.params import LateParams
 

@@ -46,10 +46,10 @@ def load_study(request: StudyRequest, params: TrainParams) -> Loaded:
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
     from rnnreranker.evaluate.measures import deepest_cutoff
+    from rnnreranker.index.opening import open_index
     from rnnreranker.labels import LabelParams
     from rnnreranker.methods.retrieve.dense import dense_run
     from rnnreranker.rnn import RnnParams
-    from rnnreranker.search.indexes import open_index
     from rnnreranker.search.queries import QueryEncoding, query_vectors, trained_encoder
 
     fused = request.arms == "labels" and any(Written.read(form).name == "run" for form in request.methods)

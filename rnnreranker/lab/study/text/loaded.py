@@ -22,8 +22,8 @@ from rnnreranker.lab.study.text.setting import CrossSetting, SparseSetting, Text
 from rnnreranker.train.group.params import GroupParams, OneLengthParams
 
 if TYPE_CHECKING:
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.parts.vectors import QueryVectors
-    from rnnreranker.search.indexes import IndexOnDisk
 
 SETTINGS = {kind.model: kind for kind in (CrossSetting, SparseSetting, LateSetting, DualSetting)}
 RERANKED = 100  # candidates of the test, where nothing is said
@@ -62,8 +62,8 @@ def load_text_study(
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
     from rnnreranker.evaluate.measures import deepest_cutoff
+    from rnnreranker.index.opening import open_index
     from rnnreranker.parts.texts import documents_of
-    from rnnreranker.search.indexes import open_index
 
     assert request.encoder is not None
     stages = request.stages

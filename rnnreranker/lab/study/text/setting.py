@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from rnnreranker.encode.sparse.encoder import SparseEncoder
+    from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
     from rnnreranker.runs import Run
-    from rnnreranker.search.indexes import IndexOnDisk
     from rnnreranker.train.group.inputs import GroupInputs
     from rnnreranker.train.group.params import GroupParams
     from rnnreranker.train.query.training import Trained

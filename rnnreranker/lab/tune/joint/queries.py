@@ -26,10 +26,10 @@ def load_trainings(request: TuneTrainRequest) -> tuple[Trainings, Test, QueryVec
     """
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import check_held_out, topics_of
+    from rnnreranker.index.opening import open_index
     from rnnreranker.methods.retrieve.dense import dense_run
     from rnnreranker.runs import Run
     from rnnreranker.search.first_stage import first_stage_of
-    from rnnreranker.search.indexes import open_index
     from rnnreranker.search.queries import query_vectors, trained_encoder
     from rnnreranker.train.query.samples import split
 

@@ -18,9 +18,9 @@ from rnnreranker.base.settings import hints_of
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.encode.params import EncoderParams
+from rnnreranker.index.prebuilt import prebuilt_index
 from rnnreranker.parts.needs import givers, part, parts, parts_at
 from rnnreranker.parts.texts import FOLDER
-from rnnreranker.search.prebuilt import prebuilt_index
 
 if TYPE_CHECKING:
     from rnnreranker.parts.neighbours import NeighbourGraph
