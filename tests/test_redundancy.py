@@ -14,6 +14,7 @@ from rnnreranker import Run
 from rnnreranker.base.errors import InputError
 from rnnreranker.evaluate.__main__ import main
 from rnnreranker.evaluate.redundancy import redundancy
+from rnnreranker.index import opening
 from rnnreranker.regress.plans import measure
 from rnnreranker.regress.plans.plan import make_plan
 from rnnreranker.regress.specs.checks import read_spec
