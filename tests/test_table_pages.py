@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browser import CHROMIUM, Browser
 from page_data.table_pages import to_html, write_tables
 
 from rnnreranker.base.errors import InputError
@@ -78,3 +80,55 @@ def test_every_page_of_tables_has_its_source_and_a_page_that_links_to_it() -> No
     linked = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md"))
     assert {page.stem for page in PAGES} == {path.name.removesuffix(".md.j2") for path in TABLES.glob("*.md.j2")}
     assert [page.name for page in PAGES if f"](tables/{page.name}" not in linked] == []
+
+
+EVIDENCE = [
+    path
+    for path in sorted((ROOT / "docs" / "source").glob("*.md.j2"))
+    if '{% extends "evidence.j2" %}' in path.read_text()
+]
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_a_page_has_at_most_8_kb(page: Path) -> None:
+    assert len(page.read_bytes()) <= 8192
+
+
+@pytest.mark.parametrize("source", EVIDENCE, ids=lambda source: source.name)
+def test_a_page_of_evidence_has_its_sections_and_one_table_of_at_most_twelve_rows(source: Path) -> None:
+    page = (ROOT / "docs" / source.name.removesuffix(".j2")).read_text(encoding="utf-8")
+    assert re.findall(r"^## (.*)$", page, re.MULTILINE) == ["Figures", "Commands", "No evidence of"]
+    (table,) = re.findall(r"^\|.*?\n(?!\|)", page, re.MULTILINE | re.DOTALL)
+    assert len(table.splitlines()) - 2 <= 12
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no chromium on this machine: install it to test the pages")
+    opened = Browser(tmp_path_factory.mktemp("profile"))
+    yield opened
+    opened.close()
+
+
+ROWS = "| a | 0.5 |\n| b | -0.25 |\n| c | |\n| a b | <.001 |\n| d | 1,000 |\n"
+COLUMN = "[...document.querySelectorAll('tbody tr')].filter(row => !row.hidden).map(row => row.cells[0].textContent)"
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_a_table_sorts_and_filters(browser: Browser, sources: Path, width: int) -> None:
+    text = f"# Values\n\n| name | value |\n|---|--:|\n{ROWS}"
+    (sources / "tables" / "values.md.j2").write_text(text, encoding="utf-8")
+    (page,) = write_tables(sources, sources.parent, {})
+    browser.show(page.as_uri(), width)
+    assert browser.js("document.querySelector('output').textContent") == "5 of 5 rows"
+    browser.click("thead th:last-child button")
+    assert browser.js(COLUMN) == ["b", "a b", "a", "d", "c"]
+    browser.click("thead th:last-child button")
+    assert browser.js(COLUMN) == ["d", "a", "a b", "b", "c"]  # what is empty stays below
+    assert browser.js("document.querySelector('th:last-child').ariaSort") == "descending"
+    browser.show(f"{page.as_uri()}#words=a+b", width)
+    assert browser.js(COLUMN) == ["a b"]
+    assert browser.js("document.querySelector('output').textContent") == "1 of 5 rows"
+    assert browser.js("document.documentElement.scrollWidth <= innerWidth")
+    assert browser.errors == []

@@ -50,3 +50,4 @@ if (rows.length) {
   form.addEventListener("submit", event => event.preventDefault());
   show();
 }
+document.documentElement.dataset.ready = "yes";
