@@ -16,16 +16,16 @@ class EncoderParams(Params):
         InputError: values out of range, all of them in one message.
     """
 
-    pooling: Literal["mean", "cls", "max", "lasttoken"] | None = setting(None, "how token vectors become one")
-    normalize: bool | None = setting(None, "scale vectors to length 1", flag="l2-norm")
+    pooling: Literal["mean", "cls", "max", "lasttoken"] | None = setting(None, "pooling of token vectors")
+    normalize: bool | None = setting(None, "vectors scaled to length 1", flag="l2-norm")
     max_length: int | None = setting(None, "tokens at which texts are cut", at_least=1)
     dtype: Literal["float32", "bfloat16", "auto"] = setting(
         "float32",
         "arithmetic; auto = bfloat16 where the processor has it: faster, other vectors (the index says their cosine)",
         flag="encoder-dtype",
     )
-    query_prompt: str | None = setting(None, 'put before queries, like "query: "')
-    document_prompt: str | None = setting(None, 'put before documents, like "passage: "')
+    query_prompt: str | None = setting(None, 'text before queries, like "query: "')
+    document_prompt: str | None = setting(None, 'text before documents, like "passage: "')
 
     def given(self) -> dict[str, Any]:
         """The settings that differ from the model's own, for `load_encoder(name, **given)`."""

@@ -66,10 +66,12 @@ class RnnParams(Params):
     lam: float = setting(0.6, "lambda: weight of run and query, 1 - lambda of Jaccard", at_least=0, at_most=1)
     weight: Literal["linear", "exp", "binary"] = setting("linear", "weight of a neighbour from its similarity s")
     weight_scale: float = setting(2.4, "p in the weight exp(p s) of --weight exp", above=0)
-    normalize: Literal["max", "mean"] | None = setting(None, "divide each row of similarities by its max or mean")
-    scale: Literal["minmax", "none"] = setting("minmax", "map a context's similarities to [0, 1], or leave them raw")
+    normalize: Literal["max", "mean"] | None = setting(None, "divisor of each row of similarities: its max or mean")
+    scale: Literal["minmax", "none"] = setting(
+        "minmax", "scale of a context's similarities: minmax maps them to [0, 1], none leaves them raw"
+    )
     context: int = context_setting()
-    variant: Literal["authors", "paper"] = setting("authors", "what published numbers used, or the printed equations")
+    variant: Literal["authors", "paper"] = setting("authors", "equations: what published numbers used, or as printed")
     rank_weight: float = setting(1.0, "weight of a candidate's rank in the run", at_least=0)
     run_weight: float = setting(1.0, "weight of a candidate's score in the run", at_least=0)
     query_weight: float = setting(1.0, "weight of the inner product of query and candidate", at_least=0)

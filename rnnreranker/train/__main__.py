@@ -18,9 +18,9 @@ from rnnreranker.train.request import KIND, SCORERS, TrainRequest
 from rnnreranker.train.training import DEVICES, train
 
 EVERYDAY = {  # settings of every model that are flags, too
-    **{"learning_rate": "at its highest", "epochs": "passes over the training queries or texts"},
+    **{"learning_rate": "peak learning rate", "epochs": "passes over the training queries or texts"},
     **{"max_steps": "steps, in place of epochs", "batch_size": "queries or texts a step"},
-    "seed": "of order, dropout, negatives, new layers and the held-out queries",
+    "seed": "seed of order, dropout, negatives, new layers and held-out queries",
 }
 USAGE = "python -m rnnreranker.train --labels FILE --index INDEX --topics TOPICS --output DIR [flags]"
 EPILOG = """examples (a model takes its settings behind a colon; `python -m rnnreranker methods` lists them all):

@@ -27,13 +27,13 @@ class TrainingParams(Params):
     section: ClassVar[str] = "train"
     of_loss: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # published preset → parameters of its loss
 
-    loss: str = setting("kl", "what training lowers", one_of=lambda: names("loss"))
+    loss: str = setting("kl", "loss", one_of=lambda: names("loss"))
     batch_size: int = setting(32, "queries a step and pass", at_least=1)
     accumulate: int = setting(1, "passes whose gradients are averaged before a step", at_least=1)
     epochs: float = setting(10.0, "passes over the training queries", above=0)
     max_steps: int = setting(0, "steps; 0 = by epochs", at_least=0)
-    learning_rate: float = setting(1e-5, "at its highest", above=0)
-    weight_decay: float = setting(1e-4, "decoupled; none on biases and LayerNorm", at_least=0)
+    learning_rate: float = setting(1e-5, "peak learning rate", above=0)
+    weight_decay: float = setting(1e-4, "weight decay, decoupled; none on biases and LayerNorm", at_least=0)
     warmup: float = setting(0.1, "steps of linear warm-up; below 1 a share of all steps", at_least=0)
     clip: float = setting(1.0, "largest norm of the gradient", above=0)
     evaluate_every: int = setting(0, "steps between validations; 0 = once an epoch", at_least=0)
@@ -42,13 +42,13 @@ class TrainingParams(Params):
     )
     validation_share: float = setting(
         0.1,
-        "of the labelled queries, held out where no validation queries are given",
+        "share of the labelled queries held out where no validation queries are given",
         at_least=0,
         at_most=1,
         tunable=False,
     )
     seed: int = setting(
-        42, "of order, dropout, negatives, new layers and the held-out queries", at_least=0, tunable=False
+        42, "seed of order, dropout, negatives, new layers and held-out queries", at_least=0, tunable=False
     )
 
     @classmethod
@@ -65,7 +65,7 @@ class RankedParams(TrainingParams):
     """As `TrainingParams`, of a model that is validated by how it ranks candidates of queries."""
 
     key_measure: Literal["loss", "RR@10", "nDCG@10"] = setting(
-        "nDCG@10", "of validation, for the best checkpoint", before="patience"
+        "nDCG@10", "validation measure that chooses the best checkpoint", before="patience"
     )
     validation_queries: int = setting(
         10000, "validation queries at most, the first ones", at_least=1, tunable=False, before="seed"
@@ -74,13 +74,13 @@ class RankedParams(TrainingParams):
 
 def in_batch_setting() -> Any:
     """The field `in_batch_negatives` of models whose candidates may be those of a whole batch."""
-    text = "the other queries' positives (of groups: all candidates) are candidates too"
+    text = "in-batch negatives: the other queries' positives (of groups: all candidates) are candidates too"
     return setting(False, text, tunable=False)
 
 
 def temperature_setting() -> Any:
     """The field `inverse_temperature` of models whose scores have one."""
-    text = "what scores are multiplied by at first; none = 1, or 20 where the encoder's vectors have length 1"
+    text = "factor of scores at first; none = 1, or 20 where the encoder's vectors have length 1"
     return setting(None, text, above=0)
 
 

@@ -20,9 +20,7 @@ class TermParams(Params):
     language: Literal["en", "zh"] = setting(
         "en", "words of documents: en, runs of letters and digits; zh, Chinese words by jieba"
     )
-    stemmer: Literal["none", "porter"] = setting(
-        "none", "of en: words as they are, or what Porter's stemmer leaves of them"
-    )
+    stemmer: Literal["none", "porter"] = setting("none", "stemmer of English words: none or Porter's")
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -31,7 +31,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {  # of a model in a study, where those of
     "late": {"similarity": "l2"},  # as the program of paper 002
 }
 EVERYDAY = {  # settings of every training that are flags and options of specs, too
-    **{"learning_rate": "at its highest", "epochs": "passes over the training queries"},
+    **{"learning_rate": "peak learning rate", "epochs": "passes over the training queries"},
     **{"max_steps": "steps, in place of epochs", "batch_size": "queries a step"},
 }
 OF_QUERY = tuple(name for name, model in ARMS.items() if model == "query")

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 class CollectiveParams(ColbertParams):
     """Settings of labels by the collective teacher: those of ColBERT-PRF, and whether positives give feedback."""
 
-    positives: bool = setting(
-        False, "the query's positives are the first feedback, whatever their MaxSim", was="prf_positives"
-    )
+    positives: bool = setting(False, "positives as the first feedback, whatever their MaxSim", was="prf_positives")
     context: int = context_setting()
 
 

@@ -36,7 +36,7 @@ class TermWeightParams(SharedWords):
         flag="term-weights",
     )
     scorer: str | None = setting(
-        None, "with the weights scorer, a folder of `train --model term-scorer`", flag="term-scorer", tunable=False
+        None, "folder of `train --model term-scorer`, for weights=scorer", flag="term-scorer", tunable=False
     )
     context: int = context_setting()
 

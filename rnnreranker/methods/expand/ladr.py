@@ -22,15 +22,11 @@ class LadrParams(settings.Params):
     hits: int = setting(1000, "documents of a query that are kept, the best", at_least=1, was="expand_hits")
     variant: Literal["proactive", "adaptive"] = setting(
         "proactive",
-        "proactive: all neighbours of all candidates; adaptive: those of the best, until no new one comes",
+        "form: proactive, all neighbours of all candidates; adaptive, those of the best, until no new one comes",
         was="ladr",
     )
-    hops: int = setting(
-        1, "of proactive: how often the neighbours of what was added are added", at_least=1, was="ladr_hops"
-    )
-    depth: int = setting(
-        100, "of adaptive: the best documents, whose neighbours are added", at_least=1, was="ladr_depth"
-    )
+    hops: int = setting(1, "rounds of adding neighbours (proactive)", at_least=1, was="ladr_hops")
+    depth: int = setting(100, "best documents whose neighbours are added (adaptive)", at_least=1, was="ladr_depth")
 
 
 class LadrExpander(Expander):

@@ -24,7 +24,7 @@ class ImpactSearchParams(settings.Params):
 
     query_weights: Literal["model", "binary", "counts"] = setting(
         "model",
-        "words of queries: weighted by the model; without a model 1 each (binary, as the authors' SPLADE-doc) or how "
+        "weights of a query's words: by the model; without a model 1 each (binary, as the authors' SPLADE-doc) or how "
         "often they stand there (counts)",
     )
     encoder: str | None = setting(
@@ -32,7 +32,7 @@ class ImpactSearchParams(settings.Params):
     )
     search: Literal["exact", "lucene"] = setting(
         "exact",
-        "exact: without Java; lucene: Pyserini's impact index, the same run (the index needs the part impact-lucene)",
+        "engine: exact, without Java; lucene, Pyserini's impact index, the same run (needs the part impact-lucene)",
         tunable=False,
         was="impact_search",
     )

@@ -30,16 +30,19 @@ class LateSearchParams(settings.Params):
 
     search: Literal["index", "exact"] = setting(
         "index",
-        "index: as the index was made for (index --parts tokens:search=…); exact: MaxSim with all documents",
+        "engine: index, what the index was made for (index --parts tokens:search=…); exact, MaxSim with all documents",
         was="late_search",
     )
-    nprobe: int = setting(NPROBE, "of ivf-pq: lists of tokens that are searched for a query's token", at_least=1)
+    nprobe: int = setting(NPROBE, "lists of tokens searched for a query's token (ivf-pq)", at_least=1)
     depth: int = setting(
-        1024, "of ivf-pq: nearest tokens of a query's token that candidates are of", at_least=1, was="token_depth"
+        1024,
+        "nearest tokens of a query's token, whose documents are candidates (ivf-pq)",
+        at_least=1,
+        was="token_depth",
     )
     recall_sample: int = setting(
         20,
-        "of ivf-pq: queries searched exactly too, to say how much it misses",
+        "queries searched exactly too, to measure recall (ivf-pq)",
         at_least=0,
         tunable=False,
         was="token_recall",

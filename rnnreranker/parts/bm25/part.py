@@ -26,7 +26,9 @@ class Bm25IndexParams(Params):
         InputError: another language.
     """
 
-    language: Literal["en", "zh"] = setting("en", "of documents: en, Porter's stems; zh, every two Chinese characters")
+    language: Literal["en", "zh"] = setting(
+        "en", "language of documents: en, Porter's stems; zh, pairs of Chinese characters"
+    )
 
 
 ENGLISH = Bm25IndexParams()

@@ -19,7 +19,7 @@ class ImpactParams(Params):
     weights: Literal["whole", "float"] = setting(
         "whole", "stored weights: whole = rounded after times the factor, float = as they are"
     )
-    factor: float = setting(100.0, "of whole weights: what weights are multiplied by", above=0)
+    factor: float = setting(100.0, "factor of whole weights before they are rounded", above=0)
 
 
 @dataclass(frozen=True)

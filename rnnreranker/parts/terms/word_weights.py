@@ -24,10 +24,12 @@ class SharedWords(Params):
     """How the weights of the words that two texts share become one number; the defaults are eq. 5 as it is printed."""
 
     products: Literal["mean", "sum"] = setting(
-        "mean", "of weights, over the shared words: their mean, as eq. 5 prints it, or their sum", flag="term-products"
+        "mean",
+        "products of weights over the shared words: their mean, as eq. 5 prints it, or their sum",
+        flag="term-products",
     )
     scale: float = setting(
-        1.0, "by which the mean or sum is multiplied before tanh, so that d fills [0, 1]", above=0, was="term_scale"
+        1.0, "factor of the mean or sum before tanh, so that d fills [0, 1]", above=0, was="term_scale"
     )
 
 

@@ -33,11 +33,11 @@ class DualParams(OneLengthParams):
     learning_rate: float = 2e-5
     max_length: int | None = 64
     towers: Literal["shared", "separate"] = setting(
-        "shared", "one encoder of queries and documents, or one of each, that begin alike", tunable=False
+        "shared", "towers: one encoder of queries and documents, or one of each, that begin alike", tunable=False
     )
     negatives_from: Literal["run", "random", "mixed", "in-batch"] = setting(
         "run",
-        "where the negatives of a group come from: run, the first `depth` candidates; random, `depth` documents of the "
+        "source of a group's negatives: run, the first `depth` candidates; random, `depth` documents of the "
         "collection, drawn for the query; mixed, as many of each; in-batch, none are drawn whatever the group_size: "
         "those of the batch's other queries",
         tunable=False,

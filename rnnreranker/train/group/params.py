@@ -26,7 +26,7 @@ class GroupParams(RankedParams):
     group_size: int = setting(
         8, "candidates a query and step: a positive, the others negatives", at_least=1, before="batch_size"
     )
-    depth: int = setting(100, "negatives are drawn from a query's first ones, as many as this", at_least=1)
+    depth: int = setting(100, "first candidates of a query that negatives are drawn from", at_least=1)
     decay: bool = decay_setting()
     validation_candidates: int = setting(
         100,

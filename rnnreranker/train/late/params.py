@@ -26,7 +26,9 @@ class LateParams(GroupParams):
     batch_size: int = 32
     epochs: float = 3.0
     similarity: Literal["maxsim", "l2"] = setting(
-        "maxsim", "of a loss: inner products, or minus squared distances, never below that to zeros", tunable=False
+        "maxsim",
+        "similarity in the loss: inner products, or minus squared distances, never below that to zeros",
+        tunable=False,
     )
     in_batch_negatives: bool = in_batch_setting()
     batch_teacher: bool = setting(

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 class KlParams(Params):
     """What targets go through before."""
 
-    raise_positives: bool = setting(
-        False, "no candidate has a higher target than a positive: of a teacher that is not believed there"
-    )
+    raise_positives: bool = setting(False, "positives raised to the highest target of their query")
 
 
 class KlLoss(Loss):

@@ -37,13 +37,13 @@ class MaskedParams(TextParams):
 
     epochs: float = 10.0
     learning_rate: float = 1e-4
-    mask_share: float = setting(0.15, "of the tokens of a text, to be guessed", above=0, at_most=0.9)
+    mask_share: float = setting(0.15, "share of a text's tokens that are masked", above=0, at_most=0.9)
     layers: int = setting(4, "of a new model", at_least=1, tunable=False)
-    hidden_size: int = setting(768, "of a new model: the width of its states", at_least=1, tunable=False)
-    heads: int = setting(12, "of a new model: of attention", at_least=1, tunable=False)
+    hidden_size: int = setting(768, "hidden size of a new model", at_least=1, tunable=False)
+    heads: int = setting(12, "attention heads of a new model", at_least=1, tunable=False)
     vocabulary: int = setting(
         21128,
-        "of a new model: its tokens, all characters before frequent words",
+        "tokens of a new model's vocabulary, all characters before frequent words",
         at_least=6,
         tunable=False,
     )

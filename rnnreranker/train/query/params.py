@@ -34,7 +34,7 @@ class TrainParams(RankedParams):
         0, "documents of the whole index, drawn anew for every step, added to each query", at_least=0
     )
     in_batch_negatives: bool = in_batch_setting()
-    epsilon: float = setting(1e-8, "of RAdam", above=0, before="warmup")
+    epsilon: float = setting(1e-8, "epsilon of RAdam", above=0, before="warmup")
     refresh_every: int = setting(
         0,
         "steps after which candidates and labels are made again by the encoder as it then is; 0 = never",
@@ -42,35 +42,35 @@ class TrainParams(RankedParams):
         before="clip",
     )
     schedule: Literal["linear", "plateau"] = setting(
-        "linear", "after warm-up: linear decay, or constant and cut when the validation loss no longer falls"
+        "linear", "schedule after warm-up: linear decay, or constant and cut when the validation loss no longer falls"
     )
     final_ratio: float = setting(
-        0.1, "linear: the last learning rate, plateau: the lowest; as a share of the highest", at_least=0, at_most=1
+        0.1, "last (linear) or lowest (plateau) learning rate, as a share of the peak", at_least=0, at_most=1
     )
-    plateau_factor: float = setting(
-        0.707, "plateau: what the learning rate is multiplied by", at_least=0, at_most=0.999
-    )
+    plateau_factor: float = setting(0.707, "factor of the learning rate at a cut (plateau)", at_least=0, at_most=0.999)
     plateau_patience: int = setting(
         8000,
-        "plateau: patience in steps, validations without a better loss before the learning rate is cut",
+        "patience in validations before the learning rate is cut (plateau)",
         at_least=1,
     )
-    plateau_threshold: float = setting(1e-3, "plateau: relative gain that counts as better", at_least=0)
-    plateau_cooldown: int = setting(3000, "plateau: steps after a cut that are not counted", at_least=0)
+    plateau_threshold: float = setting(1e-3, "relative gain that counts as better (plateau)", at_least=0)
+    plateau_cooldown: int = setting(3000, "steps after a cut that are not counted (plateau)", at_least=0)
     dropout: float | None = setting(
-        None, "in the encoder; none = as in its config.json", at_least=0, at_most=1, before="evaluate_every"
+        None, "dropout of the encoder; none = as in its config.json", at_least=0, at_most=1, before="evaluate_every"
     )
     inverse_temperature: float | None = temperature_setting()
-    learn_temperature: bool = setting(True, "train the inverse temperature with the encoder", tunable=False)
+    learn_temperature: bool = setting(True, "inverse temperature trained with the encoder", tunable=False)
     freeze_embeddings: bool = setting(
-        False, "leave the token embeddings as they are: smaller and faster steps", tunable=False
+        False, "token embeddings left as they are: smaller and faster steps", tunable=False
     )
-    frozen_layers: int = setting(0, "leave that many lowest layers, and the token embeddings, as they are", at_least=0)
+    frozen_layers: int = setting(0, "lowest layers left as they are, and the token embeddings", at_least=0)
     neutrality_weight: float = setting(
-        0.0, "of the divergence from the documents' neutrality", at_least=0, tunable=False
+        0.0, "weight of the divergence from the documents' neutrality", at_least=0, tunable=False
     )
     neutrality_cutoff: int = setting(100, "highest-scored candidates that it looks at", at_least=1, tunable=False)
-    query_tokens: int | None = setting(None, "cut training queries there, special tokens included", at_least=1)
+    query_tokens: int | None = setting(
+        None, "tokens at which training queries are cut, special tokens included", at_least=1
+    )
 
 
 def training_settings(

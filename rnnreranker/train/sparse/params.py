@@ -29,14 +29,14 @@ class SparseParams(OneLengthParams):
     )
     query_weights: Literal["binary", "counts"] = setting(
         "binary",
-        "words of queries of doc: 1 each, as in the authors' program, or how often they stand there; search alike",
+        "weights of a query's words in SPLADE-doc: 1 each, as in the authors' program, or their counts; search alike",
         tunable=False,
     )
     lambda_q: float = setting(3e-4, "weight of the regularisation of queries; doc has none", at_least=0)
     lambda_d: float = setting(1e-4, "weight of the FLOPS of documents", at_least=0)
-    query_regularizer: Literal["flops", "l1"] = setting("flops", "what is held low in queries", tunable=False)
+    query_regularizer: Literal["flops", "l1"] = setting("flops", "regularizer of queries", tunable=False)
     regularizer_warmup: float = setting(
-        1 / 3, "steps in which these weights rise, quadratically; below 1 a share of all steps", at_least=0
+        1 / 3, "steps of quadratic warm-up of the regularisation; below 1 a share of all steps", at_least=0
     )
 
 

@@ -21,6 +21,6 @@ class TermScorerParams(TextParams):
 
     texts: Literal["queries", "documents", "both"] = setting(
         "queries",
-        "whose words it learns: queries with their weights in a positive (eq. 4), positives with their own, or both",
+        "texts whose words it learns: queries, weighed in a positive (eq. 4), positives, or both",
         tunable=False,
     )
