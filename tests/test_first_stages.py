@@ -237,9 +237,8 @@ def _places() -> list[Collection]:
 
 
 def test_the_lines_that_make_xquad_of_its_file(tmp_path: Path) -> None:
-    (code,) = [
-        block.split("```")[0] for block in (DOCS / "data.md").read_text().split("```python\n")[1:] if "xquad" in block
-    ]
+    blocks = (DOCS / "data-sets.md").read_text().split("```python\n")[1:]
+    (code,) = [block.split("```")[0] for block in blocks if "xquad" in block]
     asked = {"id": "q", "question": "Who?", "answers": [{"text": "A", "answer_start": 0}]}
     article = {"title": "T", "paragraphs": [{"context": "A did.", "qas": [asked]}, {"context": "B did.", "qas": []}]}
     (tmp_path / "xquad.en.json").write_text(json.dumps({"data": [article]}))

@@ -93,7 +93,8 @@ def test_the_pages_in_docs_are_what_the_command_writes(tmp_path: Path) -> None:
     written = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     names = [*spec_names(specs_folder()), *paper_names(specs_folder()), "README"]
     prose = [Path(path.name.removesuffix(".j2")) for path in (DOCS / "source").glob("*.md.j2")]
-    pages = [Path("index.html"), *prose, *(Path("regressions", f"{name}.md") for name in names)]
+    tables = [Path("tables", path.name.replace(".md.j2", ".html")) for path in (DOCS / "source").glob("tables/*.md.j2")]
+    pages = [Path("index.html"), *prose, *tables, *(Path("regressions", f"{name}.md") for name in names)]
     assert sorted(path for path in written if path.suffix in (".md", ".html")) == sorted(pages)
     different = [str(path) for path, content in written.items() if (DOCS / path).read_bytes() != content]
     assert different == [], "write them again: python -m rnnreranker.regress --docs"

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "rnnreranker"
-MODULES = sorted(PACKAGE.rglob("*.py"))
+DOCS = PACKAGE.parent / "docs" / "source"
+MODULES = sorted([*PACKAGE.rglob("*.py"), *DOCS.rglob("*.py")])
 SAYING_NOTHING = {"found", "place", "places"}  # of a list of docids, a path, a row, a rank, a position in YAML alike
 PRIVATE = {  # words of this code alone → those of the field
     "likeness": "similarity",
@@ -45,7 +46,7 @@ def functions_of(tree: ast.AST) -> Iterator[ast.AST]:
     return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE.parent)))
 def test_names_say_what_a_value_is(path: Path) -> None:
     """Fields of a record are exempt: their names are keys of files that are kept."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -57,7 +58,7 @@ def test_names_say_what_a_value_is(path: Path) -> None:
 def test_texts_have_the_words_of_the_field() -> None:
     """Docstrings, messages and help."""
     banned = re.compile(r"\b(un)?likeness(es)?\b|\bwhat the run knows\b|\bthat are borne\b", re.IGNORECASE)
-    texts = [*MODULES, *PACKAGE.parent.glob("docs/source/*.j2"), PACKAGE.parent / "README.md"]
+    texts = [*MODULES, *DOCS.rglob("*.j2"), PACKAGE.parent / "README.md"]
     said = {
         f"{path.relative_to(PACKAGE.parent)}:{number}": line.strip()
         for path in texts

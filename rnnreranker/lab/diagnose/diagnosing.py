@@ -80,7 +80,7 @@ def diagnose(
         run, index, topics, others: as of `DiagnoseRequest`.
 
     Returns:
-        Plain values for JSON; docs/diagnose.md explains each.
+        Plain values for JSON; docs/tables/diagnose.html explains each.
 
     Raises:
         InputError: everything that can be seen to be wrong, at once; what does not fit together.

@@ -49,7 +49,7 @@ def measure_run(
     *,
     graph: NeighbourGraph | None = None,
 ) -> dict[str, Any]:
-    """Everything measured, as plain values for JSON (docs/diagnose.md explains each); `verdict` judges it.
+    """Everything measured, as plain values for JSON (docs/tables/diagnose.html explains each); `verdict` judges it.
 
     Args:
         run: Q queries; those with at least two candidates with vectors are looked at.

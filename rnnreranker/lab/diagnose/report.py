@@ -40,7 +40,7 @@ def advice(judged: dict[str, Any], scale: str) -> str:
 
 
 def rows(measured: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """The measurements: name, value, what it means. docs/diagnose.md explains each, under the same name."""
+    """The measurements: name, value, what it means. docs/tables/diagnose.html explains each, under the same name."""
     sets, hubs, flat, scale = measured["sets"], measured["hubness"], measured["anisotropy"], measured["scale"]
     hub, overlap = hubs["largest_hub"], measured["overlap"]
     made = [

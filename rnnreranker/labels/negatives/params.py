@@ -23,7 +23,7 @@ class NegativeParams(Params):
         "rnn", "what is discarded"
     )
     threshold: float | None = setting(
-        None, "discard above it: s* for rnn, joint similarity for joint; see docs/labels.md for the others"
+        None, "discard above it: s* for rnn, joint similarity for joint; see docs/negatives.md for the others"
     )
     rate: float | None = setting(
         None, f"discard this share of pairs instead (without a threshold {DEFAULT_RATE})", at_least=0, at_most=1
