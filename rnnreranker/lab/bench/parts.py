@@ -9,7 +9,7 @@ from rnnreranker.base.command import cores, progress, say
 from rnnreranker.lab.bench.measured_part import BenchPart
 from rnnreranker.lab.bench.sizes import ENCODERS, Sizes
 
-ASKED = GPU, PEERS, WAITING = ("gpu", "peers", "waiting")  # measured only where they are asked for by name
+ASKED = PEERS, WAITING = ("peers", "waiting")  # measured only where they are asked for by name
 MADE = "graph-size"  # whose graphs are as large as one says
 
 
@@ -119,13 +119,6 @@ PARTS = {
         "tensors.tensors",
         _contexts,
     ),
-    "maxsim": BenchPart(
-        "MaxSim",
-        "`maxsim` of a query's tokens with those of N documents in memory, beside the bare product of the same tokens "
-        "(numpy's gemm, float32).",
-        "token_products.products",
-        lambda sizes: (sizes.contexts[-1], sizes.pairs),
-    ),
     "labels": BenchPart(
         "Soft labels",
         "Evidence-based labels of a query with one positive from vectors in memory, everything but reading and writing "
@@ -208,18 +201,6 @@ PARTS = {
                 "not in here; nor is a GPU.",
                 "computed_size.computed",
             ),
-        ),
-    ),
-    GPU: BenchPart(
-        "On a GPU",
-        "What can compute there, by elapsed time, beside the processor with all its cores: "
-        "`rnnreranker.rnn.engines.torch` of "
-        "a batch of queries beside the kernel, a cross-encoder with made-up weights, and a step of training a query "
-        "encoder with made-up weights on 32 queries. `apart` is the largest difference of results.",
-        "gpu.gpu",
-        lambda sizes: (
-            *(sizes.device, sizes.contexts, sizes.dimension, sizes.cross_encoders, sizes.scored),
-            min(sizes.pairs, 5),
         ),
     ),
     PEERS: BenchPart(
