@@ -72,8 +72,6 @@ def test_python_measures_what_the_command_writes(files: Path, tmp_path: Path) ->
     assert [run["mean"] for run in named["runs"]] == [run["mean"] for run in written["runs"]]
     with pytest.raises(InputError, match=r"^compare needs a baseline .*; seed=-1: expected 0 or more$"):
         evaluate_runs(paths[:1], qrels, compare=True, seed=-1)
-    with pytest.raises(InputError, match=r"^against takes one run of ours; 2 were given; baseline and against_ba"):
-        evaluate_runs(own, qrels, against=paths[0], baseline=paths[0])
 
 
 def test_runs_of_one_name_are_told_apart(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

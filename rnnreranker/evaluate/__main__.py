@@ -32,7 +32,6 @@ examples:
   python -m rnnreranker.evaluate run.txt --qrels qrels.txt --measures "nDCG@10 RR@10 P(rel=2)@10"
   python -m rnnreranker.evaluate bm25.txt dense.txt rnn.txt --qrels qrels.txt --compare
   python -m rnnreranker.evaluate bm25.txt mmr.txt --qrels qrels.txt --index my-index
-  python -m rnnreranker.evaluate ours.txt --against published.txt --qrels qrels.txt
 """
 
 
@@ -47,18 +46,7 @@ def main(argv: Sequence[str]) -> int:
     scores = evaluation.scores
     if args.json:
         write_json(args.json, evaluation.to_dict())
-    if args.against:
-        command.say(
-            f"{scores.runs[0]} against {scores.runs[1]}; {len(scores.topics)} topics, protocol {scores.protocol}"
-        )
-        print_table(
-            ["figure", "measure", "ours", "theirs", "value", "perfect"],
-            [
-                [one.figure, one.measure, *map(_cell, (one.ours, one.theirs, one.value)), one.perfect]
-                for one in evaluation.reproduction
-            ],
-        )
-    elif args.compare:
+    if args.compare:
         command.say(f"baseline: {scores.runs[0]}; {len(scores.topics)} topics, protocol {scores.protocol}")
         print_comparisons(evaluation.comparisons)
     else:
@@ -84,11 +72,6 @@ def make_parser() -> argparse.ArgumentParser:
     group.add_argument("--compare", action="store_true", help="every run against the first")
     group.add_argument("--resamples", type=whole, default=10_000, help="of the bootstrap (default: 10000)")
     group.add_argument("--seed", type=whole, default=0, help="of the bootstrap (default: 0)")
-    again = parser.add_argument_group("reproduction of a published run (RUN is ours)")
-    again.add_argument("--against", metavar="RUN", help="theirs: grades of order and topic scores")
-    again.add_argument("--baseline", metavar="RUN", help="of ours, for effects")
-    again.add_argument("--against-baseline", metavar="RUN", help="of theirs")
-    again.add_argument("--depth", type=command.positive, default=100, help="of the order (default: 100)")
     return parser
 
 
@@ -98,12 +81,8 @@ def _check(args: argparse.Namespace, request: EvaluateRequest) -> None:
         request,
         (args.compare and args.per_query, "give either --compare or --per-query (--json writes both)"),
         (
-            args.against and (args.compare or args.per_query),
-            "give --against without --compare and --per-query (--json writes values per topic)",
-        ),
-        (
-            args.index and (args.compare or args.against or args.per_query),
-            "give --index without --compare, --against and --per-query (--json has its figures per topic)",
+            args.index and (args.compare or args.per_query),
+            "give --index without --compare and --per-query (--json has its figures per topic)",
         ),
     )
     check_writable(args.json)
@@ -113,10 +92,6 @@ def _vectors(index: str) -> VectorSource:
     from rnnreranker.index.opening import open_index
 
     return open_index(index).vectors
-
-
-def _cell(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
 
 
 def _print_scores(scores: Scores, per_query: bool, alike: Mapping[str, Redundancy]) -> None:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from rnnreranker.evaluate.comparison import Comparison
     from rnnreranker.evaluate.redundancy import Redundancy
-    from rnnreranker.evaluate.reproducibility import Graded
     from rnnreranker.evaluate.scores import Scores
     from rnnreranker.parts.vectors import VectorSource
 
@@ -40,8 +39,6 @@ class EvaluateRequest(Request):
         common_topics: only the judged topics that every run has; otherwise one that is missing scores 0.
         vectors: say how alike the first ten documents of a query are; a function gives them when they are needed.
         compare: every run with the first, by paired t-tests and a bootstrap of `resamples` with `seed`.
-        against: a published run, of which the only run is a reproduction: their orders, the first `depth` of a topic,
-            and topic scores are compared; baseline, against_baseline: of each, for effects.
     """
 
     runs: Sequence[str | Path | Run] | Mapping[str, str | Path | Run]
@@ -54,16 +51,11 @@ class EvaluateRequest(Request):
     compare: bool = False
     resamples: int = 10_000
     seed: int = 0
-    against: str | Path | Run | None = None
-    baseline: str | Path | Run | None = None
-    against_baseline: str | Path | Run | None = None
-    depth: int = 100
 
     @property
     def every(self) -> list[str | Path | Run]:
-        """All runs: those to be measured, the published one, the baselines."""
-        own = list(self.runs.values() if isinstance(self.runs, Mapping) else self.runs)
-        return [*own, *(run for run in (self.against, self.baseline, self.against_baseline) if run is not None)]
+        """All runs."""
+        return list(self.runs.values() if isinstance(self.runs, Mapping) else self.runs)
 
     @property
     def files(self) -> list[str]:
@@ -74,11 +66,12 @@ class EvaluateRequest(Request):
     @property
     def names(self) -> list[str]:
         """Short names: those given, or files without folder and ending where that tells them apart."""
-        given = list(self.runs) if isinstance(self.runs, Mapping) else []
+        if isinstance(self.runs, Mapping):
+            return list(self.runs)
         paths = self.files
         short = [Path(path).name.removesuffix(".gz") for path in paths]
         short = [name.rsplit(".", 1)[0] if name.endswith(ENDINGS) else name for name in short]
-        return [*given, *(short if len(set(short)) == len(short) else paths)[len(given) :]]
+        return short if len(set(short)) == len(short) else paths
 
 
 @dataclass(frozen=True)
@@ -89,14 +82,12 @@ class Evaluation:
         request: that it answers.
         scores: of every run, measure and topic.
         comparisons: with the first run; empty unless asked for.
-        reproduction: figures beside a published run; empty without one.
         redundancy: run → how alike its first documents are; empty without vectors.
     """
 
     request: EvaluateRequest
     scores: Scores
     comparisons: Sequence[Comparison]
-    reproduction: Sequence[Graded]
     redundancy: Mapping[str, Redundancy]
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,7 +115,6 @@ class Evaluation:
             ],
             "bootstrap": {"resamples": request.resamples, "seed": request.seed},
             "comparisons": [dataclasses.asdict(one) for one in self.comparisons],
-            "reproduction": [dataclasses.asdict(one) for one in self.reproduction],
         }
 
 
@@ -154,22 +144,13 @@ def check(request: EvaluateRequest, *others: tuple[object, str]) -> None:
     Raises:
         InputError: everything that is wrong.
     """
-    shown = {name: argument(name) for name in ("compare", "against", "baseline", "against_baseline")}
-    count, against = len(request.runs), request.against is not None
-    paths = request.files[: count + against]
+    count, paths = len(request.runs), request.files
     repeated = sorted({path for path in paths if paths.count(path) > 1})
-    based = [request.baseline is not None, request.against_baseline is not None]
     refuse(
         (not count, f"{argument('runs')}: none; give at least one"),
-        (request.compare and count < 2, f"{shown['compare']} needs a baseline and at least one more run"),
-        (against and count > 1, f"{shown['against']} takes one run of ours; {count} were given"),
-        (
-            any(based) and not (all(based) and against),
-            f"{shown['baseline']} and {shown['against_baseline']} go together, with {shown['against']}",
-        ),
+        (request.compare and count < 2, f"{argument('compare')} needs a baseline and at least one more run"),
         (request.resamples < 1, f"{argument('resamples', request.resamples)}: expected at least 1"),
         (request.seed < 0, f"{argument('seed', request.seed)}: expected 0 or more"),
-        (request.depth < 1, f"{argument('depth', request.depth)}: expected an integer >= 1"),
         *others,
         (repeated, f"{', '.join(repeated)}: given more than once"),
     )
@@ -199,7 +180,6 @@ def evaluated(request: EvaluateRequest) -> Evaluation:
         request,
         scores,
         compare(scores, request.resamples, request.seed) if request.compare else [],
-        _reproduction(runs, scores, request.depth) if request.against is not None else [],
         _redundancy(request.vectors, runs),
     )
     for name, missing in zip(scores.runs, scores.missing.tolist(), strict=True):
@@ -207,14 +187,6 @@ def evaluated(request: EvaluateRequest) -> Evaluation:
             say(f"{name}: {missing} of {len(scores.topics)} judged topics are not in the run and score 0")
     say_unjudged(runs, qrels)
     return evaluation
-
-
-def _reproduction(runs: Mapping[str, Run], scores: Scores, depth: int) -> list[Graded]:
-    from rnnreranker.evaluate.reproducibility import compare_orders, compare_scores
-
-    ours, theirs, *bases = runs.values()
-    orders = compare_orders(ours, theirs, scores.topics, depth)
-    return [*orders, *compare_scores(scores, with_baselines=bool(bases))]
 
 
 def _redundancy(vectors: Any, runs: Mapping[str, Run]) -> dict[str, Redundancy]:
