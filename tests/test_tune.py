@@ -288,6 +288,21 @@ def test_a_journal_whose_last_line_is_cut_goes_on_to_the_same_trials(tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == ["trials"]
 
 
+def test_a_journal_is_written_under_the_lock_of_optuna(tmp_path: Path) -> None:
+    """What a killed writer held is taken from it after seconds, and nothing is left of the lock."""
+    whole = search(_toy, SMALL, 3, seed=3, random_trials=2)
+    journal, locked = tmp_path / "trials", []
+
+    def looks(params: RnnParams, report: object) -> float:
+        locked.append((tmp_path / "trials.lock").exists())
+        return _toy(params, report)
+
+    (tmp_path / "trials.lock").touch()
+    assert search(looks, SMALL, 3, seed=3, storage=journal, random_trials=2) == whole
+    assert locked == [False] * 3
+    assert [path.name for path in tmp_path.iterdir()] == ["trials"]
+
+
 def test_a_file_that_is_no_journal_stays_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("a line\nhalf a line")
     with pytest.raises(InputError, match=r"thesis\.tex: not a journal of trials"):

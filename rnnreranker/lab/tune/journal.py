@@ -13,19 +13,11 @@ from rnnreranker.base.errors import InputError, no_space
 from rnnreranker.base.files import read_lines
 from rnnreranker.base.files.json_files import parse_record
 from rnnreranker.base.locks import alone
+from rnnreranker.base.process import interrupts
 
 BEGINNING = b'{"op_code"'  # of every journal
 BLOCK = 65536  # bytes read at a time
-
-
-class _Held:
-    """In place of optuna's lock, which a killed process leaves behind for half a minute: ours is held meanwhile."""
-
-    def acquire(self) -> bool:
-        return True
-
-    def release(self) -> None:
-        """Nothing to do."""
+GRACE = 3  # seconds that the lock of a writer that was killed is waited for
 
 
 @contextmanager
@@ -39,19 +31,24 @@ def journal(storage: str | Path | None) -> Iterator[Any]:
         yield None
         return
     path = Path(storage)
+    lock = path.with_name(f"{path.name}.lock")
     with alone(path, f"{path}: another process is searching with this storage; waiting for it"):
-        yield _opened(path)
+        interrupts.unfinished.add(lock)
+        try:
+            yield _opened(path)
+        finally:
+            interrupts.unfinished.discard(lock)
 
 
 def _opened(path: Path) -> Any:
     from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
+    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
     try:
         if path.exists():
             _cut(path)
             _check_lines(path)
-        kept = JournalStorage(JournalFileBackend(str(path), lock_obj=_Held()))  # type: ignore[arg-type]
+        kept = JournalStorage(JournalFileBackend(str(path), JournalFileOpenLock(str(path), GRACE)))
         kept.get_all_studies()
         return kept
     except InputError:
