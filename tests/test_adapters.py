@@ -242,9 +242,9 @@ class Shared:
     """Pyserini asks for `encode` of one text."""
 
     def __init__(self) -> None:
-        from rnnreranker.encode.dense.encoder import load_encoder
+        from rnnreranker.encode.dense.encoder import Encoder
 
-        self.encoder = load_encoder("minilm")
+        self.encoder = Encoder.load("minilm")
 
     def encode(self, text: str) -> np.ndarray:
         return np.asarray(self.encoder.encode([text])[0])

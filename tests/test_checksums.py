@@ -15,6 +15,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import checksums, contents
 from rnnreranker.base.files.checksums import DESCRIPTION, check_files
 from rnnreranker.data.document import Document
+from rnnreranker.encode.graphs.store import Refused
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.encode.words.params import TermParams
 from rnnreranker.index.__main__ import main
@@ -33,8 +34,11 @@ class Letters:
     """Counts letters; stands for an encoder."""
 
     name, fingerprint, dimension, model = "letters", "letters-1", 4, None
-    graph, path, refused = None, None, ""
+    graph = path = None
     options = settings = EncoderParams().to_dict()
+
+    def by_graph(self) -> object:
+        raise Refused("it is made up")
 
     def encode(self, texts: list[str], **_: object) -> np.ndarray:
         return np.array([[1 + text.count(letter) for letter in "abcd"] for text in texts], dtype=np.float32)

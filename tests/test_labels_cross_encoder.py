@@ -12,7 +12,7 @@ from joblib.externals.loky import get_reusable_executor
 
 from rnnreranker import InputError, SoftLabels
 from rnnreranker.base.written_form import Written
-from rnnreranker.encode.cross.encoder import load_pair_scorer, open_pair_scorer
+from rnnreranker.encode.cross.encoder import PairScorer
 from rnnreranker.labels.__main__ import main
 from tests.tiny_encoder import (
     make_cross_encoder,
@@ -64,7 +64,7 @@ def expected(world: Path, one: object, *models: str) -> np.ndarray:
     """The mean of what the models say of every candidate by itself."""
     topics, texts = make_topics(), make_texts()
     pairs = [(topics[one.qid], texts[docid]) for docid in one.docids]  # type: ignore[attr-defined]
-    scorers = [load_pair_scorer(f"{world}/{model}") for model in models]
+    scorers = [PairScorer.load(f"{world}/{model}") for model in models]
     return np.mean([[scorer.score([pair]).scores[0] for pair in pairs] for scorer in scorers], axis=0)
 
 
@@ -82,7 +82,7 @@ def test_targets_are_the_softmax_of_the_teachers_scores(
         np.testing.assert_allclose(np.log(one.targets) - np.log(one.targets[0]), scores - scores[0], atol=1e-5)
     described = labels.metadata["teacher"]
     assert described["name"] == "cross-encoder"
-    assert described["models"] == [open_pair_scorer(f"{world}/one").fingerprint]
+    assert described["models"] == [PairScorer.open(f"{world}/one").fingerprint]
 
 
 def test_an_ensemble_teaches_too(world: Path, tmp_path: Path) -> None:

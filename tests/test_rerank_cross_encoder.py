@@ -15,7 +15,7 @@ from rnnreranker import Run
 from rnnreranker.adapters import inputs_of, rerank_requests
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, make_params
-from rnnreranker.encode.cross.encoder import PairScorer, load_pair_scorer, open_pair_scorer
+from rnnreranker.encode.cross.encoder import PairScorer
 from rnnreranker.encode.params import CrossEncoderParams
 from rnnreranker.methods.rerank import make_reranker
 from rnnreranker.search.__main__ import main
@@ -82,7 +82,7 @@ def flags(world: Path, output: Path, *more: str) -> list[str]:
 
 def expected(world: Path, model: str) -> dict[str, dict[str, float]]:
     """What the model says of every pair of the run by itself."""
-    scorer, run, topics, texts = load_pair_scorer(str(world / model)), make_run(), make_topics(), make_texts()
+    scorer, run, topics, texts = PairScorer.load(str(world / model)), make_run(), make_topics(), make_texts()
     return {
         qid: {docid: float(scorer.score([(topics[qid], texts[docid])]).scores[0]) for docid, _ in run[qid]}
         for qid in run
@@ -163,7 +163,7 @@ def test_from_python_the_order_of_the_run_changes_nothing(world: Path, calls: li
     computed = make_reranker("cross-encoder", inputs, params, threads=4).rerank(backwards)
     assert len(calls) == 24
     assert {qid: computed[qid] for qid in run} == {qid: found[qid] for qid in run}
-    scorer = load_pair_scorer(f"{world}/one", **CrossEncoderParams(max_length=32).to_dict())
+    scorer = PairScorer.load(f"{world}/one", **CrossEncoderParams(max_length=32).to_dict())
     docid, score = found["q0"][0]
     assert score == pytest.approx(scorer.score([(inputs.topics["q0"], inputs.texts[docid])]).scores[0], abs=1e-6)
 
@@ -192,7 +192,7 @@ def test_requests_of_rank_llm_bring_their_texts(world: Path) -> None:
 
 def test_a_kill_in_the_middle_changes_no_byte(world: Path, tmp_path: Path, home: Path) -> None:
     output, stalled = tmp_path / "out.txt", tmp_path / "stalled"
-    open_pair_scorer(f"{world}/one")  # whose graph takes seconds to make
+    PairScorer.open(f"{world}/one")  # whose graph takes seconds to make
     process = subprocess.Popen([sys.executable, "-c", STALLED, *flags(world, output), str(stalled)], env=os.environ)
     for _ in range(600):
         if stalled.exists() or process.poll() is not None:

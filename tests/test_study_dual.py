@@ -12,7 +12,7 @@ import pytest
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.data.splits import parts_of
-from rnnreranker.encode.dense.encoder import load_encoder
+from rnnreranker.encode.dense.encoder import Encoder
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.lab.study.__main__ import main
 from rnnreranker.lab.study.chosen import with_chosen
@@ -164,7 +164,7 @@ def test_a_whole_study(world: Path) -> None:
 
 def test_the_base_is_the_encoder_with_its_tokens_averaged(world: Path) -> None:
     made = study(world, "base.json", "--folds", "1", "--dual-arms", "none", model="dual:depth=20,max_length=6")
-    encoder = load_encoder(str(world / "dense"), pooling="mean", normalize=True, max_length=6)
+    encoder = Encoder.load(str(world / "dense"), pooling="mean", normalize=True, max_length=6)
     documents, topics, qrels = make_documents(), make_topics(), make_qrels()
     vectors = encoder.encode(list(documents.values()), what="documents")
     recalls = []

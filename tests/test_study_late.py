@@ -12,9 +12,9 @@ import pytest
 from rnnreranker import maxsim
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record, read_records
-from rnnreranker.encode.cross.encoder import load_pair_scorer
+from rnnreranker.encode.cross.encoder import PairScorer
 from rnnreranker.encode.late.base import make_late_base
-from rnnreranker.encode.late.encoder import load_late_encoder
+from rnnreranker.encode.late.encoder import LateEncoder
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.lab.study.__main__ import main
 from rnnreranker.lab.study.late.arms import default_arms, late_arms
@@ -136,7 +136,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_search_by_tokens_is_that_of_all_pairs(world: Path, tmp_path: Path) -> None:
-    encoder = load_late_encoder(str(world / "late"))
+    encoder = LateEncoder.load(str(world / "late"))
     documents, topics = make_documents(), dict(list(make_topics().items())[:3])
     search = TokenSearch(encoder, documents, tmp_path / "tokens")
     found = search.best(topics, 5)
@@ -155,7 +155,7 @@ def test_search_by_tokens_is_that_of_all_pairs(world: Path, tmp_path: Path) -> N
 
 
 def test_a_search_with_feedback_is_that_of_a_query_and_its_centroids(world: Path, tmp_path: Path) -> None:
-    encoder, documents = load_late_encoder(str(world / "late")), make_documents()
+    encoder, documents = LateEncoder.load(str(world / "late")), make_documents()
     topics = dict(list(make_topics().items())[:2])
     search = TokenSearch(encoder, documents, tmp_path / "tokens")
     feedback = ColbertFeedback(ColbertParams(fb_docs=2, fb_clusters=4, fb_embeddings=3, fb_expansion_weight=0.5))
@@ -183,7 +183,7 @@ def test_cross_encoders_teach_by_their_mean_and_say_what_it_took(world: Path, tm
     found, seconds = taught_by(models, run, positives, topics, documents, tmp_path / "kept")
     for qid, docids in {"q1": ["d1", "d2", "d9"], "q2": ["d3"]}.items():
         pairs = [(topics[qid], documents[docid]) for docid in docids]
-        means = np.mean([load_pair_scorer(model).score(pairs).scores for model in models], axis=0)
+        means = np.mean([PairScorer.load(model).score(pairs).scores for model in models], axis=0)
         assert dict(found[qid]) == pytest.approx(dict(zip(docids, means.tolist(), strict=True)), abs=1e-5)
     files = list((tmp_path / "kept").glob("*.json"))
     assert len(files) == 4

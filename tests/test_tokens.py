@@ -12,7 +12,7 @@ import pytest
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
 from rnnreranker.encode.late.base import make_late_base
-from rnnreranker.encode.late.encoder import LateEncoder, load_late_encoder
+from rnnreranker.encode.late.encoder import LateEncoder
 from rnnreranker.index.build import write_index
 from rnnreranker.index.opening import open_index
 from rnnreranker.lab.diagnose.token_search import token_search
@@ -148,7 +148,7 @@ def test_index_and_search_commands(world: Path, tmp_path: Path, capsys: pytest.C
     assert len(found) == 10
     assert {len(found[qid]) for qid in found} == {61}  # all but the empty one
     source = TokenSource(index, described)
-    encoder = load_late_encoder(str(world / "model"), query_length=8, document_length=30)
+    encoder = LateEncoder.load(str(world / "model"), query_length=8, document_length=30)
     [text] = [line.split("\t")[1] for line in (world / "topics.tsv").read_text().splitlines() if line[:3] == "q3\t"]
     expected = source.search(encoder.encode_queries([text]).vectors, np.array([0, 8]), 61)
     assert [docid for docid, _ in found["q3"]] == [source.docids[row] for row in expected[1][0]]
@@ -183,7 +183,7 @@ def test_rnn_from_tokens_is_that_of_their_similarities(world: Path, tmp_path: Pa
         index.token_vectors,
         dict(line.split("\t") for line in (world / "topics.tsv").read_text().splitlines()),
     )
-    encoder = load_late_encoder(str(world / "model"), query_length=8, document_length=30)
+    encoder = LateEncoder.load(str(world / "model"), query_length=8, document_length=30)
     tokens = encoder.encode_queries(list(texts.values()))
     for number, qid in enumerate(texts):
         asked = tokens.vectors[tokens.offsets[number] : tokens.offsets[number + 1]]
@@ -206,7 +206,7 @@ def test_rnn_from_tokens_is_that_of_their_similarities(world: Path, tmp_path: Pa
 def test_a_killed_encoding_goes_on_to_the_same_bytes(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encoder = load_late_encoder(str(world / "model"))
+    encoder = LateEncoder.load(str(world / "model"))
     documents = [Document(f"d{number}", f"w{number % 40} w{number % 7}") for number in range(2000)]
     params = TokenParams("exact")
     write_index(documents, tmp_path / "whole", [TokensPart(encoder, params)])

@@ -15,7 +15,7 @@ from tiny_encoder import files_of, make_documents, make_encoder, make_text_label
 
 from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.base.method import find
-from rnnreranker.encode.cross.encoder import load_pair_scorer
+from rnnreranker.encode.cross.encoder import PairScorer
 from rnnreranker.labels.negatives.mining import Mined
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.__main__ import main
@@ -123,7 +123,7 @@ def test_the_loss_is_that_of_the_scores_of_the_folder(tiny: Path, tmp_path: Path
     from sentence_transformers import CrossEncoder
 
     found, given = trained(tiny, tmp_path / "out"), inputs()
-    model, own = CrossEncoder(str(tmp_path / "out"), device="cpu"), load_pair_scorer(str(tmp_path / "out"))
+    model, own = CrossEncoder(str(tmp_path / "out"), device="cpu"), PairScorer.load(str(tmp_path / "out"))
     losses = []
     for one in given.checked:
         pairs = [(given.queries[one.qid], given.documents[docid]) for docid in one.docids]

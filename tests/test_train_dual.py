@@ -12,7 +12,7 @@ import torch
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find, make_params
-from rnnreranker.encode.dense.encoder import load_encoder
+from rnnreranker.encode.dense.encoder import Encoder
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.labels.soft import Labels
 from rnnreranker.runs import Run
@@ -128,7 +128,7 @@ def test_the_loss_is_that_of_a_plain_computation(tiny: Path, towers: str, wide: 
     batch = found.batch([group(first, ("d1", "d2"), {"d1", "d4"}), group(second, ("d3", "d4"), {"d3"})])
     topics, documents = make_topics(), make_documents()
     docids = ["d1", "d2", "d3", "d4"]
-    encoder = load_encoder(str(tiny), pooling="mean", normalize=True, max_length=64)
+    encoder = Encoder.load(str(tiny), pooling="mean", normalize=True, max_length=64)
     queries = encoder.encode([topics["q1"], topics["q2"]])
     relevance = (1 + queries @ encoder.encode([documents[docid] for docid in docids]).T) / 2  # 1 - f
     losses = []
@@ -157,7 +157,7 @@ def test_the_labels_are_learnt_where_alpha_is_1(tiny: Path, tmp_path: Path) -> N
     """The correlation of 1 - f with the labels of documents that are not positive rises."""
     trained(tiny, tmp_path / "out", replace(QUICK, max_steps=40, evaluate_every=40), alpha=1)
     given, correlations = inputs(), []
-    for encoder in (load_encoder(str(tiny), pooling="mean", normalize=True), load_encoder(str(tmp_path / "out"))):
+    for encoder in (Encoder.load(str(tiny), pooling="mean", normalize=True), Encoder.load(str(tmp_path / "out"))):
         cosines, scaled = [], []
         for one in given.checked:
             query = encoder.encode([given.queries[one.qid]])[0]
@@ -173,7 +173,7 @@ def test_the_folder_gives_the_loss_that_was_measured(tiny: Path, tmp_path: Path,
 
     params = replace(QUICK, towers=towers, max_length=6)
     found, given = trained(tiny, tmp_path / "out", params), inputs()
-    own, theirs = load_encoder(str(tmp_path / "out")), SentenceTransformer(str(tmp_path / "out"), device="cpu")
+    own, theirs = Encoder.load(str(tmp_path / "out")), SentenceTransformer(str(tmp_path / "out"), device="cpu")
     texts, asked = list(given.documents.values()), [given.queries[one.qid] for one in given.checked]
     queries, documents = own.encode(asked, what="queries"), own.encode(texts, what="documents")
     np.testing.assert_allclose(queries, theirs.encode_query(asked), atol=1e-5)
@@ -320,7 +320,7 @@ def test_what_is_trained_indexes_and_searches(
     assert index([*made, "--output", str(world / "index")]) == 0
     asked = ["--index", str(world / "index"), "--topics", str(world / "topics.tsv"), "--rerank", "none"]
     assert search([*asked, "--output", str(world / "run.txt"), "--hits", "3"]) == 0
-    encoder, (qid, text) = load_encoder(out), next(iter(make_topics().items()))
+    encoder, (qid, text) = Encoder.load(out), next(iter(make_topics().items()))
     scores = encoder.encode(list(make_documents().values()), what="documents") @ encoder.encode([text])[0]
     found = Run.read(world / "run.txt")[qid]
     np.testing.assert_allclose([score for _, score in found], np.sort(scores)[::-1][:3], atol=1e-3)

@@ -192,7 +192,7 @@ def test_early_stopping_and_the_best_weights(
 def test_the_folder_loads_in_search_and_sentence_transformers(
     tiny: Path, topics: dict[str, str], tmp_path: Path, pooling: str, normalize: bool, dimension: int
 ) -> None:
-    from rnnreranker.encode.dense.encoder import load_encoder
+    from rnnreranker.encode.dense.encoder import Encoder
 
     (tmp_path / "source").mkdir()
     source = make_source(tmp_path / "source", dimension)
@@ -202,7 +202,7 @@ def test_the_folder_loads_in_search_and_sentence_transformers(
     )
     texts = [topics["q0"], topics["q1"]]
     model, tokens, _ = start_encoder(str(out), dimension, QUICK) if dimension == 32 else (None, None, None)
-    ours = load_encoder(str(out)).encode(texts)
+    ours = Encoder.load(str(out)).encode(texts)
     assert ours.shape == (2, dimension)
     if model is not None and tokens is not None:
         with torch.no_grad():

@@ -16,7 +16,7 @@ from rnnreranker import maxsim
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find, make_params
 from rnnreranker.encode.late.base import make_late_base
-from rnnreranker.encode.late.encoder import load_late_encoder
+from rnnreranker.encode.late.encoder import LateEncoder
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.labels.soft import Labels
 from rnnreranker.runs import Run
@@ -118,7 +118,7 @@ DOCIDS = ["d1", "d2", "d6", "d4", "d3", "d5"]  # in the order of the groups
 
 def plain(tiny: Path, similarity: str, **lengths: int) -> np.ndarray:
     """(4, 6): topics and DOCIDS, token by token, of what the encoder of the product gives."""
-    encoder = load_late_encoder(str(tiny), **lengths)
+    encoder = LateEncoder.load(str(tiny), **lengths)
     queries = encoder.encode_queries(list(TOPICS.values()))
     documents = encoder.encode_documents([TEXTS[docid] for docid in DOCIDS])
     found = np.zeros((len(TOPICS), len(DOCIDS)))
@@ -148,7 +148,7 @@ def test_training_scores_are_those_of_the_product_token_by_token(
         [0, 0, 0, 0] if similarity == "maxsim" else [-lengths.get("query_length", 9)] * 3 + [0]
     )
     if similarity == "maxsim":
-        encoder = load_late_encoder(str(tiny), **lengths)
+        encoder = LateEncoder.load(str(tiny), **lengths)
         query = encoder.encode_queries([TOPICS["q1"]]).vectors
         documents = encoder.encode_documents([TEXTS[docid] for docid in DOCIDS])
         np.testing.assert_allclose(
@@ -272,7 +272,7 @@ def test_the_folder_gives_the_scores_that_were_measured(tiny: Path, tmp_path: Pa
     from sentence_transformers import MultiVectorEncoder
 
     found, given = trained(tiny, tmp_path / "out", replace(QUICK, query_length=7, document_length=11)), inputs()
-    own = load_late_encoder(str(tmp_path / "out"))
+    own = LateEncoder.load(str(tmp_path / "out"))
     assert (own.query_length, own.document_length, own.dimension) == (7, 11, 16)
     theirs = MultiVectorEncoder(str(tmp_path / "out"), device="cpu", local_files_only=True)
     losses, ranks = [], []

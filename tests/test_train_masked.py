@@ -13,7 +13,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from rnnreranker import InputError
 from rnnreranker.base.files import files_digest
-from rnnreranker.encode.dense.encoder import load_encoder
+from rnnreranker.encode.dense.encoder import Encoder
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.masked.learner import MaskedLearner
@@ -50,7 +50,7 @@ def test_it_learns_and_is_an_encoder(made: Path) -> None:
     assert (record["validation_texts"], record["training_texts"], record["encoder"]) == (4, 36, None)
     config = AutoModel.from_pretrained(made / "model").config
     assert (config.num_hidden_layers, config.hidden_size, config.intermediate_size) == (1, 16, 64)
-    assert load_encoder(str(made / "model"), pooling="mean").encode(["北京"]).shape == (1, 16)
+    assert Encoder.load(str(made / "model"), pooling="mean").encode(["北京"]).shape == (1, 16)
 
 
 def test_the_vocabulary_of_a_collection() -> None:

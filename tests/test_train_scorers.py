@@ -12,7 +12,7 @@ from tiny_encoder import DIMENSION, files_of, make_encoder, make_qrels, make_que
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, make_params
-from rnnreranker.encode.dense.encoder import load_encoder
+from rnnreranker.encode.dense.encoder import Encoder
 from rnnreranker.encode.model_folder import is_scorer
 from rnnreranker.encode.scorer.folder import TrainedScorer
 from rnnreranker.encode.scorer.model import CandidateScorer
@@ -244,7 +244,7 @@ def test_a_cascade_from_the_command_line(tiny: Path, tmp_path: Path) -> None:
         assert search([*inputs, *first_stage, "--rerank", *how, "--output", str(out)]) == 0
         reranked = Run.read(out)
         assert {qid: {d for d, _ in reranked[qid]} for qid in reranked} == {q: {d for d, _ in run[q]} for q in run}
-    query = load_encoder(str(tmp_path / "dense")).encode([topics["q5"]])[0]
+    query = Encoder.load(str(tmp_path / "dense")).encode([topics["q5"]])[0]
     docids = [docid for docid, _ in run["q5"]]
     products = source.fetch(source.rows(docids)) @ query
     wanted = [docids[place] for place in np.argsort(-products)]
@@ -264,7 +264,7 @@ def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: P
         scorer=small("feed-forward"), checkpoints=False,
     )  # fmt: skip
     with pytest.raises(InputError, match=r"out: is a scorer .*search --run RUN --rerank scorer:model=.*out$"):
-        load_encoder(str(tmp_path / "out"))
+        Encoder.load(str(tmp_path / "out"))
     with pytest.raises(InputError, match="24 of 24 queries of the run have no text"):
         reranker(tmp_path / "out", source, {}).check(make_run())
     (tmp_path / "narrow").mkdir()

@@ -22,7 +22,7 @@ from tiny_encoder import (
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
-from rnnreranker.encode.sparse.encoder import load_sparse_encoder
+from rnnreranker.encode.sparse.encoder import SparseEncoder
 from rnnreranker.encode.sparse.term_counts import term_counts
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.group.groups import Group
@@ -73,7 +73,7 @@ def test_the_loss_is_that_of_a_plain_computation(tiny: Path, architecture: str, 
     batch = found.batch(groups)
     topics, documents = make_topics(), make_documents()
     docs = ["d1", "d2", "d3", "d4"]
-    encoder = load_sparse_encoder(str(tiny))
+    encoder = SparseEncoder.load(str(tiny))
     texts = [topics["q1"], topics["q2"]]
     queries = encoder.encode_queries(texts).toarray()
     if architecture == "doc":
@@ -128,7 +128,7 @@ def test_margin_mse_of_a_group_and_l1_of_queries(tiny: Path) -> None:
     found = learner(tiny, params)
     found.model.eval()
     batch = found.batch([group("q1", ("d1", "d2"), [0.8, 0.2], {"d1"}), group("q2", ("d2", "d3"), [0.5, 0.5], {"d2"})])
-    encoder, topics, documents = load_sparse_encoder(str(tiny)), make_topics(), make_documents()
+    encoder, topics, documents = SparseEncoder.load(str(tiny)), make_topics(), make_documents()
     queries = encoder.encode_queries([topics["q1"], topics["q2"]]).toarray()
     weights = encoder.encode_documents([documents[docid] for docid in ("d1", "d2", "d3")]).toarray()
     scores = queries @ weights.T
@@ -177,7 +177,7 @@ def test_the_folder_gives_the_scores_that_were_measured(tiny: Path, tmp_path: Pa
     from sentence_transformers import SparseEncoder
 
     found, given = trained(tiny, tmp_path / "out", replace(QUICK, architecture=architecture)), inputs()
-    own = load_sparse_encoder(str(tmp_path / "out"))
+    own = SparseEncoder.load(str(tmp_path / "out"))
     theirs = SparseEncoder(str(tmp_path / "out"), device="cpu")
     texts = list(given.documents.values())
     weights = own.encode_documents(texts).toarray()

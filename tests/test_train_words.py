@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.dense.encoder import load_encoder
+from rnnreranker.encode.dense.encoder import Encoder
 from rnnreranker.encode.words.segmentation import words
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.labels.soft import Labels
@@ -53,7 +53,7 @@ def trained(out: Path, given: GroupInputs, params: DualParams = QUICK) -> Traine
 
 def first_right(out: Path, given: GroupInputs) -> float:
     """The share of the questions whose answer is nearest."""
-    encoder = load_encoder(str(out))
+    encoder = Encoder.load(str(out))
     documents = encoder.encode(list(given.documents.values()), what="documents")
     queries = encoder.encode([given.queries[f"v{n}"] for n in range(PAIRS)], what="queries")
     np.testing.assert_allclose(np.linalg.norm(documents, axis=1), 1, atol=1e-5)
@@ -70,7 +70,7 @@ def test_it_learns_what_words_answer_and_plain_sentence_transformers_load_it(tmp
     assert found.history[1]["loss"] < found.history[0]["loss"] * 0.7
     assert first_right(tmp_path / "before", given) < 0.4
     assert first_right(tmp_path / "out", given) > 0.9
-    own, theirs = load_encoder(str(tmp_path / "out")), SentenceTransformer(str(tmp_path / "out"), device="cpu")
+    own, theirs = Encoder.load(str(tmp_path / "out")), SentenceTransformer(str(tmp_path / "out"), device="cpu")
     texts = ["It SAYS3, here!", "asked3 says3 and words that no one knows", "nobody knows", ""]
     queries, documents = own.encode(texts), own.encode(texts, what="documents")
     np.testing.assert_allclose(queries, theirs.encode_query(texts), atol=1e-6)

@@ -16,7 +16,7 @@ from tiny_encoder import WORDS, make_encoder
 from rnnreranker import LabelParams, QueryVectors, RnnParams, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
-from rnnreranker.encode.dense.encoder import load_encoder
+from rnnreranker.encode.dense.encoder import Encoder
 from rnnreranker.index.opening import open_index
 from rnnreranker.lab.tune import LeaveOutRequest, Space, tune_collections
 from rnnreranker.lab.tune.joint.queries import load_trainings
@@ -53,7 +53,7 @@ def data(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     rng = np.random.default_rng(1)
     texts = [" ".join(rng.choice(WORDS, size=6)) for _ in range(DOCUMENTS)]
-    encoder = load_encoder(str(tiny), pooling="mean")
+    encoder = Encoder.load(str(tiny), pooling="mean")
     np.save(folder / "vectors.npy", encoder.encode(texts))
     (folder / "docid").write_text("".join(f"d{n}\n" for n in range(DOCUMENTS)))
     found = rng.integers(0, DOCUMENTS, size=QUERIES)
@@ -67,7 +67,7 @@ def data(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def trainings(tiny: Path, data: Path) -> Trainings:
     topics = dict(line.split("\t") for line in (data / "topics.tsv").read_text().splitlines())
     qids = tuple(topics)
-    vectors = load_encoder(str(tiny), pooling="mean").encode(list(topics.values()))
+    vectors = Encoder.load(str(tiny), pooling="mean").encode(list(topics.values()))
     queries = QueryVectors(qids, vectors)
     source = open_vectors(data)
     run = dense_run(source, queries, 30, threads=1, batch_size=64)
@@ -272,7 +272,7 @@ def test_the_command_writes_a_preset_that_the_other_commands_take(
     assert kept["ablations"][0]["value"] == pytest.approx(kept["held out"]["tuned"])
     assert "no n_max" in out.out
     assert {path.name for path in (tmp_path / "plots").iterdir()} == {"ablations.svg", "trials.svg"}
-    vectors = load_encoder(str(tiny), pooling="mean").encode(
+    vectors = Encoder.load(str(tiny), pooling="mean").encode(
         [line.split("\t")[1] for line in (data / "topics.tsv").read_text().splitlines()]
     )
     run = dense_run(
@@ -320,7 +320,7 @@ def test_encoders_are_trained_with_the_settings_that_the_index_names(
     assert (found.encoder, found.pooling, found.normalize) == (str(tiny), pooling, normalize)
     still = dataclasses.replace(FIXED, train=dataclasses.replace(FIXED.train, learning_rate=1e-12, epochs=1))
     found.train(still, tmp_path / "out")
-    vectors = load_encoder(str(tmp_path / "out")).encode(list(test.topics.values()))
+    vectors = Encoder.load(str(tmp_path / "out")).encode(list(test.topics.values()))
     np.testing.assert_allclose(vectors, base.vectors, atol=1e-5)  # base and trained encoder differ in weights alone
 
 

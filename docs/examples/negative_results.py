@@ -21,7 +21,7 @@ from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run
 from rnnreranker.base.record import made_here, write_records
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics
-from rnnreranker.encode.dense.encoder import load_encoder
+from rnnreranker.encode.dense.encoder import Encoder
 from rnnreranker.evaluate import evaluate
 from rnnreranker.index.opening import open_index
 from rnnreranker.lab.tune.leave_out import read_collections
@@ -276,7 +276,7 @@ def main() -> None:
         for name, entry in read_collections(args.cells).items()
         if not args.collections or entry["collection"] in args.collections
     }
-    encoder, known = load_encoder(args.encoder), {}
+    encoder, known = Encoder.load(args.encoder), {}
     values = {}
     for name, entry in cells.items():
         if entry["topics"] not in known:

@@ -16,7 +16,7 @@ from rnnreranker.base.java import start_java
 from rnnreranker.base.record import made_here, write_records
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics
-from rnnreranker.encode.dense.encoder import load_encoder
+from rnnreranker.encode.dense.encoder import Encoder
 from rnnreranker.evaluate import compare, evaluate
 
 MEASURES = "nDCG@10 RR@10 R@100"
@@ -27,7 +27,7 @@ class QueryEncoder:
     """What Pyserini's FaissSearcher asks for: the vector of one text."""
 
     def __init__(self, name: str) -> None:
-        self.model = load_encoder(name)
+        self.model = Encoder.load(name)
 
     def encode(self, text: str) -> np.ndarray:
         return np.asarray(self.model.encode([text])[0])

@@ -190,9 +190,9 @@ def _own_vectors(searcher: Any) -> VectorSource:
 def _encoder(searcher: Any, given: Any) -> Callable[[list[Any]], Iterable[Any]] | None:
     """A function from texts to their vectors; None where queries are vectors themselves."""
     if isinstance(given, (str, os.PathLike)):
-        from rnnreranker.encode.dense.encoder import open_encoder
+        from rnnreranker.encode.dense.encoder import Encoder
 
-        given = open_encoder(str(given))
+        given = Encoder.open(str(given))
     if given is None:
         dense = _dense(searcher)
         given = getattr(dense, "query_encoder", None) if hasattr(dense, "index") else None

@@ -28,7 +28,7 @@ class EncoderParams(Params):
     document_prompt: str | None = setting(None, 'text before documents, like "passage: "')
 
     def given(self) -> dict[str, Any]:
-        """The settings that differ from the model's own, for `load_encoder(name, **given)`."""
+        """The settings that differ from the model's own, for `Encoder.load(name, **given)`."""
         return {name: value for name, value in self.to_dict().items() if value != getattr(type(self)(), name)}
 
 

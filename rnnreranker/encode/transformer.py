@@ -13,6 +13,7 @@ import numpy as np
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.process.phases import phase
 from rnnreranker.encode.in_batches import padded
+from rnnreranker.encode.model_settings import length_of
 
 NO_LIMIT = 10**6  # tokenizers without a limit say a number larger than this
 
@@ -76,10 +77,7 @@ class TransformerModel:
         check_vocabulary(folder, self.tokenizer, self.transformer)
         limits = [getattr(config, "max_position_embeddings", None), self.tokenizer.model_max_length]
         limit = min((limit for limit in limits if limit and limit < NO_LIMIT), default=512)
-        if settings["max_length"] is None:
-            settings["max_length"] = limit
-        elif settings["max_length"] > limit:
-            raise InputError(f"max_length={settings['max_length']}: {folder} takes at most {limit} tokens")
+        settings["max_length"] = length_of(settings["max_length"], limit, folder)
         self.settings = settings
         self.limit = int(limit)
         self.pad = self.tokenizer.pad_token_id or 0

@@ -17,7 +17,7 @@ def load_tokenizer(name: str) -> tuple[Any, Path]:
     """The tokenizer of transformers of a sparse encoder, and the folder of the model; no weights are looked at.
 
     Args:
-        name: as `load_sparse_encoder` takes it; of a model with one way for queries and another for documents, the
+        name: as `SparseEncoder.load` takes it; of a model with one way for queries and another for documents, the
             tokenizer of queries.
 
     Raises:

@@ -98,10 +98,6 @@ class CountedPart(EncodedPart):
     def opened(self, index: Path, described: dict[str, Any]) -> Any:
         """What an index has of this part, with docids; described: the part, as the index says."""
 
-    @abstractmethod
-    def by_model(self) -> Any:
-        """The encoder as torch computes it."""
-
     def extend(self, index: Path) -> None:
         """Take blocks of documents that the index has from there; one that is new in part is encoded whole.
 
@@ -112,7 +108,7 @@ class CountedPart(EncodedPart):
         described = read_json(index / "rnnreranker.json", repair="make the index again")
         self._old = self.opened(index, described["parts"][self.name])
         if self._encoder.graph is not None and described["parts"][self.name]["encoder"].get("documents") != "graph":
-            self._encoder = self.by_model()
+            self._encoder = type(self._encoder).load(self._encoder.name, **self._encoder.params.to_dict())
             self._mark = _mark(self._encoder)
 
     def made_by(self, **more: Any) -> dict[str, Any]:

@@ -115,9 +115,9 @@ def check_query_vectors(how: QueryEncoding, index: IndexOnDisk) -> None:
     """
     own = None if how.encoded is not None else _own_encoder(how, index)
     if how.encoded is None and (own is None or own.graph is None):
-        from rnnreranker.encode.dense.encoder import digest_of
+        from rnnreranker.encode.dense.encoder import Encoder
 
-        digest_of(_encoder_name(how, index))
+        Encoder.digest_of(_encoder_name(how, index))
 
 
 def trained_encoder(encoder: str | None, index: IndexOnDisk) -> tuple[str, dict[str, Any]]:
@@ -134,16 +134,16 @@ def trained_encoder(encoder: str | None, index: IndexOnDisk) -> tuple[str, dict[
 
 
 def _encoded(how: QueryEncoding, index: IndexOnDisk, topics: Mapping[str, str], threads: int | None) -> QueryVectors:
-    from rnnreranker.encode.kept_queries import encoded_queries
+    from rnnreranker.encode.dense.encoder import Encoder
+    from rnnreranker.encode.kept_queries import kept_queries
     from rnnreranker.parts.vectors import QueryVectors
 
     if (own := _own_encoder(how, index)) is not None:
         return QueryVectors(tuple(topics), own.queries(list(topics.values()), threads))
     described = {} if how.encoder else index.encoder
     settings = {**described.get("settings", {}), **how.settings.given()}
-    return QueryVectors(
-        tuple(topics), encoded_queries(_encoder_name(how, index), settings, list(topics.values()), threads)
-    )
+    kept = kept_queries(Encoder, _encoder_name(how, index), settings, list(topics.values()), threads)
+    return QueryVectors(tuple(topics), kept["vectors"])
 
 
 def _own_encoder(how: QueryEncoding, index: IndexOnDisk) -> IndexEncoder | None:

@@ -95,9 +95,9 @@ def _make_encoder(folder: Path) -> None:
 
 
 def _read_encoder(folder: Path) -> Any:
-    from rnnreranker.encode.dense.encoder import load_encoder
+    from rnnreranker.encode.dense.encoder import Encoder
 
-    encoder = load_encoder(str(folder), dtype="float32")
+    encoder = Encoder.load(str(folder), dtype="float32")
     vectors = encoder.encode([WORDS], threads=1)
     model = encoder.model
     if not hasattr(model, "tokenizer"):  # run by sentence-transformers, by modules of its own
@@ -149,7 +149,7 @@ def _slow_transformer(folder: Path) -> list[Any]:
 
 def _make_graph(folder: Path) -> None:
     """What the cache folder has of an encoder: its graph, weights and tokenizer, and a description of them."""
-    from rnnreranker.encode.dense.encoder import open_encoder
+    from rnnreranker.encode.dense.encoder import Encoder
 
     plain, home = folder.with_name("plain"), folder.with_name("home")
     plain.mkdir()
@@ -157,7 +157,7 @@ def _make_graph(folder: Path) -> None:
     before = os.environ.get("RNNRERANKER_HOME")
     os.environ["RNNRERANKER_HOME"] = str(home)
     try:
-        graph = open_encoder(str(plain), pooling="mean", dtype="float32").graph
+        graph = Encoder.open(str(plain), pooling="mean", dtype="float32").graph
     finally:
         del os.environ["RNNRERANKER_HOME"]
         if before is not None:

@@ -20,6 +20,7 @@ from mutations.index_parts import overwritten
 from rnnreranker.base.errors import UnavailableError
 from rnnreranker.base.java import find_java
 from rnnreranker.data.document import Document
+from rnnreranker.encode.graphs.store import Refused
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.encode.words.params import TermParams
 from rnnreranker.index.build import write_index
@@ -50,8 +51,11 @@ class Letters:
     """Counts letters; stands for an encoder."""
 
     name, fingerprint, dimension, model = "letters", "letters-1", 3, None
-    graph, path, refused = None, None, ""
+    graph = path = None
     options = settings = EncoderParams().to_dict()
+
+    def by_graph(self) -> Any:
+        raise Refused("it is made up")
 
     def encode(self, texts: list[str], **_: object) -> np.ndarray:
         """(n, 3) float32."""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from pathlib import Path
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from rnnreranker.base.process.phases import phase
-from rnnreranker.encode.cross.model import CrossModel, length_of
+from rnnreranker.encode.cross.model import CrossModel
 from rnnreranker.encode.graphs.session import CutTokens, GraphSession
-from rnnreranker.encode.graphs.store import KeptGraph, Refused, key_of, made_graph
+from rnnreranker.encode.graphs.store import KeptGraph, Refused
 from rnnreranker.encode.in_batches import padded
+from rnnreranker.encode.model_settings import length_of
 
-KIND = "cross"
 LARGEST_DIFFERENCE = 1e-3  # of a logit that graph and model give
 
 
@@ -55,13 +54,11 @@ class CrossGraph:
         return self.session.run(**inputs)
 
 
-def cross_key(content: str) -> str:
-    """The name of the graph of a cross-encoder whose files have this content."""
-    return key_of(KIND, content)
-
-
-def make_cross_graph(model: CrossModel, content: str) -> KeptGraph:
+def make_cross_graph(model: CrossModel, key: str) -> KeptGraph:
     """The graph of a cross-encoder that was loaded on the processor with its own length, made where it is not there.
+
+    Args:
+        model: as above; key: the name of the graph.
 
     Raises:
         Refused: it has none: more modules than a classifier, another kind of model, other tokens, logits that differ by
@@ -72,39 +69,29 @@ def make_cross_graph(model: CrossModel, content: str) -> KeptGraph:
     if (count := len(list(model.modules.children()))) != 1 or not model.right:
         raise Refused("it pads on the left" if count == 1 else f"it has {count} modules, not a classifier alone")
     transformer, tokenizer = model.modules.model, model.modules.tokenizer
-    graph_export.check_known(transformer, tokenizer)
+    texts = graph_export.probes(tokenizer)
+    pairs = [*zip(texts, texts[::-1], strict=True), *itertools.pairwise(texts)]
+    theirs = model.tokens(pairs)
+    kinds = "token_type_ids" in theirs[0].inputs
+    about = {"prompt": model.prompt, "limit": model.max_length, "pad": tokenizer.pad_token_id or 0}
+    about["kinds"] = (tokenizer.pad_token_type_id or 0) if kinds else None
 
-    def write(folder: Path) -> dict[str, Any]:
-        texts = graph_export.probes(tokenizer)
-        pairs = [*zip(texts, texts[::-1], strict=True), *itertools.pairwise(texts)]
-        theirs = model.tokens(pairs)
-        kinds = "token_type_ids" in theirs[0].inputs
-        inputs = ["tokens", *(["kinds"] if kinds else []), "attention"]
-        graph_export.write_graph(_module(transformer, kinds), inputs, transformer, tokenizer, folder)
-        about = {"prompt": model.prompt, "limit": model.max_length, "pad": tokenizer.pad_token_id or 0}
-        about["kinds"] = (tokenizer.pad_token_type_id or 0) if kinds else None
-        with graph_export.compared():
-            graph = CrossGraph(KeptGraph(folder, about, ""), None)
-            ours = graph.tokens(pairs)
-            graph_export.same_tokens(
-                [(one.ids, one.kinds if kinds else None, one.cut) for one in ours],
-                [
-                    (
-                        one.inputs["input_ids"].tolist(),
-                        one.inputs["token_type_ids"].tolist() if kinds else None,
-                        one.cut,
-                    )
-                    for one in theirs
-                ],
-            )
-            batches = [slice(len(pairs)), *(slice(row, row + 1) for row in range(len(pairs)))]
-            apart = [np.abs(graph.forward(ours[own]) - model.forward(theirs[own])).max() for own in batches]
-            if not (largest := float(max(apart))) <= LARGEST_DIFFERENCE:
-                raise Refused(f"scores differ by up to {largest:.6f}; expected {LARGEST_DIFFERENCE} at most")
-        return {**about, "largest_difference": largest}
+    def compare(made: KeptGraph) -> dict[str, Any]:
+        graph = CrossGraph(made, None)
+        ours = graph.tokens(pairs)
+        read = [[one.inputs[name].tolist() for name in ("input_ids", "token_type_ids")[: 1 + kinds]] for one in theirs]
+        graph_export.same_tokens(
+            [([one.ids, one.kinds][: 1 + kinds], one.cut) for one in ours],
+            [(own, one.cut) for own, one in zip(read, theirs, strict=True)],
+        )
+        batches = graph_export.one_by_one(len(pairs))
+        apart = [np.abs(graph.forward(ours[own]) - model.forward(theirs[own])).max() for own in batches]
+        if not (largest := float(max(apart))) <= LARGEST_DIFFERENCE:
+            raise Refused(f"scores differ by up to {largest:.6f}; expected {LARGEST_DIFFERENCE} at most")
+        return {"largest_difference": largest}
 
-    with phase("making the encoder's graph"):
-        return made_graph(cross_key(content), write)
+    inputs, computed = ["tokens", *(["kinds"] if kinds else []), "attention"], nullcontext(_module(transformer, kinds))
+    return graph_export.make_graph(key, computed, inputs, transformer, tokenizer, about, compare)
 
 
 def _module(transformer: Any, kinds: bool) -> Any:

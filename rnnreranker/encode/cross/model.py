@@ -11,7 +11,8 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.private.sentence_transformers import prompt_of
-from rnnreranker.encode.model_settings import read_settings
+from rnnreranker.encode.in_batches import count_tokens
+from rnnreranker.encode.model_settings import length_of, read_settings
 from rnnreranker.encode.transformer import check_vocabulary, load_whole
 
 ARCHITECTURE = "ForSequenceClassification"
@@ -87,13 +88,12 @@ class CrossModel:
         """(n,) bool: which pairs have more tokens than the limit, among those whose tokens reach it."""
         cut = np.array(lengths) >= self.max_length
         full = np.flatnonzero(cut).tolist()
-        plain = {"truncation": False, "padding": False, "return_attention_mask": False, "return_token_type_ids": False}
         for start in range(0, len(full), AT_ONCE):
             rows = full[start : start + AT_ONCE]
             queries, texts = zip(*(pairs[row] for row in rows), strict=True)
-            with self._tokenizing:
-                tokenized = self.modules.tokenizer([self.prompt + query for query in queries], list(texts), **plain)
-            cut[rows] = [len(tokens) > self.max_length for tokens in tokenized["input_ids"]]
+            given = [self.prompt + query for query in queries]
+            whole = count_tokens(self.modules.tokenizer, self._tokenizing, given, texts)
+            cut[rows] = np.array(whole) > self.max_length
         return cut
 
     def forward(self, batch: Sequence[PairTokens]) -> np.ndarray:
@@ -110,14 +110,3 @@ class CrossModel:
         with torch.inference_mode():
             scores: np.ndarray = self.modules(features)["scores"].float().reshape(len(batch)).cpu().numpy()
         return scores
-
-
-def length_of(given: int | None, limit: int, folder: Path) -> int:
-    """Tokens at which a pair is cut.
-
-    Raises:
-        InputError: more than the model takes.
-    """
-    if given is not None and given > limit:
-        raise InputError(f"max_length={given}: {folder} takes at most {limit} tokens")
-    return int(given or limit)

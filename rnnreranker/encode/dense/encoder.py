@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError, RnnrerankerError
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import find, names
-from rnnreranker.base.settings import hints_of
+from rnnreranker.base.settings import Params, hints_of
+from rnnreranker.encode.base import TextEncoder
 from rnnreranker.encode.dense.graph import GraphModel, check_about, dense_key, make_dense_graph
-from rnnreranker.encode.graphs.store import KeptGraph, Refused, kept_graph
-from rnnreranker.encode.in_batches import compute_batches
-from rnnreranker.encode.model_folder import ModelFolder, content_of, find_model
-from rnnreranker.encode.model_settings import ModelSettings, read_settings
+from rnnreranker.encode.graphs.store import KeptGraph, Refused
+from rnnreranker.encode.in_batches import encode_texts
+from rnnreranker.encode.model_folder import ModelFolder, content_of
+from rnnreranker.encode.model_settings import ModelSettings, length_of, read_settings
 from rnnreranker.encode.named import KnownModel, TextModel
 from rnnreranker.encode.params import EncoderParams
-
-BATCH_TOKENS = 1024  # padded tokens in a batch: what a core's caches like best
 
 
 class DenseModel(Protocol):
@@ -33,8 +32,8 @@ class DenseModel(Protocol):
     def forward(self, batch: list[Any]) -> np.ndarray: ...
 
 
-class Encoder:
-    """An encoder of texts; made by `load_encoder`, or by its graph by `open_encoder`.
+class Encoder(TextEncoder):
+    """An encoder of texts to vectors: "minilm", "e5", … (the files of `encode/dense/models`), a hub id, a folder.
 
     Args:
         name: hub id or path.
@@ -46,8 +45,13 @@ class Encoder:
         graph: the files of what computes, where that is a graph.
 
     Attributes:
-        refused: why it has no graph, once `by_graph` has tried.
+        refused: why it has no graph, once `make_graph` has tried.
     """
+
+    KIND: ClassVar[str] = "encoder"
+    Params: ClassVar[type[Params]] = EncoderParams
+    what: ClassVar[str] = "an encoder"
+    arrays: ClassVar[frozenset[str]] = frozenset({"vectors"})
 
     def __init__(
         self,
@@ -67,9 +71,96 @@ class Encoder:
         self.fingerprint = fingerprint_of(digest, settings)
         self.model, self._documents = model, documents or model
 
+    @classmethod
+    def load(cls, name: str, *, device: str | None = None, **given: Any) -> Self:
+        """See `TextEncoder`; a model of its own code has no files."""
+        if (of := _own_code(name)) is None:
+            return super().load(name, device=device, **given)
+        params = EncoderParams(**given)
+        settings = {"model": name, **params.to_dict()}
+        for prompt in ("query_prompt", "document_prompt"):
+            settings[prompt] = getattr(of, prompt) if settings[prompt] is None else settings[prompt]
+        return cls(name, of(params), settings, of.digest())
+
+    @classmethod
+    def graph_of(cls, name: str, **given: Any) -> KeptGraph | None:
+        """See `TextEncoder`."""
+        return None if _own_code(name) is not None else super().graph_of(name, **given)
+
+    @classmethod
+    def digest_of(cls, name: str) -> str:
+        """See `TextEncoder`; of a model of its own code its name and version."""
+        of = _own_code(name)
+        return super().digest_of(name) if of is None else of.digest()
+
+    @classmethod
+    def in_graph(cls, given: dict[str, Any]) -> dict[str, Any]:
+        """All: pooling is in the graph."""
+        return given
+
+    @classmethod
+    def graph_key(cls, folder: ModelFolder, params: Any) -> str | None:
+        """See `TextEncoder`."""
+        settings, own = _settings(folder, params)
+        if own.beyond or settings["dtype"] != "float32" or settings["pooling"] is None:
+            return None
+        return dense_key(content_of(folder.path), settings)
+
+    @classmethod
+    def by_torch(cls, folder: ModelFolder, params: Any) -> Self:
+        """See `TextEncoder`."""
+        settings, own = _settings(folder, params)
+        from rnnreranker.encode.transformer import SentenceTransformerModel, TransformerModel
+
+        model: Any
+        documents: DenseModel | None = None
+        if own.beyond:
+            if params.pooling is not None:
+                raise InputError(f"{folder.path}: has a module {own.beyond}, so pooling is fixed; leave it out")
+            model = of_modules = SentenceTransformerModel(folder.path, settings, own.beyond)
+            documents = of_modules.documents
+        elif settings["pooling"] is None:
+            raise InputError(
+                f"{folder.path}: its files do not say how token vectors become one; give pooling=mean or cls"
+            )
+        else:
+            model = TransformerModel(folder.path / own.transformer, settings)
+        model.forward(model.tokenize(["a"]))  # settings that fit one another until then may not fit the weights
+        return cls(folder.name, model, settings, folder.digest, documents, path=folder.path)
+
+    @classmethod
+    def by_graph_of(cls, folder: ModelFolder, params: Any, graph: KeptGraph) -> Self:
+        """See `TextEncoder`."""
+        settings, own = _settings(folder, params)
+        limit = check_about(graph)["limit"]
+        settings["max_length"] = length_of(settings["max_length"], limit, folder.path / own.transformer)
+        return cls(folder.name, GraphModel(graph, settings), settings, folder.digest, graph=graph)
+
+    def by_graph(self) -> Encoder:
+        """This encoder by its graph in the home folder, which is made where it is not there.
+
+        Raises:
+            Refused: it has none.
+        """
+        if self.graph is not None:
+            return self
+        graph = self.make_graph()
+        return Encoder(self.name, GraphModel(graph, self.settings), self.settings, self.digest, graph=graph)
+
+    def make_graph(self) -> KeptGraph:
+        """See `TextEncoder`."""
+        if self.path is None or self.refused:
+            raise Refused(self.refused or "it is code of its own")
+        try:
+            key = dense_key(content_of(self.path), self.settings)
+            return make_dense_graph(self.model, self.settings, self.digest, key)
+        except Refused as refused:
+            self.refused = str(refused)
+            raise
+
     @property
     def options(self) -> dict[str, Any]:
-        """What to call `load_encoder(name, **options)` with for the same encoder, whatever its files say then."""
+        """What to call `Encoder.load(name, **options)` with for the same encoder, whatever its files say then."""
         return {key: self.settings[key] for key in hints_of(EncoderParams)}
 
     @property
@@ -87,11 +178,8 @@ class Encoder:
     ) -> np.ndarray:
         """(n, d) float32: the vectors of n texts, in their order.
 
-        Texts are put into batches by length and content, and every batch is computed by one thread: neither the order
-        of the texts nor the number of threads changes a bit. (Other texts in the list may change the last bits.)
-
         Args:
-            texts: may be empty strings.
+            texts: may be empty strings; `encode_texts` says what they do to each other.
             threads: None = one per core.
             what: which prompt is put before each text, where the model has prompts, and whose tower computes, where it
                 has two.
@@ -103,118 +191,28 @@ class Encoder:
         if what not in ("queries", "documents"):
             raise InputError(f"what={what}: expected queries or documents")
         prompt = self.settings["query_prompt" if what == "queries" else "document_prompt"]
-        for number, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise InputError(f"text {number} is a {type(text).__name__}; expected a string")
-        distinct = sorted(set(texts))  # a text that comes twice gets the same vector both times
-        vectors = np.empty((len(distinct), self.dimension), dtype=np.float32)
-        if not distinct:
-            return vectors
         model = self.model if what == "queries" else self._documents
-        tokens = model.tokenize([prompt + text for text in distinct])
 
-        def compute(batch: list[int]) -> None:
-            vectors[batch] = model.forward([tokens[number] for number in batch])
+        def read(distinct: list[str]) -> list[Any]:
+            return model.tokenize([prompt + text for text in distinct])
 
-        lengths = [model.length(entry) for entry in tokens]
-        compute_batches(compute, lengths, BATCH_TOKENS, threads, progress=progress)
+        options: dict[str, Any] = {"threads": threads, "length": model.length, "progress": progress}
+        computed = encode_texts(texts, read, model.forward, **options)
+        parts = [np.empty((0, self.dimension), dtype=np.float32), *computed.parts]
+        vectors: np.ndarray = np.concatenate(parts, dtype=np.float32)[computed.rows]
         if not np.isfinite(vectors).all():
-            text = distinct[int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])]
+            text = texts[int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])]
             raise InputError(f"{self.name}: the vector of {text[:60]!r} has NaN or infinite values; try dtype float32")
-        number_of = {text: number for number, text in enumerate(distinct)}
-        return vectors[[number_of[text] for text in texts]]
+        return vectors
+
+    def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
+        """The vectors, (n, d) float32."""
+        return {"vectors": self.encode(texts, threads=threads, what="queries")}
 
 
 def fingerprint_of(digest: str, settings: dict[str, Any]) -> str:
     """What tells an encoder of weights and settings from others, whatever it is called."""
     return fingerprint("encoder", digest, {key: value for key, value in settings.items() if key != "model"})
-
-
-def load_encoder(name: str, **given: Any) -> Encoder:
-    """The encoder of a name, short name, hub id or folder.
-
-    What is not given is taken from the files that sentence-transformers writes beside a model.
-
-    Args:
-        name: "minilm", "e5", "tas-b", … (the files of `encode/models`), the name of another package's encoder, a hub
-            id `org/model`, a folder.
-        given: fields of `EncoderParams`.
-
-    Raises:
-        InputError: no such model, settings that cannot be, a model that says nothing about its pooling.
-        UnavailableError: a hub model that is neither in the cache nor reachable.
-    """
-    params = EncoderParams(**given)
-    if (of := _own_code(name)) is not None:
-        own_code = of(params)
-        settings = {"model": name, **params.to_dict()}
-        for prompt in ("query_prompt", "document_prompt"):
-            settings[prompt] = getattr(of, prompt) if settings[prompt] is None else settings[prompt]
-        return Encoder(name, own_code, settings, digest_of(name))
-    return _by_model(find_model(name), params)
-
-
-def open_encoder(name: str, **given: Any) -> Encoder:
-    """The encoder of `load_encoder`, by its graph in the home folder, which is made on first use.
-
-    On processors the graph takes half to nine tenths of the model's time, and neither torch nor transformers is
-    imported; its vectors are those of the model but for the last bits. An encoder that has no graph (another kind of
-    model, other arithmetic than float32) is that of `load_encoder`, and `refused` says why.
-
-    Args and Raises: as `load_encoder`.
-    """
-    if (graph := encoder_graph(name, **given)) is not None:
-        return _of_graph(*graph)
-    encoder = load_encoder(name, **given)
-    try:
-        return by_graph(encoder)
-    except Refused:
-        return encoder
-
-
-def encoder_graph(name: str, **given: Any) -> tuple[str, KeptGraph, dict[str, Any], str] | None:
-    """Name, graph, settings and digest of the encoder of `open_encoder`, where its graph is in the home folder.
-
-    None where it is not there; nothing is loaded.
-
-    Raises:
-        InputError, UnavailableError: as `load_encoder`.
-    """
-    params = EncoderParams(**given)
-    if _own_code(name) is not None:
-        return None
-    folder = find_model(name)
-    settings, own = _settings(folder, params)
-    if own.beyond or settings["dtype"] != "float32" or settings["pooling"] is None:
-        return None
-    if (graph := kept_graph(dense_key(content_of(folder.path), settings))) is None:
-        return None
-    limit = check_about(graph)["limit"]
-    settings["max_length"] = settings["max_length"] or limit
-    return (folder.name, graph, settings, folder.digest) if settings["max_length"] <= limit else None
-
-
-def by_graph(encoder: Encoder) -> Encoder:
-    """An encoder by its graph in the home folder, which is made where it is not there.
-
-    Raises:
-        Refused: it has none.
-    """
-    if encoder.graph is not None:
-        return encoder
-    if encoder.path is None or encoder.refused:
-        raise Refused(encoder.refused or "it is code of its own")
-    try:
-        key = dense_key(content_of(encoder.path), encoder.settings)
-        graph = make_dense_graph(encoder.model, encoder.settings, encoder.digest, key)
-    except Refused as refused:
-        encoder.refused = str(refused)
-        raise
-    return _of_graph(encoder.name, graph, encoder.settings, encoder.digest)
-
-
-def _of_graph(name: str, graph: KeptGraph, settings: dict[str, Any], digest: str) -> Encoder:
-    return Encoder(name, GraphModel(graph, settings), settings, digest, graph=graph)
 
 
 def _settings(folder: ModelFolder, params: EncoderParams) -> tuple[dict[str, Any], ModelSettings]:
@@ -235,52 +233,9 @@ def _settings(folder: ModelFolder, params: EncoderParams) -> tuple[dict[str, Any
     return settings, own
 
 
-def _by_model(folder: ModelFolder, params: EncoderParams) -> Encoder:
-    """An encoder that torch computes."""
-    settings, own = _settings(folder, params)
-    from rnnreranker.encode.transformer import SentenceTransformerModel, TransformerModel
-
-    model: DenseModel
-    documents: DenseModel | None = None
-    try:
-        if own.beyond:
-            if params.pooling is not None:
-                raise InputError(f"{folder.path}: has a module {own.beyond}, so pooling is fixed; leave it out")
-            model = of_modules = SentenceTransformerModel(folder.path, settings, own.beyond)
-            documents = of_modules.documents
-        else:
-            if settings["pooling"] is None:
-                raise InputError(
-                    f"{folder.path}: its files do not say how token vectors become one; give pooling=mean or cls"
-                )
-            model = TransformerModel(folder.path / own.transformer, settings)
-        _probe(model)
-    except RnnrerankerError:
-        raise
-    except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
-        reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
-        raise InputError(f"{folder.path}: cannot be loaded as an encoder ({reason}); get the model again") from None
-    return Encoder(folder.name, model, settings, folder.digest, documents, path=folder.path)
-
-
-def _probe(model: DenseModel) -> None:
-    """Encode a text: settings that fit one another until then may not fit the weights."""
-    model.forward(model.tokenize(["a"]))
-
-
 def _prompt(name: str, params: EncoderParams, own: ModelSettings, known: dict[str, Any]) -> str:
     given = getattr(params, name)
     return given if given is not None else getattr(own, name) or known.get(name, "")
-
-
-def digest_of(name: str) -> str:
-    """What tells the model of a name from others, whatever the settings: of all its files, or name and version of code.
-
-    Raises:
-        InputError, UnavailableError: as `load_encoder`.
-    """
-    of = _own_code(name)
-    return content_of(find_model(name).path) if of is None else of.digest()
 
 
 def _own_code(name: str) -> type[TextModel] | None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.process.phases import phase
 from rnnreranker.encode.graphs.near import cosine_of
 from rnnreranker.encode.graphs.session import GraphSession
-from rnnreranker.encode.graphs.store import KeptGraph, Refused, key_of, made_graph
+from rnnreranker.encode.graphs.store import KeptGraph, Refused, key_of
 from rnnreranker.encode.in_batches import padded
 
 if TYPE_CHECKING:
@@ -94,21 +93,17 @@ def make_dense_graph(model: Any, settings: dict[str, Any], digest: str, key: str
 
     if not isinstance(model, TransformerModel):
         raise Refused("it is not run by transformers")
-    graph_export.check_known(model.transformer, model.tokenizer)
+    transformer, tokenizer = model.transformer, model.tokenizer
+    about = {"digest": digest, "dimension": model.dimension, "pad": model.pad, "limit": model.limit}
+    about["lowercase"] = bool(settings["lowercase"])
 
-    def write(folder: Path) -> dict[str, Any]:
-        graph_export.write_graph(_module(model), ["tokens", "attention"], model.transformer, model.tokenizer, folder)
-        about = {"digest": digest, "dimension": model.dimension, "pad": model.pad, "limit": model.limit}
-        about["lowercase"] = bool(settings["lowercase"])
-        with graph_export.compared():
-            graph = GraphModel(KeptGraph(folder, about, ""), settings)
-            texts = graph_export.probes(model.tokenizer)
-            graph_export.same_tokens(graph.tokenize(texts), model.tokenize(texts))
-            cosine = graph_export.check_near(lowest_cosine(model, graph))
-        return {**about, "cosine": cosine}
+    def compare(made: KeptGraph) -> dict[str, Any]:
+        graph, texts = GraphModel(made, settings), graph_export.probes(tokenizer)
+        graph_export.same_tokens(graph.tokenize(texts), model.tokenize(texts))
+        return {"cosine": graph_export.check_near(lowest_cosine(model, graph))}
 
-    with phase("making the encoder's graph"):
-        return made_graph(key, write)
+    inputs = ["tokens", "attention"]
+    return graph_export.make_graph(key, nullcontext(_module(model)), inputs, transformer, tokenizer, about, compare)
 
 
 def _module(model: TransformerModel) -> Any:
@@ -132,8 +127,7 @@ def lowest_cosine(model: TransformerModel, other: Any) -> float:
     Args:
         model: whose tokens both are given; other: what computes the same vectors in another way.
     """
-    from rnnreranker.encode.graphs.export import probes
+    from rnnreranker.encode.graphs.export import one_by_one, probes
 
     tokens = model.tokenize(probes(model.tokenizer))
-    batches = [tokens, *([own] for own in tokens)]
-    return min(cosine_of(other.forward(batch), model.forward(batch)) for batch in batches)
+    return min(cosine_of(other.forward(tokens[own]), model.forward(tokens[own])) for own in one_by_one(len(tokens)))

@@ -114,7 +114,7 @@ def load_query_encoder(
     """The encoder of a name or folder, its tokens, and the folder that it came from.
 
     Args:
-        name: minilm, tas-b, a folder or a Hugging Face id, as `load_encoder` takes it.
+        name: minilm, tas-b, a folder or a Hugging Face id, as `Encoder.load` takes it.
         dimension: of the document vectors.
         pooling, normalize, dropout: where they differ from what the model's files say.
         inverse_temperature: what scores are multiplied by; None = 1, or 20 where vectors have length 1.

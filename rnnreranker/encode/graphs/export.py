@@ -6,7 +6,7 @@ import contextlib
 import logging
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ import numpy as np
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import write_atomically
 from rnnreranker.base.private.transformers import attention_of
-from rnnreranker.encode.graphs.store import GRAPH, TOKENIZER, WEIGHTS, Refused
+from rnnreranker.base.process.phases import phase
+from rnnreranker.encode.graphs.store import GRAPH, TOKENIZER, WEIGHTS, KeptGraph, Refused, made_graph
 
 KNOWN = ("bert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta")  # `model_type` of transformers
 LEAST_COSINE = 0.99999  # of what graph and model give
@@ -25,6 +26,44 @@ TEXTS = ["", "a", "What is reciprocal?", "naïve café 東京 — 3.14!", "one t
 LENGTHS = (1, 2, 3, 5, 8, 13, 21, 34)  # words of texts that are drawn from the vocabulary
 MEANT = "making the graph of an encoder"
 _EXPORTING = threading.Lock()
+
+
+def make_graph(
+    key: str,
+    module: contextlib.AbstractContextManager[Any],
+    inputs: Sequence[str],
+    transformer: Any,
+    tokenizer: Any,
+    about: dict[str, Any],
+    compare: Callable[[KeptGraph], dict[str, Any]],
+) -> KeptGraph:
+    """The graph of a name, made where it is not there.
+
+    Args:
+        key: its name.
+        module: gives what computes, as `write_graph` takes it; what changes the model for that, changes it back.
+        inputs, transformer, tokenizer: as of `write_graph`.
+        about: what whoever uses it needs to know.
+        compare: says how near the graph that was just written comes, which is to know besides.
+
+    Raises:
+        Refused: the encoder has none: as `check_known`, `write_graph` and `compare`.
+    """
+    check_known(transformer, tokenizer)
+
+    def write(folder: Path) -> dict[str, Any]:
+        with module as computing:
+            write_graph(computing, inputs, transformer, tokenizer, folder)
+        with compared():
+            return {**about, **compare(KeptGraph(folder, about, ""))}
+
+    with phase("making the encoder's graph"):
+        return made_graph(key, write)
+
+
+def one_by_one(count: int) -> list[slice]:
+    """Batches of so many texts in which model and graph are compared: of all together, and of each alone."""
+    return [slice(count), *(slice(row, row + 1) for row in range(count))]
 
 
 def check_known(transformer: Any, tokenizer: Any) -> None:

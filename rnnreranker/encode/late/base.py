@@ -21,7 +21,7 @@ NEW_MARKERS = ("[Q]", "[D]")  # where a vocabulary has none to spare
 def make_late_base(
     encoder: str, output: str | os.PathLike[str], dimension: int = DIMENSION, seed: int = 0, marked: bool = True
 ) -> None:
-    """Write a folder that `load_late_encoder` and sentence-transformers' MultiVectorEncoder load, all or nothing.
+    """Write a folder that `LateEncoder.load` and sentence-transformers' MultiVectorEncoder load, all or nothing.
 
     Modules: the transformer of an encoder; a linear map of its token vectors to `dimension` numbers without bias, whose
     rows are orthonormal and drawn by the seed, so that products keep about their ratios; ColBERT's mask (queries
@@ -33,7 +33,7 @@ def make_late_base(
     the tokens. A vocabulary without them gets two new words, [Q] and [D], whose vectors begin as the mean of all.
 
     Args:
-        encoder: as `load_encoder` takes it, of a model of transformers.
+        encoder: as `Encoder.load` takes it, of a model of transformers.
         output: the folder; what stands there is replaced.
         dimension: of a token, at most the transformer's.
         seed: of the projection; the same seed gives the same bytes.
@@ -42,7 +42,7 @@ def make_late_base(
 
     Raises:
         InputError: no such encoder, one that is no transformer, a dimension out of range.
-        UnavailableError: as `load_encoder`.
+        UnavailableError: as `Encoder.load`.
     """
     require("sentence_transformers", "late interaction", "'rnnreranker[late]'")
     import torch

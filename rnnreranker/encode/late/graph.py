@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rnnreranker.base.private.sentence_transformers import skipped_tokens
-from rnnreranker.base.process.phases import phase
 from rnnreranker.encode.graphs.near import cosine_of
 from rnnreranker.encode.graphs.session import GraphSession
-from rnnreranker.encode.graphs.store import KeptGraph, Refused, key_of, made_graph
+from rnnreranker.encode.graphs.store import KeptGraph, Refused
 from rnnreranker.encode.in_batches import padded
 from rnnreranker.encode.late.model import Read, lengths_of
 from rnnreranker.encode.model_settings import TextKind
@@ -21,7 +20,6 @@ from rnnreranker.encode.params import LateEncoderParams
 if TYPE_CHECKING:
     from rnnreranker.encode.late.model import LateModel
 
-KIND = "late"
 MASK = "MultiVectorMask"  # of sentence-transformers: says which tokens count
 
 
@@ -74,13 +72,11 @@ class LateGraph:
         return self.session.run(tokens=tokens, attention=attention)
 
 
-def late_key(content: str) -> str:
-    """The name of the graph of a late-interaction encoder whose files have this content."""
-    return key_of(KIND, content)
-
-
-def make_late_graph(model: LateModel, content: str) -> KeptGraph:
+def make_late_graph(model: LateModel, key: str) -> KeptGraph:
     """The graph of a late-interaction model as it was loaded with its own lengths, made where it is not there.
+
+    Args:
+        model: as above; key: the name of the graph.
 
     Raises:
         Refused: the encoder has none: modules that are not known, another kind of model, other tokens, vectors whose
@@ -96,25 +92,19 @@ def make_late_graph(model: LateModel, content: str) -> KeptGraph:
     if mask.keep_only_token_ids:
         raise Refused("it keeps some tokens only")
     transformer, tokenizer = modules[0].model, model.modules.tokenizer
-    graph_export.check_known(transformer, tokenizer)
 
-    def write(folder: Path) -> dict[str, Any]:
-        computed = [module for module in modules if module is not mask]
-        graph_export.write_graph(_module(computed), ["tokens", "attention"], transformer, tokenizer, folder)
-        about = {**_about(model, mask), "pad": tokenizer.pad_token_id or 0}
-        with graph_export.compared():
-            graph = LateGraph(KeptGraph(folder, about, ""), LateEncoderParams())
-            texts = [text for text in graph_export.probes(tokenizer) if text.strip()]
-            kinds: tuple[TextKind, ...] = ("query", "document")
-            cosine = min(_compared(model, graph, texts, kind) for kind in kinds)
-        return {**about, "cosine": graph_export.check_near(cosine)}
+    def compare(made: KeptGraph) -> dict[str, Any]:
+        graph = LateGraph(made, LateEncoderParams())
+        texts = [text for text in graph_export.probes(tokenizer) if text.strip()]
+        of_kinds: tuple[TextKind, ...] = ("query", "document")
+        return {"cosine": graph_export.check_near(min(_compared(model, graph, texts, kind) for kind in of_kinds))}
 
-    with phase("making the encoder's graph"):
-        return made_graph(late_key(content), write)
+    about, computed = _about(model, mask), nullcontext(_module([module for module in modules if module is not mask]))
+    return graph_export.make_graph(key, computed, ["tokens", "attention"], transformer, tokenizer, about, compare)
 
 
 def _about(model: LateModel, mask: Any) -> dict[str, Any]:
-    """What a graph needs to know besides: lengths, prompts, how queries are expanded, which tokens do not count."""
+    """What a graph needs to know: lengths, prompts, how queries are expanded, which tokens do not count."""
     first, tokenizer = model.modules[0], model.modules.tokenizer
     expansion = getattr(first, "query_expansion", None)
     expands = None
@@ -130,6 +120,7 @@ def _about(model: LateModel, mask: Any) -> dict[str, Any]:
         "expansion": expands,
         "skipped": {kind: skipped if kind in mask.skiplist_tasks else [] for kind in ("query", "document")},
         "lowercase": bool(getattr(first, "do_lower_case", False)),
+        "pad": tokenizer.pad_token_id or 0,
     }
 
 
@@ -139,10 +130,10 @@ def _compared(model: LateModel, graph: LateGraph, texts: list[str], kind: TextKi
     Raises:
         Refused: other tokens.
     """
-    from rnnreranker.encode.graphs.export import same_tokens
+    from rnnreranker.encode.graphs.export import one_by_one, same_tokens
 
     lowest = 1.0
-    for batch in [texts, *([text] for text in texts)]:
+    for batch in map(texts.__getitem__, one_by_one(len(texts))):
         ours = graph.vectors(graph.read(batch, kind), kind)
         theirs = model.vectors(model.read(batch, kind), kind)
         same_tokens([ids.tolist() for _, ids in ours], [ids.tolist() for _, ids in theirs])

@@ -12,14 +12,12 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.private.sentence_transformers import prompt_of
-from rnnreranker.encode.in_batches import CountedText
+from rnnreranker.encode.in_batches import CountedText, count_tokens
 from rnnreranker.encode.model_settings import TextKind
 from rnnreranker.encode.params import LateEncoderParams
 
 if TYPE_CHECKING:
     import torch
-
-PLAIN = {"truncation": False, "padding": False, "return_attention_mask": False, "return_token_type_ids": False}
 
 
 class Read(NamedTuple):
@@ -60,10 +58,8 @@ class LateModel:
         if not texts:
             return []
         limit = self.query_length if kind == "query" else self.document_length
-        with self._tokenizing:
-            ids_of_texts = self.modules.tokenizer([self.prompts[kind] + text for text in texts], **PLAIN)["input_ids"]
+        lengths = count_tokens(self.modules.tokenizer, self._tokenizing, [self.prompts[kind] + text for text in texts])
         filled = kind == "query" and self.expands
-        lengths = [len(tokens) for tokens in ids_of_texts]
         return [
             CountedText(text, limit if filled else min(length, limit), length > limit)
             for text, length in zip(texts, lengths, strict=True)

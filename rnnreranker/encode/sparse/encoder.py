@@ -6,22 +6,24 @@ the logits are those of its masked-language model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
+from rnnreranker.base import settings
 from rnnreranker.base.command import cores
-from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.files.json_files import read_json
-from rnnreranker.encode.graphs.store import KeptGraph, Refused, kept_graph
-from rnnreranker.encode.in_batches import compute_batches
-from rnnreranker.encode.model_folder import ModelFolder, content_of, find_model
-from rnnreranker.encode.model_settings import TextKind, read_settings
+from rnnreranker.encode.base import TextEncoder
+from rnnreranker.encode.graphs.store import KeptGraph, key_of
+from rnnreranker.encode.in_batches import encode_texts
+from rnnreranker.encode.model_folder import ModelFolder, content_of
+from rnnreranker.encode.model_settings import TextKind, length_of, read_settings
 from rnnreranker.encode.params import SparseEncoderParams
-from rnnreranker.encode.sparse.graph import SparseGraph, make_sparse_graph, sparse_key
+from rnnreranker.encode.sparse.graph import SparseGraph, make_sparse_graph
 from rnnreranker.encode.vocabulary import KIND
 
 if TYPE_CHECKING:
@@ -53,18 +55,14 @@ class Encoded(NamedTuple):
     cut: int
 
 
-class SparseEncoder:
-    """A sparse encoder of texts; made by `load_sparse_encoder`, or by its graph by `open_sparse_encoder`.
+class SparseEncoder(TextEncoder):
+    """A sparse encoder of texts: a masked-language model pooled as SPLADE's by maximum, or a saved SparseEncoder."""
 
-    Attributes:
-        model: what computes.
-        graph: the files of what computes, where that is a graph.
-
-    Args:
-        folder: the model's files.
-        params: what the caller says of it.
-        model: as above, `graph` too.
-    """
+    KIND: ClassVar[str] = KIND
+    Params: ClassVar[type[settings.Params]] = SparseEncoderParams
+    what: ClassVar[str] = "a sparse encoder"
+    graph_kind: ClassVar[str] = "sparse"
+    arrays: ClassVar[frozenset[str]] = frozenset({"weights", "terms", "offsets", "size", "words"})
 
     def __init__(
         self,
@@ -74,17 +72,36 @@ class SparseEncoder:
         graph: KeptGraph | None = None,
     ) -> None:
         own = read_settings(folder.path)
-        self.model: Any = model
-        self.graph = graph
+        self.model, self.graph, self._folder, self.params = model, graph, folder, params
         self._prompts = {"query": own.query_prompt, "document": own.document_prompt}
-        limit = model.limit
-        if params.max_length is not None and limit and params.max_length > limit:
-            raise InputError(f"max_length={params.max_length}: {folder.path} takes at most {limit} tokens")
-        self.max_length = int(params.max_length or limit or 512)
+        limit = params.max_length or 512 if model.limit is None else model.limit
+        self.max_length = length_of(params.max_length, limit, folder.path)
         self.name = folder.name
-        self.params = params
         self.vocabulary, self.words = model.vocabulary, model.words
         self.fingerprint = fingerprint("sparse encoder", folder.digest, self.max_length, self._prompts)
+
+    @classmethod
+    def files(cls, name: str) -> ModelFolder:
+        """See `TextEncoder`."""
+        folder = super().files(name)
+        check_kind(folder.path)
+        return folder
+
+    @classmethod
+    def by_torch(cls, folder: ModelFolder, params: Any) -> Self:
+        """See `TextEncoder`."""
+        from rnnreranker.encode.sparse.modules import SparseModules
+
+        return cls(folder, params, SparseModules(folder.path))
+
+    @classmethod
+    def by_graph_of(cls, folder: ModelFolder, params: Any, graph: KeptGraph) -> Self:
+        """See `TextEncoder`."""
+        return cls(folder, params, SparseGraph(graph), graph)
+
+    def make_graph(self) -> KeptGraph:
+        """See `TextEncoder`."""
+        return make_sparse_graph(self.model, key_of(self.graph_kind, content_of(self._folder.path)))
 
     def encode_documents(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix:
         """The weights of `encode`, of documents."""
@@ -95,14 +112,10 @@ class SparseEncoder:
         return self.encode(texts, "query", threads=threads).weights
 
     def encode(self, texts: Sequence[str], what: TextKind, *, threads: int | None = None) -> Encoded:
-        """The weights of texts, in their order.
-
-        Texts are put into batches by length and content, and every batch is computed by one thread: neither the order
-        of the texts nor the number of threads changes a bit. (Other texts in the list may change the last bits.) A text
-        without anything but white space has no words.
+        """The weights of texts, in their order; a text without anything but white space has no words.
 
         Args:
-            texts: any strings.
+            texts: any strings; `encode_texts` says what they do to each other.
             what: which prompt is put before each text, and which way it takes in a model that has two.
             threads: None = one per core.
 
@@ -111,35 +124,33 @@ class SparseEncoder:
         """
         from scipy.sparse import csr_matrix, vstack
 
-        for number, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise InputError(f"text {number} is a {type(text).__name__}; expected a string")
-        distinct = sorted({text for text in texts if text.strip()})
-        tokens = self.model.tokens([self._prompts[what] + text for text in distinct], self.max_length)
-        parts: list[tuple[list[int], csr_matrix]] = []
-
-        def compute(batch: list[int]) -> None:
-            weights = _nonzero(self.model.forward([tokens[number] for number in batch], what))
+        def forward(batch: list[Any]) -> csr_matrix:
+            weights = _nonzero(self.model.forward(batch, what))
             if not np.isfinite(weights.data).all() or (weights.data < 0).any():
                 raise InputError(f"{self.name}: weights that are no finite numbers from 0; expected a sparse encoder")
-            parts.append((batch, weights))
+            return weights
 
-        lengths = [one.length for one in tokens]
-        compute_batches(compute, lengths, max(1, LOGITS // self.vocabulary), min(threads or cores(), AT_ONCE))
-        parts.sort(key=lambda part: part[0])
-        stacked = vstack(
-            [*(weights for _, weights in parts), csr_matrix((1, self.vocabulary), dtype=np.float32)], "csr"
-        )
-        rows = {distinct[number]: row for row, number in enumerate(number for batch, _ in parts for number in batch)}
-        longer = {text for text, one in zip(distinct, tokens, strict=True) if one.cut}
-        taken = stacked[[rows.get(text, len(rows)) for text in texts]]
+        at_once = min(threads or cores(), AT_ONCE)
+        most = max(1, LOGITS // self.vocabulary)
+        computed = encode_texts(texts, self._read(what), forward, tokens=most, threads=at_once, blank=False)
+        stacked = vstack([*computed.parts, csr_matrix((1, self.vocabulary), dtype=np.float32)], "csr")
+        taken = stacked[computed.rows]
         taken.sort_indices()
-        return Encoded(csr_matrix(taken, dtype=np.float32), sum(text in longer for text in texts))
+        return Encoded(csr_matrix(taken, dtype=np.float32), computed.cut)
 
     def count_cut(self, texts: Sequence[str], what: TextKind) -> int:
         """How many of the texts are longer than the model reads, as `encode` counts them."""
-        tokens = self.model.tokens([self._prompts[what] + text for text in texts if text.strip()], self.max_length)
-        return sum(one.cut for one in tokens)
+        return sum(one.cut for one in self._read(what)([text for text in texts if text.strip()]))
+
+    def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
+        """The parts of the weights in CSR, the number of words and their fingerprint."""
+        weights = self.encode_queries(texts, threads=threads)
+        described = {"size": np.array(weights.shape[1]), "words": np.array(self.words)}
+        return {"weights": weights.data, "terms": weights.indices, "offsets": weights.indptr, **described}
+
+    def _read(self, what: TextKind) -> Callable[[list[str]], list[Any]]:
+        """What gives the model's tokens of texts, with their prompt."""
+        return lambda texts: self.model.tokens([self._prompts[what] + text for text in texts], self.max_length)
 
 
 def _nonzero(weights: np.ndarray) -> csr_matrix:
@@ -150,68 +161,6 @@ def _nonzero(weights: np.ndarray) -> csr_matrix:
     nonzero = np.flatnonzero(flat)
     offsets = np.searchsorted(nonzero, np.arange(rows + 1) * words)
     return csr_matrix((flat[nonzero], nonzero % words, offsets), weights.shape)
-
-
-def load_sparse_encoder(name: str, **given: Any) -> SparseEncoder:
-    """The sparse encoder of a name, hub id or folder.
-
-    Args:
-        name: "splade-tiny", a hub id `org/model`, a folder: of a masked-language model, whose weights are pooled as
-            SPLADE's by maximum, or as sentence-transformers saves a SparseEncoder.
-        given: fields of `SparseEncoderParams`.
-
-    Raises:
-        InputError: no such model, a model that is no masked-language model, a tokenizer of another vocabulary.
-        UnavailableError: a model that is not installed, or neither in the cache of the hub nor reachable.
-    """
-    params = SparseEncoderParams(**given)
-    folder = find_model(name, KIND)
-    check_kind(folder.path)
-    from rnnreranker.encode.sparse.modules import SparseModules
-
-    try:
-        return SparseEncoder(folder, params, SparseModules(folder.path))
-    except (OSError, ValueError, KeyError, RuntimeError, IndexError, AttributeError) as error:
-        if isinstance(error, (InputError, UnavailableError)):
-            raise
-        reason = str(error).strip().split("\n")[0][:200]
-        raise InputError(f"{folder.path}: cannot be loaded as a sparse encoder ({reason}); get it again") from None
-
-
-def open_sparse_encoder(name: str, **given: Any) -> SparseEncoder:
-    """The encoder of `load_sparse_encoder`, by its graph in the home folder, which is made on first use.
-
-    Neither torch nor sentence-transformers is imported then; weights are those of the model but for the last bits. An
-    encoder that has no graph is that of `load_sparse_encoder`.
-
-    Args and Raises: as `load_sparse_encoder`.
-    """
-    folder = find_model(name, KIND)
-    if (graph := sparse_graph(name)) is None:
-        loaded = load_sparse_encoder(name, **given)
-        try:
-            graph = make_sparse_graph(loaded.model, content_of(folder.path))
-        except Refused:
-            return loaded
-    return SparseEncoder(folder, SparseEncoderParams(**given), SparseGraph(graph), graph)
-
-
-def sparse_graph(name: str) -> KeptGraph | None:
-    """The graph of an encoder, None where it is not in the home folder; nothing is loaded.
-
-    Raises:
-        InputError, UnavailableError: as `load_sparse_encoder`.
-    """
-    return kept_graph(sparse_key(sparse_digest_of(name)))
-
-
-def sparse_digest_of(name: str) -> str:
-    """What tells the model of a name from others, whatever the settings.
-
-    Raises:
-        InputError, UnavailableError: as `load_sparse_encoder`.
-    """
-    return content_of(find_model(name, KIND).path)
 
 
 def check_kind(folder: Path) -> None:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.base.process.phases import phase
 from rnnreranker.encode.graphs.near import cosine_of
 from rnnreranker.encode.graphs.session import CutTokens, GraphSession
-from rnnreranker.encode.graphs.store import KeptGraph, Refused, key_of, made_graph
+from rnnreranker.encode.graphs.store import KeptGraph, Refused
 from rnnreranker.encode.in_batches import padded
 
 if TYPE_CHECKING:
     from rnnreranker.encode.sparse.modules import SparseModules
-
-KIND = "sparse"
 
 
 class SparseGraph:
@@ -49,13 +46,8 @@ class SparseGraph:
         return self.session.run(tokens=tokens, attention=attention)
 
 
-def sparse_key(content: str) -> str:
-    """The name of the graph of a sparse encoder whose files have this content."""
-    return key_of(KIND, content)
-
-
-def make_sparse_graph(model: SparseModules, content: str) -> KeptGraph:
-    """The graph of a SPLADE model that pools by maximum, made where it is not there.
+def make_sparse_graph(model: SparseModules, key: str) -> KeptGraph:
+    """The graph of a SPLADE model that pools by maximum, made where it is not there; key: its name.
 
     Raises:
         Refused: the encoder has none: other modules, another kind of model, other tokens, weights whose cosine to those
@@ -66,30 +58,25 @@ def make_sparse_graph(model: SparseModules, content: str) -> KeptGraph:
     if reason := model.other_than_splade():
         raise Refused(reason)
     transformer, tokenizer = model.transformer, model.tokenizer
-    graph_export.check_known(transformer, tokenizer)
+    about = {"vocabulary": model.vocabulary, "words": model.words, "limit": model.limit}
+    about |= {"pad": tokenizer.pad_token_id or 0, "lowercase": model.lowercase}
 
-    def write(folder: Path) -> dict[str, Any]:
-        with _Pooled(transformer) as module:
-            graph_export.write_graph(module, ["tokens", "attention"], transformer, tokenizer, folder)
-        about = {"vocabulary": model.vocabulary, "words": model.words, "limit": model.limit}
-        about |= {"pad": tokenizer.pad_token_id or 0, "lowercase": model.lowercase}
-        with graph_export.compared():
-            graph = SparseGraph(KeptGraph(folder, about, ""))
-            texts = [text for text in graph_export.probes(tokenizer) if text.strip()]
-            limit = model.limit or 512
-            ours, theirs = graph.tokens(texts, limit), model.tokens(texts, limit)
-            graph_export.same_tokens([one.ids for one in ours], [model.numbers(text) for text in texts])
-            batches = [slice(len(texts)), *(slice(row, row + 1) for row in range(len(texts)))]
-            pairs = [(graph.forward(ours[own], "document"), model.forward(theirs[own], "document")) for own in batches]
-            cosine = graph_export.check_near(min(cosine_of(*pair) for pair in pairs))
-            largest = max(float(np.abs(one - other).max()) for one, other in pairs)
-        return {**about, "cosine": cosine, "largest_difference": largest}
+    def compare(made: KeptGraph) -> dict[str, Any]:
+        graph = SparseGraph(made)
+        texts = [text for text in graph_export.probes(tokenizer) if text.strip()]
+        limit = model.limit or 512
+        ours, theirs = graph.tokens(texts, limit), model.tokens(texts, limit)
+        graph_export.same_tokens([one.ids for one in ours], [model.numbers(text) for text in texts])
+        batches = graph_export.one_by_one(len(texts))
+        pairs = [(graph.forward(ours[own], "document"), model.forward(theirs[own], "document")) for own in batches]
+        cosine = graph_export.check_near(min(cosine_of(*pair) for pair in pairs))
+        return {"cosine": cosine, "largest_difference": max(float(np.abs(one - other).max()) for one, other in pairs)}
 
-    with phase("making the encoder's graph"):
-        return made_graph(sparse_key(content), write)
+    inputs = ["tokens", "attention"]
+    return graph_export.make_graph(key, _Pooled(transformer), inputs, transformer, tokenizer, about, compare)
 
 
-class _Pooled:
+class _Pooled(AbstractContextManager[Any]):
     """A module of torch that gives the weights of a masked-language model's words; the model is as it was afterwards.
 
     In place of the layer that gives every token a logit of every word stands one that takes the largest of a text at

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.base.errors import require
-from rnnreranker.encode.in_batches import CountedText
+from rnnreranker.encode.in_batches import CountedText, count_tokens
 from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.encode.vocabulary import words_of
 
@@ -61,10 +61,9 @@ class SparseModules:
         """What `forward` takes of each text, cut at a limit."""
         if not texts:
             return []
-        plain = {"truncation": False, "padding": False, "return_attention_mask": False, "return_token_type_ids": False}
         with self._tokenizing:
             self._model.max_seq_length = limit
-            lengths = [len(tokens) for tokens in self.tokenizer(list(texts), **plain)["input_ids"]]
+        lengths = count_tokens(self.tokenizer, self._tokenizing, texts)
         return [
             CountedText(text, min(length, limit), length > limit) for text, length in zip(texts, lengths, strict=True)
         ]

@@ -20,13 +20,13 @@ def term_counts(name: str, texts: Sequence[str], vocabulary: int, *, binary: boo
     Only the tokenizer is loaded, and needed; its special tokens, as [CLS], do not count.
 
     Args:
-        name: of a sparse encoder, as `load_sparse_encoder` takes it.
+        name: of a sparse encoder, as `SparseEncoder.load` takes it.
         texts: any strings; vocabulary: number of words.
         binary: 1 for every word that a text has, however often.
 
     Raises:
         InputError: no such model, a tokenizer that cannot be loaded or has more words.
-        UnavailableError: as `load_sparse_encoder`.
+        UnavailableError: as `SparseEncoder.load`.
     """
     from scipy.sparse import csr_matrix
 

@@ -133,12 +133,12 @@ def gathered(path: str, depth: int) -> dict[str, float]:
 def encoded(name: str, count: int, others: int) -> dict[str, float]:
     """Vectors of documents of pydoc as `index` makes them, on one thread, after the graph was made of others."""
     from rnnreranker.data.documents import load_documents
-    from rnnreranker.encode.dense.encoder import load_encoder
+    from rnnreranker.encode.dense.encoder import Encoder
     from rnnreranker.parts.vectors.part import DensePart
 
     documents = list(itertools.islice(load_documents(TEXTS), count + others))
     with tempfile.TemporaryDirectory() as folder:
-        part = DensePart(load_encoder(name))
+        part = DensePart(Encoder.load(name))
         part.start(Path(folder), threads=1)
         part.add(documents[count:])
         measured = _measured(lambda: part.add(documents[:count]))

@@ -56,19 +56,19 @@ def encoding(models: tuple[tuple[str, str], ...], count: int, pairs: int) -> lis
 def _encoders(kind: str, name: str) -> tuple[Any, Any, Any]:
     """An encoder by its graph, the same by torch, and the model of transformers that the latter runs."""
     if kind == "sparse-encoder":
-        from rnnreranker.encode.sparse.encoder import load_sparse_encoder, open_sparse_encoder
+        from rnnreranker.encode.sparse.encoder import SparseEncoder
 
-        sparse = load_sparse_encoder(name)
-        return open_sparse_encoder(name), sparse, sparse.model.transformer
+        sparse = SparseEncoder.load(name)
+        return SparseEncoder.open(name), sparse, sparse.model.transformer
     if kind == "late-encoder":
-        from rnnreranker.encode.late.encoder import load_late_encoder, open_late_encoder
+        from rnnreranker.encode.late.encoder import LateEncoder
 
-        late = load_late_encoder(name)
-        return open_late_encoder(name), late, late.model.modules[0].model
-    from rnnreranker.encode.dense.encoder import load_encoder, open_encoder
+        late = LateEncoder.load(name)
+        return LateEncoder.open(name), late, late.model.modules[0].model
+    from rnnreranker.encode.dense.encoder import Encoder
 
-    dense = load_encoder(name)
-    return open_encoder(name), dense, dense.transformer
+    dense = Encoder.load(name)
+    return Encoder.open(name), dense, dense.transformer
 
 
 def _work(kind: str, encoder: Any, texts: list[str]) -> Work:

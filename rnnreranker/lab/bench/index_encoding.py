@@ -26,13 +26,13 @@ def index_encoding(name: str, count: int, pairs: int) -> list[dict[str, Any]]:
     Args:
         name: of an encoder; count: documents, which make one block; pairs: of measurements.
     """
-    from rnnreranker.encode.dense.encoder import has_bfloat16, load_encoder
+    from rnnreranker.encode.dense.encoder import Encoder, has_bfloat16
 
     try:
         with one_torch_thread():
-            exact = load_encoder(name)
+            exact = Encoder.load(name)
             dtypes = ("float32", *(["bfloat16"] if has_bfloat16() else []))
-            return [_row(exact, load_encoder(name, dtype=dtype), count, pairs) for dtype in dtypes]
+            return [_row(exact, Encoder.load(name, dtype=dtype), count, pairs) for dtype in dtypes]
     except (UnavailableError, MissingDependencyError) as error:
         say(f"index-encoding: {name} left out: {error}")
         return []

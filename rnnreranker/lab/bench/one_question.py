@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import MissingDependencyError, UnavailableError
 from rnnreranker.data.documents import load_documents
-from rnnreranker.encode.dense.encoder import digest_of
+from rnnreranker.encode.dense.encoder import Encoder
 from rnnreranker.lab.bench.page_cache import drop
 from rnnreranker.lab.bench.summaries import judged, ratio_of
 from rnnreranker.parts.description import describe
@@ -60,7 +60,7 @@ def one_question(count: int, pairs: int) -> list[dict[str, Any]]:
     Then once after the page cache has let go of the files of Python, of the packages and of the index.
     """
     try:
-        digest_of(ENCODER)
+        Encoder.digest_of(ENCODER)
     except (UnavailableError, MissingDependencyError) as error:
         say(f"question: left out: {error}")
         return []

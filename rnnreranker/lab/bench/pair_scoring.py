@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.base.method import Inputs, make_params
-from rnnreranker.encode.cross.encoder import BATCH_TOKENS, load_pair_scorer
+from rnnreranker.encode.cross.encoder import PairScorer
+from rnnreranker.encode.in_batches import BATCH_TOKENS
 from rnnreranker.lab.bench.encoding import bare_passes, graph_passes
 from rnnreranker.lab.bench.fresh_process import in_fresh_process
 from rnnreranker.lab.bench.summaries import in_pairs, judged
@@ -75,7 +76,7 @@ def measured(folder: str, layers: int, width: int, candidates: int, times: int) 
 
     others = [shuffled(rng, texts) for _ in range(4 * times)]
     new_texts = in_pairs(passes, rerank_new, times, time.process_time)
-    whole = load_pair_scorer(f"{folder}/model")
+    whole = PairScorer.load(f"{folder}/model")
     model, _ = bare_passes(
         whole.model.modules.model, lambda: whole.score([(topics["q0"], one) for one in texts.values()])
     )

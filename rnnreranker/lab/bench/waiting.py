@@ -21,7 +21,7 @@ from rnnreranker.base.errors import MissingDependencyError, UnavailableError
 from rnnreranker.base.private.python import around_imports
 from rnnreranker.base.process import phases
 from rnnreranker.data.documents import load_documents
-from rnnreranker.encode.dense.encoder import digest_of
+from rnnreranker.encode.dense.encoder import Encoder
 from rnnreranker.lab.bench.fresh_process import in_fresh_process
 from rnnreranker.lab.bench.summaries import judged, quartiles
 
@@ -36,7 +36,7 @@ SHOWN = 3  # phases that are named
 def waiting(count: int, times: int) -> list[dict[str, Any]]:
     """Elapsed seconds of everyday commands in fresh processes, over `count` texts, and what they are made of."""
     try:
-        digest_of(ENCODER)
+        Encoder.digest_of(ENCODER)
     except (UnavailableError, MissingDependencyError) as error:
         say(f"waiting: left out: {error}")
         return []

@@ -56,7 +56,7 @@ class CrossEncoderReranker(Reranker):
 
     def prepare(self) -> None:
         """Load the models."""
-        from rnnreranker.encode.cross.encoder import pair_digest_of
+        from rnnreranker.encode.cross.encoder import PairScorer
 
         device = self.device or "cpu"
         if device != "cpu":
@@ -64,7 +64,7 @@ class CrossEncoderReranker(Reranker):
 
             usable_device(device)
         length = self.params.max_length
-        self.scorers = [_loaded(name, pair_digest_of(name), device, length) for name in self._models()]
+        self.scorers = [_loaded(name, PairScorer.digest_of(name), device, length) for name in self._models()]
         self._scored = self._cut = 0
 
     def _models(self) -> list[str]:
@@ -103,8 +103,8 @@ class CrossEncoderReranker(Reranker):
 @lru_cache(MODELS)
 def _loaded(name: str, digest: str, device: str, max_length: int | None) -> PairScorer:
     """The model of a name as long as its files have the digest; loaded once a process, whoever asks."""
-    from rnnreranker.encode.cross.encoder import load_pair_scorer, open_pair_scorer
+    from rnnreranker.encode.cross.encoder import PairScorer
 
     if device == "cpu":
-        return open_pair_scorer(name, max_length=max_length)
-    return load_pair_scorer(name, device, max_length=max_length)
+        return PairScorer.open(name, max_length=max_length)
+    return PairScorer.load(name, device=device, max_length=max_length)

@@ -68,9 +68,9 @@ class ImpactRetriever(Retriever):
 
             find_tokenizer(name, KIND)
         else:
-            from rnnreranker.encode.sparse.encoder import sparse_digest_of
+            from rnnreranker.encode.sparse.encoder import SparseEncoder
 
-            sparse_digest_of(name)
+            SparseEncoder.digest_of(name)
 
     def retrieve(self, hits: int) -> Run:
         """The run of all topics; documents without a word in common with a topic are not in it."""
@@ -93,7 +93,10 @@ class ImpactRetriever(Retriever):
         Raises:
             InputError: an encoder with other words than that of the index, a weight beyond 16 bits.
         """
-        from rnnreranker.encode.kept_queries import encoded_sparse_queries
+        from scipy.sparse import csr_matrix
+
+        from rnnreranker.encode.kept_queries import kept_queries
+        from rnnreranker.encode.sparse.encoder import SparseEncoder
         from rnnreranker.encode.sparse.term_counts import term_counts
         from rnnreranker.parts.impacts import QueryImpacts
 
@@ -102,8 +105,9 @@ class ImpactRetriever(Retriever):
             counts, words = term_counts(name, texts, source.vocabulary, binary=how == "binary")
             queries = QueryImpacts(counts)
         else:
-            weights, words = encoded_sparse_queries(name, its, texts, self.threads)
-            queries = source.as_stored(weights)
+            kept = kept_queries(SparseEncoder, name, its, texts, self.threads)
+            parts, words = (kept["weights"], kept["terms"], kept["offsets"]), str(kept["words"])
+            queries = source.as_stored(csr_matrix(parts, (len(texts), int(kept["size"]))))
         if words != source.words:
             raise InputError(
                 f"{name}: its vocabulary is another than that of the index, which {source.encoder['name']} made; "

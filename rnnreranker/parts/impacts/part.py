@@ -49,18 +49,18 @@ class ImpactPart(CountedPart):
     @classmethod
     def make(cls, params: ImpactPartParams, beside: Mapping[str, Any]) -> ImpactPart:
         """By the encoder, which is loaded."""
-        from rnnreranker.encode.sparse.encoder import open_sparse_encoder
+        from rnnreranker.encode.sparse.encoder import SparseEncoder
 
         name, given = read_encoder(cls, params)
-        return cls(open_sparse_encoder(name, **given.to_dict()), params.kept)
+        return cls(SparseEncoder.open(name, **given.to_dict()), params.kept)
 
     @classmethod
     def inputs(cls, params: ImpactPartParams) -> str:
         """The files of the encoder, its settings, and how weights are kept."""
-        from rnnreranker.encode.sparse.encoder import sparse_digest_of
+        from rnnreranker.encode.sparse.encoder import SparseEncoder
 
         name, given = read_encoder(cls, params)
-        return fingerprint(sparse_digest_of(name), given.to_dict(), params.kept.to_dict())
+        return fingerprint(SparseEncoder.digest_of(name), given.to_dict(), params.kept.to_dict())
 
     @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> ImpactPartParams:
@@ -79,12 +79,6 @@ class ImpactPart(CountedPart):
     def open(cls, at: Path, described: Mapping[str, Any]) -> ImpactSource:
         """See `Part`."""
         return ImpactSource(at, described)
-
-    def by_model(self) -> SparseEncoder:
-        """See `CountedPart`."""
-        from rnnreranker.encode.sparse.encoder import load_sparse_encoder
-
-        return load_sparse_encoder(self._encoder.name, **self._encoder.params.to_dict())
 
     def opened(self, index: Path, described: dict[str, Any]) -> ImpactSource:
         """See `CountedPart`."""

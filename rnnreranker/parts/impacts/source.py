@@ -37,7 +37,7 @@ class ImpactSource:
         index: the folder of the index.
         docids: row -> docid; vocabulary: number of words; words: fingerprint of the words in their order.
         factor: what weights were multiplied by before rounding; None = they are kept as they were.
-        encoder: its name and settings, for `load_sparse_encoder(name, **settings)`.
+        encoder: its name and settings, for `SparseEncoder.load(name, **settings)`.
 
     Raises:
         InputError: files that are missing, cut short or do not fit together, a description that is not one.

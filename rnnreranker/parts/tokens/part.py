@@ -55,18 +55,18 @@ class TokensPart(CountedPart):
     @classmethod
     def make(cls, params: TokensPartParams, beside: Mapping[str, Any]) -> TokensPart:
         """By the encoder, which is loaded."""
-        from rnnreranker.encode.late.encoder import open_late_encoder
+        from rnnreranker.encode.late.encoder import LateEncoder
 
         name, given = read_encoder(cls, params)
-        return cls(open_late_encoder(name, **given.to_dict()), params.kept)
+        return cls(LateEncoder.open(name, **given.to_dict()), params.kept)
 
     @classmethod
     def inputs(cls, params: TokensPartParams) -> str:
         """The files of the encoder, its settings, and how tokens are searched."""
-        from rnnreranker.encode.late.encoder import late_digest_of
+        from rnnreranker.encode.late.encoder import LateEncoder
 
         name, given = read_encoder(cls, params)
-        return fingerprint(late_digest_of(name), given.to_dict(), params.kept.to_dict())
+        return fingerprint(LateEncoder.digest_of(name), given.to_dict(), params.kept.to_dict())
 
     @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> TokensPartParams:
@@ -94,12 +94,6 @@ class TokensPart(CountedPart):
         from rnnreranker.parts.tokens.queries import query_tokens
 
         return query_tokens(opened, topics, threads)
-
-    def by_model(self) -> LateEncoder:
-        """See `CountedPart`."""
-        from rnnreranker.encode.late.encoder import load_late_encoder
-
-        return load_late_encoder(self._encoder.name, **self._encoder.params.to_dict())
 
     def opened(self, index: Path, described: dict[str, Any]) -> StoredTokens:
         """See `CountedPart`."""

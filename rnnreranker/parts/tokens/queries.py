@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.kept_queries import encoded_token_queries
-from rnnreranker.encode.late.encoder import late_digest_of
+from rnnreranker.encode.kept_queries import kept_queries
+from rnnreranker.encode.late.encoder import LateEncoder
 from rnnreranker.parts.tokens.source import TokenSource
 
 
@@ -68,8 +68,8 @@ def query_tokens(source: TokenSource, topics: Mapping[str, str], threads: int | 
     """
     check_token_encoder(source)
     name, settings = source.encoder["name"], dict(source.encoder["settings"])
-    vectors, offsets = encoded_token_queries(name, settings, list(topics.values()), threads)
-    return QueryTokens(tuple(topics), vectors, offsets)
+    kept = kept_queries(LateEncoder, name, settings, list(topics.values()), threads)
+    return QueryTokens(tuple(topics), kept["vectors"], kept["offsets"])
 
 
 def check_token_encoder(source: TokenSource) -> None:
@@ -80,7 +80,7 @@ def check_token_encoder(source: TokenSource) -> None:
         UnavailableError: an encoder that is neither here nor can be downloaded.
     """
     name = source.encoder["name"]
-    if late_digest_of(name) != source.encoder["digest"]:
+    if LateEncoder.digest_of(name) != source.encoder["digest"]:
         raise InputError(
             f"{source.folder}: was made by {name} as it was then, which is another encoder now; make the index again"
         )

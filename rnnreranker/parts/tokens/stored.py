@@ -26,7 +26,7 @@ class StoredTokens:
     Attributes:
         folder: of the files; docids: row -> docid; dimension: of a vector.
         vectors: (T, d) float16; offsets: (N + 1,) int64; ids: (T,) int32; all memory-mapped, see `token_files`.
-        encoder: its name, settings and digest, for `load_late_encoder(name, **settings)`.
+        encoder: its name, settings and digest, for `LateEncoder.load(name, **settings)`.
 
     Raises:
         InputError: files that are missing, cut short or do not fit together, a description that is not one.

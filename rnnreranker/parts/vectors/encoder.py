@@ -11,7 +11,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import hints_of
-from rnnreranker.encode.dense.encoder import Encoder, fingerprint_of, load_encoder, open_encoder
+from rnnreranker.encode.dense.encoder import Encoder, fingerprint_of
 from rnnreranker.encode.dense.graph import GraphModel, check_about
 from rnnreranker.encode.graphs.near import cosine_of
 from rnnreranker.encode.graphs.store import KeptGraph, graph_in, kept_graph
@@ -69,7 +69,7 @@ class IndexEncoder:
             own = {"model": name, **_settings(self.said, self.graph)}
             encoder = Encoder(name, GraphModel(self.graph, own), own, self.graph.about["digest"], graph=self.graph)
         else:
-            encoder = (open_encoder if self.said.get("graph") else load_encoder)(name, **settings)
+            encoder = (Encoder.open if self.said.get("graph") else Encoder.load)(name, **settings)
             if encoder.fingerprint != self.said.get("fingerprint", encoder.fingerprint):
                 raise InputError(
                     f"{self.index}: its vectors were made by {name} as it was then, which is another encoder now; "

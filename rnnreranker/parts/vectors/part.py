@@ -75,18 +75,18 @@ class DensePart(EncodedPart):
     @classmethod
     def make(cls, params: DenseParams, beside: Mapping[str, Any]) -> DensePart:
         """By the encoder, which is loaded."""
-        from rnnreranker.encode.dense.encoder import open_encoder
+        from rnnreranker.encode.dense.encoder import Encoder
 
         name, given = read_encoder(cls, params)
-        return cls(open_encoder(name, **given.given()), params.dtype)
+        return cls(Encoder.open(name, **given.given()), params.dtype)
 
     @classmethod
     def inputs(cls, params: DenseParams) -> str:
         """The files of the encoder, its settings, and how vectors are stored."""
-        from rnnreranker.encode.dense.encoder import digest_of
+        from rnnreranker.encode.dense.encoder import Encoder
 
         name, given = read_encoder(cls, params)
-        return fingerprint(digest_of(name), given.to_dict(), params.dtype)
+        return fingerprint(Encoder.digest_of(name), given.to_dict(), params.dtype)
 
     @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> DenseParams:
@@ -174,22 +174,22 @@ class DensePart(EncodedPart):
             described["graph"] = {"key": self._graph.folder.name, "content": self._graph.content}
             described["cosine"] = self._graph.about["cosine"]
         elif hasattr(made_by.model, "transformer") and made_by.settings["dtype"] != "float32":
-            from rnnreranker.encode.dense.encoder import load_encoder
+            from rnnreranker.encode.dense.encoder import Encoder
             from rnnreranker.encode.dense.graph import lowest_cosine
 
-            exact = load_encoder(made_by.name, **{**made_by.options, "dtype": "float32"}).model
-            described["cosine"] = lowest_cosine(exact, made_by.model)  # type: ignore[arg-type]
+            exact = Encoder.load(made_by.name, **{**made_by.options, "dtype": "float32"}).model
+            described["cosine"] = lowest_cosine(exact, made_by.model)
         if self.of_documents.graph is not None:
             described["documents"] = "graph"
         return {"dimension": self.dimension, "dtype": self._dtype, "encoder": described}
 
     def _open_graph(self) -> None:
         """Let the graph of the encoder encode the documents, if it has one."""
-        from rnnreranker.encode.dense.encoder import by_graph, load_encoder
+        from rnnreranker.encode.dense.encoder import Encoder
         from rnnreranker.encode.graphs.store import Refused
 
         try:
-            encoder = by_graph(self._encoder)
+            encoder = self._encoder.by_graph()
         except Refused as refused:
             if hasattr(self._encoder.model, "transformer"):
                 say(f"queries will be encoded by the model itself, which takes seconds to load: {refused}")
@@ -200,7 +200,7 @@ class DensePart(EncodedPart):
             self._mark = fingerprint(self._mark, "graph")  # blocks that the model encoded are not taken for these
             self.marks = (*self.marks, "graph")
         elif self._encoder.graph is not None:
-            self.of_documents = load_encoder(self._encoder.name, **self._encoder.options)
+            self.of_documents = Encoder.load(self._encoder.name, **self._encoder.options)
 
     def write_flat(self, path: Path, count: int) -> None:
         """Write a Faiss flat inner-product index of all blocks, without holding it in memory."""

@@ -166,10 +166,10 @@ class Encoding(PeerTask):
 
     def ours(self) -> Work:
         """A block of an index, by the graph of the encoder."""
-        from rnnreranker.encode.dense.encoder import load_encoder
+        from rnnreranker.encode.dense.encoder import Encoder
         from rnnreranker.parts.vectors.part import DensePart
 
-        part = DensePart(load_encoder("minilm"))
+        part = DensePart(Encoder.load("minilm"))
         part.start(self.folder, threads=1)
         part.add(self.documents[:1])  # makes the graph
         return lambda: part.encoded([document.text for document in self.documents])

@@ -66,22 +66,22 @@ class DualSetting(TextSetting):
 
     def own_identity(self) -> list[Any]:
         """See `TextSetting`."""
-        from rnnreranker.encode.dense.encoder import digest_of
+        from rnnreranker.encode.dense.encoder import Encoder
 
-        return [digest_of(self.encoder), list(self.sources), "distances", "checked"]
+        return [Encoder.digest_of(self.encoder), list(self.sources), "distances", "checked"]
 
     def untrained(self, task: Task) -> dict[str, Any]:
         """The values of the encoder as trainings begin with it: its tokens averaged."""
-        from rnnreranker.encode.dense.encoder import load_encoder
+        from rnnreranker.encode.dense.encoder import Encoder
 
-        encoder = load_encoder(self.encoder, pooling="mean", normalize=True, max_length=self.max_length)
+        encoder = Encoder.load(self.encoder, pooling="mean", normalize=True, max_length=self.max_length)
         return self._measured(encoder, self._documents_by(encoder), task)
 
     def tested(self, model: str, task: Task) -> dict[str, Any]:
         """The values of its search."""
-        from rnnreranker.encode.dense.encoder import load_encoder
+        from rnnreranker.encode.dense.encoder import Encoder
 
-        encoder = load_encoder(model)
+        encoder = Encoder.load(model)
         return self._measured(encoder, self._documents_by(encoder), task)
 
     def trained(self, task: Task, arm: DualArm) -> dict[str, Any]:  # type: ignore[override]
@@ -112,7 +112,7 @@ class DualSetting(TextSetting):
         self, task: Task, arm: DualArm, pools: list[Labels], labelling: float
     ) -> tuple[dict[str, Any], Any]:
         """What a training comes to, and the cosines of its encoder of `pools`."""
-        from rnnreranker.encode.dense.encoder import load_encoder
+        from rnnreranker.encode.dense.encoder import Encoder
         from rnnreranker.train.label_scale import scaled_labels
 
         params = dataclasses.replace(arm.params_of(task), label_scale="scores")
@@ -122,7 +122,7 @@ class DualSetting(TextSetting):
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
             out = Path(folder) / "model"
             trained = own.fitted(inputs, arm.encoder or self.encoder, out, params)
-            encoder = load_encoder(str(out))
+            encoder = Encoder.load(str(out))
             documents = self._documents_by(encoder)
             measured = self._measured(encoder, documents, task)
             cosines = self._cosines(encoder, documents, task, pools) if arm.plain is not None else {}

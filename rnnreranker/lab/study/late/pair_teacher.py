@@ -11,7 +11,7 @@ import numpy as np
 
 from rnnreranker.base.files import fingerprint, write_json
 from rnnreranker.base.files.json_files import read_json
-from rnnreranker.encode.cross.encoder import PairScorer, load_pair_scorer
+from rnnreranker.encode.cross.encoder import PairScorer
 from rnnreranker.runs import Run
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def taught_by(
     sums = {qid: np.zeros(len(docids)) for qid, docids in wanted.items()}
     seconds = 0.0
     for model in models:
-        scorer = load_pair_scorer(model)
+        scorer = PairScorer.load(model)
         for qid, docids in wanted.items():
             scores, taken = _scored(scorer, topics[qid], [documents[docid] for docid in docids], folder)
             sums[qid] += np.array(scores)

@@ -116,10 +116,10 @@ class LateSetting(TextSetting):
         return late_start(self.encoder, self.dimension).path
 
     def _loaded(self, model: str) -> LateEncoder:
-        from rnnreranker.encode.late.encoder import load_late_encoder
+        from rnnreranker.encode.late.encoder import LateEncoder
 
         query_length, document_length = self.lengths
-        return load_late_encoder(model, query_length=query_length, document_length=document_length)
+        return LateEncoder.load(model, query_length=query_length, document_length=document_length)
 
     def _tokens(self, model: str, folder: Path) -> TokenSearch:
         """The tokens of all documents by a model, in a folder that may be kept."""

@@ -94,7 +94,7 @@ class QuerySetting:
 
     def trained(self, task: Task, arm: QueryArm) -> dict[str, Any]:
         """The values of the encoder that an arm trains, and what its training came to, see `train_encoder`."""
-        from rnnreranker.encode.dense.encoder import load_encoder
+        from rnnreranker.encode.dense.encoder import Encoder
         from rnnreranker.lab.study.query.task_labels import training_labels
         from rnnreranker.labels.methods.base import make_labeler
         from rnnreranker.parts.vectors import QueryVectors
@@ -123,7 +123,7 @@ class QuerySetting:
                 checkpoints=False,
                 other_index=bool(arm.taught),  # labels of tokens say which tokens
             )
-            encoder = load_encoder(str(out))
+            encoder = Encoder.load(str(out))
             vectors = encoder.encode([task.topics[qid] for qid in task.test], threads=1, what="queries")
         record = trained.record
         return mass | {

@@ -204,10 +204,10 @@ class CrossSetting(TextSetting):
 
     def tested(self, model: str, task: Task) -> dict[str, Any]:
         """The values of its order of the candidates."""
-        from rnnreranker.encode.cross.encoder import load_pair_scorer
+        from rnnreranker.encode.cross.encoder import PairScorer
         from rnnreranker.runs import Run
 
-        scorer = load_pair_scorer(model, max_length=self.max_length)
+        scorer = PairScorer.load(model, max_length=self.max_length)
         scores_of: dict[str, dict[str, float]] = {}
         for qid in task.test:
             docids = self.runs[self.over].ranked(qid)[: self.hits] if qid in self.runs[self.over] else []
@@ -229,13 +229,13 @@ class SparseSetting(TextSetting):
 
     def tested(self, model: str, task: Task) -> dict[str, Any]:
         """The values of its search, and `words`: what its weights cost, see `WordUse`."""
-        from rnnreranker.encode.sparse.encoder import load_sparse_encoder
+        from rnnreranker.encode.sparse.encoder import SparseEncoder
         from rnnreranker.methods.retrieve.base import run_of_rows
         from rnnreranker.parts.impacts.exact import best_impacts
         from rnnreranker.parts.impacts.quantization import whole
         from rnnreranker.parts.impacts.word_use import word_use
 
-        encoder = load_sparse_encoder(model, max_length=self.max_length)
+        encoder = SparseEncoder.load(model, max_length=self.max_length)
         documents = whole(self._weights(encoder), FACTOR)
         queries = whole(encoder.encode_queries([task.topics[qid] for qid in task.test], threads=1), FACTOR, "queries")
         docids = list(self.documents)

@@ -167,7 +167,7 @@ class Test:
 
     def trained(self, trainings: Trainings, joint: Joint, seeds: Sequence[int]) -> np.ndarray:
         """(T,) float64: as `values`, by encoders trained with the parameters, averaged over seeds."""
-        from rnnreranker.encode.dense.encoder import load_encoder
+        from rnnreranker.encode.dense.encoder import Encoder
         from rnnreranker.parts.vectors import QueryVectors
 
         of_seeds = []
@@ -175,7 +175,7 @@ class Test:
             seeded = dataclasses.replace(joint, train=dataclasses.replace(joint.train, seed=seed))
             with tempfile.TemporaryDirectory(prefix="rnnreranker-tune-") as folder:
                 trainings.train(seeded, out := Path(folder) / "encoder")
-                vectors = load_encoder(str(out)).encode(list(self.topics.values()), what="queries")
+                vectors = Encoder.load(str(out)).encode(list(self.topics.values()), what="queries")
             of_seeds.append(self.values(trainings.source, QueryVectors(tuple(self.topics), vectors)))
         return np.mean(of_seeds, axis=0)
 
