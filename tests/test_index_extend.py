@@ -201,7 +201,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ),
         (["--add", more, "--documents", more], "--documents beside --add, which makes every part as it is there"),
         (["--add", more, "--parts", "dense,neighbours", "--dtype", "float16"], "--parts and --dtype beside --add"),
-        (["--add", more, "--cluster", "x"], "--cluster goes with --backend dask or ray"),
+        (["--add", more, "--cluster", "x"], "--cluster goes with --backend dask"),
         (["--add", str(tmp_path / "none.jsonl")], r"none\.jsonl"),
         ([], "give --documents, what to make an index of, --add, what to add to the one in --output, or parts"),
     ):

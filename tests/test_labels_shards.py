@@ -19,7 +19,7 @@ import pytest
 from lost_worker import cluster_that_loses_a_worker
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, SoftLabels
-from rnnreranker.base.errors import InputError, MissingDependencyError
+from rnnreranker.base.errors import InputError
 from rnnreranker.labels.job import Job, stored_part
 from rnnreranker.labels.judged import positives_of
 from rnnreranker.labels.shards import Shard, make_shard, make_shards
@@ -229,14 +229,11 @@ def test_metadata_says_how_labels_were_made(folder: Path, tmp_path: Path) -> Non
     assert set(found["versions"]) == {"rnnreranker", "numpy"}
 
 
-def test_what_a_job_cannot_do_is_said(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_job_cannot_do_is_said(folder: Path, tmp_path: Path) -> None:
     work, run, judged, queries = job(folder)
     with pytest.raises(InputError, match="no query of the run has a positive"):
         make_shards(tmp_path / "x.parquet", work, run, {"z": [("d1", 1)]}, queries)
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingDependencyError, match=r"pip install ray \(the extra cluster brings Dask alone\)"):
-        make_shards(tmp_path / "x.parquet", work, run, judged, queries, backend="ray", shard_size=7)
-    with pytest.raises(InputError, match="backend rai: not known; known: threads, loky, dask, ray"):
+    with pytest.raises(InputError, match="backend rai: not known; known: threads, loky, dask"):
         make_shards(tmp_path / "x.parquet", work, run, judged, queries, backend="rai")  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())  # said before any work
 

@@ -147,7 +147,7 @@ def test_blocks_made_by_others_are_the_same(
             ["--parts", "dense,neighbours:search=flat"],
             "neighbours:search=flat: search='flat': expected one of exact, hnsw, ivf or none",
         ),
-        (["--parts", "dense,neighbours", "--cluster", "x"], "--cluster goes with --backend dask or ray"),
+        (["--parts", "dense,neighbours", "--cluster", "x"], "--cluster goes with --backend dask"),
         (
             ["--parts", "impact,neighbours:by=impact,search=hnsw"],
             "graph search hnsw is of dense vectors; impact is searched exactly",

@@ -153,7 +153,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=command.positive, metavar="N", help="default: one per core")
     text = f"who makes blocks of a graph: {', '.join(BACKENDS)}"
     parser.add_argument("--backend", choices=BACKENDS, default="threads", metavar="NAME", help=text)
-    parser.add_argument("--cluster", metavar="ADDRESS", help="Dask scheduler or Ray head (default: start one here)")
+    parser.add_argument("--cluster", metavar="ADDRESS", help="Dask scheduler (default: start one here)")
     group = parser.add_argument_group("parts")
     text = f"{', '.join(names('part'))}, NAME:KEY=VALUE,…; {AUTO}: those usual ones that can be made here"
     group.add_argument("--parts", metavar="NAMES", help=f"{text} (default: {USUAL})")

@@ -34,7 +34,7 @@ class IndexRequest(Request):
         parts: in their written form, `dense,neighbours:k=32` or a list of them.
         fields: what the texts of the documents are, as of `load_documents`.
         from_index: an index of the same documents, whose encoded parts are taken in place of encoding.
-        backend: who makes what can be made piece by piece, as blocks of a graph: "threads", "loky", "dask", "ray".
+        backend: who makes what can be made piece by piece, as blocks of a graph: "threads", "loky", "dask".
         cluster: the address of its cluster.
 
     Raises:

@@ -55,8 +55,8 @@ def check(request: LabelsRequest, output: str | Path | None = None, *others: tup
             f"{argument('device')} says where a teacher such as cross-encoder computes: not with these labels",
         ),
         (
-            request.cluster is not None and request.backend not in ("dask", "ray"),
-            f"{argument('cluster')} goes with {argument('backend')} dask or ray",
+            request.cluster is not None and request.backend != "dask",
+            f"{argument('cluster')} goes with {argument('backend')} dask",
         ),
         *(
             (value is not None and value < 1, f"{argument(name, value)}: expected an integer >= 1")

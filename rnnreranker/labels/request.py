@@ -122,7 +122,7 @@ class LabelsRequest(Request):
             None = `qrels`.
         device: where a teacher such as a cross-encoder computes; None = on the processor.
         documents: texts in place of those of the index; fields: which of theirs, "title,text" or "text".
-        backend: threads, loky, dask or ray; cluster: address of the Dask scheduler or Ray head; jobs: shards at the
+        backend: threads, loky or dask; cluster: address of the Dask scheduler; jobs: shards at the
             same time, None = one per core; shard_size: queries of one. Labels depend on none of these.
     """
 
@@ -139,7 +139,7 @@ class LabelsRequest(Request):
     device: str | None = None
     documents: str | None = None
     fields: str | None = None
-    backend: Literal["threads", "loky", "dask", "ray"] = "threads"
+    backend: Literal["threads", "loky", "dask"] = "threads"
     cluster: str | None = None
     jobs: int | None = None
     shard_size: int = SHARD

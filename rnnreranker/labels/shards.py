@@ -62,7 +62,7 @@ def make_shards(
     topics: Mapping[str, str] | None = None,
     tokens: QueryTokens | None = None,
     *,
-    backend: Literal["threads", "loky", "dask", "ray"] = "threads",
+    backend: Literal["threads", "loky", "dask"] = "threads",
     jobs: int | None = None,
     cluster: str | None = None,
     shard_size: int = SHARD,
@@ -80,10 +80,10 @@ def make_shards(
         judged: positives by query, see `judged.positives_of`.
         queries: a vector for every query to label; None for a method that needs none.
         topics, tokens: a text, and the tokens, of every query to label; None for a method that needs none.
-        backend: threads of this process, its processes (loky), or the workers of a Dask or Ray cluster, which must
+        backend: threads of this process, its processes (loky), or the workers of a Dask cluster, which must
             see the same files.
         jobs: shards made at the same time; None = one per core.
-        cluster: address of the Dask scheduler or Ray head; None starts one on this machine.
+        cluster: address of the Dask scheduler; None starts one on this machine.
         shard_size: queries a shard; the file does not depend on it.
 
     Raises:

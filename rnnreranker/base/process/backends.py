@@ -9,7 +9,7 @@ from typing import Any
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.process.interrupts import left_to_this_process
 
-BACKENDS = ("threads", "loky", "dask", "ray")
+BACKENDS = ("threads", "loky", "dask")
 ONE_BY_ONE = ("threads", "loky")  # whose parts are told as they are done
 
 
@@ -24,8 +24,6 @@ def check_backend(backend: str) -> None:
         raise InputError(f"backend {backend}: not known; known: {', '.join(BACKENDS)}")
     if backend == "dask":
         require("distributed", "--backend dask", "'rnnreranker[cluster]'")
-    elif backend == "ray":
-        require("ray", "--backend ray", "ray (the extra cluster brings Dask alone)")
 
 
 @contextlib.contextmanager
@@ -36,13 +34,6 @@ def joblib_backend(backend: str, cluster: str | None) -> Iterator[str]:
 
         with distributed.Client(cluster) if cluster else distributed.Client(dashboard_address=None):
             yield "dask"
-    elif backend == "ray":
-        import ray  # type: ignore[import-not-found, unused-ignore]
-        from ray.util.joblib import register_ray  # type: ignore[import-not-found, unused-ignore]
-
-        ray.init(address=cluster, ignore_reinit_error=True)
-        register_ray()
-        yield "ray"
     else:
         yield "threading" if backend == "threads" else backend
 

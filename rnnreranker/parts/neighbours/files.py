@@ -64,9 +64,9 @@ def write_graph(
         k: neighbours of a document; N - 1 where that is less.
         threads: blocks made at the same time, each with one thread of BLAS; None = one per core. The bytes do not
             depend on it.
-        backend: threads of this process, its processes (loky), or the workers of a Dask or Ray cluster, which must see
+        backend: threads of this process, its processes (loky), or the workers of a Dask cluster, which must see
             the same files.
-        cluster: address of the Dask scheduler or Ray head; None starts one on this machine.
+        cluster: address of the Dask scheduler; None starts one on this machine.
         work: where blocks are kept until the end; None = `<output>.partial`.
         earlier: as `entries_of`; the bytes do not depend on it.
 
