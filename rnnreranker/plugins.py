@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rnnreranker.methods.rerank import Candidates, Query, Reranker
     from rnnreranker.methods.retrieve import Retriever
     from rnnreranker.parts.base import Part
+    from rnnreranker.train.fit import Trained
     from rnnreranker.train.losses.base import (
         BatchLoss,
         CosineLoss,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     )
     from rnnreranker.train.models.base import GroupModel, TrainedModel
     from rnnreranker.train.params import TrainingParams
-    from rnnreranker.train.query.training import Trained
 
 _HOMES = {
     "BatchLoss": "train.losses.base",
@@ -55,7 +55,7 @@ _HOMES = {
     "Retriever": "methods.retrieve",
     "SparseEncoderParams": "encode.params",
     "TextModel": "encode.named",
-    "Trained": "train.query.training",
+    "Trained": "train.fit",
     "TrainedModel": "train.models.base",
     "TrainingParams": "train.params",
     "context_setting": "base.settings",

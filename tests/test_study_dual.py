@@ -23,7 +23,7 @@ from rnnreranker.lab.study.tasks import split_tasks
 from rnnreranker.labels import SoftLabels
 from rnnreranker.labels.report.distribution import distributions_of, edges_of
 from rnnreranker.parts.terms.word_weights import label_distribution
-from rnnreranker.train.dual.params import DualParams
+from rnnreranker.train.models.dual import DualParams
 from tests.tiny_encoder import make_documents, make_encoder, make_qrels, make_topics, write_text_world
 
 pytest.importorskip("sentence_transformers")

@@ -25,7 +25,7 @@ from rnnreranker.parts.tokens.lexicon import Lexicon
 from rnnreranker.regress.plans.runner import chosen_plan
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.runs import Run
-from rnnreranker.train.late.params import LateParams
+from rnnreranker.train.models.late import LateParams
 from tests import test_regress_specs as specs
 from tests.tiny_encoder import (
     make_cross_encoder,

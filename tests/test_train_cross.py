@@ -19,12 +19,13 @@ from rnnreranker.encode.cross.encoder import PairScorer
 from rnnreranker.labels.negatives.mining import Mined
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.__main__ import main
+from rnnreranker.train.fit import Trained
 from rnnreranker.train.group.groups import Groups, enough, merged, pools_of
 from rnnreranker.train.group.inputs import GroupInputs
-from rnnreranker.train.group.training import count_of, train_on_groups
+from rnnreranker.train.group.learner import count_of
+from rnnreranker.train.group.training import train_on_groups
 from rnnreranker.train.losses.base import BatchLoss, GroupLoss
 from rnnreranker.train.models.cross import CrossParams
-from rnnreranker.train.query.training import Trained
 
 QUICK = CrossParams(group_size=4, batch_size=4, epochs=2, learning_rate=3e-3, warmup=0.0, key_measure="loss")
 
@@ -139,17 +140,17 @@ def test_the_loss_is_that_of_the_scores_of_the_folder(tiny: Path, tmp_path: Path
 
 def kill_at(monkeypatch: pytest.MonkeyPatch, steps: Sequence[int]) -> None:
     """Ctrl-C in the middle of these steps, once each."""
-    from rnnreranker.train.group.trainer import GroupTrainer
+    from rnnreranker.train.trainer import FitTrainer
 
-    compute, left = GroupTrainer.compute_loss, list(steps)
+    compute, left = FitTrainer.compute_loss, list(steps)
 
-    def killed(self: GroupTrainer, *args: object, **kwargs: object) -> object:
+    def killed(self: FitTrainer, *args: object, **kwargs: object) -> object:
         if left and self.state.global_step == left[0]:  # type: ignore[attr-defined]
             left.pop(0)
             raise KeyboardInterrupt
         return compute(self, *args, **kwargs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(GroupTrainer, "compute_loss", killed)
+    monkeypatch.setattr(FitTrainer, "compute_loss", killed)
 
 
 def test_a_killed_training_goes_on_exactly(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,15 +18,15 @@ from rnnreranker.labels.soft import Labels
 from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main
-from rnnreranker.train.dual.params import DualParams
+from rnnreranker.train.fit import Trained
 from rnnreranker.train.group.batch import in_groups, with_scaled_labels
 from rnnreranker.train.group.groups import Group, Groups
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.negative_kinds import sampled
 from rnnreranker.train.group.training import train_on_groups
 from rnnreranker.train.label_scale import scaled_labels
+from rnnreranker.train.models.dual import DualParams
 from rnnreranker.train.params import settings_for
-from rnnreranker.train.query.training import Trained
 from tests.test_train_cross import kill_at
 from tests.tiny_encoder import (
     files_of,
@@ -113,7 +113,7 @@ def trained(tiny: Path, out: Path, params: DualParams = QUICK, alpha: float = 0.
 @pytest.mark.parametrize("wide", [False, True])
 def test_the_loss_is_that_of_a_plain_computation(tiny: Path, towers: str, wide: bool) -> None:
     """Of the cosines of averaged tokens; documents of other groups have the labels that the query's labels give."""
-    from rnnreranker.train.dual.learner import DualLearner
+    from rnnreranker.train.group.dual import DualLearner
 
     params = replace(QUICK, towers=towers, in_batch_negatives=wide)
     found = DualLearner(str(tiny), params, find("loss", "distance")(), inputs(), "cpu")

@@ -15,7 +15,7 @@ from rnnreranker.labels import LabelParams, SoftLabels
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.parts.vectors import QueryVectors, VectorSource
 from rnnreranker.rnn import RnnParams
-from rnnreranker.train.query import trainer
+from rnnreranker.train import trainer
 from rnnreranker.train.query.batches import Collator
 from rnnreranker.train.query.dynamic import DynamicContext, judged_of, query_vectors
 from rnnreranker.train.query.params import TrainParams
@@ -130,17 +130,17 @@ def test_a_killed_training_goes_on_exactly(
     tiny: Path, source: VectorSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
 ) -> None:
     whole = trained(tiny, source, tmp_path / "whole", every)
-    compute = trainer.CoderTrainer.compute_loss
+    compute = trainer.FitTrainer.compute_loss
 
-    def killed(self: trainer.CoderTrainer, *args: object, **kwargs: object) -> object:
+    def killed(self: trainer.FitTrainer, *args: object, **kwargs: object) -> object:
         if self.state.global_step == 5:  # the checkpoint of step 4 has the candidates of step 3
             raise KeyboardInterrupt
         return compute(self, *args, **kwargs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(trainer.CoderTrainer, "compute_loss", killed)
+    monkeypatch.setattr(trainer.FitTrainer, "compute_loss", killed)
     with pytest.raises(KeyboardInterrupt):
         trained(tiny, source, tmp_path / "again", every)
-    monkeypatch.setattr(trainer.CoderTrainer, "compute_loss", compute)
+    monkeypatch.setattr(trainer.FitTrainer, "compute_loss", compute)
     with pytest.raises(InputError, match="other inputs or settings"):
         trained(tiny, source, tmp_path / "again", 0)
     assert trained(tiny, source, tmp_path / "again", every) == whole

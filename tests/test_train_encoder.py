@@ -131,8 +131,8 @@ def test_a_killed_training_goes_on_exactly(
     tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After three kills, between checkpoints and while the encoder is written: every file is that of no kill."""
-    from rnnreranker.encode.dense import folder as encoder_folder
-    from rnnreranker.train.query import trainer
+    from rnnreranker.train import trainer
+    from rnnreranker.train.query import learner as query_learner
 
     labels = make_labels()
     params = TrainParams(
@@ -140,25 +140,25 @@ def test_a_killed_training_goes_on_exactly(
         schedule="plateau", plateau_patience=2, plateau_cooldown=0,
     )  # fmt: skip
     whole = train_encoder(labels, source, topics, str(tiny), tmp_path / "whole", params, pooling="mean")
-    compute = trainer.CoderTrainer.compute_loss
+    compute = trainer.FitTrainer.compute_loss
 
     at = [5]
 
-    def killed(self: trainer.CoderTrainer, *args: object, **kwargs: object) -> object:
+    def killed(self: trainer.FitTrainer, *args: object, **kwargs: object) -> object:
         if self.state.global_step == at[0]:
             raise KeyboardInterrupt
         return compute(self, *args, **kwargs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(trainer.CoderTrainer, "compute_loss", killed)
+    monkeypatch.setattr(trainer.FitTrainer, "compute_loss", killed)
     with pytest.raises(KeyboardInterrupt):
         train_encoder(labels, source, topics, str(tiny), tmp_path / "again", params, pooling="mean")
     assert not (tmp_path / "again").exists()
     at[0] = 7
     with pytest.raises(KeyboardInterrupt):
         train_encoder(labels, source, topics, str(tiny), tmp_path / "again", params, pooling="mean")
-    monkeypatch.setattr(trainer.CoderTrainer, "compute_loss", compute)
+    monkeypatch.setattr(trainer.FitTrainer, "compute_loss", compute)
     with monkeypatch.context() as patch:
-        patch.setattr(encoder_folder, "write_encoder", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+        patch.setattr(query_learner, "write_encoder", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             train_encoder(labels, source, topics, str(tiny), tmp_path / "again", params, pooling="mean")
     with pytest.raises(InputError, match="other inputs or settings"):
@@ -409,7 +409,7 @@ def test_a_training_that_ended_is_not_trained_on(
     monkeypatch: pytest.MonkeyPatch,
     params: dict[str, Any],
 ) -> None:
-    from rnnreranker.encode.dense import folder as encoder_folder
+    from rnnreranker.train.query import learner as query_learner
 
     chosen = TrainParams(**{**QUICK.to_dict(), **params})
     whole = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "whole", chosen, pooling="mean")
@@ -418,7 +418,7 @@ def test_a_training_that_ended_is_not_trained_on(
         raise OSError("no space left")
 
     with monkeypatch.context() as patch:
-        patch.setattr(encoder_folder, "write_encoder", full)
+        patch.setattr(query_learner, "write_encoder", full)
         with pytest.raises(OSError, match="no space left"):
             train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "again", chosen, pooling="mean")
     again = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "again", chosen, pooling="mean")

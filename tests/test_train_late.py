@@ -22,13 +22,13 @@ from rnnreranker.labels.soft import Labels
 from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main
+from rnnreranker.train.fit import Trained
 from rnnreranker.train.group.groups import Group
 from rnnreranker.train.group.inputs import GroupInputs
+from rnnreranker.train.group.late_scores import late_scores
 from rnnreranker.train.group.training import train_on_groups
-from rnnreranker.train.late.params import LateParams
-from rnnreranker.train.late.scores import late_scores
+from rnnreranker.train.models.late import LateParams
 from rnnreranker.train.params import settings_for
-from rnnreranker.train.query.training import Trained
 from tests.test_train_cross import kill_at
 from tests.tiny_encoder import (
     WORDS,
@@ -91,7 +91,7 @@ def group(
 
 
 def learner(tiny: Path, params: LateParams, **of_loss: object):
-    from rnnreranker.train.late.learner import LateLearner
+    from rnnreranker.train.group.late import LateLearner
 
     given = GroupInputs([], [], TOPICS, TEXTS, {}, True)
     loss = find("loss", params.loss)(make_params("loss", params.loss, of_loss))
@@ -159,7 +159,7 @@ def test_training_scores_are_those_of_the_product_token_by_token(
 def test_scores_of_validation_are_those_of_training_and_of_a_search(
     tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rnnreranker.train.late import learner as late_learner
+    from rnnreranker.train.group import late as late_learner
 
     monkeypatch.setattr(late_learner, "KEPT", 5)  # several blocks of queries
     rows = [("q1", DOCIDS), ("q3", DOCIDS[::-1]), ("q2", DOCIDS[:3]), ("q4", DOCIDS)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +17,9 @@ from rnnreranker.base.files import files_digest
 from rnnreranker.encode.dense.encoder import Encoder
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.train.__main__ import main as train
-from rnnreranker.train.masked.learner import MaskedLearner
-from rnnreranker.train.masked.new_bert import SPECIAL, new_model, new_tokenizer
 from rnnreranker.train.models.masked import MaskedParams
+from rnnreranker.train.text.masked import MaskedLearner
+from rnnreranker.train.text.new_bert import SPECIAL, new_model, new_tokenizer
 
 SMALL = "masked:layers=1,hidden_size=16,heads=2"
 HOW = ["--epochs", "12", "--batch-size", "8", "--learning-rate", "0.01", "--device", "cpu"]
@@ -72,7 +73,7 @@ def test_masks_depend_on_what_draws_them_alone() -> None:
     learner = MaskedLearner(None, list(TEXTS.values())[:20], ["北京在北京"], params)
     batch = learner.batch(learner.training)
     learner.model.eval()
-    one, same, other = (learner.loss(batch, np.random.default_rng(seed)).item() for seed in (1, 1, 2))
+    one, same, other = (learner.loss(batch, np.random.default_rng(seed), 0).item() for seed in (1, 1, 2))
     assert one == same != other
     assert learner.measures() == learner.measures()
     tokens, targets = learner._drawn(batch["tokens"], 5)
@@ -93,10 +94,10 @@ def test_masks_depend_on_what_draws_them_alone() -> None:
 def test_a_killed_training_comes_to_the_same_bytes(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usual, calls = MaskedLearner.loss, iter(range(100))
 
-    def killed(self: MaskedLearner, inputs: dict[str, torch.Tensor], rng: np.random.Generator) -> torch.Tensor:
+    def killed(self: MaskedLearner, *given: Any) -> torch.Tensor:
         if next(calls) == 7:
             raise KeyboardInterrupt
-        return usual(self, inputs, rng)
+        return usual(self, *given)
 
     monkeypatch.setattr(MaskedLearner, "loss", killed)
     with pytest.raises(KeyboardInterrupt):

@@ -15,7 +15,7 @@ from rnnreranker.base.locks import sole
 from rnnreranker.base.method import Inputs
 from rnnreranker.encode.scorer.params import ScorerParams
 from rnnreranker.labels.methods.base import make_labeler
-from rnnreranker.train.query import trainer
+from rnnreranker.train import trainer
 from rnnreranker.train.query.params import training_settings
 from rnnreranker.train.query.training import train_encoder
 
@@ -55,15 +55,15 @@ def test_all_files_are_those_of_no_kill(kind: str, tiny: Path, tmp_path: Path, m
         )  # fmt: skip
         return files_of(tmp_path / name)
 
-    compute = trainer.CoderTrainer.compute_loss
+    compute = trainer.FitTrainer.compute_loss
 
-    def killed(self: trainer.CoderTrainer, *args: Any, **kwargs: Any) -> Any:
+    def killed(self: trainer.FitTrainer, *args: Any, **kwargs: Any) -> Any:
         if self.state.global_step == 3:
             raise KeyboardInterrupt
         return compute(self, *args, **kwargs)
 
     with monkeypatch.context() as patch:
-        patch.setattr(trainer.CoderTrainer, "compute_loss", killed)
+        patch.setattr(trainer.FitTrainer, "compute_loss", killed)
         with pytest.raises(KeyboardInterrupt):
             trained("again")
     assert sorted(path.name for path in (tmp_path / "again.checkpoints").glob("checkpoint-*")) == ["checkpoint-2"]

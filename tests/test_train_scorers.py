@@ -165,7 +165,7 @@ def test_training_lowers_the_loss_and_the_folder_scores_the_same(
 def test_a_killed_training_of_a_scorer_goes_on_exactly(
     tiny: Path, source: VectorSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rnnreranker.train.query import trainer
+    from rnnreranker.train import trainer
 
     def trained(name: str) -> tuple[dict[str, bytes], object]:
         found = train_encoder(
@@ -175,17 +175,17 @@ def test_a_killed_training_of_a_scorer_goes_on_exactly(
         return files_of(tmp_path / name), found.history
 
     whole = trained("whole")
-    compute = trainer.CoderTrainer.compute_loss
+    compute = trainer.FitTrainer.compute_loss
 
-    def killed(self: trainer.CoderTrainer, *args: object, **kwargs: object) -> object:
+    def killed(self: trainer.FitTrainer, *args: object, **kwargs: object) -> object:
         if self.state.global_step == 7:
             raise KeyboardInterrupt
         return compute(self, *args, **kwargs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(trainer.CoderTrainer, "compute_loss", killed)
+    monkeypatch.setattr(trainer.FitTrainer, "compute_loss", killed)
     with pytest.raises(KeyboardInterrupt):
         trained("again")
-    monkeypatch.setattr(trainer.CoderTrainer, "compute_loss", compute)
+    monkeypatch.setattr(trainer.FitTrainer, "compute_loss", compute)
     assert trained("again") == whole
 
 

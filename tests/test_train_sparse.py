@@ -25,12 +25,12 @@ from rnnreranker.base.method import find
 from rnnreranker.encode.sparse.encoder import SparseEncoder
 from rnnreranker.encode.sparse.term_counts import term_counts
 from rnnreranker.train.__main__ import main
+from rnnreranker.train.fit import Trained
 from rnnreranker.train.group.groups import Group
 from rnnreranker.train.group.inputs import GroupInputs
+from rnnreranker.train.group.largest_logits import largest_logits
 from rnnreranker.train.group.training import train_on_groups
-from rnnreranker.train.query.training import Trained
-from rnnreranker.train.sparse.largest_logits import largest_logits
-from rnnreranker.train.sparse.params import SparseParams
+from rnnreranker.train.models.sparse import SparseParams
 
 QUICK = SparseParams(batch_size=6, max_steps=12, evaluate_every=12, learning_rate=2e-3, warmup=0.0, key_measure="loss")
 
@@ -58,7 +58,7 @@ def group(qid: str, docids: tuple[str, ...], targets: list[float], known: set[st
 
 
 def learner(tiny: Path, params: SparseParams):
-    from rnnreranker.train.sparse.learner import SparseLearner
+    from rnnreranker.train.group.sparse import SparseLearner
 
     torch.manual_seed(0)
     return SparseLearner(str(tiny), params, find("loss", params.loss)(), inputs(), "cpu")

@@ -26,9 +26,9 @@ from rnnreranker.labels.methods import term_weight
 from rnnreranker.labels.report.shaded_words import Weighting, pieces_of
 from rnnreranker.parts.terms.word_weights import CollectionWeights
 from rnnreranker.train.__main__ import main as train
-from rnnreranker.train.term.inputs import TermInputs, WeighedText
-from rnnreranker.train.term.learner import TermLearner
-from rnnreranker.train.term.params import TermScorerParams
+from rnnreranker.train.models.term_scorer import TermScorerParams
+from rnnreranker.train.text.term_inputs import TermInputs, WeighedText
+from rnnreranker.train.text.term_scorer import TermLearner
 from tests.tiny_encoder import make_encoder
 
 DOCUMENTS = {f"d{n}": " ".join(f"w{(n * k) % 23}" for k in range(1, 6)) + " w39, w39." for n in range(30)}
@@ -117,7 +117,7 @@ def test_the_loss_is_equation_4_over_tokens(made: Path) -> None:
         for token, weight in example.targets.items():
             total, count = total + (weight - found[token]) ** 2, count + 1
     assert count == 4
-    loss = learner.loss(learner.batch(learner.training), np.random.default_rng(0))
+    loss = learner.loss(learner.batch(learner.training), np.random.default_rng(0), 0)
     assert loss.item() == pytest.approx(total / count, rel=1e-5)
     assert learner.measures()["loss"] == pytest.approx(total / count, rel=1e-5)
 
@@ -125,10 +125,10 @@ def test_the_loss_is_equation_4_over_tokens(made: Path) -> None:
 def test_a_killed_training_comes_to_the_same_bytes(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usual, calls = TermLearner.loss, iter(range(100))
 
-    def killed(self: TermLearner, inputs: dict[str, torch.Tensor], rng: np.random.Generator) -> torch.Tensor:
+    def killed(self: TermLearner, *given: Any) -> torch.Tensor:
         if next(calls) == 11:
             raise KeyboardInterrupt
-        return usual(self, inputs, rng)
+        return usual(self, *given)
 
     monkeypatch.setattr(TermLearner, "loss", killed)
     with pytest.raises(KeyboardInterrupt):
@@ -257,7 +257,7 @@ def test_the_embedding_of_tags_begins_as_nothing_and_is_learnt(made: Path) -> No
         terms = TermParams(language=language)  # type: ignore[arg-type]
         learner = TermLearner(str(made / "encoder"), TermInputs(texts, texts, terms, 1, "", {}), TermScorerParams())
         learner.model.eval()
-        found.append(learner.loss(learner.batch(learner.training), np.random.default_rng(0)))
+        found.append(learner.loss(learner.batch(learner.training), np.random.default_rng(0), 0))
     assert found[0].item() == pytest.approx(found[1].item(), rel=1e-6)
     found[1].backward()
     tags = learner.model.tags.weight.grad.abs().sum(dim=1)

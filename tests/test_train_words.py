@@ -18,15 +18,15 @@ from rnnreranker.labels.soft import Labels
 from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main as train
-from rnnreranker.train.dual.params import DualParams
+from rnnreranker.train.fit import Trained
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.training import train_on_groups
-from rnnreranker.train.query.training import Trained
+from rnnreranker.train.models.dual import DualParams
 from tests.test_train_cross import kill_at
 from tests.tiny_encoder import files_of, write_text_world
 
 pytest.importorskip("sentence_transformers")
-from rnnreranker.train.dual.word_towers import SIZE, word_tokenizer, word_towers
+from rnnreranker.train.group.word_towers import SIZE, word_tokenizer, word_towers
 
 PAIRS = 20
 QUICK = replace(

@@ -6,15 +6,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rnnreranker.train.fit import Trained
     from rnnreranker.train.query.params import TrainParams
-    from rnnreranker.train.query.training import Trained, train_encoder
+    from rnnreranker.train.query.training import train_encoder
     from rnnreranker.train.request import TrainRequest
     from rnnreranker.train.training import train_model
 
 _HOMES = {
     "TrainParams": "query.params",
     "TrainRequest": "request",
-    "Trained": "query.training",
+    "Trained": "fit",
     "train_encoder": "query.training",
     "train_model": "training",
 }

@@ -19,13 +19,11 @@ BEST = "best.safetensors"  # in a checkpoint: the best weights so far
 class Validating(Protocol):
     """A trainer that validates: what `Best` asks of it."""
 
-    encoder: Any  # the torch module that is trained
+    learner: Any  # a `Learner`
     params: Any  # with key_measure and patience
     seconds_aside: float
 
     def evaluate(self) -> dict[str, float]: ...
-    def save_beside(self, checkpoint: Path) -> None: ...
-    def load_beside(self, checkpoint: Path) -> None: ...
 
 
 class Best(transformers.TrainerCallback):
@@ -65,7 +63,8 @@ class Best(transformers.TrainerCallback):
         """Write the best weights into the checkpoint, and the mark that it is whole."""
         folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
         save_file(self.weights, str(folder / BEST))
-        self._trainer.save_beside(folder)
+        if self._trainer.learner.kept is not None:
+            self._trainer.learner.kept.save(folder)
         ended = bool(control.should_training_stop or state.global_step >= state.max_steps)
         write_mark(folder, {"value": self.value, "step": self.step, "stale": self.stale, "ended": ended})
 
@@ -78,14 +77,15 @@ class Best(transformers.TrainerCallback):
         kept = read_mark(checkpoint)
         self.value, self.step, self.stale, self.ended = kept["value"], kept["step"], kept["stale"], kept["ended"]
         self.weights = load_file(str(checkpoint / BEST))
-        self._trainer.load_beside(checkpoint)
+        if self._trainer.learner.kept is not None:
+            self._trainer.learner.kept.load(checkpoint)
 
     def put_back(self) -> None:
-        """Load the best weights into the encoder."""
-        self._trainer.encoder.load_state_dict(self.weights, strict=False)
+        """Load the best weights into the model."""
+        self._trainer.learner.model.load_state_dict(self.weights, strict=False)
 
     def _trained(self) -> dict[str, torch.Tensor]:
-        return {n: p for n, p in self._trainer.encoder.named_parameters() if p.requires_grad}
+        return {n: p for n, p in self._trainer.learner.model.named_parameters() if p.requires_grad}
 
 
 class AtTheEnd(transformers.TrainerCallback):

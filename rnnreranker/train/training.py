@@ -19,7 +19,7 @@ from rnnreranker.train.request import KIND, TrainRequest
 if TYPE_CHECKING:
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels import SoftLabels
-    from rnnreranker.train.query.training import Trained
+    from rnnreranker.train.fit import Trained
 
 DEVICES = ("cpu", "cuda", "auto")
 

@@ -33,7 +33,7 @@ def check_read(params: Any, loss: Loss, given: Collection[str]) -> None:
 def unread(params: Any, loss: Loss) -> dict[str, str]:
     """Settings of a training that are not read, by its loss and its other settings → why; only those that it has.
 
-    >>> from rnnreranker.train.dual.params import DualParams
+    >>> from rnnreranker.train.models.dual import DualParams
     >>> from rnnreranker.train.losses.triplet import TripletLoss
     >>> list(unread(DualParams(), TripletLoss()))
     ['label_scale', 'in_batch_negatives']

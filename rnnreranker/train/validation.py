@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,7 +14,6 @@ from rnnreranker.encode.dense.query_encoder import QueryEncoder
 from rnnreranker.encode.scorer.model import CandidateScorer
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.calibration import calibration_error
-from rnnreranker.train.group.learner import Scored
 from rnnreranker.train.losses.base import Loss, divergence
 from rnnreranker.train.query.batches import Collator, score
 from rnnreranker.train.query.table import VectorTable
@@ -21,21 +21,53 @@ from rnnreranker.train.query.table import VectorTable
 CUT = 10
 
 
+class Scored(NamedTuple):
+    """What a model gives every query's candidates, (n,) float32 each.
+
+    searched: as a search has them, which ranks by them; trained: as the loss has them; others: what else was measured
+    on the way; scaled: labels that the loss has instead of targets, None = the targets.
+    """
+
+    searched: list[np.ndarray]
+    trained: list[np.ndarray]
+    others: dict[str, float]
+    scaled: list[np.ndarray] | None = None
+
+
 @dataclass(frozen=True)
 class Validation:
-    """Means over queries; measures over the queries with a positive among their candidates.
+    """Means over texts, or over queries; measures over the queries with a positive among their candidates.
 
     Args:
-        measures: "loss" (of training), "kl", "RR@10", "nDCG@10".
+        measures: "loss" (of training), of queries "kl", "RR@10", "nDCG@10" too.
         ranks: of every positive, from 1.
         probabilities: softmax share of the same positives, in [0, 1].
-        calibration_error: of the softmax shares of all candidates against their judgements, in [0, 1].
+        calibration_error: of the softmax shares of all candidates against their judgements, in [0, 1]; None = there
+            are no candidates.
     """
 
     measures: dict[str, float]
-    ranks: tuple[int, ...]
-    probabilities: tuple[float, ...]
-    calibration_error: float
+    ranks: tuple[int, ...] = ()
+    probabilities: tuple[float, ...] = ()
+    calibration_error: float | None = None
+
+    def calibration(self, before: Validation) -> dict[str, Any]:
+        """What the record of a training says of it, where candidates were validated."""
+        if self.calibration_error is None:
+            return {}
+        return {"calibration_error": {"before": before.calibration_error, "after": self.calibration_error}}
+
+    def positives(self, before: Validation) -> dict[str, Any]:
+        """Rank and probability of every positive, before and after a training, where candidates were validated."""
+        if self.calibration_error is None:
+            return {}
+        both = {"before": before, "after": self}
+        return {
+            "positives": {
+                name: [list(pair) for pair in zip(one.ranks, one.probabilities, strict=True)]
+                for name, one in both.items()
+            }
+        }
 
 
 def validate(

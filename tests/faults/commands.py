@@ -162,7 +162,7 @@ COMMANDS = {
     ),
 }
 IMPORTS = {
-    "train": ("torch", "transformers", "accelerate", "rnnreranker.train.query.trainer", "rnnreranker.labels.soft"),
+    "train": ("torch", "transformers", "accelerate", "rnnreranker.train.query.learner", "rnnreranker.labels.soft"),
     "tune": ("optuna", "optuna.storages.journal"),
     "index": ("torch", "transformers", "sentence_transformers", "faiss"),
     "search": ("torch", "transformers", "faiss", "rnnreranker.search.explain"),

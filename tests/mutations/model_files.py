@@ -213,7 +213,7 @@ def _make_scorer(folder: Path) -> None:
     encoder, tokens, _ = load_query_encoder(str(plain), 32, pooling="mean")
     torch.manual_seed(0)
     folder.rmdir()
-    write_scorer(folder, CandidateScorer(encoder, 32, ScorerParams()), tokens, 32, {})
+    write_scorer(folder, CandidateScorer(encoder, 32, ScorerParams()), tokens, 32)
 
 
 def _read_scorer(folder: Path) -> Any:
@@ -253,7 +253,8 @@ def _read_checkpoint(folder: Path) -> Any:
     from rnnreranker.train.checkpoints import resume_from
 
     found = resume_from(folder / "training", "this")
-    best = Best(SimpleNamespace(params=SimpleNamespace(key_measure="MRR"), load_beside=lambda _: None))  # type: ignore[arg-type]
+    trainer = SimpleNamespace(params=SimpleNamespace(key_measure="MRR"), learner=SimpleNamespace(kept=None))
+    best = Best(trainer)  # type: ignore[arg-type]
     best.load(found)  # type: ignore[arg-type]
     return [best.value, best.step, best.stale, best.ended, best.weights["a"].tolist()]
 

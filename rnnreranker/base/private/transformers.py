@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-# SmallCheckpoints writes `_save` and `_load_from_checkpoint` anew, the trainer of query encoders too
+# train.trainer.SmallCheckpoints writes `_save` and `_load_from_checkpoint` anew
 USED = {"transformers.Trainer": ("_save", "_load_from_checkpoint", "_maybe_log_save_evaluate")}
 
 

@@ -2,58 +2,46 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.files import folder_written_whole, write_json
+from rnnreranker.base.files import write_json
 from rnnreranker.encode.dense.query_encoder import PromptedTokens, QueryEncoder
 
 KINDS = "sentence_transformers.models."
 
 
-def write_encoder(
-    path: str | os.PathLike[str], encoder: QueryEncoder, tokens: PromptedTokens, max_length: int, extra: dict[str, Any]
-) -> None:
-    """Write config, weights, tokenizer and the files that say how to pool, all or nothing.
+def write_encoder(folder: Path, encoder: QueryEncoder, tokens: PromptedTokens, max_length: int) -> None:
+    """Write config, weights, tokenizer and the files that say how to pool.
 
     A projection becomes a Dense module, which `search` and sentence-transformers apply; Pyserini's encoder has no such
     layer, so it loads only folders without one.
 
     Args:
-        path: a folder; what stands there is replaced.
+        folder: that is there.
         max_length: tokens at which texts are cut.
-        extra: JSON documents beside the model, by file name.
-
-    Raises:
-        InputError: the folder cannot be written.
     """
-    with folder_written_whole(path) as folder:
-        encoder.transformer.save_pretrained(folder)  # type: ignore[operator]
-        tokens.tokenizer.save_pretrained(folder)
-        kinds = [("", "Transformer"), ("1_Pooling", "Pooling")]
-        if encoder.projection is not None:
-            kinds.append(("2_Dense", "Dense"))
-        if encoder.normalize:
-            kinds.append((f"{len(kinds)}_Normalize", "Normalize"))
-        modules = [
-            {"idx": number, "name": str(number), "path": where, "type": KINDS + kind}
-            for number, (where, kind) in enumerate(kinds)
-        ]
-        write_json(folder / "modules.json", modules)
-        write_json(
-            folder / "sentence_bert_config.json", {"max_seq_length": max_length, "do_lower_case": tokens.lowercase}
-        )
-        prompts = {"query": tokens.prompt} if tokens.prompt else {}
-        described = {"prompts": prompts, "default_prompt_name": None, "similarity_fn_name": "dot"}
-        write_json(folder / "config_sentence_transformers.json", described)
-        _write_pooling(folder / "1_Pooling", encoder)
-        if encoder.projection is not None:
-            _write_dense(folder / "2_Dense", encoder)
-        if encoder.normalize:
-            (folder / modules[-1]["path"]).mkdir()  # type: ignore[operator]
-        for name, document in extra.items():
-            write_json(folder / name, document)
+    encoder.transformer.save_pretrained(folder)  # type: ignore[operator]
+    tokens.tokenizer.save_pretrained(folder)
+    kinds = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    if encoder.projection is not None:
+        kinds.append(("2_Dense", "Dense"))
+    if encoder.normalize:
+        kinds.append((f"{len(kinds)}_Normalize", "Normalize"))
+    modules = [
+        {"idx": number, "name": str(number), "path": where, "type": KINDS + kind}
+        for number, (where, kind) in enumerate(kinds)
+    ]
+    write_json(folder / "modules.json", modules)
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": max_length, "do_lower_case": tokens.lowercase})
+    prompts = {"query": tokens.prompt} if tokens.prompt else {}
+    described = {"prompts": prompts, "default_prompt_name": None, "similarity_fn_name": "dot"}
+    write_json(folder / "config_sentence_transformers.json", described)
+    _write_pooling(folder / "1_Pooling", encoder)
+    if encoder.projection is not None:
+        _write_dense(folder / "2_Dense", encoder)
+    if encoder.normalize:
+        (folder / modules[-1]["path"]).mkdir()  # type: ignore[operator]
 
 
 def _write_pooling(folder: Path, encoder: QueryEncoder) -> None:

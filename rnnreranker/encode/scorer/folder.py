@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import folder_written_whole, write_json
+from rnnreranker.base.files import write_json
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.encode.dense.folder import write_encoder
 from rnnreranker.encode.dense.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder
@@ -66,18 +66,12 @@ class TrainedScorer:
             return scores
 
 
-def write_scorer(
-    path: str | os.PathLike[str], model: CandidateScorer, tokens: PromptedTokens, max_length: int, extra: dict[str, Any]
-) -> None:
-    """Write config.json, model.safetensors (scorer, projection, inverse temperature) and encoder/, all or nothing.
+def write_scorer(folder: Path, model: CandidateScorer, tokens: PromptedTokens, max_length: int) -> None:
+    """Write config.json, model.safetensors (scorer, projection, inverse temperature) and encoder/.
 
     Args:
-        path: a folder; what stands there is replaced.
+        folder: that is there.
         max_length: tokens at which queries are cut.
-        extra: JSON documents beside the model, by file name.
-
-    Raises:
-        InputError: the folder cannot be written.
     """
     from safetensors.torch import save_file
 
@@ -96,11 +90,10 @@ def write_scorer(
         for name, value in model.state_dict().items()
         if not name.startswith(INNER)
     }
-    with folder_written_whole(path) as folder:
-        write_encoder(folder / ENCODER, alone, tokens, max_length, {})
-        save_file(state, str(folder / WEIGHTS))
-        for name, document in {"config.json": config, **extra}.items():
-            write_json(folder / name, document)
+    (folder / ENCODER).mkdir()
+    write_encoder(folder / ENCODER, alone, tokens, max_length)
+    save_file(state, str(folder / WEIGHTS))
+    write_json(folder / "config.json", config)
 
 
 def _load(folder: Path) -> tuple[CandidateScorer, PromptedTokens]:

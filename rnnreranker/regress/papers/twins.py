@@ -19,7 +19,7 @@ from rnnreranker.regress.papers.agreement import OrderAgreement, agreement
 from rnnreranker.regress.papers.paper import Paper, Row, Table, published
 from rnnreranker.regress.specs.model_names import KEY, models_in, use_with_folders
 from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec
-from rnnreranker.train.dual.params import DualParams
+from rnnreranker.train.models.dual import DualParams
 from rnnreranker.train.query.params import TrainParams
 
 TITLES = {

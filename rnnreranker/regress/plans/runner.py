@@ -209,7 +209,7 @@ def _run(step: Step, keys: Keys) -> State | None:
 def _inputs(step: Step, keys: Keys) -> str:
     """What a step depends on besides the code: command and files, and of an index the models trained for it."""
     from rnnreranker.encode.model_folder import content_of
-    from rnnreranker.train.query.training import RECORD
+    from rnnreranker.train.fit import RECORD
 
     trained = [path for path in step.inputs if step.module == "index" and (path / RECORD).is_file()]
     return fingerprint(keys.inputs(step), *map(content_of, trained)) if trained else keys.inputs(step)

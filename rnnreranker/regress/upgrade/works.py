@@ -13,7 +13,7 @@ from rnnreranker.lab.recover.teachers import COLLECTIVE
 from rnnreranker.lab.study.request import ARMS, EVERYDAY
 from rnnreranker.methods.feedback.colbert import ColbertParams
 from rnnreranker.parts.terms.word_weights import SharedWords
-from rnnreranker.train.dual.params import DualParams
+from rnnreranker.train.models.dual import DualParams
 
 ARMS_OF = ("methods", "late_arms", "dual_arms", "losses", "first_stages")  # options that list methods
 MASS = ("share", "confident")  # of labels: `joint:share` was joint:mass=share

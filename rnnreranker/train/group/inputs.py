@@ -48,6 +48,18 @@ class GroupInputs:
     teacher: BatchTeacher | None = None
     collection: Sequence[str] = ()
 
+    def content(self) -> list[Any]:
+        """What a training is of, for its fingerprint: candidates and texts."""
+        both = self.pools, self.checked
+        candidates = [
+            [[one.qid, one.docids, one.targets.tolist(), one.positive.tolist()] for one in lists] for lists in both
+        ]
+        teacher = [] if self.teacher is None else [self.teacher.fingerprint]
+        collection = [list(self.collection)] if self.collection else []
+        qids = sorted({one.qid for lists in both for one in lists})
+        texts = [self.queries[qid] for qid in qids], sorted(self.documents.items())
+        return [*candidates, *teacher, *collection, *texts]
+
 
 def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
     """Everything that a request names.

@@ -14,10 +14,10 @@ from rnnreranker.train.losses.base import BatchLoss, CosineLoss
 from rnnreranker.train.params import TrainingParams
 
 if TYPE_CHECKING:
+    from rnnreranker.train.fit import Trained
     from rnnreranker.train.group.inputs import GroupInputs
-    from rnnreranker.train.group.learner import Learner
+    from rnnreranker.train.group.learner import GroupLearner
     from rnnreranker.train.losses.base import Loss
-    from rnnreranker.train.query.training import Trained
     from rnnreranker.train.request import TrainRequest
 
 
@@ -121,7 +121,7 @@ class GroupModel(TrainedModel):
             )
 
     @abstractmethod
-    def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> Learner:
+    def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> GroupLearner:
         """The model to begin with, and how it is trained.
 
         Args:

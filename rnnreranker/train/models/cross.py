@@ -16,7 +16,7 @@ from rnnreranker.train.models.base import GroupModel
 
 if TYPE_CHECKING:
     from rnnreranker.train.group.inputs import GroupInputs
-    from rnnreranker.train.group.learner import Learner
+    from rnnreranker.train.group.learner import GroupLearner
     from rnnreranker.train.losses.base import Loss
 
 
@@ -52,8 +52,8 @@ class Cross(GroupModel):
                 f"read every query; give {argument('loss', 'lce')}"
             )
 
-    def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> Learner:
-        """See `train.cross_learner`."""
-        from rnnreranker.train.cross.learner import CrossLearner
+    def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> GroupLearner:
+        """See `train.group.cross`."""
+        from rnnreranker.train.group.cross import CrossLearner
 
         return CrossLearner(encoder, params, loss, inputs, device)

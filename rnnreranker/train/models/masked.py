@@ -14,13 +14,13 @@ from rnnreranker.base.process.phases import phase
 from rnnreranker.base.setting_order import in_order
 from rnnreranker.base.settings import setting
 from rnnreranker.data.fields import asked_fields
+from rnnreranker.train.fit import Trained, fit
 from rnnreranker.train.model_files import NOTHING
 from rnnreranker.train.models.base import SingleTextModel
 from rnnreranker.train.params import TrainingParams
 from rnnreranker.train.text.params import TextParams
 
 if TYPE_CHECKING:
-    from rnnreranker.train.query.training import Trained
     from rnnreranker.train.request import TrainRequest
 
 SHAPE = frozenset({"layers", "hidden_size", "heads", "vocabulary"})  # settings of a new model alone
@@ -60,9 +60,7 @@ class Masked(SingleTextModel):
 
     def train(self, request: TrainRequest, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
         """Read the texts, and train."""
-        from rnnreranker.base.files import fingerprint
         from rnnreranker.train.query.samples import split
-        from rnnreranker.train.text.training import train_on_texts
 
         assert isinstance(params, MaskedParams)
         self.refuse(request, loss)
@@ -88,12 +86,11 @@ class Masked(SingleTextModel):
                 f"and a share between (validation_share={params.validation_share})"
             )
         with phase("importing torch and transformers", "imports"):
-            from rnnreranker.train.masked.learner import MaskedLearner
+            from rnnreranker.train.text.masked import MaskedLearner
         encoder = None if start == NOTHING else start
-        return train_on_texts(
+        return fit(
             lambda: MaskedLearner(encoder, training, checked, params),
-            *(self.name, encoder, request.output, params, {"validation_texts": len(checked)}),
-            fingerprint(training, checked),
+            *(self.name, request.output, params),
             checkpoints=request.checkpoints,
             device=device,
         )

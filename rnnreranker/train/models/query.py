@@ -13,7 +13,7 @@ from rnnreranker.train.params import TrainingParams
 from rnnreranker.train.query.params import TrainParams
 
 if TYPE_CHECKING:
-    from rnnreranker.train.query.training import Trained
+    from rnnreranker.train.fit import Trained
     from rnnreranker.train.request import TrainRequest
 
 

@@ -2,17 +2,65 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rnnreranker.base import settings
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.setting_order import in_order
+from rnnreranker.base.settings import setting
+from rnnreranker.train.group.params import OneLengthParams
 from rnnreranker.train.models.base import GroupModel
-from rnnreranker.train.sparse.params import SparseParams
 
 if TYPE_CHECKING:
     from rnnreranker.train.group.inputs import GroupInputs
-    from rnnreranker.train.group.learner import Learner
+    from rnnreranker.train.group.learner import GroupLearner
     from rnnreranker.train.losses.base import Loss
+
+
+@in_order
+@dataclass(frozen=True)
+class SparseParams(OneLengthParams):
+    """How a sparse encoder is trained; the presets have the values of published SPLADE models.
+
+    Raises:
+        InputError: values out of range, all of them in one message.
+    """
+
+    loss: str = "info-nce"
+    group_size: int = 2
+    batch_size: int = 32
+    epochs: float = 3.0
+    learning_rate: float = 2e-5
+    architecture: Literal["max", "doc"] = setting(
+        "max", "SPLADE-max, or SPLADE-doc, whose queries are their words, without a model", tunable=False
+    )
+    query_weights: Literal["binary", "counts"] = setting(
+        "binary",
+        "weights of a query's words in SPLADE-doc: 1 each, as in the authors' program, or their counts; search alike",
+        tunable=False,
+    )
+    lambda_q: float = setting(3e-4, "weight of the regularisation of queries; doc has none", at_least=0)
+    lambda_d: float = setting(1e-4, "weight of the FLOPS of documents", at_least=0)
+    query_regularizer: Literal["flops", "l1"] = setting("flops", "regularizer of queries", tunable=False)
+    regularizer_warmup: float = setting(
+        1 / 3, "steps of quadratic warm-up of the regularisation; below 1 a share of all steps", at_least=0
+    )
+
+
+_SPLADE = SparseParams(  # Formal et al. (2021, 2022) and the settings files of their program
+    batch_size=128,
+    max_steps=150000,
+    warmup=6000.0,
+    max_length=256,
+    regularizer_warmup=50000.0,
+    seed=123,
+)
+SparseParams.presets = {
+    "splade-max": _SPLADE,
+    "splade-doc": replace(_SPLADE, architecture="doc"),
+    "splade-distil": replace(_SPLADE, loss="margin-mse", lambda_q=0.5, lambda_d=0.4),
+}
 
 
 class Sparse(GroupModel):
@@ -37,8 +85,8 @@ class Sparse(GroupModel):
                 "model weighs; it is for doc"
             )
 
-    def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> Learner:
-        """See `train.sparse_learner`."""
-        from rnnreranker.train.sparse.learner import SparseLearner
+    def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> GroupLearner:
+        """See `train.group.sparse`."""
+        from rnnreranker.train.group.sparse import SparseLearner
 
         return SparseLearner(encoder, params, loss, inputs, device)

@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from rnnreranker.base import settings
 from rnnreranker.base.process.phases import phase
+from rnnreranker.base.setting_order import in_order
+from rnnreranker.base.settings import setting
+from rnnreranker.train.fit import Trained, fit
 from rnnreranker.train.models.base import SingleTextModel
 from rnnreranker.train.params import TrainingParams
-from rnnreranker.train.term.params import TermScorerParams
+from rnnreranker.train.text.params import TextParams
 
 if TYPE_CHECKING:
-    from rnnreranker.train.query.training import Trained
     from rnnreranker.train.request import TrainRequest
-    from rnnreranker.train.term.inputs import TermInputs
+    from rnnreranker.train.text.term_inputs import TermInputs
+
+
+@in_order
+@dataclass(frozen=True)
+class TermScorerParams(TextParams):
+    """How a term scorer is trained; paper 004's eq. 4 is over the words of queries alone.
+
+    Raises:
+        InputError: values out of range, all of them in one message.
+    """
+
+    texts: Literal["queries", "documents", "both"] = setting(
+        "queries",
+        "texts whose words it learns: queries, weighed in a positive (eq. 4), positives, or both",
+        tunable=False,
+    )
 
 
 class TermScorerModel(SingleTextModel):
@@ -27,7 +46,7 @@ class TermScorerModel(SingleTextModel):
 
     def train(self, request: TrainRequest, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
         """Read labels, counts and texts, and train."""
-        from rnnreranker.train.term.inputs import load_terms
+        from rnnreranker.train.text.term_inputs import load_terms
 
         assert isinstance(params, TermScorerParams)
         self.refuse(request, loss)
@@ -52,20 +71,17 @@ def train_term_scorer(
     Args:
         inputs: what it learns from, see `term_inputs`.
         encoder: what it begins as: a name, folder or hub id.
-        output, params, checkpoints, device: as of `train_on_texts`.
+        output, params, checkpoints, device: as of `fit`.
 
     Raises:
         InputError: a model that cannot be trained so, checkpoints of another training.
         MissingDependencyError: without accelerate, or what the words of the language need.
     """
-    from rnnreranker.train.text.training import train_on_texts
-
     with phase("importing torch and transformers", "imports"):
-        from rnnreranker.train.term.learner import TermLearner
-    made = {"labels": inputs.labels, "terms": inputs.terms.to_dict(), "validation_queries": inputs.validation_queries}
-    return train_on_texts(
+        from rnnreranker.train.text.term_scorer import TermLearner
+    return fit(
         lambda: TermLearner(encoder, inputs, params),
-        *(TermScorerModel.name, encoder, output, params, made, inputs.content),
+        *(TermScorerModel.name, output, params),
         checkpoints=checkpoints,
         device=device,
     )

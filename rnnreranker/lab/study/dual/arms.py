@@ -19,10 +19,10 @@ from rnnreranker.lab.study.query.arms import BASE, settings_said
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.labels.methods.base import needs_of
 from rnnreranker.parts.terms.word_weights import SharedWords
-from rnnreranker.train.dual.params import DualParams
 from rnnreranker.train.group.negative_kinds import AT_RANDOM, Kind
 from rnnreranker.train.label_scale import LabelScale
 from rnnreranker.train.model_files import NOTHING
+from rnnreranker.train.models.dual import DualParams
 from rnnreranker.train.params import settings_for
 
 PLAIN, IN_BATCH, DISTILLED, SCORED, EMBEDDED = "LE-None", "in-batch", "LE-Distill", "LE-BS", "F-EBR"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels.soft import Labels
     from rnnreranker.runs import Run
-    from rnnreranker.train.dual.params import DualParams
+    from rnnreranker.train.models.dual import DualParams
 
 REPAIR = "delete it, and it is made again"
 

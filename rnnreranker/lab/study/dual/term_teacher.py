@@ -14,9 +14,8 @@ from rnnreranker.encode.words.scorer import load_term_scorer
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.parts.terms.word_weights import SharedWords, Weights, distributions
-from rnnreranker.train.models.term_scorer import train_term_scorer
-from rnnreranker.train.term.inputs import term_inputs
-from rnnreranker.train.term.params import TermScorerParams
+from rnnreranker.train.models.term_scorer import TermScorerParams, train_term_scorer
+from rnnreranker.train.text.term_inputs import term_inputs
 
 if TYPE_CHECKING:
     from rnnreranker.parts.terms.source import TermSource

@@ -18,7 +18,7 @@ from rnnreranker.lab.study.query.arms import BASE, settings_said
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.labels.methods.base import needs_of
 from rnnreranker.labels.params import LabelParams
-from rnnreranker.train.late.params import LateParams
+from rnnreranker.train.models.late import LateParams
 
 COLBERT, HARD_NEGATIVES, SELF = "ColBERT", "ColBERT-HN", "self-KD"
 COLLECTIVE = tuple(f"collective:fb_clusters=24,fb_expansion_weight={beta}" for beta in (0.5, 1))  # of Table 3

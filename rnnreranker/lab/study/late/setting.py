@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rnnreranker.methods.feedback import Feedback
     from rnnreranker.runs import Run
     from rnnreranker.train.group.batch_teacher import BatchTeacher
-    from rnnreranker.train.late.params import LateParams
+    from rnnreranker.train.models.late import LateParams
 
 REPAIR = "delete it, and it is made again"
 TRAINED, OWN, MODEL, TOKENS = "trained.json", "own.json", "model", "tokens"  # of a kept ColBERT

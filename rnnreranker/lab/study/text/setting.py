@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
     from rnnreranker.runs import Run
+    from rnnreranker.train.fit import Trained
     from rnnreranker.train.group.inputs import GroupInputs
     from rnnreranker.train.group.params import GroupParams
-    from rnnreranker.train.query.training import Trained
 
 FACTOR = 100  # weights of words are searched as whole numbers of hundredths, as an index keeps them
 

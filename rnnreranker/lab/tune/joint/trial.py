@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
     from rnnreranker.runs import Run
-    from rnnreranker.train.query.training import Trained
+    from rnnreranker.train.fit import Trained
 
 
 @dataclass(frozen=True, eq=False)

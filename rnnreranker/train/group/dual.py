@@ -20,21 +20,19 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.encode.dense.query_encoder import COSINE_SCALE
 from rnnreranker.encode.model_settings import ModelSettings, TextKind, read_settings
 from rnnreranker.labels.soft import Labels
-from rnnreranker.train.dual.params import DualParams
-from rnnreranker.train.dual.word_towers import word_towers
-from rnnreranker.train.group.batch import documents_of, in_batch, in_groups, with_scaled_labels
+from rnnreranker.train.group.batch import with_scaled_labels
 from rnnreranker.train.group.groups import Group
 from rnnreranker.train.group.inputs import GroupInputs
-from rnnreranker.train.group.learner import Learner, Scored
 from rnnreranker.train.group.padded_parts import padded_parts
+from rnnreranker.train.group.two_sided import TwoSidedLearner, of_columns
+from rnnreranker.train.group.word_towers import word_towers
 from rnnreranker.train.label_scale import scaled_labels
-from rnnreranker.train.losses.base import BatchLoss, CosineLoss, Loss
+from rnnreranker.train.losses.base import CosineLoss, Loss
 from rnnreranker.train.model_files import NOTHING, limit_of, loading, start_folder
+from rnnreranker.train.validation import Scored
 
-AT_ONCE = 256  # texts of validation that are cut into tokens together
 
-
-class DualLearner(Learner):
+class DualLearner(TwoSidedLearner):
     """See `Learner`.
 
     Args:
@@ -52,9 +50,9 @@ class DualLearner(Learner):
     trainer = SentenceTransformerTrainer
     arguments = SentenceTransformerTrainingArguments
 
-    def __init__(self, encoder: str, params: DualParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
-        self._queries, self._documents = inputs.queries, inputs.documents
-        self._wide, self._scale = params.of_batch or isinstance(loss, BatchLoss), params.label_scale
+    def __init__(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> None:
+        super().__init__(encoder, params, loss, inputs)
+        self.wide, self._scale = self.wide or params.of_batch, params.label_scale
         self._of_cosines = isinstance(loss, CosineLoss)
         self.folder, path, own = None, Path(encoder), ModelSettings()
         if encoder != NOTHING:
@@ -81,49 +79,31 @@ class DualLearner(Learner):
         scale = 1.0 if self._of_cosines else params.inverse_temperature or COSINE_SCALE
         self.loss: ScaledLoss = ScaledLoss(self.model, loss, scale)
 
-    def batch(self, groups: Sequence[Group]) -> dict[str, Any]:
-        """Tokens of the queries and of the distinct documents of all groups, and which documents are whose."""
-        docids = documents_of(groups)
-        label = (in_batch if self._wide else in_groups)(groups, docids)
-        if self._of_cosines:
-            label = with_scaled_labels(label, groups, docids, self._scale)
-        queries = self._features([self._queries[group.qid] for group in groups], "query")
-        documents = self._features([self._documents[docid] for docid in docids], "document")
-        return {
-            "label": label,
-            **{f"query_{name}": value for name, value in queries.items()},
-            **{f"document_{name}": value for name, value in documents.items()},
-        }
+    def label(self, groups: Sequence[Group], docids: Sequence[str]) -> dict[str, torch.Tensor]:
+        """As of every model, with scaled labels for a loss of cosines."""
+        label = super().label(groups, docids)
+        return with_scaled_labels(label, groups, docids, self._scale) if self._of_cosines else label
 
     def scores(self, lists: Sequence[Labels]) -> Scored:
         """The cosines of all queries and candidates, and what the loss makes of them; nothing else is measured."""
-        docids = list(dict.fromkeys(docid for one in lists for docid in one.docids))
-        queries = self._encoded([self._queries[one.qid] for one in lists], "query")
-        documents = self._encoded([self._documents[docid] for docid in docids], "document")
-        columns = {docid: column for column, docid in enumerate(docids)}
-        searched = [documents[[columns[docid] for docid in one.docids]] @ queries[row] for row, one in enumerate(lists)]
+        queries, documents, candidates = self.encoded(lists)
+        searched = [documents[own] @ queries[row] for row, own in enumerate(candidates)]
         trained = [cosines * np.float32(self.loss.scale) for cosines in searched]
         scaled = [scaled_labels(one, self._scale) for one in lists] if self._of_cosines else None
         return Scored(searched, trained, {}, scaled)
 
-    def save(self, folder: Path) -> None:
-        """As sentence-transformers saves a SentenceTransformer; two towers as a Router."""
-        self.model.save_pretrained(str(folder), create_model_card=False)
-
-    def _features(self, texts: list[str], kind: TextKind) -> dict[str, torch.Tensor]:
+    def features(self, texts: list[str], kind: TextKind) -> dict[str, torch.Tensor]:
         """What `ScaledLoss` takes of texts."""
         features = self.model.preprocess(texts, prompt=self._prompts[kind] or None, task=kind)
         return {name: value for name, value in features.items() if torch.is_tensor(value) and value.dim()}
 
-    def _encoded(self, texts: list[str], kind: TextKind) -> np.ndarray:
-        """(n, d) float32: the vectors of texts, in their order."""
-        order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
-        parts = []
-        for start in range(0, len(order), AT_ONCE):
-            features = self._features([texts[i] for i in order[start : start + AT_ONCE]], kind)
-            features = {name: value.to(self.model.device) for name, value in features.items()}
-            parts.append(self.loss.vectors(features, kind).float().cpu().numpy())
-        vectors: np.ndarray = np.concatenate(parts)[np.argsort(order)]
+    def parts(self, features: dict[str, torch.Tensor], kind: TextKind) -> list[np.ndarray]:
+        """Their vectors, (c, d) float32."""
+        return [self.loss.vectors(features, kind).float().cpu().numpy()]
+
+    def joined(self, parts: list[np.ndarray], rows: np.ndarray) -> np.ndarray:
+        """(n, d) float32."""
+        vectors: np.ndarray = np.concatenate(parts)[rows]
         return vectors
 
 
@@ -143,8 +123,7 @@ class ScaledLoss(torch.nn.Module):
     def forward(self, inputs: list[dict[str, torch.Tensor]], labels: dict[str, torch.Tensor]) -> torch.Tensor:
         """The mean over the queries of a batch; inputs: features of queries and of documents."""
         queries, documents = self.vectors(inputs[0], "query"), self.vectors(inputs[1], "document")
-        scores = self.scale * (queries @ documents.T).gather(1, labels["columns"])
-        return self._loss(scores, labels["targets"], labels["positive"], labels["valid"])
+        return of_columns(self._loss, self.scale * (queries @ documents.T), labels)
 
     def vectors(self, features: dict[str, torch.Tensor], kind: TextKind) -> torch.Tensor:
         """(b, d): the vectors of texts, in their order; those of about the same length are computed together."""

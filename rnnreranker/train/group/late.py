@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,23 +19,22 @@ from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.encode.transformer import check_vocabulary
 from rnnreranker.labels.soft import Labels
 from rnnreranker.rnn.late.maxsim import ragged_maxsim
-from rnnreranker.train.group.batch import documents_of, in_batch, in_groups
+from rnnreranker.train.group.batch import in_batch
 from rnnreranker.train.group.groups import Group
 from rnnreranker.train.group.inputs import GroupInputs
-from rnnreranker.train.group.learner import Learner, Scored
+from rnnreranker.train.group.late_scores import Similarity, late_scores
 from rnnreranker.train.group.padded_parts import padded_parts
-from rnnreranker.train.late.params import LateParams
-from rnnreranker.train.late.scores import Similarity, late_scores
-from rnnreranker.train.losses.base import BatchLoss, Loss
+from rnnreranker.train.group.two_sided import TwoSidedLearner, of_columns
+from rnnreranker.train.losses.base import Loss
 from rnnreranker.train.model_files import loading
+from rnnreranker.train.validation import Scored
 
-AT_ONCE = 256  # texts of validation that are cut into tokens together
 KEPT = 4096  # documents of validation whose tokens are kept at the same time
 WRITTEN = "written"  # of features: (n,) bool, texts with more than white space; others have no tokens
 CONTRAST = "contrast_"  # before the names of what info-nce over the batch takes
 
 
-class LateLearner(Learner):
+class LateLearner(TwoSidedLearner):
     """See `Learner`.
 
     Args:
@@ -53,10 +51,11 @@ class LateLearner(Learner):
     trainer = MultiVectorEncoderTrainer
     arguments = MultiVectorEncoderTrainingArguments
 
-    def __init__(self, encoder: str, params: LateParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
-        self._queries, self._documents = inputs.queries, inputs.documents
-        self._wide, self._contrast = params.in_batch_negatives or isinstance(loss, BatchLoss), params.contrast
-        self._similarity, self._teacher = params.similarity, inputs.teacher
+    def __init__(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> None:
+        super().__init__(encoder, params, loss, inputs)
+        self.wide = self.wide or params.in_batch_negatives
+        self._similarity: Similarity = params.similarity
+        self._contrast = bool(params.contrast)
         self.folder = late_start(encoder, params.dimension).path
         with loading(self.folder, "a late-interaction encoder"):
             lengths = LateEncoderParams(query_length=params.query_length, document_length=params.document_length)
@@ -64,35 +63,24 @@ class LateLearner(Learner):
             self.model = self._late.modules
             check_vocabulary(self.folder, self.model.tokenizer, self.model[0].model)
             with torch.no_grad():
-                own = int(self._late.tokens(self._features(["a"], "document"), "document")[0].shape[2])
+                own = int(self._late.tokens(self.features(["a"], "document"), "document")[0].shape[2])
         if params.dimension not in (None, own):
             raise InputError(f"dimension={params.dimension}: expected {own}, which a token of {encoder} has")
         self.loss = TokenLoss(self._late, loss, params.similarity, params.contrast)
 
-    def batch(self, groups: Sequence[Group]) -> dict[str, Any]:
-        """Tokens of the queries and of the distinct documents of all groups, and which documents are whose."""
-        docids = documents_of(groups)
-        label = in_batch(groups, docids, self._teacher) if self._wide else in_groups(groups, docids)
-        if self._contrast:
-            label |= {f"{CONTRAST}{name}": value for name, value in in_batch(groups, docids).items()}
-        queries = self._features([self._queries[group.qid] for group in groups], "query")
-        documents = self._features([self._documents[docid] for docid in docids], "document")
-        return {
-            "label": label,
-            **{f"query_{name}": value for name, value in queries.items()},
-            **{f"document_{name}": value for name, value in documents.items()},
-        }
+    def label(self, groups: Sequence[Group], docids: Sequence[str]) -> dict[str, torch.Tensor]:
+        """As of every model, with the targets of the teacher where it is asked, and what info-nce beside it is told."""
+        label = in_batch(groups, docids, self.inputs.teacher) if self.wide else super().label(groups, docids)
+        if not self._contrast:
+            return label
+        return label | {f"{CONTRAST}{name}": value for name, value in in_batch(groups, docids).items()}
 
     def scores(self, lists: Sequence[Labels]) -> Scored:
         """MaxSim of all queries and candidates, and the similarity that the loss has; nothing else is measured."""
         scored = Scored([], [], {})
         for block in _blocks(lists):
-            docids = list(dict.fromkeys(docid for one in block for docid in one.docids))
-            queries = self._encoded([self._queries[one.qid] for one in block], "query")
-            documents = self._encoded([self._documents[docid] for docid in docids], "document")
-            columns = {docid: column for column, docid in enumerate(docids)}
-            for row, one in enumerate(block):
-                own = [columns[docid] for docid in one.docids]
+            queries, documents, candidates = self.encoded(block)
+            for row, own in enumerate(candidates):
                 scored.searched.append(documents.maxsim(queries.of(row), own))
                 if self._similarity == "maxsim":
                     scored.trained.append(scored.searched[-1])
@@ -100,28 +88,23 @@ class LateLearner(Learner):
                     scored.trained.append(documents.trained(queries.of(row), own, self._similarity))
         return scored
 
-    def save(self, folder: Path) -> None:
-        """As sentence-transformers saves a MultiVectorEncoder."""
-        self.model.save_pretrained(str(folder), create_model_card=False)
-
-    def _features(self, texts: list[str], kind: TextKind) -> dict[str, torch.Tensor]:
+    def features(self, texts: list[str], kind: TextKind) -> dict[str, torch.Tensor]:
         """What `TokenLoss` takes of texts."""
         features = self._late.features(texts, kind)
         return features | {WRITTEN: torch.tensor([bool(text.strip()) for text in texts])}
 
-    def _encoded(self, texts: list[str], kind: TextKind) -> Tokens:
-        """The tokens of texts, in their order."""
-        order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
+    def parts(self, features: dict[str, torch.Tensor], kind: TextKind) -> list[np.ndarray]:
+        """The tokens of each, (t, d) float32."""
         vectors: dict[int, np.ndarray] = {}
-        for start in range(0, len(order), AT_ONCE):
-            chosen = order[start : start + AT_ONCE]
-            features = self._features([texts[i] for i in chosen], kind)
-            features = {name: value.to(self.model.device) for name, value in features.items()}
-            for rows, tokens, real in tokens_of(self._late, features, kind):
-                for row, its, own in zip(rows.tolist(), tokens.float(), real, strict=True):
-                    vectors[chosen[row]] = its[own].cpu().numpy()
-        offsets = np.cumsum([0, *(len(vectors[i]) for i in range(len(texts)))], dtype=np.int64)
-        return Tokens(np.concatenate([vectors[i] for i in range(len(texts))]), offsets)
+        for rows, tokens, real in tokens_of(self._late, features, kind):
+            for row, its, own in zip(rows.tolist(), tokens.float(), real, strict=True):
+                vectors[row] = its[own].cpu().numpy()
+        return [vectors[row] for row in sorted(vectors)]
+
+    def joined(self, parts: list[np.ndarray], rows: np.ndarray) -> Tokens:
+        """One text after the other."""
+        ordered = [parts[row] for row in rows.tolist()]
+        return Tokens(np.concatenate(ordered), np.cumsum([0, *map(len, ordered)], dtype=np.int64))
 
 
 class Tokens(NamedTuple):
@@ -162,9 +145,9 @@ class TokenLoss(torch.nn.Module):
     def forward(self, inputs: list[dict[str, torch.Tensor]], labels: dict[str, torch.Tensor]) -> torch.Tensor:
         """The mean over the queries of a batch; inputs: features of queries and of documents."""
         scores = self.scores(*inputs)
-        total = self._of(self._loss, scores, labels, "")
+        total = of_columns(self._loss, scores, labels)
         if self._contrast:
-            total = total + self._contrast * self._of(self._beside, scores, labels, CONTRAST)
+            total = total + self._contrast * of_columns(self._beside, scores, labels, CONTRAST)
         return total
 
     def scores(self, queries: dict[str, torch.Tensor], documents: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -175,11 +158,6 @@ class TokenLoss(torch.nn.Module):
             rows.append(own)
             parts.append(late_scores(asked.float(), mask, tokens.float(), real, self._similarity))
         return torch.cat(parts, dim=1)[:, torch.argsort(torch.cat(rows))]
-
-    @staticmethod
-    def _of(loss: Loss, scores: torch.Tensor, labels: dict[str, torch.Tensor], begin: str) -> torch.Tensor:
-        own = {name: labels[f"{begin}{name}"] for name in ("columns", "targets", "positive", "valid")}
-        return loss(scores.gather(1, own.pop("columns")), **own)
 
 
 def tokens_of(

@@ -16,7 +16,8 @@ from rnnreranker.encode.words.network import TermScorerNetwork, padded
 from rnnreranker.encode.words.pieces import PieceReader, Pieces
 from rnnreranker.encode.words.scorer import fast_tokenizer, write_term_scorer
 from rnnreranker.train.model_files import limit_of, loading, start_folder
-from rnnreranker.train.term.inputs import TermInputs, WeighedText
+from rnnreranker.train.text.learner import TextLearner
+from rnnreranker.train.text.term_inputs import TermInputs, WeighedText
 
 BATCH_TOKENS = 4096  # of validation
 
@@ -28,7 +29,7 @@ class Example(NamedTuple):
     targets: dict[int, float]
 
 
-class TermLearner:
+class TermLearner(TextLearner):
     """A `TextLearner` of weights of words: eq. 4 of paper 004, as a mean over tokens.
 
     Args:
@@ -40,9 +41,10 @@ class TermLearner:
         MissingDependencyError: jieba or PyStemmer is needed and not installed.
     """
 
-    measured = ("loss", "correlation")
-
     def __init__(self, encoder: str, inputs: TermInputs, params: Any) -> None:
+        count = inputs.validation_queries
+        made = {"labels": inputs.labels, "terms": inputs.terms.to_dict(), "validation_queries": count}
+        super().__init__(encoder, params, made, inputs.content)
         self.folder, path = start_folder(encoder, ["encoder"])
         self._terms = inputs.terms
         with loading(path, "a term scorer"):
@@ -62,7 +64,7 @@ class TermLearner:
                 targets[row, token] = weight
         return batch | {"targets": targets}
 
-    def loss(self, inputs: dict[str, torch.Tensor], rng: np.random.Generator) -> torch.Tensor:
+    def loss(self, inputs: dict[str, torch.Tensor], rng: np.random.Generator, step: int) -> torch.Tensor:
         """The mean squared error over the tokens of words."""
         targets = inputs["targets"]
         weights = self.model(inputs["tokens"], inputs["attention"], inputs["tags"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,15 +14,16 @@ from rnnreranker.encode.transformer import load_whole
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.group.groups import Group
 from rnnreranker.train.group.inputs import GroupInputs
-from rnnreranker.train.group.learner import Learner, Scored
+from rnnreranker.train.group.learner import GroupLearner
 from rnnreranker.train.group.params import OneLengthParams
 from rnnreranker.train.losses.base import Loss
 from rnnreranker.train.model_files import limit_of, loading, start_folder
+from rnnreranker.train.validation import Scored
 
 AT_ONCE = {"cpu": 16, "cuda": 512}  # pairs of about the same length that go through the model together
 
 
-class CrossLearner(Learner):
+class CrossLearner(GroupLearner):
     """See `Learner`.
 
     Args:
@@ -40,7 +40,7 @@ class CrossLearner(Learner):
     arguments = CrossEncoderTrainingArguments
 
     def __init__(self, encoder: str, params: OneLengthParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
-        self._queries, self._documents = inputs.queries, inputs.documents
+        super().__init__(encoder, params, loss, inputs)
         self.folder, path = start_folder(encoder, ("encoder", "sparse-encoder", "cross-encoder"))
         with loading(path, "a cross-encoder"):
             base = load_whole(path)
@@ -61,21 +61,17 @@ class CrossLearner(Learner):
                 "targets": torch.from_numpy(np.stack([group.targets for group in groups])),
                 "positive": torch.from_numpy(np.stack([group.positive for group in groups])),
             },
-            "query": [self._queries[group.qid] for group in groups],
-            "documents": [[self._documents[docid] for docid in group.docids] for group in groups],
+            "query": [self.inputs.queries[group.qid] for group in groups],
+            "documents": [[self.inputs.documents[docid] for docid in group.docids] for group in groups],
         }
 
     def scores(self, lists: Sequence[Labels]) -> Scored:
         """The scores of all pairs; nothing else is measured."""
-        pairs = [(self._queries[one.qid], self._documents[docid]) for one in lists for docid in one.docids]
+        pairs = [(self.inputs.queries[one.qid], self.inputs.documents[docid]) for one in lists for docid in one.docids]
         scores = pair_scores(self.model, pairs).cpu().numpy()
         ends = np.cumsum([len(one.docids) for one in lists])[:-1]
         own = np.split(scores, ends)
         return Scored(own, own, {})
-
-    def save(self, folder: Path) -> None:
-        """As sentence-transformers saves a CrossEncoder."""
-        self.model.save_pretrained(str(folder), create_model_card=False)
 
 
 class PairLoss(torch.nn.Module):

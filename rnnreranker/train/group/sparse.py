@@ -18,26 +18,23 @@ from sentence_transformers.sparse_encoder.losses import SpladeLoss
 from sentence_transformers.sparse_encoder.modules import SpladePooling
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.model_settings import read_settings
+from rnnreranker.encode.model_settings import TextKind, read_settings
 from rnnreranker.encode.sparse.encoder import check_kind
 from rnnreranker.encode.vocabulary import words_of
 from rnnreranker.labels.soft import Labels
 from rnnreranker.parts.impacts.word_use import word_use
-from rnnreranker.train.group.batch import documents_of, in_batch, in_groups
-from rnnreranker.train.group.groups import Group
 from rnnreranker.train.group.inputs import GroupInputs
-from rnnreranker.train.group.learner import Learner, Scored
+from rnnreranker.train.group.largest_logits import largest_logits, skipped
 from rnnreranker.train.group.padded_parts import padded_parts
-from rnnreranker.train.losses.base import BatchLoss, Loss
+from rnnreranker.train.group.two_sided import TwoSidedLearner, of_columns
+from rnnreranker.train.losses.base import Loss
 from rnnreranker.train.model_files import limit_of, loading, start_folder
-from rnnreranker.train.sparse.largest_logits import largest_logits, skipped
-from rnnreranker.train.sparse.params import SparseParams
+from rnnreranker.train.validation import Scored
 
-AT_ONCE = 256  # texts of validation that are cut into tokens together
 PROBE = ["a", "one text, and a longer one"]
 
 
-class SparseLearner(Learner):
+class SparseLearner(TwoSidedLearner):
     """See `Learner`.
 
     Args:
@@ -53,10 +50,9 @@ class SparseLearner(Learner):
     trainer = SparseEncoderTrainer
     arguments = SparseEncoderTrainingArguments
 
-    def __init__(self, encoder: str, params: SparseParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
-        self._queries, self._documents = inputs.queries, inputs.documents
-        self._in_batch, self._doc = isinstance(loss, BatchLoss), params.architecture == "doc"
-        self._binary = params.query_weights == "binary"
+    def __init__(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> None:
+        super().__init__(encoder, params, loss, inputs)
+        self._doc, self._binary = params.architecture == "doc", params.query_weights == "binary"
         self.folder, path = start_folder(encoder, ("sparse-encoder", "encoder"))
         check_kind(self.folder)
         own = read_settings(self.folder)
@@ -85,7 +81,7 @@ class SparseLearner(Learner):
         """Look that the weights are those of SpladePooling: a model may do more than one layer to its logits."""
         with torch.no_grad():
             self.model.eval()
-            features = {name: value.to(self.model.device) for name, value in self._features(PROBE, "document").items()}
+            features = {name: value.to(self.model.device) for name, value in self.features(PROBE, "document").items()}
             expected = self.model(dict(features))["sentence_embedding"]
             weights = self._weigher.weights(features)
             self.model.train()
@@ -95,37 +91,16 @@ class SparseLearner(Learner):
                 "ends in one, as of BERT, DistilBERT and RoBERTa"
             )
 
-    def batch(self, groups: Sequence[Group]) -> dict[str, Any]:
-        """Tokens of the queries and of the distinct documents of all groups, and which documents are whose."""
-        docids = documents_of(groups)
-        label = (in_batch if self._in_batch else in_groups)(groups, docids)
-        queries = self._features([self._queries[group.qid] for group in groups], "query")
-        documents = self._features([self._documents[docid] for docid in docids], "document")
-        return {
-            "label": label,
-            **{f"query_{name}": value for name, value in queries.items()},
-            **{f"document_{name}": value for name, value in documents.items()},
-        }
-
     def scores(self, lists: Sequence[Labels]) -> Scored:
         """The inner products of all queries and candidates; how many words they use, and the FLOPS of a pair."""
-        qids = [one.qid for one in lists]
-        docids = list(dict.fromkeys(docid for one in lists for docid in one.docids))
-        queries = self._encoded([self._queries[qid] for qid in qids], "query")
-        documents = self._encoded([self._documents[docid] for docid in docids], "document")
-        columns = {docid: column for column, docid in enumerate(docids)}
-        scores = []
-        for row, one in enumerate(lists):
-            own = documents[[columns[docid] for docid in one.docids]]
-            scores.append((own @ queries[row].T).toarray().ravel().astype(np.float32))
+        queries, documents, candidates = self.encoded(lists)
+        scores = [
+            (documents[own] @ queries[row].T).toarray().ravel().astype(np.float32) for row, own in enumerate(candidates)
+        ]
         frequencies = np.bincount(documents.indices, minlength=self._vocabulary)
         return Scored(scores, scores, word_use(queries, frequencies, documents.shape[0]).to_dict())
 
-    def save(self, folder: Path) -> None:
-        """As sentence-transformers saves a SparseEncoder; of SPLADE-doc the part for documents."""
-        self.model.save_pretrained(str(folder), create_model_card=False)
-
-    def _features(self, texts: list[str], kind: str) -> dict[str, torch.Tensor]:
+    def features(self, texts: list[str], kind: TextKind) -> dict[str, torch.Tensor]:
         """What `SparseTexts` takes of texts."""
         if kind == "query" and self._doc:
             return {"sentence_embedding": self._words(texts)}
@@ -140,15 +115,13 @@ class SparseLearner(Learner):
                 counts[row, token] = 1 if self._binary else count
         return counts
 
-    def _encoded(self, texts: list[str], kind: str) -> csr_matrix:
-        """(n, V): the weights of texts, in their order."""
-        order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
-        parts = []
-        for start in range(0, len(order), AT_ONCE):
-            features = self._features([texts[i] for i in order[start : start + AT_ONCE]], kind)
-            features = {name: value.to(self.model.device) for name, value in features.items()}
-            parts += [csr_matrix(part.float().cpu().numpy()) for part in self._weigher.parts(features)]
-        return vstack(parts, "csr")[np.argsort(order)]
+    def parts(self, features: dict[str, torch.Tensor], kind: TextKind) -> Iterator[csr_matrix]:
+        """Their weights, (c, V)."""
+        return (csr_matrix(part.float().cpu().numpy()) for part in self._weigher.parts(features))
+
+    def joined(self, parts: list[csr_matrix], rows: np.ndarray) -> csr_matrix:
+        """(n, V)."""
+        return vstack(parts, "csr")[rows]
 
 
 class SparseTexts(torch.nn.Module):
@@ -199,8 +172,7 @@ class InnerProductLoss(torch.nn.Module):
     ) -> torch.Tensor:
         """The mean over the queries of a batch; embeddings: (B, V) of queries and (U, V) of documents."""
         queries, documents = embeddings
-        scores = (queries @ documents.T).gather(1, labels["columns"])
-        return self._loss(scores, labels["targets"], labels["positive"], labels["valid"])
+        return of_columns(self._loss, queries @ documents.T, labels)
 
 
 class L1(torch.nn.Module):

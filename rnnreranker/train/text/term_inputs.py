@@ -17,7 +17,6 @@ from rnnreranker.parts.terms.source import TermSource
 from rnnreranker.parts.terms.word_weights import CollectionWeights
 from rnnreranker.train.query.samples import split
 from rnnreranker.train.request import labels_of
-from rnnreranker.train.term.params import TermScorerParams
 
 if TYPE_CHECKING:
     from rnnreranker.train.request import TrainRequest
@@ -51,7 +50,7 @@ class TermInputs:
     labels: dict[str, Any]
 
 
-def load_terms(request: TrainRequest, params: TermScorerParams) -> TermInputs:
+def load_terms(request: TrainRequest, params: Any) -> TermInputs:
     """What `term_inputs` makes of what a request names.
 
     Raises:
@@ -82,7 +81,7 @@ def term_inputs(
     topics: Mapping[str, str],
     source: TermSource,
     texts: Mapping[str, str],
-    params: TermScorerParams,
+    params: Any,
 ) -> TermInputs:
     """What a term scorer learns from labels, of which the positives alone are read.
 

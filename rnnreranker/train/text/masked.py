@@ -11,18 +11,20 @@ import torch
 from transformers import DataCollatorForLanguageModeling
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import fingerprint
 from rnnreranker.encode.in_batches import compute_batches
 from rnnreranker.encode.transformer import check_vocabulary, load_whole
 from rnnreranker.encode.words.scorer import fast_tokenizer
-from rnnreranker.train.masked.new_bert import POSITIONS, new_model, new_tokenizer
 from rnnreranker.train.model_files import limit_of, loading, start_folder
 from rnnreranker.train.params import LONGEST
+from rnnreranker.train.text.learner import TextLearner
+from rnnreranker.train.text.new_bert import POSITIONS, new_model, new_tokenizer
 
 BATCH_TOKENS = 4096  # of validation
 UNMASKED = -100  # the target of a token that is not to be guessed
 
 
-class MaskedLearner:
+class MaskedLearner(TextLearner):
     """A `TextLearner` that guesses masked tokens, as BERT does: of those to guess .8 are masked, .1 other tokens.
 
     Args:
@@ -34,10 +36,9 @@ class MaskedLearner:
         InputError: a model that cannot be trained so.
     """
 
-    measured = ("loss", "accuracy")
-
     def __init__(self, encoder: str | None, training: Sequence[str], checked: Sequence[str], params: Any) -> None:
-        self.folder: Path | None = None
+        super().__init__(encoder, params, {"validation_texts": len(checked)}, fingerprint(training, checked))
+        self.folder = None
         if encoder is None:
             self._tokenizer = new_tokenizer(training, params.vocabulary)
             self.model = new_model(len(self._tokenizer), params.layers, params.hidden_size, params.heads)
@@ -67,7 +68,7 @@ class MaskedLearner:
             attention[row, : len(one)] = 1
         return {"tokens": tokens, "attention": attention}
 
-    def loss(self, inputs: dict[str, torch.Tensor], rng: np.random.Generator) -> torch.Tensor:
+    def loss(self, inputs: dict[str, torch.Tensor], rng: np.random.Generator, step: int) -> torch.Tensor:
         """The mean cross-entropy of the tokens to guess, which `rng` draws."""
         device = inputs["tokens"].device
         tokens, targets = self._drawn(inputs["tokens"].cpu(), int(rng.integers(2**62)))

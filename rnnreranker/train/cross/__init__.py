@@ -1,1 +1,0 @@
-"""Training of cross-encoders."""

@@ -1,0 +1,223 @@
+"""A query encoder while it learns, or a scorer of candidates on top of it: CODER's batches, loss and validation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import transformers
+
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.command import say
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import find
+from rnnreranker.encode.dense.folder import write_encoder
+from rnnreranker.encode.model_folder import content_of
+from rnnreranker.encode.model_settings import read_settings
+from rnnreranker.encode.scorer.folder import write_scorer
+from rnnreranker.encode.scorer.model import CandidateScorer
+from rnnreranker.train.learner import Learner
+from rnnreranker.train.losses.base import BatchLoss
+from rnnreranker.train.query.batches import Collator, add_negatives, score
+from rnnreranker.train.query.dynamic import DynamicContext
+from rnnreranker.train.query.fairness import neutrality_divergence
+from rnnreranker.train.query.optimizer import Schedule, make_optimizer
+from rnnreranker.train.query.params import TrainParams
+from rnnreranker.train.query.samples import check_index, renumber, training_and_validation
+from rnnreranker.train.query.start import start_encoder
+from rnnreranker.train.query.table import load_table
+from rnnreranker.train.trainer import LossTrainer
+from rnnreranker.train.validation import Validation, validate
+
+if TYPE_CHECKING:
+    from rnnreranker.base.settings import Params
+    from rnnreranker.encode.scorer.params import ScorerParams
+    from rnnreranker.labels import SoftLabels
+    from rnnreranker.parts.vectors import VectorSource
+
+
+class ScheduledTrainer(LossTrainer):
+    """Trains by RAdam, with a learning rate that may follow the loss of validation."""
+
+    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+        """See `make_optimizer`."""
+        if self.optimizer is None:
+            self.optimizer = make_optimizer(self.learner.model, self.params)
+        return self.optimizer
+
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        """The schedule of the parameters."""
+        if self.lr_scheduler is None:
+            params = self.params
+            epoch = math.ceil(len(self.train_dataset) / (params.batch_size * params.accumulate))  # type: ignore[arg-type]
+            every = params.evaluate_every or epoch
+            schedule: Any = Schedule(optimizer or self.create_optimizer(), params, num_training_steps, every)
+            self.lr_scheduler = schedule
+        return self.lr_scheduler
+
+
+class Observed(transformers.TrainerCallback):
+    """Tells the schedule the loss of every validation."""
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, lr_scheduler: Any = None, **others: Any) -> None:
+        """See `Schedule.observe`."""
+        if isinstance(lr_scheduler, Schedule):
+            lr_scheduler.observe(others["metrics"]["eval_loss"])
+
+
+class QueryLearner(Learner):
+    """See `Learner`.
+
+    Args:
+        labels: candidates and target distributions of the training queries.
+        source: the fixed vectors of the documents.
+        topics: texts of the queries.
+        encoder: minilm, tas-b, a folder or a Hugging Face id.
+        params: of the training.
+        validation: labels of the validation queries; None = a share of the training queries, held out by seed. All
+            their candidates count, whatever `params.candidates`.
+        pooling, normalize: where they differ from what the model's files say.
+        neutrality: of documents, by docid, in [0, 1]; those without count as 1. Needed with `neutrality_weight`.
+        loss: parameters of the loss that `params` names; None = its defaults.
+        scorer: what scores the candidates, trained with the encoder; what is written is then a folder for
+            `--rerank scorer`. None = their inner product with the query.
+        other_index: labels whose metadata name another index than `source` are taken, as in a cascade whose candidates
+            and targets another model made.
+
+    Raises:
+        InputError: labels that do not fit topics or index, or are of another index (without `other_index`), an encoder
+            that cannot be trained.
+    """
+
+    folder: Path
+    kept: DynamicContext | None = None
+    trainer = ScheduledTrainer
+    small_checkpoints = False
+    validates_last = False
+
+    def __init__(
+        self,
+        labels: SoftLabels,
+        source: VectorSource,
+        topics: Mapping[str, str],
+        encoder: str,
+        params: TrainParams,
+        *,
+        validation: SoftLabels | None = None,
+        pooling: str | None = None,
+        normalize: bool | None = None,
+        neutrality: Mapping[str, float] | None = None,
+        loss: Params | None = None,
+        scorer: ScorerParams | None = None,
+        other_index: bool = False,
+    ) -> None:
+        if params.neutrality_weight and neutrality is None:
+            shown = argument("neutrality")
+            raise InputError(f"neutrality_weight={params.neutrality_weight} needs the documents' neutrality, {shown}")
+        self.encoder, self._params, self._loss = encoder, params, find("loss", params.loss)(loss)
+        self.settings = params.to_dict() | self._loss.params.to_dict()
+        if not other_index:
+            check_index(labels, source)
+            if validation is not None:
+                check_index(validation, source, "the validation labels")
+        refresh = params.refresh_every
+        *sets, rows, lost = training_and_validation(
+            labels, source, topics, params, validation, whole=bool(params.random_negatives or refresh)
+        )
+        dense, self._tokens, self.folder = start_encoder(encoder, source.dimension, params, pooling, normalize)
+        if dense.projection is not None:
+            say(
+                f"{encoder}: its vectors have {dense.projection.in_features} dimensions, the index has "
+                f"{source.dimension}: a projection is added and trained with it"
+            )
+        self._dense, self._scorer = dense, {} if scorer is None else {"scorer": scorer.to_dict()}
+        self.model = dense if scorer is None else CandidateScorer(dense, source.dimension, scorer)
+        self._table = load_table(source, rows)
+        self._training, self._checked = (
+            Collator(renumber(own, rows), self._tokens.cut([topics[sample.qid] for sample in own]), self._tokens)
+            for own in sets
+        )
+        if refresh:
+            self.kept = DynamicContext(labels, source, rows, self._training, params.candidates, refresh)
+        self._neutrality = None
+        if neutrality is not None:
+            neutral = [neutrality.get(source.docids[row], 1.0) for row in rows]
+            self._neutrality = torch.tensor(neutral, dtype=torch.float32)
+        self.callbacks = (Observed(),)
+        self.made = {
+            "labels": labels.metadata,
+            "index": source.fingerprint,
+            "training_queries": len(sets[0]),
+            "validation_queries": len(sets[1]),
+            "candidates_without_vector": lost,
+        }
+        self.content = [
+            *(
+                [[s.qid, topics[s.qid], s.rows.tolist(), s.targets.tolist(), s.positive.tolist()] for s in own]
+                for own in sets
+            ),
+            sorted(neutrality.items()) if neutrality is not None else None,
+            labels.metadata if refresh else None,
+            *self._scorer.values(),
+        ]
+
+    def data(self) -> dict[str, Any]:
+        """Numbers of samples, and the collator that makes batches of them."""
+        numbers = (list(range(len(collator.samples))) for collator in (self._training, self._checked))
+        return {"data_collator": self._training, **dict(zip(("train_dataset", "eval_dataset"), numbers, strict=True))}
+
+    def steps(self, params: Any, checkpoints: bool) -> dict[str, Any]:
+        """None: the trainer has its own optimiser and learning rate."""
+        return {}
+
+    def size(self, inputs: Mapping[str, Any]) -> int:
+        """The queries of a batch."""
+        return len(inputs["batch"].rows)
+
+    def loss(self, inputs: dict[str, Any], rng: np.random.Generator, step: int) -> torch.Tensor:
+        """The mean loss of a batch; rng draws negatives."""
+        params, batch = self._params, inputs["batch"]
+        if self.kept is not None:
+            batch = self.kept.current(self._dense, batch, step)
+        wide = params.in_batch_negatives or isinstance(self._loss, BatchLoss)
+        batch = add_negatives(batch, len(self._table), params.random_negatives, wide, rng)
+        scores = score(self.model, self._table, batch)
+        valid = torch.from_numpy(batch.valid).to(scores.device)
+        targets, positive = (torch.from_numpy(part).to(scores.device) for part in (batch.targets, batch.positive))
+        loss: torch.Tensor = self._loss(scores, targets, positive, valid)
+        if self._neutrality is not None and params.neutrality_weight:
+            neutral = self._neutrality[torch.from_numpy(batch.rows)].to(scores.device)  # padding finds the last: masked
+            divergence = neutrality_divergence(scores, neutral, valid, params.neutrality_cutoff)
+            loss = loss + params.neutrality_weight * divergence
+        return loss
+
+    def validation(self) -> Validation:
+        """See `validate`."""
+        chosen = self._params
+        return validate(self.model, self._table, self._checked, self._loss, chosen.batch_size, chosen.seed)
+
+    def beside(self) -> dict[str, float]:
+        """The inverse temperature."""
+        return {"inverse_temperature": self.model.inverse_temperature.item()}
+
+    def save(self, folder: Path) -> None:
+        """See `write_encoder` and `write_scorer`."""
+        length = read_settings(self.folder).max_length or self._tokens.max_length  # as before, where its files say so
+        if isinstance(self.model, CandidateScorer):
+            write_scorer(folder, self.model, self._tokens, length)
+        else:
+            write_encoder(folder, self.model, self._tokens, length)
+
+    def identity(self, model: str, device: str, threads: int) -> list[Any]:
+        """As of every model, and how the encoder pools, without the name of the kind."""
+        index = self.made["index"]
+        begins = [self.settings, content_of(self.folder), index, self._dense.pooling, self._dense.normalize]
+        return [*begins, device, threads, *self.content]
+
+    def record(self, model: str, device: str, threads: int) -> dict[str, Any]:
+        """As of every model, and the scorer, without the name of the kind and the device."""
+        return {"params": self.settings, **self._scorer, "encoder": self.encoder, **self.made, "threads": threads}

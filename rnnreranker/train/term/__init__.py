@@ -1,1 +1,0 @@
-"""Training of term scorers (BERT-Scorer)."""
