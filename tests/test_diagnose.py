@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from page_data.forecasts import Forecast, cases, forecasts
+from page_data.learnt_limit import Case, HeldOutCollection, leave_one_out, limit
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.base.errors import InputError
@@ -19,7 +20,6 @@ from rnnreranker.lab.diagnose.__main__ import main
 from rnnreranker.lab.diagnose.diagnosis import sampled
 from rnnreranker.lab.diagnose.geometry import cohesion, geometry, skewness
 from rnnreranker.lab.diagnose.graph_coverage import coverage, coverage_of_all, hubs
-from rnnreranker.lab.diagnose.learnt_limit import Case, HeldOutCollection, leave_one_out, limit
 from rnnreranker.lab.diagnose.page import HEIGHT, WIDTH, bars, diagnosis
 from rnnreranker.lab.diagnose.report import print_report, rows
 from rnnreranker.lab.diagnose.terms import effects, terms, weights_of

@@ -23,7 +23,6 @@ from rnnreranker.base.errors import (
     said_of,
     shown,
 )
-from rnnreranker.base.method import names
 from rnnreranker.base.private.python import flags_of_parser
 from rnnreranker.base.process import interrupts, phases
 from rnnreranker.base.process.quiet import quiet_others
@@ -206,17 +205,6 @@ def positive(text: str) -> int:
     if not (text.isascii() and text.isdecimal()) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text}: expected an integer >= 1")
     return int(text)
-
-
-def add_encoder_flag(group: Any, also: str = "", **options: Any) -> None:
-    """The flag --encoder, whose help names the encoders that are there, those of other packages among them.
-
-    Args:
-        group: of a parser; also: what else the command takes, for the help; options: of the flag.
-    """
-    default = f" (default: {options['default']})" if options.get("default") else ""
-    known = f"{', '.join(names('encoder'))}, a folder or a Hugging Face id"
-    group.add_argument("--encoder", help=f"{known}{also}{default}", **options)
 
 
 def add_dataclass_flags(

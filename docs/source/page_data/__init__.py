@@ -11,6 +11,7 @@ from page_data.diversity import METHODS as DIVERSITY
 from page_data.diversity import StageLine, diversity
 from page_data.first_stages import METHODS, StageTable, stage_table
 from page_data.forecasts import Forecast, cases, forecasts
+from page_data.learnt_limit import leave_one_out
 from page_data.method_table import method_tables
 from page_data.pictures import write_pictures
 from page_data.study_table import (
@@ -26,7 +27,6 @@ from page_data.study_table import (
 from page_data.table_pages import write_tables
 from rnnreranker.evaluate.pool.pooling import Agreement, SheetRow, agreement
 from rnnreranker.lab.bench.summaries import at_size, cell, missed, slope
-from rnnreranker.lab.diagnose.learnt_limit import leave_one_out
 from rnnreranker.lab.diagnose.verdict import LIKELY, verdict
 from rnnreranker.regress.records import Figures, Row
 

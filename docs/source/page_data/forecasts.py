@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from page_data.learnt_limit import Case
 from rnnreranker.base.errors import InputError
-from rnnreranker.lab.diagnose.learnt_limit import Case
 from rnnreranker.lab.diagnose.verdict import HELPS, MAY, verdict
 from rnnreranker.regress.records import Figures, Row
 from rnnreranker.rnn import RnnParams

@@ -1,8 +1,8 @@
 """The measurements in plain words: does reranking likely help, which scale, and why.
 
-`LIKELY` is what `learnt_limit.limit` gives for the runs on record, and docs/diagnose.md says how often it was right on
-a collection that it was not set on. The other limits were set looking at five collections and one encoder; each has a
-reason besides.
+`LIKELY` is what `limit` of docs/source/page_data/learnt_limit.py gives for the runs on record, and docs/diagnose.md
+says how often it was right on a collection that it was not set on. The other limits were set looking at five
+collections and one encoder; each has a reason besides.
 """
 
 from __future__ import annotations

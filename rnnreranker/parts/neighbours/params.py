@@ -9,8 +9,6 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import Params, setting
 from rnnreranker.parts.neighbours.approximate import EXACT
 
-GRAPHS = ("dense", "impact", "bm25")  # parts that neighbours are of
-
 
 @dataclass(frozen=True)
 class GraphParams(Params):
