@@ -145,16 +145,22 @@ def _name(index: str | Path | IndexOnDisk) -> str:
 
 
 def _impacts(index: IndexOnDisk, topics: dict[str, str], threads: int | None) -> dict[str, float] | None:
-    """How sparse queries and documents are, where the index has impacts and their model is here; else None."""
+    """`WordUse` of the queries' weights by the index's model, where it has impacts and the model is here; else None."""
     if not index.has("impacts") or not topics:
         return None
-    from rnnreranker.lab.diagnose.sparsity import sparsity
+    from rnnreranker.base.method import Inputs
+    from rnnreranker.methods.retrieve.impact import ImpactRetriever
+    from rnnreranker.parts.impacts.word_use import word_use
 
+    source = index.given("impacts")
+    retriever = ImpactRetriever(Inputs(topics=topics, impacts=source), threads=threads)
     try:
-        return sparsity(index.given("impacts"), topics, threads)
+        queries = retriever.query_impacts(source, list(topics.values())).numbers
     except (UnavailableError, MissingDependencyError) as error:
         say(f"words of queries left out: {error}")
         return None
+    use = word_use(queries, source.document_frequencies, len(source.docids))
+    return {name: round(value, 4) for name, value in use.to_dict().items()}
 
 
 def _token_search(index: IndexOnDisk, topics: dict[str, str], threads: int | None) -> list[dict[str, Any]] | None:
