@@ -204,6 +204,8 @@ def test_the_folder_loads_in_search_and_sentence_transformers(
     model, tokens, _ = start_encoder(str(out), dimension, QUICK) if dimension == 32 else (None, None, None)
     ours = Encoder.load(str(out)).encode(texts)
     assert ours.shape == (2, dimension)
+    assert json.loads((out / "1_Pooling" / "config.json").read_text())["pooling_mode"] == pooling  # as it writes it
+    assert json.loads((out / "tokenizer_config.json").read_text())["model_max_length"] == 64
     if model is not None and tokens is not None:
         with torch.no_grad():
             assert np.allclose(ours, model(*tokens.pad(tokens.cut(texts))).numpy(), atol=1e-5)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import InputError, RnnrerankerError
+from rnnreranker.base.errors import InputError
+from rnnreranker.encode import base
 from rnnreranker.encode.model_folder import find_model, known_model
 from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.train.params import LONGEST
@@ -30,22 +31,13 @@ def start_folder(name: str, kinds: Sequence[str]) -> tuple[Path, Path]:
     return folder, folder / read_settings(folder).transformer
 
 
-@contextlib.contextmanager
-def loading(path: Path, what: str) -> Iterator[None]:
-    """A block that loads a model: whatever libraries raise in it becomes one line.
+def loading(path: Path, what: str) -> AbstractContextManager[None]:
+    """A block that loads a model to train: whatever libraries raise in it becomes one line.
 
     Raises:
         InputError: a model that cannot be loaded.
     """
-    try:
-        yield
-    except RnnrerankerError:
-        raise
-    except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
-        reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
-        raise InputError(
-            f"{path}: cannot be trained as {what} ({reason}); give another {argument('encoder')}"
-        ) from None
+    return base.loading(path, what, f"give another {argument('encoder')}", "trained")
 
 
 def limit_of(path: Path, model: Any, wanted: int | None) -> int:

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from rnnreranker.base.errors import InputError, RnnrerankerError, require
+from rnnreranker.base.errors import InputError, require
+from rnnreranker.encode.base import loading
 from rnnreranker.encode.model_folder import find_model
 from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.encode.params import TRAINED_POOLINGS
@@ -43,7 +44,11 @@ class QueryEncoder(nn.Module):
         self.transformer = transformer
         self.pooling = pooling
         self.normalize = normalize
+        require("sentence_transformers", "training an encoder", "'rnnreranker[train]'")
+        from sentence_transformers.sentence_transformer.modules import Pooling
+
         hidden = int(transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
+        self.pooling_module = Pooling(hidden, pooling)
         self.projection = nn.Linear(hidden, dimension) if hidden != dimension else None
         self.inverse_temperature = nn.Parameter(torch.tensor(inverse_temperature), requires_grad=learn_temperature)
 
@@ -63,11 +68,8 @@ class QueryEncoder(nn.Module):
 
     def pool(self, states: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
         """(b, d): one vector per query from its token states."""
-        if self.pooling == "cls":
-            pooled = states[:, 0]
-        else:
-            weights = attention.unsqueeze(-1).to(states.dtype)
-            pooled = (states * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
+        features = {"token_embeddings": states, "attention_mask": attention}
+        pooled: torch.Tensor = self.pooling_module(features)["sentence_embedding"]
         if self.projection is not None:
             pooled = self.projection(pooled)
         return nn.functional.normalize(pooled, dim=1) if self.normalize else pooled
@@ -139,18 +141,13 @@ def load_query_encoder(
         normalize = bool(own.normalize if own.normalize is not None else known.get("normalize", False))
     path = folder.path / own.transformer
     transformers.logging.disable_progress_bar()
-    try:
+    with loading(path, "an encoder"):
         config = transformers.AutoConfig.from_pretrained(path, local_files_only=True)
         if config.is_encoder_decoder:
             raise InputError(f"{path}: an encoder-decoder model; expected an encoder")
         tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
         model = load_whole(path, config=_with_dropout(config, dropout), dtype=torch.float32)
         check_vocabulary(path, tokenizer, model)
-    except RnnrerankerError:
-        raise
-    except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
-        reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
-        raise InputError(f"{path}: cannot be loaded as an encoder ({reason}); get the model again") from None
     scale = inverse_temperature or (COSINE_SCALE if normalize else 1.0)
     encoder = QueryEncoder(model, pooling, normalize, dimension, scale, learn_temperature)
     for parameter in (getattr(model, "pooler", None) and model.pooler.parameters()) or ():

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rnnreranker.base.errors import InputError, RnnrerankerError, require
+from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import write_json
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.process.torch_threads import one_torch_thread
+from rnnreranker.encode.base import loading
 from rnnreranker.encode.model_folder import TERM_SCORER_TYPE, content_of
 from rnnreranker.encode.transformer import load_whole
 from rnnreranker.encode.words.analysis import Analyser
@@ -86,14 +87,8 @@ def load_term_scorer(path: str | os.PathLike[str]) -> TermScorer:
         MissingDependencyError: jieba or PyStemmer is needed and not installed.
     """
     folder, config = described(path)
-    with phase("loading the term scorer"):
-        try:
-            network, reader = _load(folder, config)
-        except RnnrerankerError:
-            raise
-        except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
-            reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
-            raise InputError(f"{folder}: cannot be loaded as a term scorer ({reason}); train it again") from None
+    with phase("loading the term scorer"), loading(folder, "a term scorer", "train it again"):
+        network, reader = _load(folder, config)
     return TermScorer(str(path), network, reader, content_of(folder))
 
 
