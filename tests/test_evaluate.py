@@ -14,6 +14,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.evaluate import evaluate, parse_measures
 from rnnreranker.evaluate.protocols import topics_that_count
+from rnnreranker.evaluate.ties import TIES
 from rnnreranker.runs import Run
 
 
@@ -169,7 +170,7 @@ def test_missing_topics_score_nothing_and_common_topics_leave_them_out() -> None
         evaluate([Run.from_dict({"q1": {"a": 1.0}}), Run.from_dict({"q2": {"a": 1.0}})], GRADED, common_topics=True)
 
 
-def test_ties_stand_as_trec_eval_sorts_them() -> None:
+def test_ties_stand_as_trec_eval_sorts_them_or_as_in_the_run() -> None:
     """NIST's own program sorts by float32 score, then docid descending; RR@k is MS MARCO's, with docid ascending."""
     import pytrec_eval
 
@@ -183,18 +184,19 @@ def test_ties_stand_as_trec_eval_sorts_them() -> None:
     first = theirs.evaluate({"q1": entries["q1"]})["q1"]
     for name, key in (("RR", "recip_rank"), ("nDCG@10", "ndcg_cut_10"), ("AP", "map"), ("P@2", "P_2")):
         assert found.per_topic(name)[0] == pytest.approx(first[key])
+    assert evaluate(run, qrels, names, ties="docid").per_topic("RR").tolist() == [0.25, 0.5]
 
 
-def test_a_written_run_has_the_values_of_its_order(tmp_path: Path) -> None:
+def test_a_written_run_has_the_same_values_under_both_orders(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     run = Run.from_dict({f"q{q}": {f"d{d}": float(rng.integers(4)) for d in range(30)} for q in range(9)})
     qrels = judged(*((f"q{q}", f"d{d}", int(rng.integers(3))) for q in range(9) for d in range(30)))
     run.write(tmp_path / "run.txt")
-    ranked = {qid: {docid: float(-rank) for rank, docid in enumerate(run.ranked(qid))} for qid in run.qids}
-    expected = evaluate(Run.from_dict(ranked), qrels, "nDCG@10 AP RR@10").values
+    expected = evaluate(run, qrels, "nDCG@10 AP RR@10", ties="docid").values
     assert not np.array_equal(evaluate(run, qrels, "nDCG@10 AP RR@10").values, expected)
-    for written in (Run.read(tmp_path / "run.txt"), run.as_written()):
-        assert np.array_equal(evaluate(written, qrels, "nDCG@10 AP RR@10").values, expected)
+    for ties in TIES:
+        for written in (Run.read(tmp_path / "run.txt"), run.as_written()):
+            assert np.array_equal(evaluate(written, qrels, "nDCG@10 AP RR@10", ties=ties).values, expected)
 
 
 def test_nothing_depends_on_the_order_of_queries_or_on_how_many_are_measured_at_a_time(
@@ -211,16 +213,17 @@ def test_nothing_depends_on_the_order_of_queries_or_on_how_many_are_measured_at_
     assert got.mean("NumRel") == (qrels["relevance"] >= 2).sum()  # counts are summed
 
 
-def test_cutting_a_run_at_the_deepest_cutoff_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("ties", TIES)
+def test_cutting_a_run_at_the_deepest_cutoff_changes_nothing(ties: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
     scores = rng.integers(12, size=(9, 50)).tolist()  # so that ties are cut, too
     run = Run.from_dict({f"q{q}": {f"d{d}": score for d, score in enumerate(row)} for q, row in enumerate(scores)})
     qrels = judged(*((f"q{q}", f"d{d}", int(rng.integers(3))) for q in range(9) for d in range(0, 50, 3)))
     names = "nDCG@10 AP RR@10 AP@10 P(rel=1)@3 P(judged_only=True)@10 R@5 Judged@10 P@3"
-    cut = evaluate(run, qrels, names)
+    cut = evaluate(run, qrels, names, ties=ties)
     assert cut.measures == tuple(names.split())
     monkeypatch.setattr("rnnreranker.evaluate.scores.DEEP", 0)
-    assert np.array_equal(evaluate(run, qrels, names).values, cut.values)
+    assert np.array_equal(evaluate(run, qrels, names, ties=ties).values, cut.values)
 
 
 def test_frame_and_names() -> None:
@@ -253,6 +256,8 @@ def test_what_cannot_be_evaluated() -> None:
         evaluate(RUN, GRADED[:0])
     with pytest.raises(InputError, match="no runs"):
         evaluate({}, GRADED)
+    with pytest.raises(InputError, match="ties 'docids'; did you mean docid"):
+        evaluate(RUN, GRADED, ties="docids")
 
 
 PUBLISHED = {

@@ -13,6 +13,7 @@ from rnnreranker.base.typed_numbers import whole
 from rnnreranker.evaluate.comparison_table import print_comparisons
 from rnnreranker.evaluate.evaluating import EvaluateRequest, check, evaluated
 from rnnreranker.evaluate.protocols import PROTOCOLS
+from rnnreranker.evaluate.ties import DEFAULT_TIES, TIES, TIES_HELP
 
 if TYPE_CHECKING:
     from rnnreranker.evaluate.redundancy import Redundancy
@@ -60,6 +61,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--qrels", required=True, help="judgements: file, ir_datasets id, or `pydoc`")
     parser.add_argument("--measures", default="nDCG@10 RR@10", help='default: "nDCG@10 RR@10"')
     parser.add_argument("--protocol", choices=PROTOCOLS, default="trec")
+    parser.add_argument("--ties", choices=TIES, default=DEFAULT_TIES, help=TIES_HELP)
     parser.add_argument("--common-topics", action="store_true", help="only judged topics that every run has")
     parser.add_argument("--per-query", action="store_true", help="a row per topic, and `all` for the means")
     parser.add_argument("--json", metavar="FILE", help="write everything, per topic too, to this file")

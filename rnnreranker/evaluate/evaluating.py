@@ -12,6 +12,7 @@ from rnnreranker.base.arguments import Request, argument, asked
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.evaluate.measures import parse_measures
+from rnnreranker.evaluate.ties import DEFAULT_TIES
 from rnnreranker.runs import Run
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ class EvaluateRequest(Request):
         qrels: judgements: a name, a file, {qid: {docid: grade}} or a data frame.
         measures: as ir-measures writes them, with spaces between.
         protocol: which grades count: trec, strict, strict-dropped, lenient, binary.
+        ties: the order of equal scores, see `ties.check_ties`.
         common_topics: only the judged topics that every run has; otherwise one that is missing scores 0.
         vectors: say how alike the first ten documents of a query are; a function gives them when they are needed.
         compare: every run with the first, by paired t-tests and a bootstrap of `resamples` with `seed`.
@@ -43,6 +45,7 @@ class EvaluateRequest(Request):
     qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame
     measures: str = "nDCG@10 RR@10"
     protocol: str = "trec"
+    ties: str = DEFAULT_TIES
     common_topics: bool = False
     vectors: VectorSource | Callable[[], VectorSource] | None = None
     compare: bool = False
@@ -94,6 +97,7 @@ class Evaluation:
             "qrels": request.shown("qrels"),
             "protocol": scores.protocol,
             "common_topics": request.common_topics,
+            "ties": request.ties,
             "topics": list(scores.topics),
             "runs": [
                 {
@@ -171,7 +175,7 @@ def evaluated(request: EvaluateRequest) -> Evaluation:
                 f"(its ids: {', '.join(run.qids[:3])}; judged: {', '.join(judged[:3])}); check that both are of the "
                 "same topics"
             )
-    scores = evaluate(runs, qrels, request.measures, request.protocol, request.common_topics)
+    scores = evaluate(runs, qrels, request.measures, request.protocol, request.common_topics, request.ties)
     evaluation = Evaluation(
         request,
         scores,

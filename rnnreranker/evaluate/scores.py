@@ -12,7 +12,7 @@ from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.process.phases import phase
 from rnnreranker.evaluate.measures import name_of, parse_measures
 from rnnreranker.evaluate.protocols import Judged, apply_protocol, relevant_from, topics_that_count
-from rnnreranker.evaluate.ties import cut, scored
+from rnnreranker.evaluate.ties import DEFAULT_TIES, check_ties, cut, scored
 from rnnreranker.runs import Run
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def evaluate(
     measures: str | Iterable[str | ir_measures.Measure] = "nDCG@10 RR@10",
     protocol: str = "trec",
     common_topics: bool = False,
+    ties: str = DEFAULT_TIES,
     *,
     topics: Sequence[str] | None = None,
 ) -> Scores:
@@ -100,15 +101,17 @@ def evaluate(
         measures: see `parse_measures`.
         protocol: see `apply_protocol`.
         common_topics: only the judged topics that every run has entries for.
+        ties: the order of equal scores, see `ties.check_ties`.
         topics: judged query ids to measure, in this order; None = all. From which grade on a document is relevant does
             not depend on them: hand over all judgements, not those of a fold.
 
     Raises:
-        InputError: bad measures or protocol, qrels without the columns or rows, a topic without judgements, a run
+        InputError: bad measures, protocol or ties, qrels without the columns or rows, a topic without judgements, a run
             none of whose queries is judged, no common topics.
     """
     from ir_measures import Judged as JudgedShare
 
+    check_ties(ties)
     named = _named(runs)
     _check_qrels(qrels)
     wanted = parse_measures(measures)
@@ -136,7 +139,7 @@ def evaluate(
     for depth, part, groups in passes:
         shallow = [run if depth is None else cut(run, depth) for run in named.values()]
         columns = [names.index(name_of(measure)) for measure in part]
-        values[:, :, columns] = _measure(shallow, topics, part, groups)
+        values[:, :, columns] = _measure(shallow, topics, part, groups, ties)
     means = np.array([[_mean(measure, values[r, :, m]) for m, measure in enumerate(wanted)] for r in range(len(named))])
     return Scores(
         tuple(named),
@@ -196,6 +199,7 @@ def _measure(
     topics: Sequence[str],
     measures: Sequence[ir_measures.Measure],
     groups: Sequence[Judged],
+    ties: str,
 ) -> np.ndarray:
     """(R, T, M) float64; 0 for topics that a run, or a group's judgements, lack."""
     import ir_measures
@@ -205,7 +209,7 @@ def _measure(
     for first in range(0, len(topics), TOPICS):
         part = topics[first : first + TOPICS]
         rows = {topic: first + row for row, topic in enumerate(part)}
-        entries = [scored(run, part) for run in runs]
+        entries = [scored(run, part, ties) for run in runs]
         for group in groups:
             grades = {topic: group.grades[topic] for topic in part if topic in group.grades}
             if not grades:
