@@ -17,7 +17,7 @@ from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.java import find_java
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.encode.dense.encoder import has_bfloat16
-from rnnreranker.lab.bench import bench, benchmark, collection_size, corpus, fresh_process, graph_size, tensors
+from rnnreranker.lab.bench import bench, benchmark, collection_size, corpus, fresh_process, gpu, graph_size, tensors
 from rnnreranker.lab.bench.__main__ import main
 from rnnreranker.lab.bench.corpus import rerank_corpus, write_corpus
 from rnnreranker.lab.bench.file_to_file import file_to_file
@@ -399,10 +399,31 @@ def test_tensors_are_compared_with_the_kernel(monkeypatch: pytest.MonkeyPatch) -
     assert row["apart"] == pytest.approx(0.25, abs=1e-5)
 
 
+def test_a_device_beside_the_processor() -> None:
+    pytest.importorskip("sentence_transformers")
+    rows = gpu.gpu("cpu", (10,), 8, ((1, 64),), 3, 1)
+    assert [row["work"] for row in rows] == ["tensors", "cross-encoder", "training step"]
+    for row in rows:
+        assert (row["device"], row["pairs"]) == ("cpu", 1)
+        assert min(row["cpu_ms"], row["device_ms"]) > 0
+        assert row["apart"] < 1e-4
+
+
+def test_without_a_gpu_nothing_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    torch = pytest.importorskip("torch")
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    with pytest.raises(InputError, match=r"received device 'cuda', but torch .* finds no CUDA device"):
+        main(["--only", "gpu"])
+    assert capsys.readouterr().out == ""
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["--only", "kernel", "--documents", "9"], "--documents: is for the part graph-size, which is not measured"),
+        (["--quick", "--device", "cpu"], "--device: is for the part gpu, which is not measured; expected --only gpu"),
+        (["--only", "kernel", "--device", "cuda"], "--device: is for the part gpu, which is not measured"),
+        (["--only", "gpu", "--documents", "9"], "--documents: is for the part graph-size, which is not measured"),
     ],
 )
 def test_what_no_part_reads_is_refused(argv: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

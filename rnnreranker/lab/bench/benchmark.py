@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.arguments import Request, argument, asked
-from rnnreranker.base.errors import nearest, refuse
-from rnnreranker.lab.bench.parts import ASKED, MADE, PARTS, measure
+from rnnreranker.base.errors import nearest, refuse, require
+from rnnreranker.lab.bench.parts import ASKED, GPU, MADE, PARTS, measure
 from rnnreranker.lab.bench.sizes import FULL, QUICK, QUICK_SECONDS
 
 
@@ -24,12 +24,14 @@ class BenchRequest(Request):
         quick: small sizes; what would begin after `QUICK_SECONDS` is left out, unless parts are named.
         pairs: of measurements; None = as the sizes say.
         documents: sizes of the graphs of the part graph-size; empty = as the sizes say.
+        device: where the part gpu computes; None = cuda.
     """
 
     only: Sequence[str] = ()
     quick: bool = False
     pairs: int | None = None
     documents: Sequence[int] = ()
+    device: str | None = None
 
     @property
     def parts(self) -> list[str]:
@@ -52,7 +54,8 @@ def bench(only: Sequence[str] = (), **others: Any) -> dict[str, Any]:
         processor, load, quick, sizes, and parts: name → title, note and rows, see docs/performance.md.
 
     Raises:
-        InputError: parts that there are not, numbers below 1, arguments that no part that is measured reads.
+        InputError: parts that there are not, numbers below 1, arguments that no part that is measured reads, a device
+            that is not here.
         MissingDependencyError, UnavailableError: what a part that was named needs.
     """
     request = asked(BenchRequest, {"only": [only] if isinstance(only, str) else only, **others})
@@ -69,10 +72,12 @@ def check(request: BenchRequest) -> None:
     unknown = [name for name in request.only if name not in PARTS]
     refuse(
         *((True, f"{argument('only', name)}: no such part; {nearest(name, PARTS)}") for name in unknown),
-        (
-            request.documents and MADE not in request.parts,
-            f"{argument('documents')}: is for the part {MADE}, which is not measured; "
-            f"expected {argument('only', MADE)}",
+        *(
+            (
+                getattr(request, name) and of not in request.parts,
+                f"{argument(name)}: is for the part {of}, which is not measured; expected {argument('only', of)}",
+            )
+            for name, of in (("device", GPU), ("documents", MADE))
         ),
         (
             request.pairs is not None and request.pairs < 1,
@@ -87,6 +92,13 @@ def measured(request: BenchRequest) -> dict[str, Any]:
     sizes = QUICK if request.quick else FULL
     if request.pairs:
         sizes = dataclasses.replace(sizes, pairs=request.pairs)
+    if GPU in request.parts:
+        require("torch", f"{argument('only', GPU)}", "torch")
+        from rnnreranker.rnn.engines.torch import usable_device
+
+        device = request.device or "cuda"
+        usable_device(device)  # before anything is measured
+        sizes = dataclasses.replace(sizes, device=device)
     if request.documents:
         sizes = dataclasses.replace(sizes, graphs=tuple(request.documents))
     about = {

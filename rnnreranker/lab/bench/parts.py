@@ -9,7 +9,7 @@ from rnnreranker.base.command import cores, progress, say
 from rnnreranker.lab.bench.measured_part import BenchPart
 from rnnreranker.lab.bench.sizes import ENCODERS, Sizes
 
-ASKED = PEERS, WAITING = ("peers", "waiting")  # measured only where they are asked for by name
+ASKED = GPU, PEERS, WAITING = ("gpu", "peers", "waiting")  # measured only where they are asked for by name
 MADE = "graph-size"  # whose graphs are as large as one says
 
 
@@ -201,6 +201,18 @@ PARTS = {
                 "not in here; nor is a GPU.",
                 "computed_size.computed",
             ),
+        ),
+    ),
+    GPU: BenchPart(
+        "On a GPU",
+        "What can compute there, by elapsed time, beside the processor with all its cores: "
+        "`rnnreranker.rnn.engines.torch` of "
+        "a batch of queries beside the kernel, a cross-encoder with made-up weights, and a step of training a query "
+        "encoder with made-up weights on 32 queries. `apart` is the largest difference of results.",
+        "gpu.gpu",
+        lambda sizes: (
+            *(sizes.device, sizes.contexts, sizes.dimension, sizes.cross_encoders, sizes.scored),
+            min(sizes.pairs, 5),
         ),
     ),
     PEERS: BenchPart(

@@ -47,6 +47,7 @@ class Sizes:
     graphs: tuple[int, ...]
     labelled: tuple[int, int, int]  # queries, candidates, documents
     peers: PeerSizes
+    device: str = ""  # of the part gpu
 
 
 ENCODERS = (("sparse-encoder", "splade-tiny"), ("late-encoder", "minilm-tokens"), ("encoder", "minilm"))
