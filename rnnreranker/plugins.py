@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rnnreranker.base.settings import Params, context_setting, setting
     from rnnreranker.encode.named import KnownModel, TextModel
     from rnnreranker.encode.params import CrossEncoderParams, EncoderParams, LateEncoderParams, SparseEncoderParams
+    from rnnreranker.lab.study.models.base import StudiedModel
     from rnnreranker.labels.judged import JudgedContext
     from rnnreranker.labels.methods.base import ContextLabeler, Labeler
     from rnnreranker.methods.expand import Expander
@@ -54,6 +55,7 @@ _HOMES = {
     "Reranker": "methods.rerank",
     "Retriever": "methods.retrieve",
     "SparseEncoderParams": "encode.params",
+    "StudiedModel": "lab.study.models.base",
     "TextModel": "encode.named",
     "Trained": "train.fit",
     "TrainedModel": "train.models.base",
@@ -88,6 +90,7 @@ __all__ = [
     "Reranker",
     "Retriever",
     "SparseEncoderParams",
+    "StudiedModel",
     "TextModel",
     "Trained",
     "TrainedModel",

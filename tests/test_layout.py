@@ -99,6 +99,7 @@ def test_entry_points_keep_their_names() -> None:
             "labeler": "labelers",
             "loss": "losses",
             "trained-model": "trained_models",
+            "studied-model": "studied_models",
             "encoder": "encoders",
             "sparse-encoder": "sparse_encoders",
             "late-encoder": "late_encoders",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_encoder import make_encoder, make_qrels, make_run, make_source, make_topics
+from tiny_encoder import make_encoder, make_qrels, make_run, make_source, make_topics, write_text_world
 
 from rnnreranker import Run, SoftLabels
 from rnnreranker.train.query.inputs import hard_labels
@@ -298,3 +298,35 @@ def test_a_kind_of_training(command: Command, outside_methods: dict[str, str], h
     done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
     assert done.stdout == "out first 0\n", done.stderr
     assert (tmp_path / "out" / "training.json").is_file()
+
+
+def test_a_kind_of_model_in_a_study(command: Command, tmp_path: Path) -> None:
+    """One file says how it is tested; its arms are YAML, or words of a line."""
+    pytest.importorskip("sentence_transformers")
+    world = write_text_world(tmp_path)
+    encoder = make_encoder(world / "dense")
+    rows = make_qrels().itertuples(index=False)
+    (world / "qrels.txt").write_text("".join(f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in rows))
+    argv = ["--documents", world / "documents.jsonl", "--encoder", f"{encoder}:pooling=mean"]
+    made = command("index", *argv, "--output", world / "index")
+    assert made.returncode == 0, made.stderr
+    argv = [
+        "--index",
+        world / "index",
+        "--topics",
+        world / "topics.tsv",
+        "--qrels",
+        world / "qrels.txt",
+        "--folds",
+        "2",
+    ]
+    argv += ["--model", "as-it-is:note=one", "--arms", "first", "second:note=two,labels=run", "--against", "first"]
+    argv += ["--encoder", str(encoder), "--first-stages", "dense", "--seeds", "1", "--output", world / "study.json"]
+    done = command("study", *argv)
+    assert done.returncode == 0, done.stderr
+    (record,) = json.loads((world / "study.json").read_text())["records"]
+    values = {row["arm"]: row["value"] for row in record["outcome"]["rows"] if row["measure"] == "nDCG@10"}
+    assert list(values) == ["base", "first", "second"]
+    assert values["base"] == values["first"] == values["second"] > 0
+    last = record["outcome"]["rows"][-1]
+    assert set(last["against"]) == {"base", "first"}

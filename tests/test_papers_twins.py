@@ -109,7 +109,7 @@ conditions:
   bm25: {title: BM25, retrieve: {bm25: {}}}
   dense: {title: dense, retrieve: {dense: {}}}
 studies:
-  labels: {index: main, query_set: here, epochs: 1}
+  labels: {index: main, query_set: here, epochs: 1, arms: {CODER: {}, soft: {labels: evidence}}}
 """
 PAPER = """\
 schema: 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,20 +56,6 @@ conditions:
     index: main
   colbert: {title: PRF, rerank: [{colbert-prf: {prf_clusters: 4}}, {zhong: {zhong_k1: 5}}], of: dense, index: tokens}
   grown: {title: more, expand: {ladr: {ladr: adaptive, ladr_depth: 20}}, of: dense, index: main}
-studies:
-  dual: &dual
-    index: main
-    query_set: test
-    encoder: minilm
-    arms: dual
-    group_size: 2  # of a step
-    dual_arms: [none, "term-weight:products=sum,term_scale=1/10,alpha=0.5/1", "evidence:degrees=maxmin"]
-    epochs: 3
-    # below, of the validation
-    validation_queries: 100
-  longer: {<<: *dual, title: longer, epochs: 9, validation_queries: 50}
-  plain: {<<: *dual, title: plain}
-  joint: {index: main, query_set: test, candidates: 50, methods: [query, "joint:share"], seeds: 2, warmup: 0.1}
 recoveries:
   beside: {index: tokens, query_set: test, beside: [late, collective, cross-encoder], beside_model: ms-marco-minilm-l6, prf_clusters: 24}
 """  # noqa: E501
@@ -111,19 +98,6 @@ conditions:
     index: main
   colbert: {title: PRF, rerank: [{prf: {feedback: colbert, context: 1000, fb_clusters: 4}}, {zhong: {k1: 5}}], of: dense, index: tokens}
   grown: {title: more, expand: {ladr: {variant: adaptive, depth: 20}}, of: dense, index: main}
-studies:
-  dual: &dual
-    model: {dual: {group_size: 2, validation_queries: 100}}
-    index: main
-    query_set: test
-    encoder: minilm
-    arms: dual
-    dual_arms: [none, 'term-weight:products=sum,scale=1/10,alpha=0.5/1', 'evidence:label_scale=maxmin']
-    epochs: 3
-    # below, of the validation
-  longer: {model: {dual: {group_size: 2, validation_queries: 50}}, <<: *dual, title: longer, epochs: 9}
-  plain: {<<: *dual, title: plain}
-  joint: {model: {query: {candidates: 50, warmup: 0.1}}, index: main, query_set: test, methods: [query, 'joint:mass=share'], seeds: 2}
 recoveries:
   beside: {index: tokens, query_set: test, beside: [late, {collective: {fb_clusters: 24}}, {cross-encoder: {model: ms-marco-minilm-l6}}]}
 """  # noqa: E501
@@ -142,8 +116,7 @@ def test_a_spec_is_written_in_its_form_of_today(tmp_path: Path, capsys: pytest.C
     for one in (
         f"{path}:14: dual: alpha → loss\n",
         f"{path}:30: prf-rocchio → prf\n",
-        f"{path}:45: group_size → model\n",
-        f"{path}: 29 changes\n",
+        f"{path}: 22 changes\n",
     ):
         assert one in said
     assert main(["--upgrade", str(path)]) == 0
@@ -152,13 +125,16 @@ def test_a_spec_is_written_in_its_form_of_today(tmp_path: Path, capsys: pytest.C
     commands = [step.command() for step in chosen_plan(spec, spec.query_sets, [], Path("runs")).steps]
     rerankers = [line.split("--rerank ", 1)[1] for line in commands if "--rerank prf:" in line]
     assert rerankers[1].startswith("prf:feedback=rocchio,fb_alpha=0.4,fb_beta=0.6,fb_depth=9,fb_docs=4 --hits")
-    longer = chosen_plan(spec, spec.query_sets, ["longer"], Path("runs")).steps[-1]
-    assert "--model dual:group_size=2,validation_queries=50" in longer.command()
 
 
-def test_arms_of_dual_encoders_say_how_labels_are_scaled() -> None:
-    old = {"arms": "dual", "dual_arms": ["none", "evidence:degrees=maxmin", "bs:alpha=1,degrees=cosine"]}
-    assert of_study(old) == {"dual_arms": ["none", "evidence:label_scale=maxmin", "bs:alpha=1,label_scale=cosine"]}
+@pytest.mark.parametrize(
+    "options",
+    [{"arms": "dual"}, {"methods": ["query", "joint:share"]}, {"arms": {"hard": {}}, "losses": ["margin"]}],
+)
+def test_arms_that_are_no_models_are_left_to_the_writer(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="an arm is a model now, with a name of its own"):
+        of_study(options)
+    assert of_study({"arms": {"hard": {}}, "model": {"query": {}}}) == {}
 
 
 def test_it_is_printed_or_put_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,14 +151,11 @@ def test_it_is_printed_or_put_elsewhere(tmp_path: Path, capsys: pytest.CaptureFi
     [
         ("zhong_k1: 5", "zhong_kk: 5", "37: unknown parameters of zhong: zhong_kk; known: k1, k2, lam, context"),
         ("zhong: {", "zong: {", "37: zong: no such reranker; did you mean zhong?"),
-        ("seeds: 2", "sedes: 2", "52: study has no option sedes; did you mean seeds"),
-        ("seeds: 2", "pooling: cls", "52: --pooling is a setting of --encoder: --encoder NAME:pooling=VALUE"),
-        ("seeds: 2", "losses: [margin], margin: 2", "52: margin: write them in `losses`, as margin:margin=2"),
         ("teacher_model: m", "teacher_params: m", "21: teacher_params: write the settings that the file has beside"),
         (
-            "candidates: 50, ",
-            "candidates: &c 50, folds: *c, ",
-            " in today's form it would have, in line 51: not YAML (found undefined alias); write what an anchor",
+            "l6, prf_clusters: 24}",
+            "l6, prf_clusters: &c 24, of: *c}",
+            " in today's form it would have, in line 40: not YAML (found undefined alias); write what an anchor",
         ),
         ("schema: 3", "schema: 2", " schema 2; expected 3"),
         ("name: own", "name: [own", "3: not YAML"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,25 +15,23 @@ from page_data.pictures import write_pictures
 from page_data.study_table import study_table
 from tiny_encoder import make_encoder
 
-from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, open_index, open_vectors
+from rnnreranker import QueryVectors, Run, open_index, open_vectors
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import Inputs, methods
+from rnnreranker.base.method import Inputs
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.lab.study.__main__ import main, make_parser
+from rnnreranker.lab.study.arm import Arm, without_repeats
 from rnnreranker.lab.study.comparisons import by_query, curves, masses, positives, study_rows
 from rnnreranker.lab.study.conclusion import conclusion
-from rnnreranker.lab.study.query.arms import CODER, Hyperparameters, QueryArm, candidate_arms, label_arms, loss_arms
-from rnnreranker.lab.study.query.task_labels import training_labels
 from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.lab.study.studying import run_study
+from rnnreranker.lab.study.task_labels import training_labels
 from rnnreranker.lab.study.tasks import SEEN, UNSEEN, Task, fold_tasks, one_positive, transfer_task
-from rnnreranker.lab.study.trainings import choose_rates
+from rnnreranker.lab.study.trainings import with_rates
 from rnnreranker.labels.mass.learnt import LearntMass
 from rnnreranker.methods.retrieve.dense import dense_run
 from rnnreranker.regress.records import Figures
-from rnnreranker.train.losses.base import GroupLoss
-from rnnreranker.train.query.params import TrainParams
 
 TOPICS = {f"q{number}": f"text {number}" for number in range(11)}
 QRELS = pandas.DataFrame(
@@ -100,70 +99,40 @@ def test_transfer_groups_queries_by_what_training_saw() -> None:
         fold_tasks({"q1": "a"}, QRELS, 2, 0, share=0.5, relevant=3)
 
 
-def test_arms_of_the_other_side_are_there_when_they_differ() -> None:
-    one, other = Hyperparameters(TrainParams(learning_rate=1e-4)), Hyperparameters(TrainParams(learning_rate=3e-4))
-    names = [arm.name for arm in label_arms(one, other)]
-    assert len(names) == len(set(names)) == 12
-    by_name = {arm.name: arm for arm in label_arms(one, other)}
-    assert by_name[CODER].hyperparameters == one
-    assert by_name["CODER, hparam"].hyperparameters == by_name["CODER + mixed"].hyperparameters == other
-    assert by_name["CODER + mixed, hparam"].hyperparameters == one
-    assert len(label_arms(one, one)) == 6
-    assert [arm.name for arm in label_arms(one, one, ["query"])] == [CODER, "CODER + query"]
-    assert {arm.hyperparameters.params.loss for arm in loss_arms(one)} == {
-        name for name, found in methods("loss").items() if not issubclass(found, GroupLoss)
-    }
-    assert [arm.hyperparameters.params.candidates for arm in candidate_arms(one, [5, 9])] == [5, 9]
-    task = Task("fold 2 of 3", 5, {}, QRELS, frozenset(), ())
-    assert one.params_of(task) == TrainParams(learning_rate=1e-4, seed=5)
-    assert Hyperparameters(one.params, {"fold 2 of 3": 1e-2}).params_of(task) == TrainParams(learning_rate=1e-2, seed=5)
+def arms_of(*arms: Any, **others: Any) -> list[Arm]:
+    return StudyRequest("i", "t", "q", arms=arms, **others).chosen
 
 
-def test_arms_with_a_learnt_mass() -> None:
-    hyperparameters = Hyperparameters(TrainParams())
-    arms = label_arms(
-        hyperparameters, hyperparameters, ["joint", "joint:mass=share", {"evidence": {"mass": "confident"}}]
-    )
-    assert [(arm.name, arm.method, arm.mass) for arm in arms[1:]] == [
-        ("CODER + joint", "joint", None),
-        ("CODER + joint, share learnt", "joint", "share"),
-        ("CODER + mixed, threshold learnt", "evidence", "confident"),
-    ]
-    both = label_arms(hyperparameters, Hyperparameters(TrainParams(learning_rate=1.0)), ["joint:mass=share"])
-    assert [arm.name for arm in both][2:] == ["CODER, hparam", "CODER + joint, share learnt, hparam"]
-    assert (
-        len(
-            label_arms(
-                hyperparameters, Hyperparameters(TrainParams(learning_rate=1.0)), ["joint:mass=share"], other_side=False
-            )
-        )
-        == 2
-    )
-    task = fold_tasks(TOPICS, QRELS, 3, 0, share=0.25)[0]
-    assert arms[1].described(task) == ["joint", hyperparameters.params_of(task).to_dict()]
-    assert arms[2].described(task)[2:] == ["share", sorted(task.known_of_validation)]
-    with pytest.raises(InputError, match="methods=joint:mass=shar: mass='shar': expected one of own, evidence, share"):
-        label_arms(hyperparameters, hyperparameters, ["joint:mass=shar"])
-    with pytest.raises(InputError, match="methods=joint:share: write joint:mass=share"):
-        label_arms(hyperparameters, hyperparameters, ["joint:share"])  # as it was written once
-    with pytest.raises(InputError, match="methods=evidence:preset=tas-b: preset: a study takes none"):
-        label_arms(hyperparameters, hyperparameters, ["evidence:preset=tas-b"])
+def test_an_arm_is_the_model_with_what_it_has_otherwise() -> None:
+    arms = ["hard", {"soft": {"labels": {"evidence": {"k": 5, "boost": 1.5}}, "epochs": 2}}]
+    arms += ["few:candidates=9,loss=margin:margin=2", "joint:labels=joint:mass=share,against=hard|soft"]
+    hard, soft, few, joint = arms_of(*arms, model="query:learning_rate=1e-3", context=8)
+    assert (hard.hard, hard.params.learning_rate, hard.params.candidates, hard.against) == (True, 1e-3, 100, ("base",))
+    assert (soft.labels.params.k, soft.labels.params.context, soft.labels.label_params.boost) == (5, 8, 1.5)
+    assert (soft.params.epochs, soft.mass, joint.mass) == (2, None, "share")
+    assert (few.params.candidates, few.params.loss, few.loss.margin) == (9, "margin", 2)  # type: ignore[attr-defined]
+    assert joint.against == ("base", "hard", "soft")
+    task = fold_tasks(TOPICS, QRELS, 3, 5, share=0.25)[0]
+    assert hard.params_of(task) == replace(hard.params, seed=5)
+    assert replace(hard, rates={task.name: 1e-2}).params_of(task).learning_rate == 1e-2
+    assert joint.described(task)[-1] == sorted(task.known_of_validation)
+    mapping = StudyRequest("i", "t", "q", arms={"hard": None, "soft": {"labels": "evidence"}}, against="hard").chosen
+    assert [(arm.name, arm.against) for arm in mapping] == [("hard", ("base",)), ("soft", ("base", "hard"))]
+    with pytest.raises(InputError, match="mass='shar': expected one of own, evidence, share"):
+        arms_of("a:labels=joint:mass=shar")
+    with pytest.raises(InputError, match="label_preset: a study takes none"):
+        arms_of("a:labels=evidence:label_preset=coder-tas-b")
 
 
-def test_arms_of_labels_and_losses_have_settings() -> None:
-    hyperparameters, task = Hyperparameters(TrainParams()), fold_tasks(TOPICS, QRELS, 3, 0, share=0.25)[0]
-    _, arm, plain = label_arms(
-        hyperparameters, hyperparameters, ["evidence:k=5,boost=1.5,mass=share,share=0.2", "evidence"]
-    )
-    assert arm.name == "CODER + mixed, k=5,boost=1.5,mass=share,share=0.2"
-    assert (arm.mass, arm.of_method, arm.of_labels) == (None, {"k": 5}, {"boost": 1.5, "mass": "share", "share": 0.2})
-    assert arm.described(task)[:2] == plain.described(task)
-    assert arm.described(task)[2] == {"method": arm.of_method, "labels": arm.of_labels, "loss": {}}
-    arms = loss_arms(hyperparameters, ["kl", "margin:margin=2"])
-    assert [one.name for one in arms[::3]] == ["kl, retrieved", "margin:margin=2, retrieved"]
-    assert (arms[3].hyperparameters.params.loss, arms[3].of_loss, arms[0].of_loss) == ("margin", {"margin": 2.0}, {})
-    with pytest.raises(InputError, match="losses=lce: expected "):
-        loss_arms(hyperparameters, ["lce"])
+def test_an_arm_that_comes_to_the_same_is_left_out() -> None:
+    """The arm with the rate of another one, where both have chosen the same; who is compared with it is not lost."""
+    made = arms_of("hard", "soft:labels=evidence,against=hard-too", "hard-too:rates=soft")
+    tasks = fold_tasks(TOPICS, QRELS, 2, 0, share=0.25)
+    arms, same = without_repeats(made, tasks)
+    assert ([arm.name for arm in arms], same) == (["hard", "soft"], {"hard-too": "hard"})
+    assert arms[1].against == ("base", "hard")
+    other = replace(made[2], rates=dict.fromkeys((task.name for task in tasks), 1e-2))
+    assert without_repeats([*made[:2], other], tasks) == ([*made[:2], other], {})
 
 
 def test_a_mass_is_learnt_on_the_training_side(collection: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,11 +150,10 @@ def test_a_mass_is_learnt_on_the_training_side(collection: Path, monkeypatch: py
         seen.append((mass, validation, training))
         return LearntMass(replace(labeler.label_params, mass=mass, share=0.2), "judgements", 3, 3, {})
 
-    monkeypatch.setattr("rnnreranker.lab.study.query.task_labels.learn_mass", learn)
+    monkeypatch.setattr("rnnreranker.lab.study.task_labels.learn_mass", learn)
     inputs = Inputs(vectors=vectors, query_vectors=queries)
-    rnn = RnnParams.preset("vectors")
-    arm = QueryArm("CODER + joint, share learnt", "joint", Hyperparameters(TrainParams()), "share")
-    labels, mass = training_labels(first, arm, inputs, run, replace(rnn, context=9), LabelParams())
+    arm, unlearnt = arms_of("a:labels=joint:mass=share", "b:labels=joint", context=9)
+    labels, mass = training_labels(first, arm, inputs, run)
     [(asked, validation, training)] = seen
     assert (asked, mass["mass"]["share"]) == ("share", 0.2)
     assert set(validation) == first.validation
@@ -197,7 +165,7 @@ def test_a_mass_is_learnt_on_the_training_side(collection: Path, monkeypatch: py
     for one in labels:
         assert one.targets[one.positive].sum() == pytest.approx(0.8)
     assert (labels.metadata["rnn"]["context"], labels.metadata["rnn"]["k_exp"]) == (9, 2)
-    plain, nothing = training_labels(first, replace(arm, mass=None), inputs, run, rnn, LabelParams())
+    plain, nothing = training_labels(first, unlearnt, inputs, run)
     assert (nothing, plain.metadata["labels"]["mass"]) == ({}, "own")
     records = [
         record("CODER + joint, share learnt", seed, {}, task="fold 1 of 3", mass={"share": 0.1 * seed})
@@ -213,19 +181,21 @@ def test_the_learning_rate_of_a_fold_is_chosen_without_the_queries_it_tests(
     tasks = [task for seed in (0, 1) for task in fold_tasks(TOPICS, QRELS, 3, seed, share=0.5)]
     best = {task.name: rate for task, rate in zip(tasks, (1e-4, 1e-2, 1e-3), strict=False)}
 
-    def run(setting: Any, task: Task, arm: QueryArm, folder: Path) -> dict[str, Any]:
-        rate = arm.hyperparameters.params_of(task).learning_rate
+    def run(studied: Any, task: Task, arm: Arm, folder: Path) -> dict[str, Any]:
+        rate = arm.params_of(task).learning_rate
         return {"arm": arm.name, "task": task.name, "validation": {"nDCG@10": float(rate == best[task.name])}}
 
     monkeypatch.setattr("rnnreranker.lab.study.trainings.run_trial", run)
-    hyperparameters, found = choose_rates(Any, tasks, "hard", TrainParams(), [1e-4, 1e-3, 1e-2], tmp_path)  # type: ignore[arg-type]
-    assert hyperparameters.rates == best
+    studied: Any = SimpleNamespace(arms={arm.name: arm for arm in arms_of("hard", "few:candidates=9,rates=hard")})
+    arms, chosen = with_rates(studied, tasks, [1e-4, 1e-3, 1e-2], tmp_path)
+    assert [arm.rates for arm in arms] == [best, best]
+    found = chosen["hard"]
     assert {name: entry["rate"] for name, entry in found.items()} == best
     assert found["fold 2 of 3"]["validation"] == {"0.0001": 0.0, "0.001": 0.0, "0.01": 1.0}
-    assert hyperparameters.to_dict()["learning_rate"] is None
+    assert arms[0].training()["learning_rate"] is None
     for task in tasks:
         assert task.validation.isdisjoint(task.test)
-    assert Hyperparameters(TrainParams(), {"transfer": 0.25}).to_dict()["learning_rate"] == 0.25
+    assert replace(arms[0], rates={"transfer": 0.25}).training()["learning_rate"] == 0.25
 
 
 def record(arm: str | None, seed: int, values: dict[str, float], **others: Any) -> dict[str, Any]:
@@ -240,7 +210,8 @@ def test_rows_average_seeds_before_comparing() -> None:
         record("CODER + mixed", 0, {"a": 1.0, "b": 0.2}),
         record("CODER + mixed", 1, {"a": 0.6, "b": 0.6}),
     ]
-    rows = {(row["arm"], row["group"]): row for row in study_rows(records, {"a": "one", "b": "two"})}
+    others = {"CODER": ["base"], "CODER + mixed": ["base", "CODER"]}
+    rows = {(row["arm"], row["group"]): row for row in study_rows(records, {"a": "one", "b": "two"}, others)}
     assert rows["CODER", "all"]["value"] == pytest.approx((0.6 + 0.4) / 2)
     assert rows["CODER + mixed", "all"]["against"]["CODER"]["difference"] == pytest.approx((0.2 + 0.0) / 2)
     assert rows["CODER + mixed", "one"]["against"]["base"]["difference"] == pytest.approx(0.3)
@@ -253,7 +224,7 @@ def test_rows_average_seeds_before_comparing() -> None:
     assert list(single) == ["base", "CODER", "CODER + mixed"]
     assert single["CODER"] == {"nDCG@10": {"a": 0.6, "b": 0.4}}
     with pytest.raises(InputError, match="not tested on the same queries"):
-        study_rows([*records, record("other", 0, {"a": 1.0})])
+        study_rows([*records, record("other", 0, {"a": 1.0})], None, others)
 
 
 def test_curves_and_positives_are_means_over_trainings() -> None:
@@ -305,29 +276,29 @@ def asked_of(collection: Path) -> StudyRequest:
 def test_as_many_documents_are_retrieved_as_the_measures_look_at(
     collection: Path, measures: dict[str, Any], hits: int
 ) -> None:
-    from rnnreranker.lab.study.query.loaded import load_study
+    from rnnreranker.lab.study.loaded import load_study
 
-    request = replace(asked_of(collection), **measures)
-    assert load_study(request, TrainParams(validation_share=0.3)).setting.hits == hits
+    request = replace(asked_of(collection), model="query:validation_share=0.3", **measures)
+    assert load_study(request).studied.hits == hits
 
 
 def test_the_encoders_run_fused_with_first_stages_teaches(collection: Path) -> None:
-    from rnnreranker.lab.study.query.loaded import load_study
+    from rnnreranker.lab.study.loaded import load_study
 
-    request = replace(asked_of(collection), context=8, first_stages=["dense"])
-    without = load_study(replace(request, methods=["joint"]), TrainParams(candidates=8)).setting
-    assert without.taught is None
-    setting = load_study(replace(request, methods=["run"]), TrainParams(candidates=8)).setting
-    assert setting.identity == without.identity  # trials of other arms are those of a study without it
-    assert setting.taught is not None
-    assert {qid: set(found) for qid, found in setting.taught.to_dict().items()} == {
-        qid: set(found) for qid, found in setting.run.to_dict().items()
+    request = replace(asked_of(collection), context=8, first_stages=["dense"], model="query:candidates=8")
+    without: Any = load_study(replace(request, arms=["joint:labels=joint"])).studied
+    assert without.fused is None
+    loaded = load_study(replace(request, arms=["run:labels=run", "joint:labels=joint"]))
+    studied: Any = loaded.studied
+    assert studied.identity == without.identity  # trials of other arms are those of a study without it
+    assert {qid: set(found) for qid, found in studied.fused.to_dict().items()} == {
+        qid: set(found) for qid, found in studied.run.to_dict().items()
     }
-    assert [score for _, score in setting.taught["q3"]] == pytest.approx([2 / (60 + rank) for rank in range(1, 9)])
-    hyperparameters = Hyperparameters(TrainParams())
-    (_, arm) = label_arms(hyperparameters, hyperparameters, ["run"], taught={"run": "0a1b"})
-    task = fold_tasks(TOPICS, QRELS, 3, 0, share=0.25)[0]
-    assert (arm.name, arm.described(task)[2:]) == ("CODER + fused run", ["0a1b"])
+    assert [score for _, score in studied.fused["q3"]] == pytest.approx([2 / (60 + rank) for rank in range(1, 9)])
+    assert studied.arms["run"].taught
+    task = loaded.tasks[0]
+    same = [one.described(task, one.arms["joint"]) for one in (without, studied)]
+    assert same[0] == same[1]
 
 
 @pytest.mark.slow
@@ -336,13 +307,15 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
     argv += ["--qrels", str(collection / "qrels.txt"), "--encoder", str(collection / "encoder"), "--folds", "2"]
     argv += ["--seeds", "2", "--epochs", "2", "--model", "query:validation_share=0.3,candidates=10"]
     argv += ["--work", str(collection / "work"), "--learning-rates", "1e-3", "1e-2", "--context", "8"]
+    labels = ["--compares", "labels", "--against", "CODER", "--arms", "CODER", "CODER + mixed:labels=evidence"]
+    labels += [f"CODER + {name}:labels={name},rates=CODER + mixed" for name in ("uniform", "query")]
 
     def found(name: str, *flags: str) -> Record:
         assert main([*argv, *flags, "--output", str(collection / name)]) == 0
         (record,) = read_records(collection / name)
         return record
 
-    first = found("tiny.json")
+    first = found("tiny.json", *labels)
     printed = capsys.readouterr().out
     assert "CODER + mixed\tnDCG@10\tall" in printed
     assert printed.endswith(f"\n\n{conclusion(first.outcome['rows'])}\n")
@@ -353,7 +326,7 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
         assert set(chosen["validation"]) == {"0.001", "0.01"}
     taken = {path: path.stat().st_mtime_ns for path in (collection / "work").glob("*.json")}
     (collection / "work" / next(iter(taken)).name).unlink()  # as after a kill
-    again = found("again.json")
+    again = found("again.json", *labels)
     assert again.outcome["rows"] == first.outcome["rows"]
     assert again.outcome["curves"] == first.outcome["curves"]
     for row in first.outcome["rows"]:
@@ -367,10 +340,12 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
     assert len(first.inputs["index"]) == 16
     unchanged = [path for path, when in taken.items() if path.stat().st_mtime_ns == when]
     assert len(unchanged) == len(taken) - 1
-    taught = found("taught.json", "--methods", "run", "--first-stages", "dense", "--no-other-hyperparameters")
+    two = ["--against", "CODER", "--arms", "CODER", "CODER + fused run:labels=run", "--first-stages", "dense"]
+    taught = found("taught.json", "--compares", "labels", *two)
     assert [line[0] for line in study_table(taught.outcome, "all")[1]] == ["base", "CODER", "CODER + fused run"]
-    losses = found("losses.json", "--arms", "losses", "--seeds", "1")
-    counts = found("counts.json", "--arms", "candidates", "--counts", "2", "12", "--seeds", "1")
+    several = ["--seeds", "1", "--arms"]
+    losses = found("losses.json", "--compares", "losses", *several, "kl", "margin, random:loss=margin,rates=kl")
+    counts = found("counts.json", "--compares", "candidates", *several, "N = 2:candidates=2", "N = 12:candidates=12")
     header, lines = study_table(first.outcome, "all")
     assert "nDCG@10 − CODER, same hyperparameters" in header
     assert [line[0] for line in lines][:2] == ["base", "CODER"]
@@ -386,21 +361,18 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
 
 def test_the_relevant_grade_of_a_fold_is_that_of_all_judgements(collection: Path, tmp_path: Path) -> None:
     """Trials of folds once took the level from the fold's rows: a fold without a grade of 2 counted from 1 on."""
-    from rnnreranker.lab.study.query.setting import QuerySetting
-    from rnnreranker.lab.study.trial import run_trial
-    from rnnreranker.parts.vectors import QueryVectors
+    from rnnreranker.lab.study.query_trial import QueryTest
 
-    vectors = np.load(collection / "index" / "vectors.npy")
-    queries = QueryVectors(("q0", "q1"), vectors[[0, 1]] * 10)
+    vectors = open_vectors(collection / "index")
+    queries = QueryVectors(("q0", "q1"), np.load(collection / "index" / "vectors.npy")[[0, 1]] * 10)
     qrels = pandas.DataFrame([("q0", "d0", 1), ("q1", "d1", 2)], columns=["query_id", "doc_id", "relevance"])
     tasks = fold_tasks({"q0": "w0", "q1": "w1"}, qrels, 2, 0, share=0.5)
     for protocol, expected in (("trec", {"q0": 0.0, "q1": 1.0}), ("lenient", {"q0": 1.0, "q1": 1.0})):
-        setting = QuerySetting(
-            *(str(collection / "index"), "tiny", queries, Run.from_dict({}), qrels, "RR", protocol),
-            *(RnnParams(), LabelParams()),
-        )
-        found = [run_trial(setting, task, None, tmp_path)["values"]["RR"] for task in tasks]
-        assert found[0] | found[1] == expected
+        found = {}
+        for task in tasks:
+            test = QueryTest(dict.fromkeys(task.test, ""), qrels, "RR", protocol)
+            found |= test.values_of(vectors, queries.of(task.test))["RR"]
+        assert found == expected
 
 
 def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -425,24 +397,24 @@ def test_help_is_a_screen_and_a_removed_flag_says_its_form(
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"arms": "label"}, "arms=label: did you mean labels"),
-        ({"model": "dual:depth=3"}, "model=dual: arms=labels trains a model query; leave it out, or give query:KEY"),
+        ({"model": "queries"}, "model=queries: no study trains it; did you mean query"),
+        ({"arms": []}, "arms: expected an arm"),
         ({"model": "query:candidats=3"}, "model=query: no setting candidats"),
         ({"model": "query:epochs=0"}, "model=query: epochs=0.0: expected a finite number > 0"),
-        (
-            {"model": "query:seed=3"},
-            "model=query:seed=3: seed: a study draws its own; give seeds, trainings of every arm",
-        ),
+        ({"model": "query:seed=3"}, "arms=trained: seed: a study draws its own; give seeds, trainings of every arm"),
         ({"loss": "kl:margin=3"}, "loss=kl:margin=3: no setting margin"),
-        ({"factors": [2]}, "factors: is for arms=regularisation, not for labels"),
-        ({"arms": "losses", "loss": "kl"}, "loss: is for arms=labels or arms=candidates or "),
-        ({"arms": "losses", "losses": ["kk"]}, "losses=kk: kk: no such loss; known: bce, "),
-        ({"methods": ["evidnce"]}, "methods=evidnce: evidnce: no such labeler; did you mean evidence"),
+        ({"test_candidates": 2}, "test_candidates: means nothing to a study of the model query"),
+        ({"against": "a"}, "against=a: no such arm; known: trained"),
+        ({"arms": ["a:loss=kk"]}, "arms=a:loss=kk: loss=kk: no such loss; known: bce, "),
+        (
+            {"arms": ["a:labels=evidnce"]},
+            "arms=a:labels=evidnce: labels=evidnce: no such labels; did you mean evidence",
+        ),
         ({"first_stages": ["bm25:k9=1"]}, "first_stages=bm25:k9=1: unknown parameters of bm25: k9"),
         ({"splits": "warm"}, "splits=warm: "),
         ({"splits": "cold", "labelled_queries": 3}, "labelled_queries: goes without splits"),
         ({"seeds": 0}, "seeds=0: expected an integer >= 1"),
-        ({"arms": "late"}, "arms=late: encoder is missing"),
+        ({"model": "late"}, "model=late: encoder is missing"),
         ({"epochs": 3}, "no argument epochs, "),
     ],
 )
@@ -455,7 +427,7 @@ def test_what_does_not_belong_together_is_said_before_any_work(asked: dict[str, 
 def test_a_study_from_python_is_that_of_the_command(collection: Path, tmp_path: Path) -> None:
     argv = ["--index", str(collection / "index"), "--topics", str(collection / "topics.tsv"), "--folds", "2"]
     argv += ["--qrels", str(collection / "qrels.txt"), "--encoder", str(collection / "encoder"), "--seeds", "1"]
-    argv += ["--arms", "candidates", "--counts", "4", "--epochs", "1", "--model", "query:validation_share=0.3"]
+    argv += ["--arms", "N = 4:candidates=4", "--epochs", "1", "--model", "query:validation_share=0.3"]
     assert main([*argv, "--output", str(tmp_path / "made.json")]) == 0
     (made,) = read_records(tmp_path / "made.json")
     lines = (collection / "topics.tsv").read_text().splitlines()
@@ -463,8 +435,8 @@ def test_a_study_from_python_is_that_of_the_command(collection: Path, tmp_path: 
         open_index(collection / "index"),
         dict(line.split("\t") for line in lines),
         load_qrels(collection / "qrels.txt"),
-        "candidates",
-        **{"encoder": str(collection / "encoder"), "folds": 2, "seeds": 1, "counts": [4]},
+        arms={"N = 4": {"candidates": 4}},
+        **{"encoder": str(collection / "encoder"), "folds": 2, "seeds": 1},
         model={"query": {"epochs": 1, "validation_share": 0.3}},
     )
     assert same.inputs == made.inputs

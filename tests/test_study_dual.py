@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,66 +15,66 @@ from rnnreranker.data.splits import parts_of
 from rnnreranker.encode.dense.encoder import Encoder
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.lab.study.__main__ import main
+from rnnreranker.lab.study.arm import Arm
 from rnnreranker.lab.study.chosen import with_chosen
-from rnnreranker.lab.study.dual.arms import dual_arms
-from rnnreranker.lab.study.dual.distances import distances_of
-from rnnreranker.lab.study.dual.word_search import run_by_words
+from rnnreranker.lab.study.distances import distances_of
+from rnnreranker.lab.study.request import StudyRequest, check
 from rnnreranker.lab.study.tasks import split_tasks
+from rnnreranker.lab.study.teachers.word_search import run_by_words
 from rnnreranker.labels import SoftLabels
 from rnnreranker.labels.report.distribution import distributions_of, edges_of
 from rnnreranker.parts.terms.word_weights import label_distribution
-from rnnreranker.train.models.dual import DualParams
 from tests.tiny_encoder import make_documents, make_encoder, make_qrels, make_topics, write_text_world
 
 pytest.importorskip("sentence_transformers")
 
 
-def test_arms_are_those_of_tables_2_and_3() -> None:
-    chosen = ["none", "in-batch", "distill", "evidence:label_scale=maxmin", "run:alpha=0.2,context=7"]
-    plain, in_batch, distilled, evidence, run = dual_arms(chosen, DualParams(depth=50), 0.8)
-    assert [arm.name for arm in (plain, in_batch, distilled)] == ["LE-None", "in-batch", "LE-Distill"]
-    assert (evidence.name, run.name) == ("LE, evidence, label_scale=maxmin", "LE, run, alpha=0.2,context=7")
-    assert [arm.params.loss for arm in (plain, in_batch, distilled, run)] == ["distance", "info-nce"] + ["distance"] * 2
-    assert [arm.of_loss for arm in (plain, in_batch, distilled)] == [{"alpha": 0}, {}, {"alpha": 0.8}]
-    assert [arm.of_loss["alpha"] for arm in (evidence, run)] == [0.8, 0.2]
-    assert [arm.label_scale for arm in (plain, distilled, evidence, run)] == ["scores", "cosine", "maxmin", "scores"]
-    assert (evidence.method_params.to_dict()["context"], run.method_params.to_dict()["context"]) == (51, 7)
-    assert evidence.needs == {"vectors", "query vectors"}
-    assert plain.needs == run.needs == distilled.needs == frozenset()
-    assert distilled.plain == plain.plain == plain.params
-    assert evidence.others == ("base", "LE-None", "LE-Distill")
-    assert dual_arms(["distill"], DualParams(), 0.5)[0].others == ("base",)
+NONE, IN_BATCH = "LE-None:loss=distance:alpha=0", "in-batch:loss=info-nce"
+DISTILLED = "LE-Distill:labels=arm:name=LE-None,label_scale=cosine,against=LE-None|LE-TFIDF"
 
 
-def test_towers_of_words_have_their_own_settings() -> None:
-    given = DualParams(learning_rate=1e-5, epochs=1.0, depth=50, max_length=20)
-    plain, words = dual_arms(["ebr", "ebr:epochs=4,margin=0.2,learning_rate=1e-3"], given, 0.8)
-    of_preset = DualParams.preset("f-ebr")
-    assert plain.params == replace(of_preset, depth=50, max_length=20)
-    assert words.params == replace(plain.params, epochs=4.0, learning_rate=1e-3)
-    assert (plain.name, plain.of_loss, words.of_loss) == ("F-EBR", {}, {"margin": 0.2})
-    assert (plain.encoder, plain.method, plain.needs) == ("none", "hard", frozenset())
+def dual_arms(*arms: str, model: str = "dual:depth=50", **others: Any) -> list[Arm]:
+    request = StudyRequest("i", "t", "q", model=model, encoder="minilm", arms=arms, **others)
+    check(request)
+    return request.chosen
+
+
+def test_arms_have_settings_of_training_loss_and_labels() -> None:
+    arms = [NONE, IN_BATCH, "LE-TFIDF:labels=term-weight", DISTILLED, "evidence:labels=evidence,label_scale=maxmin"]
+    arms += ["run:labels=run:context=7,loss=distance:alpha=0.2", "words:start=none,loss=triplet,epochs=9,family=one"]
+    made = dual_arms(*arms, loss="distance:alpha=0.8", against="LE-None")
+    plain, in_batch, words, distilled, evidence, run, towers = made
+    assert [arm.params.loss for arm in made] == ["distance", "info-nce", *["distance"] * 4, "triplet"]
+    assert [arm.loss.to_dict().get("alpha") for arm in made[:6]] == [0, None, 0.8, 0.8, 0.8, 0.2]
+    assert [arm.params.label_scale for arm in (plain, distilled, evidence)] == ["scores", "cosine", "maxmin"]
+    assert (evidence.labels.params.to_dict()["context"], run.labels.params.to_dict()["context"]) == (51, 7)
+    assert (distilled.refers, distilled.against) == (["LE-None"], ("base", "LE-None", "LE-TFIDF"))
+    assert (plain.against, in_batch.against, words.hard) == (("base",), ("base", "LE-None"), False)
+    assert (towers.own.start, towers.params.epochs, towers.own.family) == ("none", 9, "one")
 
 
 @pytest.mark.parametrize(
-    ("arm", "said"),
+    ("arms", "said"),
     [
-        ("nnoe", "dual_arms=nnoe: no such arm; did you mean none"),
-        ("none:alpha=1", "dual_arms=none:alpha=1: none has no settings but negatives_from"),
-        ("distill:context=9", "context: distill has no settings but alpha, label_scale and negatives_from"),
-        ("bs:weights=scorer", "weights: bs has no settings but alpha, label_scale, products and scale"),
-        ("run:context", "dual_arms=run:context: no such arm; known: bs, "),
-        ("run:contex=9", "unknown parameters of run: contex"),
-        ("run:alpha=2", "alpha=2.0: expected a number in [0, 1]"),
-        ("run:label_scale=score", "label_scale=score: did you mean scores"),
-        ("ebr:alpha=1", "dual_arms=ebr:alpha=1: not settings of training with the loss triplet: alpha"),
-        ("ebr:epochs=0", "dual_arms=ebr:epochs=0: epochs=0.0: expected a finite number > 0"),
-        ("collective", "needs query tokens and tokens, which a study of dual encoders has not"),
+        (
+            ["a:labels=termweight"],
+            "arms=a:labels=termweight: labels=termweight: no such labels; did you mean term-weight",
+        ),
+        (["a:labels=term-scorer:weights=scorer"], "labels=term-scorer: no setting weights"),
+        (["a:labels=run:contex=9"], "no setting contex, did you mean context"),
+        (["a:loss=distance:alpha=2"], "alpha=2.0: expected a number in [0, 1]"),
+        (["a:label_scale=score"], "label_scale='score'"),
+        (["a:loss=triplet:alpha=1"], "loss=triplet:alpha=1: no setting alpha"),
+        (["a:epochs=0"], "epochs=0.0: expected a finite number > 0"),
+        (["a:labels=collective"], "needs query tokens and tokens, which a study of dual has not"),
+        (["b:labels=arm:name=a", "a"], "arms=b: a: stands behind it; put it before"),
+        (["a:family=b", "b"], "arms=b: is the name of a family"),
+        (["a:rates=b"], "arms=a: b: no such arm"),
     ],
 )
-def test_arms_that_cannot_be_made(arm: str, said: str) -> None:
+def test_arms_that_cannot_be_made(arms: list[str], said: str) -> None:
     with pytest.raises(InputError) as caught:
-        dual_arms([arm], DualParams(), 0.5)
+        dual_arms(*arms)
     assert said in str(caught.value)
 
 
@@ -123,7 +123,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def study(world: Path, name: str, *flags: str, model: str = "dual:depth=20") -> dict:
     argv = ["--index", str(world / "index"), "--topics", str(world / "topics.tsv"), "--splits", "standard"]
-    argv += ["--qrels", str(world / "qrels.txt"), "--first-stages", "dense", "--arms", "dual", "--seeds", "1"]
+    argv += ["--qrels", str(world / "qrels.txt"), "--first-stages", "dense", "--seeds", "1"]
     argv += ["--model", model, "--epochs", "2", "--batch-size", "4", "--learning-rate", "1e-3"]
     argv += ["--measures", "R@5 R@20"]
     assert main([*argv, "--encoder", str(world / "dense"), "--output", str(world / name), *flags]) == 0
@@ -132,16 +132,27 @@ def study(world: Path, name: str, *flags: str, model: str = "dual:depth=20") -> 
 
 
 def test_a_whole_study(world: Path) -> None:
-    flags = ["--work", str(world / "work"), "--loss", "distance:alpha=0.7", "--folds", "2", "--dual-arms"]
-    arms = ["none", "in-batch", "distill", "bs", "ebr:epochs=2", "term-weight", "evidence:alpha=1,label_scale=maxmin"]
+    flags = [
+        "--work",
+        str(world / "work"),
+        "--loss",
+        "distance:alpha=0.7",
+        "--folds",
+        "2",
+        "--against",
+        "LE-None",
+        "--arms",
+    ]
+    arms = [NONE, IN_BATCH, DISTILLED, "LE-BS:labels=term-scorer,against=LE-None|LE-Distill|LE-TFIDF"]
+    arms += ["F-EBR:start=none,loss=triplet,towers=separate,learning_rate=1e-2", "LE-TFIDF:labels=term-weight"]
+    arms += ["evidence:labels=evidence,loss=distance:alpha=1,label_scale=maxmin"]
     made = study(world, "dual.json", *flags, *arms)
-    names = ["LE-None", "in-batch", "LE-Distill", "LE-BS", "F-EBR, epochs=2", "LE-TFIDF"]
-    names.append("LE, evidence, alpha=1,label_scale=maxmin")
+    names = ["LE-None", "in-batch", "LE-Distill", "LE-BS", "F-EBR", "LE-TFIDF", "evidence"]
     assert [row["arm"] for row in made["rows"] if row["measure"] == "R@5"] == ["base", *names]
     assert (made["model"], made["params"]["alpha"]) == ("dual", 0.7)
     assert made["tasks"] == ["standard, fold 1 of 4", "standard, fold 2 of 4"]
     unlabelled = {arm for arm, spent in made["costs"].items() if spent["labelling"] == 0}
-    assert unlabelled == {"LE-None", "in-batch", "F-EBR, epochs=2"}
+    assert unlabelled == {"LE-None", "in-batch", "F-EBR"}
     assert made["costs"]["LE-Distill"]["labelling"] == made["costs"]["LE-None"]["training"]
     losses = {arm: tuple(curve["loss"]) for arm, curve in made["curves"].items()}
     assert len(set(losses.values())) == len(names)
@@ -163,7 +174,7 @@ def test_a_whole_study(world: Path) -> None:
 
 
 def test_the_base_is_the_encoder_with_its_tokens_averaged(world: Path) -> None:
-    made = study(world, "base.json", "--folds", "1", "--dual-arms", "none", model="dual:depth=20,max_length=6")
+    made = study(world, "base.json", "--folds", "1", "--arms", NONE, model="dual:depth=20,max_length=6")
     encoder = Encoder.load(str(world / "dense"), pooling="mean", normalize=True, max_length=6)
     documents, topics, qrels = make_documents(), make_topics(), make_qrels()
     vectors = encoder.encode(list(documents.values()), what="documents")
@@ -205,33 +216,6 @@ def test_distances_of_vectors_by_hand() -> None:
     assert (same["line"], sum(same["relevant"])) == (pytest.approx(1), 0)
 
 
-def test_numbers_with_a_stroke_are_arms_of_a_family() -> None:
-    written = "term-weight:products=sum,scale=1/10,alpha=0.5/1"
-    arms = dual_arms(["none", written], DualParams(), 0.5)
-    assert [arm.name for arm in arms[1:]] == [
-        f"LE-TFIDF, products=sum,scale={scale},alpha={alpha}" for scale in (1, 10) for alpha in (0.5, 1)
-    ]
-    assert {arm.family for arm in arms[1:]} == {"LE-TFIDF, products=sum,scale=1/10,alpha=0.5/1, chosen"}
-    assert [arm.of_loss["alpha"] for arm in arms[1:]] == [0.5, 1, 0.5, 1]
-    assert [(arm.shared.products, arm.shared.scale) for arm in arms[1:] if arm.shared] == [("sum", 1)] * 2 + [
-        ("sum", 10)
-    ] * 2
-    assert arms[0].family == ""
-
-
-def test_arms_may_draw_other_negatives() -> None:
-    chosen = ["none:negatives_from=random", "in-batch", "term-weight:negatives_from=random", "none", "bs:products=sum"]
-    drawn, in_batch, words, plain, scored = dual_arms(chosen, DualParams(depth=50), 0.5)
-    kinds = [arm.params.negatives_from for arm in (drawn, in_batch, words, plain)]
-    assert kinds == ["random", "run", "random", "run"]
-    assert (drawn.name, words.name) == ("LE-None, negatives_from=random", "LE-TFIDF, negatives_from=random")
-    assert words.others == ("base", drawn.name)  # not LE-None of other negatives
-    assert words.method_params.to_dict()["context"] == 101  # as many drawn at random beside the first 50
-    assert (scored.shared.products, scored.shared.scale) == ("sum", 1)
-    with pytest.raises(InputError, match="negatives_from=bm26: "):
-        dual_arms(["none:negatives_from=bm26"], DualParams(), 0.5)
-
-
 def test_documents_in_the_order_of_their_labels() -> None:
     """Eq. 5 by hand: the mean prefers one rare word, the sum all that are shared; a word of weight 0 is shared, too."""
     queries = {"q1": {"rain": 0.5, "sun": 0.4, "a": 0.0, "of": -1.0}, "q2": {"of": -1.0}}
@@ -267,10 +251,13 @@ def test_validation_questions_choose_in_every_fold() -> None:
 
 def test_a_study_with_random_negatives_and_choices(world: Path) -> None:
     """Every document that may be drawn has its own degree; d by itself stands beside the arms that learn from it."""
-    flags = ["--folds", "1", "--dual-arms"]
-    arms = ["none", "distill", "bs:products=sum,scale=2", "term-weight:products=sum,scale=1/20"]
+    family = "LE-TFIDF, chosen"
+    arms = [NONE, DISTILLED.removesuffix("|LE-TFIDF"), 'LE-BS:labels="term-scorer:products=sum,scale=2"']
+    arms += [
+        f'LE-TFIDF, {scale}:labels="term-weight:products=sum,scale={scale}",family="{family}"' for scale in (1, 20)
+    ]
+    flags = ["--folds", "1", "--arms"]
     made = study(world, "random.json", *flags, *arms, model="dual:depth=5,negatives_from=random")
-    family = "LE-TFIDF, products=sum,scale=1/20, chosen"
     assert [row["arm"] for row in made["rows"] if row["measure"] == "R@5"][-1] == family
     (choice,) = made["choices"][family].values()
     assert choice["validation"][choice["arm"]] == max(choice["validation"].values())
@@ -278,6 +265,6 @@ def test_a_study_with_random_negatives_and_choices(world: Path) -> None:
     assert values[family] == values[choice["arm"]]
     of_d = {arm: found["R@5"] for arm, found in made["by_degrees"].items()}
     assert of_d["LE-Distill"] == pytest.approx(values["LE-None"])  # its labels are LE-None's cosines
-    assert of_d[family] == of_d["LE-TFIDF, products=sum,scale=1"] == of_d["LE-TFIDF, products=sum,scale=20"] > 0
+    assert of_d[family] == of_d["LE-TFIDF, 1"] == of_d["LE-TFIDF, 20"] > 0
     assert set(of_d) == {*values} - {"base", "LE-None"}
     assert made["params"]["negatives_from"] == "random"

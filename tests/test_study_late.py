@@ -12,20 +12,21 @@ import pytest
 from rnnreranker import maxsim
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record, read_records
+from rnnreranker.base.written_form import Written
 from rnnreranker.encode.cross.encoder import PairScorer
 from rnnreranker.encode.late.base import make_late_base
 from rnnreranker.encode.late.encoder import LateEncoder
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.lab.study.__main__ import main
-from rnnreranker.lab.study.late.arms import default_arms, late_arms
-from rnnreranker.lab.study.late.encoded_tokens import TokenSearch
-from rnnreranker.lab.study.late.pair_teacher import taught_by
+from rnnreranker.lab.study.request import StudyRequest
+from rnnreranker.lab.study.studying import run_study
+from rnnreranker.lab.study.teachers.encoded_tokens import TokenSearch
+from rnnreranker.lab.study.teachers.pair_teacher import taught_by
 from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams
 from rnnreranker.parts.tokens.lexicon import Lexicon
 from rnnreranker.regress.plans.runner import chosen_plan
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.runs import Run
-from rnnreranker.train.models.late import LateParams
 from tests import test_regress_specs as specs
 from tests.tiny_encoder import (
     make_cross_encoder,
@@ -39,78 +40,43 @@ from tests.tiny_encoder import (
 pytest.importorskip("sentence_transformers")
 
 
-def test_arms_are_those_of_table_3() -> None:
-    chosen = ["colbert", "random", "hn", "self", "ce", "ce-mean", "ce-hn"]
-    found = late_arms(chosen, LateParams(depth=50), ["a", "b", "c"])
-    arms = dict(zip(chosen, found, strict=True))
-    assert [arm.name for arm in found] == [
-        "ColBERT", "ColBERT, random negatives", "ColBERT-HN", "self-KD", "KD, cross-encoder", "KD, 3 cross-encoders",
-        "KD, cross-encoder, from ColBERT",
-    ]  # fmt: skip
-    assert [arm.begins for arm in found] == ["base", "base", "colbert", "colbert", "base", "base", "colbert"]
-    assert [arm.candidates for arm in found] == ["first", "random", "own", "own", "first", "first", "own"]
-    assert [arm.params.loss for arm in found] == ["info-nce"] * 3 + ["kl"] * 4
-    assert (arms["ce"].models, arms["ce-mean"].models) == (("a",), ("a", "b", "c"))
-    assert (arms["ce"].params.contrast, arms["ce"].params.in_batch_negatives, arms["ce"].of_loss) == (0, False, {})
-    own = arms["self"]
-    assert (own.params.contrast, own.params.in_batch_negatives, own.of_loss) == (0, True, {"raise_positives": True})
-    assert (own.method, own.method_params.teacher, own.method_params.context) == ("teacher", "late", 51)
-    assert (own.labels.temperature, own.params.batch_teacher) == (0.25, True)
-    assert own.others == ("base", "ColBERT", "ColBERT-HN")
-    assert late_arms(["self"], LateParams())[0].others == ("base",)
+SCORES = "normalization=none,boost=1,n_max=none"
+OWN = "start=ColBERT,negatives=ColBERT"
+PAIR = "loss=kl,contrast=0,in_batch_negatives=false"
+BATCH = "loss=kl:raise_positives=true,contrast=0,in_batch_negatives=true,batch_teacher=true"
+HN = f"ColBERT-HN:{OWN}"
+SELF = f'self-KD:{OWN},{BATCH},against=ColBERT|ColBERT-HN,labels="teacher:teacher=late,temperature=0.125,{SCORES}"'
 
 
-def test_students_of_either_similarity_learn_the_same_inner_products() -> None:
-    """The program's student has squared distances, and of its teacher the script has `--kd_temperature 0.25`: a
-    cross-encoder's scores over that are learnt by 2 q.d - 2. With q.d in its place they would be twice as far apart."""
-    scores = np.array([3.0, 1.0])
-    for similarity, times in (("l2", 2), ("maxsim", 1)):
-        arms = late_arms(["self", "ce"], LateParams(similarity=similarity), ["a"])  # type: ignore[arg-type]
-        own, cross = (arm.labels.temperature for arm in arms if arm.labels)
-        # what the loss lowers is 0 where the student's scores differ as the teacher's over the temperature
-        assert np.diff(scores / cross) / times == np.diff(scores) / (2 * 0.25)
-        # its own inner products, of which the program's distances are twice: 2 q.d / .25 in the teacher, 2 q.d learnt
-        assert np.diff(scores / own) / times == np.diff(2 * scores / 0.25) / 2
-
-
-def test_the_command_trains_with_the_similarity_of_the_program(world: Path) -> None:
-    """`-|q - d|^2` in training, inner products in search; similarity=maxsim says otherwise."""
-    made = study(world, "l2.json", "--late-arms", "colbert").outcome
-    other = study(world, "maxsim.json", "--late-arms", "colbert", settings=",similarity=maxsim").outcome
-    assert [found["params"]["similarity"] for found in (made, other)] == ["l2", "maxsim"]
-    assert made["curves"]["ColBERT"]["loss"][0] != other["curves"]["ColBERT"]["loss"][0]
-
-
-def test_arms_of_labels_have_settings() -> None:
-    [first, second] = late_arms(default_arms(["a"])[-2:], LateParams(depth=30))
-    teacher = late_arms(["prf:fb_clusters=24"], LateParams())[0]
-    assert (teacher.name, teacher.method_params.to_dict()["fb_clusters"]) == ("ColBERT-PRF, fb_clusters=24", 24)
-    assert first.name == "collective self-KD, fb_clusters=24,fb_expansion_weight=0.5"
-    found = first.method_params.to_dict()
-    assert (found["fb_clusters"], found["fb_expansion_weight"], found["context"]) == (24, 0.5, 31)
-    assert (second.method_params.to_dict()["fb_expansion_weight"], second.labels.temperature) == (1.0, 0.25)
-    assert second.others == ("base",)
-    assert default_arms(["a"])[:-2] == ["colbert", "prf:fb_clusters=24", "hn", "self", "ce"]
-    assert default_arms(["a", "b", "c"])[4:6] == ["ce", "ce-mean"]
+def pairs(*models: Path) -> str:
+    named = ",".join(map(str, models))
+    labels = str(Written("cross-encoders", {"models": named})) + f",temperature=0.25,{SCORES}"
+    return str(Written("", {"labels": labels})).removeprefix(":") + f",{PAIR}"
 
 
 @pytest.mark.parametrize(
     ("arms", "said"),
     [
-        (["colbret"], "late_arms=colbret: no such arm; did you mean colbert"),
-        (["self:a=1"], "late_arms=self:a=1: settings are for labelers, not for self"),
-        (["ce-mean"], "late_arms=ce-mean: needs cross_encoders, 2 at least; got 1"),
-        (["evidence"], "late_arms=evidence: needs query vectors and vectors, which late interaction has not"),
-        (["run:context"], "late_arms=run:context: no such arm; known: ce, "),
-        (["run:contex=9"], "late_arms=run:contex=9: unknown parameters of run: contex; known: context"),
-        (["prf:fb_doc=9"], "unknown parameters of colbert: fb_doc; known: fb_docs"),
-        (["run:context=0"], "context=0: expected an integer >= 1"),
+        (["a:labels=evidence"], "labels=evidence: needs query vectors and vectors, which a study of late has not"),
+        (["a:labels=run:contex=9"], "labels=run:contex=9: no setting contex, did you mean context"),
+        (["a:labels=rum"], "labels=rum: no such labels; "),
+        (["a:labels=cross-encoders"], "labels=cross-encoders: models missing"),
+        (["a:prf=colbert"], "arms=a: prf: give start, the arm that is searched with"),
+        (["a", "b:start=a,prf=colbert:fb_doc=9"], "unknown parameters of colbert: fb_doc; known: fb_docs"),
+        (["b:start=a", "a"], "arms=b: a: stands behind it; put it before"),
     ],
 )
 def test_arms_that_cannot_be_made(arms: list[str], said: str) -> None:
     with pytest.raises(InputError) as caught:
-        late_arms(arms, LateParams(), ["a"])
+        run_study("nowhere", "topics", "qrels", model="late", encoder="minilm", arms=arms)
     assert said in str(caught.value)
+
+
+def test_labels_take_all_that_negatives_are_drawn_from() -> None:
+    request = StudyRequest("i", "t", "q", model="late:depth=50", arms=["a:labels=collective", "b:depth=9,labels=run"])
+    first, second = request.chosen
+    assert (first.labels.params.to_dict()["context"], second.labels.params.to_dict()["context"]) == (51, 10)
+    assert (first.params.similarity, first.hard, first.against) == ("l2", False, ("base",))
 
 
 @pytest.fixture(scope="module")
@@ -194,8 +160,8 @@ def test_cross_encoders_teach_by_their_mean_and_say_what_it_took(world: Path, tm
 
 def study(world: Path, name: str, *flags: str, settings: str = "") -> Record:
     argv = ["--index", str(world / "index"), "--topics", str(world / "topics.tsv"), "--folds", "2", "--seeds", "1"]
-    argv += ["--qrels", str(world / "qrels.txt"), "--first-stages", "dense", "--arms"]
-    argv += ["late", "--epochs", "2", "--batch-size", "4", "--learning-rate", "1e-3", *flags]
+    argv += ["--qrels", str(world / "qrels.txt"), "--first-stages", "dense"]
+    argv += ["--epochs", "2", "--batch-size", "4", "--learning-rate", "1e-3", *flags]
     argv += ["--model", f"late:depth=20,dimension=16,validation_share=0.3{settings}"]
     argv += ["--encoder", str(world / "dense"), "--output", str(world / name)]
     assert main(argv) == 0
@@ -204,14 +170,17 @@ def study(world: Path, name: str, *flags: str, settings: str = "") -> Record:
 
 
 def test_students_of_every_teacher(world: Path) -> None:
-    flags = ["--cross-encoders", str(world / "cross0"), str(world / "cross1"), "--work", str(world / "work")]
-    flags += ["--late-arms", "colbert", "prf", "random", "hn", "self", "ce", "ce-mean", "ce-hn"]
-    flags += ["collective:fb_docs=2"]
+    one, both = pairs(world / "cross0"), pairs(world / "cross0", world / "cross1")
+    flags = ["--work", str(world / "work"), "--against", "ColBERT", "--arms", "ColBERT"]
+    flags += ["ColBERT-PRF:start=ColBERT,prf=colbert", "ColBERT, random negatives:negatives=random", HN, SELF]
+    flags += [f"KD, cross-encoder:{one}", f"KD, 2 cross-encoders:{both}"]
+    flags += [f"KD, cross-encoder, from ColBERT:{OWN},{one}"]
+    flags += [f'collective self-KD, fb_docs=2:{OWN},{BATCH},labels="collective:fb_docs=2,temperature=0.125,{SCORES}"']
     made = study(world, "late.json", *flags).outcome
     names = ["ColBERT", "ColBERT-PRF", "ColBERT, random negatives", "ColBERT-HN", "self-KD", "KD, cross-encoder"]
     names += ["KD, 2 cross-encoders", "KD, cross-encoder, from ColBERT", "collective self-KD, fb_docs=2"]
     assert [row["arm"] for row in made["rows"] if row["measure"] == "nDCG@10"] == ["base", *names]
-    assert (made["model"], made["teacher_temperature"], len(made["cross_encoders"])) == ("late", 0.25, 2)
+    assert (made["model"], made["params"]["similarity"]) == ("late", "l2")
     assert list(made["costs"]) == names
     assert all(spent["training"] > 0 for spent in made["costs"].values())
     assert {arm for arm, spent in made["costs"].items() if spent["labelling"] == 0} == set(names[:3])
@@ -242,18 +211,16 @@ def test_a_query_encoder_learns_from_tokens(world: Path, tmp_path: Path) -> None
     words += ["--model", "query:validation_share=0.3,candidates=8", "--batch-size", "4", "--epochs", "2"]
     words += ["--context", "8"]
     words += [
-        "--methods",
-        "collective",
-        "run",
-        "query",
         "--first-stages",
         "late",
-        "--no-other-side",
+        "--arms",
+        "hard",
+        *(f"{one}:labels={one}" for one in ("collective", "run", "query")),
     ]
     assert main(["--index", str(both), *words, "--output", str(tmp_path / "study.json")]) == 0
     (made,) = read_records(tmp_path / "study.json")
     values = {row["arm"]: row["value"] for row in made.outcome["rows"] if row["measure"] == "nDCG@10"}
-    assert list(values) == ["base", "CODER", "CODER + collective", "CODER + fused run", "CODER + query"]
+    assert list(values) == ["base", "hard", "collective", "run", "query"]
     losses = {arm: tuple(curve["loss"]) for arm, curve in made.outcome["curves"].items()}
     assert len(set(losses.values())) == 4
     with pytest.raises(InputError, match="no tokens in this index; add them with index --parts tokens"):
@@ -261,9 +228,9 @@ def test_a_query_encoder_learns_from_tokens(world: Path, tmp_path: Path) -> None
 
 
 def test_a_test_by_reranking_stays_in_the_candidates(world: Path) -> None:
-    measures = ["--measures", "nDCG@10 R@10", "--test-candidates", "10", "--late-arms", "colbert", "hn"]
+    measures = ["--measures", "nDCG@10 R@10", "--test-candidates", "10", "--arms", "ColBERT", HN]
     made = study(world, "reranked.json", *measures).outcome
-    whole = study(world, "whole.json", *measures[:2], "--late-arms", "colbert").outcome
+    whole = study(world, "whole.json", *measures[:2], "--arms", "ColBERT").outcome
     reached = {
         name: {row["arm"]: row["value"] for row in found["rows"] if row["measure"] == "R@10"}
         for name, found in (("reranked", made), ("whole", whole))
@@ -273,8 +240,8 @@ def test_a_test_by_reranking_stays_in_the_candidates(world: Path) -> None:
 
 
 def test_specs_name_cross_encoders_that_they_train(tmp_path: Path) -> None:
-    models = "[ms-marco-minilm-l6, {model: pairs}]"
-    late = f"{{index: vectors, query_set: dl, arms: late, encoder: minilm, cross_encoders: {models}}}"
+    taught = "{labels: {cross-encoders: {models: [ms-marco-minilm-l6, {model: pairs}]}}}"
+    late = f"{{index: vectors, query_set: dl, model: late, encoder: minilm, arms: {{hard: {{}}, two: {taught}}}}}"
     own = f"{specs.OWN}studies:\n  late: {late}\n"
     pairs = (
         "models:\n  pairs: {index: vectors, first: {dense: {}}, labels: {hard: {}}, train: {cross: {}}, start: minilm, "
@@ -284,7 +251,8 @@ def test_specs_name_cross_encoders_that_they_train(tmp_path: Path) -> None:
     )
     spec = read_spec(specs.write(tmp_path, own, common))
     step = chosen_plan(spec, spec.query_sets, ["late"], Path("runs")).steps[-1]
-    assert "--cross-encoders ms-marco-minilm-l6 runs/models/msmarco-passage-train/pairs " in step.command()
+    models = r"models=\"ms-marco-minilm-l6,runs/models/msmarco-passage-train/pairs\""
+    assert f"--arms hard 'two:labels=\"cross-encoders:{models}\"' " in step.command()
     assert Path("runs/models/msmarco-passage-train/pairs") in step.inputs
-    with pytest.raises(InputError, match="cross_encoders first: is trained as query; expected a model of `cross`"):
+    with pytest.raises(InputError, match="arms first: is trained as query; expected a model of `cross`"):
         read_spec(specs.write(tmp_path, own.replace("{model: pairs}", "{model: first}"), common))

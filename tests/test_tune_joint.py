@@ -73,7 +73,8 @@ def trainings(tiny: Path, data: Path) -> Trainings:
     run = dense_run(source, queries, 30, threads=1, batch_size=64)
     rows = [line.split() for line in (data / "qrels.txt").read_text().splitlines()]
     qrels = pd.DataFrame([(q, d, int(g)) for q, _, d, g in rows], columns=["query_id", "doc_id", "relevance"])
-    return Trainings(source, topics, queries, run, qrels, qids[:20], qids[20:30], str(tiny), pooling="mean")
+    parts = {"training": qids[:20], "validation": qids[20:30]}
+    return Trainings(source, topics, queries, run, str(tiny), "mean", qrels=qrels, **parts)
 
 
 @pytest.mark.slow

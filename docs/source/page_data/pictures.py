@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from page_data.first_stages import ALONE, BEFORE, DEFAULT, GRAPH, LAYOUTS, StageTable, stage_table
 from page_data.study_table import picture
-from rnnreranker.lab.study.text.arms import MODELS
 from rnnreranker.labels.report.plots import save_figure
 from rnnreranker.train.plots import new_figure
 
@@ -36,7 +35,7 @@ def write_pictures(figures: Figures, docs: Path) -> list[Path]:
             written.append(save_figure(_positives(outcome["positives"]), docs / picture(study, "positives")))
         elif outcome["arms"] == "candidates":
             written.append(save_figure(_counts(outcome["rows"]), docs / picture(study)))
-        elif outcome["arms"] in MODELS:
+        elif "model" in outcome:
             for name, label in CURVES.items():
                 written.append(save_figure(_curves(outcome["curves"], name, label), docs / picture(study, name)))
             if "distances" in outcome:

@@ -9,29 +9,35 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rnnreranker.base import command
-from rnnreranker.base.arguments import flag
+from rnnreranker.base.arguments import argument, flag
 from rnnreranker.base.files import check_writable
+from rnnreranker.base.method import names
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.tables import interval, print_table
 from rnnreranker.base.typed_numbers import READERS, number
+from rnnreranker.base.written_form import Written
 from rnnreranker.data.splits import SETTINGS
 from rnnreranker.evaluate.protocols import PROTOCOLS
-from rnnreranker.lab.study.request import ARMS, EVERYDAY, StudyRequest, model_form
+from rnnreranker.lab.study.arm import ArmParams
+from rnnreranker.lab.study.request import EVERYDAY, KIND, StudyRequest
 from rnnreranker.lab.study.studying import study
 from rnnreranker.train.query.params import TrainParams
 
 USAGE = "python -m rnnreranker.study --index INDEX --topics TOPICS --qrels QRELS --output FILE [flags]"
 EPILOG = """examples (settings stand behind a colon; `python -m rnnreranker methods` lists them):
   python -m rnnreranker.study --index mine --topics cranfield --qrels cranfield --output a.json \\
-      --protocol binary --methods query joint:mass=share --learning-rates 1e-4 3e-4 --seeds 5
+      --protocol binary --learning-rates 1e-4 3e-4 --seeds 5 --against hard \\
+      --arms hard soft:labels=evidence,rates=hard joint:labels=joint:mass=share
   python -m rnnreranker.study --index pydoc --topics pydoc/train --qrels pydoc/train --epochs 2 \\
       --test-topics pydoc --test-qrels pydoc --model query:candidates=50,warmup=9 --output b.json
-  python -m rnnreranker.study ... --arms losses --losses kl margin:margin=2 --learning-rate 1e-4
-  python -m rnnreranker.study ... --arms negatives --encoder minilm --first-stages impact --jobs 2
-  python -m rnnreranker.study ... --arms late --late-arms colbert ce --cross-encoders my-reranker
-  python -m rnnreranker.study ... --arms dual --splits cold --dual-arms none run:alpha=0.5/1
+  python -m rnnreranker.study ... --arms kl margin:loss=margin:margin=2 --learning-rate 1e-4
+  python -m rnnreranker.study ... --model cross --encoder minilm --first-stages bm25 impact \\
+      --arms impact bm25:negatives=bm25 far:filter=rnn --jobs 2
+  python -m rnnreranker.study ... --model late --arms first next:start=first,negatives=first
+  python -m rnnreranker.study ... --model dual --splits cold --arms hard:loss=distance:alpha=0 \\
+      taught:labels=arm:name=hard,label_scale=cosine
 """
-HIDDEN = ("max_steps", "teacher_temperature", "labelled_queries", "relevant", "context", "title")  # of the help
+HIDDEN = ("max_steps", "labelled_queries", "relevant", "context", "title", "compares")  # of the help
 
 
 @command.main
@@ -43,13 +49,13 @@ def main(argv: Sequence[str]) -> int:
     check_writable(args.output)
     begun = time.perf_counter()
     typed = {name: value for name in EVERYDAY if (value := getattr(args, name)) is not None}
-    model = model_form(args.model, args.arms, typed)
     with command.naming_flags(typed):
+        model = Written.read(args.model).beside(typed, argument("model"))
         request = command.request(args, StudyRequest, model=model, work=args.work or f"{args.output}.trials")
         studied = study(request)
     about: dict[str, Any] = {"room": "study", "argv": argv, "without": ("--output", "--work", "--jobs")}
     about |= {"begun": begun, "inputs": studied.inputs}
-    write_records(args.output, [of_command("study", args.arms, studied.outcome, **about)])
+    write_records(args.output, [of_command("study", studied.outcome["arms"], studied.outcome, **about)])
     print_table(
         ["arm", "measure", "queries", "value", "minus", "difference", "p (Holm)"],
         [
@@ -70,13 +76,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--topics", required=True, help="of training (and test): file, ir_datasets id, `pydoc/train`")
     parser.add_argument("--qrels", required=True, help="judgements of --topics")
     parser.add_argument("--output", required=True, metavar="FILE.json", help="the record of what was measured")
-    text = "labels, losses, candidates (of query encoders); pair-losses, negatives (cross-encoders); "
-    text += "regularisation (sparse); late; dual (default: labels)"
-    parser.add_argument("--arms", choices=tuple(ARMS), default=usual["arms"], metavar="WHAT", help=text)
-
     group = parser.add_argument_group("training")
     _add(group, "encoder", "NAME", "to begin with (of queries, default: the one that made the index)")
-    _add(group, "model", "FORM", "of the model of --arms, with its settings: query:candidates=50,…")
+    kinds = ", ".join(names(KIND))
+    _add(group, "model", "FORM", f"of all arms, with its settings: {kinds} (default: query)")
     _add(group, "loss", "FORM", "what it lowers, where an arm does not say: distance:alpha=0.7")
     hints = hints_of(TrainParams)
     for name, text in EVERYDAY.items():
@@ -84,19 +87,12 @@ def make_parser() -> argparse.ArgumentParser:
     _add(group, "learning_rates", "R", "choose one a fold, on validation queries", type=number, nargs="+")
     _add(group, "seeds", "N", f"trainings of every arm (default: {usual['seeds']})", type=command.positive)
 
-    group = parser.add_argument_group("arms")
+    group = parser.add_argument_group("arms (NAME:KEY=VALUE: what an arm has otherwise than the model)")
     several: dict[str, Any] = {"nargs": "+"}
-    _add(group, "methods", "M", "labels: methods; mass=share, mass=confident are learnt", **several)
-    text = "labels: with the rate of the other kind of labels, too (default: yes)"
-    _add(group, "other_side", None, text, action=argparse.BooleanOptionalAction)
-    _add(group, "context", "N", "labels: candidates that take part (default: 60)", type=command.positive)
-    _add(group, "losses", "M", "losses, pair-losses: which (default: all that fit)", **several)
-    _add(group, "counts", "N", "candidates: of a query (default: 10 50 200)", type=command.positive, **several)
-    _add(group, "factors", "F", "regularisation: of lambda (default: 0.1 1 10)", type=number, **several)
-    _add(group, "late_arms", "M", "late: colbert prf random hn self ce ce-mean ce-hn, or labels", **several)
-    _add(group, "cross_encoders", "M", "late: teachers, ce the first of them", **several)
-    _add(group, "teacher_temperature", "T", "late: scores of a teacher are divided by it (default: 0.25)", type=number)
-    _add(group, "dual_arms", "M", "dual: none in-batch distill bs ebr, or labels; alpha=0.5/1", **several)
+    text = f"settings: {', '.join(hints_of(ArmParams))}, and those of the training (default: trained)"
+    _add(group, "arms", "ARM", text, **several)
+    _add(group, "against", "ARM", "that the others are compared with, beside the model as it was")
+    _add(group, "context", "N", "of query encoders: candidates of labels (default: 60)", type=command.positive)
     text = "of negatives, or of fused labels, by retriever (default: bm25 impact)"
     _add(group, "first_stages", "M", text, **several)
 
@@ -112,6 +108,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add(group, "measures", "NAMES", f"default: {usual['measures']}")
 
     group = parser.add_argument_group("work")
+    _add(group, "compares", "TEXT", "what the arms differ in, for the page (default: the model)")
     _add(group, "title", "TEXT", "of the page's section (default: --topics)")
     _add(group, "work", "DIR", "records of trials, for going on (default: OUTPUT.trials)")
     _add(group, "jobs", "N", "trainings at a time (default: 1)", type=command.positive)

@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.evaluate.comparison import bootstrap_intervals, holm, paired_t_test
-from rnnreranker.lab.study.query.arms import BASE, CODER, HPARAM
+from rnnreranker.lab.study.arm import BASE
 
 RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)  # where the buckets of ranks begin
 
@@ -17,15 +17,14 @@ Records = Sequence[Mapping[str, Any]]
 
 
 def study_rows(
-    records: Records, groups: Mapping[str, str] | None = None, others: Mapping[str, Sequence[str]] | None = None
+    records: Records, groups: Mapping[str, str] | None, others: Mapping[str, Sequence[str]]
 ) -> list[dict[str, Any]]:
     """One row an arm, a measure and a group of test queries.
 
     Args:
         records: of `run_trial`, all arms over the same tasks.
         groups: test query → group; every group is reported beside all queries.
-        others: arm → those that it is compared with; None = every trained arm with `base`, every smoothing arm with
-            CODER under the same hyperparameters.
+        others: arm → those that it is compared with.
 
     Returns:
         Rows with arm, measure, group, queries, value (mean over queries of the mean over seeds) and, where another arm
@@ -49,20 +48,6 @@ def study_rows(
             columns = {arm: np.array([values[arm, measure][qid] for qid in chosen]) for arm in arms}
             rows += _compared(columns, measure, group or "all", others)
     return rows
-
-
-def other_side(arm: str, arms: Sequence[str]) -> list[str]:
-    """The arms that an arm is compared with.
-
-    >>> every = ["base", "CODER", "CODER, hparam", "CODER + mixed", "CODER + mixed, hparam"]
-    >>> other_side("CODER + mixed, hparam", every), other_side("CODER + mixed", every)
-    (['base', 'CODER'], ['base', 'CODER, hparam'])
-    """
-    if arm == BASE:
-        return []
-    same = CODER if arm.endswith(HPARAM) or f"{CODER}{HPARAM}" not in arms else f"{CODER}{HPARAM}"
-    others = [BASE, same] if arm.startswith(f"{CODER} + ") else [BASE]
-    return [name for name in others if name in arms]
 
 
 def curves(records: Records) -> dict[str, dict[str, list[float]]]:
@@ -166,10 +151,9 @@ def _per_query(records: Records) -> dict[tuple[str, str], dict[str, float]]:
 
 
 def _compared(
-    columns: Mapping[str, np.ndarray], measure: str, group: str, others: Mapping[str, Sequence[str]] | None
+    columns: Mapping[str, np.ndarray], measure: str, group: str, others: Mapping[str, Sequence[str]]
 ) -> list[dict[str, Any]]:
-    compared = others or {arm: other_side(arm, list(columns)) for arm in columns}
-    pairs = [(arm, other) for arm in columns for other in compared.get(arm, ())]
+    pairs = [(arm, other) for arm in columns for other in others.get(arm, ())]
     tests = [paired_t_test(columns[arm], columns[other]) for arm, other in pairs]
     corrected = holm(tests) if tests else []
     rows = []

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rnnreranker.base.tables import interval
-from rnnreranker.lab.study.query.arms import BASE
+from rnnreranker.lab.study.arm import BASE
 
 SURE = 0.05  # p after Holm's correction, below which a difference is called one
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import asked
 from rnnreranker.base.command import say
-from rnnreranker.lab.study.query.arms import BASE
-from rnnreranker.lab.study.request import ARMS, StudyRequest, check
+from rnnreranker.lab.study.arm import without_repeats
+from rnnreranker.lab.study.request import StudyRequest, check
 
 if TYPE_CHECKING:
     import pandas
 
     from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.lab.study.loaded import Loaded
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,6 @@ def run_study(
     index: str | Path | IndexOnDisk,
     topics: str | Path | Mapping[str, str],
     qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame,
-    arms: str = "labels",
     **others: Any,
 ) -> Studied:
     """Train a model in every way, several times, test it on queries that training did not see, and compare.
@@ -62,15 +62,13 @@ def run_study(
     Args:
         index: a folder, `pydoc`, a prebuilt index of Pyserini, or an opened index.
         topics, qrels: of training, and without `test_topics` of the test: names, files or objects.
-        arms: what is compared: labels, losses, candidates, pair-losses, negatives, regularisation, late or dual.
-        others: as of `StudyRequest`: model, loss, encoder, methods, late_arms, dual_arms, seeds, work, jobs, …
+        others: as of `StudyRequest`: model, arms, against, loss, encoder, seeds, work, jobs, …
 
     Raises:
         InputError: everything that can be seen to be wrong, and files that do not belong together.
         UnavailableError, MissingDependencyError: an encoder, or packages of training, that cannot be had here.
     """
-    given = {"index": index, "topics": topics, "qrels": qrels, "arms": arms}
-    return study(asked(StudyRequest, given | others))
+    return study(asked(StudyRequest, {"index": index, "topics": topics, "qrels": qrels} | others))
 
 
 def study(request: StudyRequest) -> Studied:
@@ -84,103 +82,45 @@ def study(request: StudyRequest) -> Studied:
         if request.work is None:
             folder = kept.enter_context(tempfile.TemporaryDirectory(prefix="rnnreranker-study-"))
             request = dataclasses.replace(request, work=folder)
-        return _of_queries(request) if ARMS[request.arms] == "query" else _of_texts(request)
+        return _studied(request, Path(str(request.work)))
 
 
-def _of_queries(request: StudyRequest) -> Studied:
-    """A study of query encoders."""
-    from rnnreranker.lab.study.comparisons import masses, positives
-    from rnnreranker.lab.study.query.arms import Hyperparameters, candidate_arms, label_arms, loss_arms
-    from rnnreranker.lab.study.query.loaded import load_study
-    from rnnreranker.lab.study.trainings import choose_rates, run_arms
-
-    params: Any = request.training.params
-    loaded = load_study(request, params)
-    setting, tasks, work = loaded.setting, loaded.tasks, Path(str(request.work))
-    rates: dict[str, Any] = {}
-    hyperparameters = {"hard": Hyperparameters(params), "evidence": Hyperparameters(params)}
-    if request.learning_rates:
-        for method in hyperparameters if request.arms == "labels" else ("hard",):
-            chosen = choose_rates(setting, tasks, method, params, request.learning_rates, work, request.jobs)
-            hyperparameters[method], rates[method] = chosen
-            taken = ", ".join(f"{own['rate']:g} ({name})" for name, own in rates[method].items())
-            say(f"{method} labels: learning rate {taken}")
-    if request.arms == "labels":
-        teachers = setting.teachers(request.methods)
-        arms = label_arms(
-            hyperparameters["hard"], hyperparameters["evidence"], request.methods, request.other_side, teachers
-        )
-    elif request.arms == "losses":
-        arms = loss_arms(hyperparameters["hard"], request.losses)
-    else:
-        arms = candidate_arms(hyperparameters["hard"], request.counts)
-    records = run_arms(setting, tasks, [None, *arms], work, request.jobs)
-    about = {
-        "params": {name: one.to_dict() for name, one in hyperparameters.items()},
-        "rnn": setting.rnn.to_dict(),
-        "labels": setting.labels.to_dict(),
-        "rates": rates,
-        "positives": positives(records),
-    }
-    about |= {"masses": learnt} if (learnt := masses(records)) else {}
-    return Studied(_outcome(request, loaded, records, about), {"index": loaded.fingerprint})
-
-
-def _of_texts(request: StudyRequest) -> Studied:
-    """A study of models that read texts."""
+def _studied(request: StudyRequest, work: Path) -> Studied:
+    """Choose learning rates where several are given, run every trial, and compare."""
     from rnnreranker.evaluate.measures import name_of, parse_measures
-    from rnnreranker.lab.study.chosen import by_degrees, with_chosen
-    from rnnreranker.lab.study.comparisons import costs, words
-    from rnnreranker.lab.study.dual.arms import DEFAULT, DualArm, dual_arms
-    from rnnreranker.lab.study.dual.distances import mean_distances
-    from rnnreranker.lab.study.late.arms import default_arms, late_arms
-    from rnnreranker.lab.study.text.arms import text_arms
-    from rnnreranker.lab.study.text.loaded import load_text_study
-    from rnnreranker.lab.study.trainings import run_arms
+    from rnnreranker.lab.study.chosen import with_chosen
+    from rnnreranker.lab.study.loaded import load_study
+    from rnnreranker.lab.study.trainings import run_arms, with_rates
 
-    model, (_, given, loss) = ARMS[request.arms], request.training
-    params: Any = given
-    models, stages = list(request.cross_encoders), list(request.stages)
-    arms: list[Any]
-    if model == "late":
-        arms = late_arms(request.late_arms or default_arms(models), params, models, request.teacher_temperature)
-    elif model == "dual":
-        arms = dual_arms(request.dual_arms or DEFAULT, params, loss.to_dict().get("alpha", 0.5))
-    else:
-        arms = text_arms(request.arms, params, stages, request.factors, request.losses)
-    loaded = load_text_study(request, params, arms)
-    records: Any = run_arms(loaded.setting, loaded.tasks, [None, *arms], Path(str(request.work)), request.jobs)
-    others = {arm.name: arm.others for arm in arms}
-    families = {arm.name: arm.family for arm in arms if isinstance(arm, DualArm) and arm.family}
-    records, choices = with_chosen(records, families, name_of(parse_measures(request.measures)[0]))
+    loaded = load_study(request)
+    studied, tasks, rates = loaded.studied, loaded.tasks, dict[str, Any]()
+    if request.learning_rates:
+        arms, rates = with_rates(studied, tasks, request.learning_rates, work, request.jobs)
+        studied.arms = {arm.name: arm for arm in arms}
+    arms, same = without_repeats(list(studied.arms.values()), tasks)
+    for name, other in same.items():
+        say(f"{name}: left out, as it comes to the same as {other}")
+    studied.arms = {arm.name: arm for arm in arms}
+    for name, own in rates.items():
+        say(f"{name}: learning rate " + ", ".join(f"{one['rate']:g} ({task})" for task, one in own.items()))
+    records: Any = run_arms(studied, tasks, [None, *arms], work, request.jobs)
+    families = {arm.name: arm.own.family for arm in arms if arm.own.family}
+    others = {arm.name: arm.against for arm in arms}
     others |= {family: others[arm] for arm, family in families.items()}
-    about = {
-        "model": model,
-        "encoder": request.encoder,
-        "first_stages": stages,
-        "test_candidates": request.test_candidates,
-        "params": params.to_dict() | loss.to_dict(),
-        "words": words(records),
-    }
-    if seconds := costs(records):
-        about |= {"costs": seconds}
-    if far := mean_distances(records, BASE):
-        about |= {"distances": far}
-    about |= {name: own for name, own in (("by_degrees", by_degrees(records)), ("choices", choices)) if own}
-    if model == "late":
-        about |= {"cross_encoders": models}
-        about |= {"teacher_temperature": request.teacher_temperature}
-    return Studied(_outcome(request, loaded, records, about, others), loaded.fingerprints)
+    records, choices = with_chosen(records, families, name_of(parse_measures(request.measures)[0]))
+    about = studied.about(request, arms) | studied.found(records)
+    about |= {name: own for name, own in (("rates", studied.shown(rates)), ("choices", choices)) if own}
+    return Studied(_outcome(request, loaded, records, about, others), {"index": studied.index})
 
 
 def _outcome(
-    request: StudyRequest, loaded: Any, records: Any, about: dict[str, Any], others: Any = None
+    request: StudyRequest, loaded: Loaded, records: Any, about: dict[str, Any], others: dict[str, tuple[str, ...]]
 ) -> dict[str, Any]:
     from rnnreranker.lab.study.comparisons import by_query, chosen_steps, curves, study_rows
 
     tasks = loaded.tasks
     return {
-        "arms": request.arms,
+        "arms": request.compares or request.written.name,
         "title": request.title or request.shown("topics"),
         "tasks": sorted({task.name for task in tasks}),
         "seeds": request.seeds,

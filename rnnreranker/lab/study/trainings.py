@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,23 +12,23 @@ import numpy as np
 from rnnreranker.base.command import progress
 from rnnreranker.base.process.interrupts import left_to_this_process
 from rnnreranker.base.process.torch_threads import one_torch_thread
-from rnnreranker.lab.study.query.arms import Hyperparameters, QueryArm
+from rnnreranker.lab.study.arm import Arm
+from rnnreranker.lab.study.models.base import StudiedModel
 from rnnreranker.lab.study.tasks import Task
-from rnnreranker.lab.study.trial import Arm, Setting, run_trial
-from rnnreranker.train.query.params import TrainParams
+from rnnreranker.lab.study.trial import run_trial
 
 CHOICE = "nDCG@10"  # of the validation queries
 
 
 def run_arms(
-    setting: Setting, tasks: Sequence[Task], arms: Sequence[Arm | None], folder: Path, jobs: int = 1
+    studied: StudiedModel, tasks: Sequence[Task], arms: Sequence[Arm | None], folder: Path, jobs: int = 1
 ) -> list[dict[str, Any]]:
     """The records of all arms on all tasks, arm by arm; those taken before come from their files.
 
     Args:
-        setting: shared by all trials.
+        studied: what all trials share.
         tasks: every task with every seed.
-        arms: None = the encoder as it is.
+        arms: None = the model as it is.
         folder: where records are kept.
         jobs: processes; results do not depend on it.
 
@@ -39,49 +40,60 @@ def run_arms(
     folder.mkdir(parents=True, exist_ok=True)
     work = [(task, arm) for arm in arms for task in tasks]
     if jobs == 1:
-        return [_alone(setting, task, arm, folder) for task, arm in progress(work, unit="trials", what="train")]
-    _ = setting.identity  # once, before the setting goes to every process
+        return [_alone(studied, task, arm, folder) for task, arm in progress(work, unit="trials", what="train")]
+    _ = studied.identity  # once, before it goes to every process
     pool = Parallel(n_jobs=jobs, return_as="generator")
     with left_to_this_process():
-        records = pool(delayed(_alone)(setting, task, arm, folder) for task, arm in work)
+        records = pool(delayed(_alone)(studied, task, arm, folder) for task, arm in work)
         return list(progress(records, unit="trials", total=len(work), what="train"))
 
 
+def with_rates(
+    studied: StudiedModel, tasks: Sequence[Task], rates: Sequence[float], folder: Path, jobs: int = 1
+) -> tuple[list[Arm], dict[str, dict[str, dict[str, Any]]]]:
+    """The arms of a study with the learning rates that are chosen for them.
+
+    Returns:
+        The arms; and arm → task name → as of `choose_rates`, of the arms that take no other's rates.
+    """
+    arms, chosen = list(studied.arms.values()), dict[str, dict[str, dict[str, Any]]]()
+    for arm in arms:
+        if arm.own.rates in ("", arm.name):
+            chosen[arm.name] = choose_rates(studied, tasks, arm, rates, folder, jobs)
+    by_arm = {name: {task: one["rate"] for task, one in own.items()} for name, own in chosen.items()}
+    return [dataclasses.replace(arm, rates=by_arm[arm.own.rates or arm.name]) for arm in arms], chosen
+
+
 def choose_rates(
-    setting: Setting,
-    tasks: Sequence[Task],
-    method: str,
-    params: TrainParams,
-    rates: Sequence[float],
-    folder: Path,
-    jobs: int = 1,
-) -> tuple[Hyperparameters, dict[str, dict[str, Any]]]:
-    """For every fold the learning rate whose trainings on it are best on their validation queries.
+    studied: StudiedModel, tasks: Sequence[Task], arm: Arm, rates: Sequence[float], folder: Path, jobs: int = 1
+) -> dict[str, dict[str, Any]]:
+    """For every fold the learning rate whose trainings of an arm on it are best on their validation queries.
 
     A fold's own trainings alone have a say, so that no query that it tests has any. Of equal rates the lowest is taken.
 
     Returns:
-        The parameters with these rates, and by task name `rate`, the one taken, and `validation`: learning rate → mean
-        nDCG@10 of the validation queries over the seeds.
+        By task name `rate`, the one taken, and `validation`: learning rate → mean nDCG@10 of the validation queries
+        over the seeds.
     """
+    of_tasks = sorted({task.name for task in tasks})
     arms = [
-        QueryArm(f"{method}, {rate:g}", method, Hyperparameters(params).replaced(learning_rate=rate)) for rate in rates
+        dataclasses.replace(arm, name=f"{arm.name}, {rate:g}", rates=dict.fromkeys(of_tasks, rate)) for rate in rates
     ]
-    records = run_arms(setting, tasks, arms, folder, jobs)
+    records = run_arms(studied, tasks, arms, folder, jobs)
     chosen: dict[str, dict[str, Any]] = {}
-    for name in sorted({task.name for task in tasks}):
+    for name in of_tasks:
         value_of = {
             rate: float(
-                np.mean([r["validation"][CHOICE] for r in records if (r["arm"], r["task"]) == (arm.name, name)])
+                np.mean([r["validation"][CHOICE] for r in records if (r["arm"], r["task"]) == (one.name, name)])
             )
-            for rate, arm in zip(rates, arms, strict=True)
+            for rate, one in zip(rates, arms, strict=True)
         }
         best = min(value_of, key=lambda rate: (-value_of[rate], rate))
         chosen[name] = {"rate": best, "validation": {f"{rate:g}": value for rate, value in value_of.items()}}
-    return Hyperparameters(params, {name: choice["rate"] for name, choice in chosen.items()}), chosen
+    return chosen
 
 
-def _alone(setting: Setting, task: Task, arm: Arm | None, folder: Path) -> dict[str, Any]:
+def _alone(studied: StudiedModel, task: Task, arm: Arm | None, folder: Path) -> dict[str, Any]:
     """A trial on one thread: with several, sums round differently."""
     with one_torch_thread():
-        return run_trial(setting, task, arm, folder)
+        return run_trial(studied, task, arm, folder)

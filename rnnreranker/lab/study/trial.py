@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint, write_json
 from rnnreranker.base.files.json_files import read_json
+from rnnreranker.lab.study.arm import Arm
 from rnnreranker.lab.study.tasks import Task
 
 if TYPE_CHECKING:
@@ -17,45 +18,15 @@ if TYPE_CHECKING:
 
     from rnnreranker.runs import Run
 
-VERSION = 2  # of what a trial computes: raise it when results change
+VERSION = 3  # of what a trial computes: raise it when results change
 Values = dict[str, dict[str, float]]  # measure → test query → value
 
 
-class Arm(Protocol):
-    """One way of training; `rnnreranker.lab.study.query.arms` and `rnnreranker.lab.study.text.arms` have them."""
-
-    @property
-    def name(self) -> str:
-        """In tables and figures."""
-        ...
-
-    def described(self, task: Task) -> Any:
-        """Everything that it trains with on a task, as JSON values."""
-        ...
-
-
-class Setting(Protocol):
-    """What all trials of a study share, and how one is made; for query encoders and for models that read texts."""
-
-    @property
-    def identity(self) -> str:
-        """What tells it from others."""
-        ...
-
-    def untrained(self, task: Task) -> dict[str, Any]:
-        """What the model as it is is worth: `values`, and what else a record has."""
-        ...
-
-    def trained(self, task: Task, arm: Any) -> dict[str, Any]:
-        """What the model that an arm trains is worth: `values`, and what else a record has."""
-        ...
-
-
-def run_trial(setting: Setting, task: Task, arm: Arm | None, folder: Path) -> dict[str, Any]:
+def run_trial(studied: Any, task: Task, arm: Arm | None, folder: Path) -> dict[str, Any]:
     """The record of a trial, from its file where it was taken before.
 
     Args:
-        setting: shared by all trials.
+        studied: what all trials share, a `StudiedModel`.
         task: what is trained on and tested on.
         arm: None = the model as it is.
         folder: where records are kept.
@@ -64,15 +35,15 @@ def run_trial(setting: Setting, task: Task, arm: Arm | None, folder: Path) -> di
         arm, task, seed, seconds, `values` (measure → test query → value), and of a training: best_step, steps,
         validation (at the best step), history and positives.
     """
-    described = None if arm is None else arm.described(task)
+    described = None if arm is None else studied.described(task, arm)
     positives = task.positives.to_numpy().tolist()
-    name = fingerprint(setting.identity, task.topics, positives, sorted(task.validation), task.test, described)
+    name = fingerprint(studied.identity, task.topics, positives, sorted(task.validation), task.test, described)
     path = folder / f"{name}.json"
     if path.is_file():
         return read_trial(path) | {"arm": arm and arm.name}
     begun = time.perf_counter()
     record: dict[str, Any] = {"arm": arm and arm.name, "task": task.name, "seed": task.seed}
-    record |= setting.untrained(task) if arm is None else setting.trained(task, arm)
+    record |= studied.untrained(task) if arm is None else studied.trained(task, arm)
     record["seconds"] = round(time.perf_counter() - begun, 2)
     write_json(path, record)
     return record
@@ -96,20 +67,17 @@ def read_trial(path: Path) -> dict[str, Any]:
     return record
 
 
-def values_of(
-    run: Run, qrels: pandas.DataFrame, measures: str, protocol: str, task: Task, qids: Sequence[str] | None = None
-) -> Values:
-    """The values of a run on some queries of a task, None = those of the test.
+def values_of(run: Run, qrels: pandas.DataFrame, measures: str, protocol: str, qids: Sequence[str]) -> Values:
+    """Measure → query → value of a run on some queries.
 
     They are 0 where the run found nothing at all, as that of a collapsed model does.
     """
     from rnnreranker.evaluate import evaluate
     from rnnreranker.evaluate.measures import name_of, parse_measures
 
-    asked = task.test if qids is None else tuple(qids)
     if not len(run.rows):
-        return {name_of(measure): dict.fromkeys(asked, 0.0) for measure in parse_measures(measures)}
-    scores = evaluate(run.as_written(), qrels, measures, protocol, topics=asked)
+        return {name_of(measure): dict.fromkeys(qids, 0.0) for measure in parse_measures(measures)}
+    scores = evaluate(run.as_written(), qrels, measures, protocol, topics=tuple(qids))
     return {
         measure: dict(zip(scores.topics, scores.values[0, :, column].tolist(), strict=True))
         for column, measure in enumerate(scores.measures)

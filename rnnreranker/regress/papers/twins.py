@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,17 +9,14 @@ from typing import Any
 
 from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import nearest
-from rnnreranker.base.method import names as names_of
 from rnnreranker.base.record import Record
-from rnnreranker.lab.study.dual.arms import DEFAULT, dual_arms
-from rnnreranker.lab.study.query.arms import BASE, Hyperparameters, label_arms
+from rnnreranker.lab.study.arm import BASE, forms_of
+from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.parts.needs import parts_of
 from rnnreranker.regress.papers.agreement import OrderAgreement, agreement
 from rnnreranker.regress.papers.paper import Paper, Row, Table, published
 from rnnreranker.regress.specs.model_names import KEY, models_in, use_with_folders
 from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec
-from rnnreranker.train.models.dual import DualParams
-from rnnreranker.train.query.params import TrainParams
 
 TITLES = {
     "minilm": "MiniLM",
@@ -128,33 +124,19 @@ def check_twins(paper: Paper, sets: Mapping[str, tuple[Spec, QuerySet]], folder:
             if wanted and wanted not in names:
                 faults.append(f"{where}: {wanted}: in none of {', '.join(table.twins)}; {nearest(wanted, names)}")
             if isinstance(row.twin, dict):
-                arms = [arm for spec, _ in known for arm in _arms_of(spec, wanted)] or _arms()
+                arms = [arm for spec, _ in known for arm in _arms_of(spec, wanted)]
+                arms = arms or [arm for spec, _ in known for arm in _arms_of(spec, "")]
                 if (arm := str(row.twin.get("arm"))) not in arms:
                     faults.append(f"{where}: arm {arm}: no study has it; {nearest(arm, arms)}")
     return faults
 
 
-@functools.cache
-def _arms() -> list[str]:
-    """The names of all arms that a study of labels can have, and of those that one of dual encoders has by default."""
-    one, other = Hyperparameters(TrainParams()), Hyperparameters(TrainParams(epochs=1.0))
-    return [
-        BASE,
-        *(arm.name for arm in label_arms(one, other, [name for name in names_of("labeler") if name != "hard"])),
-        *(arm.name for arm in dual_arms(DEFAULT, DualParams(), alpha=0.5)),
-    ]
-
-
 def _arms_of(spec: Spec, study: str) -> list[str]:
-    """The names of the arms that a study of a spec can have; none where it has no such study."""
-    options = next((work.options for work in spec.works if (work.kind, work.id) == ("study", study)), None)
-    if options is None:
-        return []
-    chosen = options.get("dual_arms")
-    if not chosen:
-        return _arms()
-    arms = dual_arms(chosen, DualParams(), alpha=0.5)
-    return [BASE, *(arm.name for arm in arms), *dict.fromkeys(arm.family for arm in arms if arm.family)]
+    """The names of the arms of a study of a spec, and of what validation chooses of them; "" = of all studies."""
+    works = [work for work in spec.works if work.kind == "study" and study in ("", work.id)]
+    arms = [arm for work in works for arm in forms_of(work.options.get("arms", StudyRequest.arms))]
+    families = dict.fromkeys(str(arm.params["family"]) for arm in arms if "family" in arm.params)
+    return [*([BASE] if works else []), *(arm.name for arm in arms), *families]
 
 
 def _wanted(row: Row) -> str:

@@ -19,7 +19,7 @@ from rnnreranker.regress.specs.methods import (
     has_context,
     option_words,
 )
-from rnnreranker.regress.specs.model_names import APART, MODEL_OPTIONS, models_in, use_with_folders, with_folders
+from rnnreranker.regress.specs.model_names import MODEL_OPTIONS, models_in, use_with_folders, with_folders
 from rnnreranker.regress.specs.needs import needs_of
 from rnnreranker.regress.specs.spec import MODULES, Condition, IndexEntry, QuerySet, Work, planned
 
@@ -108,7 +108,7 @@ class Maker(ModelSteps):
             options["beside"] = [str(use) for use, _ in resolved]
         for key in [key for key in MODEL_OPTIONS if key in options]:
             inputs = [*inputs, *map(self.model, models_in(options[key]))]
-            options[key] = with_folders(options[key], self.model, apart=key in APART)
+            options[key] = with_folders(options[key], self.model)
         output = work_file(self.spec, self.folder, work)
         argv += [word for key, value in options.items() for word in option_words(key, value)]
         argv += ["--record" if "--record" in flags_of(module) else "--output", str(output)]

@@ -124,8 +124,17 @@ def model_links(entry: Any) -> Iterator[tuple[str, str, str]]:
     elif isinstance(entry, Work):
         for use in _teachers(entry):
             yield from (("beside", name, OF_RERANKER.get(use.name, "")) for name in models_in(use))
-        for key, kind in MODEL_OPTIONS.items():
-            yield from ((key, name, kind) for name in models_in(entry.options.get(key)))
+        teachers = [*models_in(list(_pair_teachers(entry.options.get("arms"))))]
+        for key in MODEL_OPTIONS:
+            yield from ((key, name, "cross" if name in teachers else "") for name in models_in(entry.options.get(key)))
+
+
+def _pair_teachers(arms: Any) -> Iterator[Any]:
+    """What the labels of arms of a study say of cross-encoders."""
+    for arm in arms.values() if isinstance(arms, dict) else arms if isinstance(arms, list) else ():
+        labels = arm.get("labels") if isinstance(arm, dict) else None
+        if isinstance(labels, dict):
+            yield labels.get("cross-encoders")
 
 
 def _teachers(work: Work) -> list[Written]:

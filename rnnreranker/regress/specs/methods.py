@@ -20,7 +20,7 @@ from rnnreranker.index.request import USUAL, choose_part
 from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.parts.needs import part, parts_of
 from rnnreranker.regress.source_code import module_of
-from rnnreranker.regress.specs.model_names import APART, MODEL_OPTIONS, use_with_folders, with_folders
+from rnnreranker.regress.specs.model_names import MODEL_OPTIONS, use_with_folders, with_folders
 from rnnreranker.regress.specs.spec import MODULES, IndexEntry, Work
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def arguments(use: Written, kind: str = "") -> list[str]:
 
 
 def option_words(name: str, value: Any) -> Iterator[str]:
-    """An option of a command: a list stands behind its flag word by word, a method with settings as it is written.
+    """An option of a command: a list stands behind its flag word by word, methods with settings as they are written.
 
     >>> list(option_words("methods", ["query", {"joint": {"mass": "share"}}]))
     ['--methods', 'query', 'joint:mass=share']
@@ -48,7 +48,7 @@ def option_words(name: str, value: Any) -> Iterator[str]:
     if isinstance(value, list):
         yield from (flag(name), *(str(Written.read(one)) if isinstance(one, dict) else str(one) for one in value))
     elif isinstance(value, dict):
-        yield from (flag(name), str(Written.read(value)))
+        yield from (flag(name), *(str(Written.read({key: its})) for key, its in value.items()))
     else:
         yield from words({name: value})
 
@@ -242,13 +242,13 @@ def check_study(work: Work) -> None:
     Raises:
         InputError: methods or settings that there are not, values out of range, options that do not belong together.
     """
-    from rnnreranker.lab.study.request import EVERYDAY, StudyRequest, check, model_form
+    from rnnreranker.lab.study.request import EVERYDAY, StudyRequest, check
 
     options = {name: value for name, value in work.options.items() if name not in ("query_set", "of")}
     for key in [key for key in MODEL_OPTIONS if key in options]:
-        options[key] = with_folders(options[key], "runs/models/{}".format, apart=key in APART)
+        options[key] = with_folders(options[key], "runs/models/{}".format)
     typed = {name: options.pop(name) for name in EVERYDAY if name in options}
-    model = model_form(options.pop("model", None), options.get("arms", "labels"), typed)
+    model = Written.read(options.pop("model", StudyRequest.model)).beside(typed, "model")
     named = {name: options.pop(name, name) for name in ("index", "topics", "qrels")}
     check(StudyRequest(**named, **options, model=model))
 

@@ -12,8 +12,7 @@ from rnnreranker.base.written_form import Written
 from rnnreranker.regress.specs.spec import Model
 
 KEY = "model"
-MODEL_OPTIONS = {"cross_encoders": "cross", "encoder": ""}  # of works → kind of model
-APART = frozenset({"cross_encoders"})  # of these, what stands behind its flag word by word
+MODEL_OPTIONS = ("arms", "encoder")  # of works, that may name models
 
 
 def models_in(value: Any) -> Iterator[str]:
@@ -35,10 +34,8 @@ def models_in(value: Any) -> Iterator[str]:
             yield from models_in(inner)
 
 
-def with_folders(value: Any, folder: Callable[[str], str | Path], apart: bool = False) -> Any:
+def with_folders(value: Any, folder: Callable[[str], str | Path]) -> Any:
     """A setting as its command takes it: folders in place of models, the entries of a list joined by commas.
-
-    With `apart` a list stays one.
 
     >>> with_folders({"encoders": ["minilm", {"model": "mine"}], "context": 100}, "runs/{}".format)
     {'encoders': 'minilm,runs/mine', 'context': 100}
@@ -48,8 +45,7 @@ def with_folders(value: Any, folder: Callable[[str], str | Path], apart: bool = 
             return str(folder(str(value[KEY])))
         return {name: with_folders(inner, folder) for name, inner in value.items()}
     if isinstance(value, list):
-        folders = [str(with_folders(inner, folder)) for inner in value]
-        return folders if apart else ",".join(folders)
+        return ",".join(str(with_folders(inner, folder)) for inner in value)
     return value
 
 

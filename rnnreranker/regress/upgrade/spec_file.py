@@ -19,7 +19,7 @@ from rnnreranker.regress.specs.methods import flags_of, options_of
 from rnnreranker.regress.specs.spec import MODULES, WORKS
 from rnnreranker.regress.upgrade.edits import MERGE, Edits
 from rnnreranker.regress.upgrade.uses import KINDS, check, of_training, renamed
-from rnnreranker.regress.upgrade.works import ARMS_OF, of_recovery, of_study
+from rnnreranker.regress.upgrade.works import of_recovery, of_study
 
 BESIDE = ("needs", "query_set", "of")  # options of works that are no flags
 
@@ -136,7 +136,7 @@ class _Upgrade:
         own = {key.value: value for key, value in node.value}
         gone = {name for name, value in changes.items() if value is None and name in own}
         new = {name: value for name, value in changes.items() if value is not None}
-        for name in [name for name in new if name not in own and (name in ARMS_OF or not gone)]:
+        for name in [name for name in new if name not in own and not gone]:
             del new[name]  # what a merge brings is changed where it stands
         there = [name for name in new if name in own and self.edits.stands_in(own[name], node)]
         for each in there:

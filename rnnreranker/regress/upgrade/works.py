@@ -6,62 +6,30 @@ from collections.abc import Mapping
 from typing import Any
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import fields_of, find, methods, names
-from rnnreranker.base.settings import former_names, hints_of
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.method import find, names
+from rnnreranker.base.settings import former_names
 from rnnreranker.lab.recover.teachers import COLLECTIVE
-from rnnreranker.lab.study.request import ARMS, EVERYDAY
 from rnnreranker.methods.feedback.colbert import ColbertParams
-from rnnreranker.parts.terms.word_weights import SharedWords
-from rnnreranker.train.models.dual import DualParams
 
-ARMS_OF = ("methods", "late_arms", "dual_arms", "losses", "first_stages")  # options that list methods
-MASS = ("share", "confident")  # of labels: `joint:share` was joint:mass=share
+OF_ARMS = (  # options that said what the arms of a study are
+    *("methods", "other_side", "losses", "counts", "factors", "late_arms", "dual_arms", "cross_encoders"),
+    *("teacher_temperature",),
+)
 
 
 def of_study(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options to be written otherwise, None = left out: those of the training in `model`, of its loss in `loss`.
+    """Nothing is to be written otherwise.
 
     Raises:
-        InputError: settings of losses of a study that compares losses.
+        InputError: arms that are no models, which nobody but the writer of the spec can name.
     """
-    arms = str(options.get("arms", "labels"))
-    changes: dict[str, Any] = {}
-    if model := ARMS.get(arms):
-        kind = find("trained-model", model)
-        now = former_names(kind.Params)
-        own = {field.name for field in fields_of(kind)} - set(EVERYDAY) - {"loss", "seed", "context"}
-        training = {now.get(name, name): options[name] for name in options if now.get(name, name) in own}
-        losses = {name for one in methods("loss").values() for name in hints_of(one.Params)} - own
-        of_loss = {name: options[name] for name in options if name in losses}
-        if of_loss and "losses" in (arms, *options):
-            raise InputError(f"{', '.join(of_loss)}: write them in `losses`, as margin:margin=2, of every loss its own")
-        if training:
-            changes |= dict.fromkeys(name for name in options if now.get(name, name) in own)
-            changes["model"] = {model: training}
-        if of_loss:
-            usual = Written.read(options.get("loss") or kind.Params().loss)
-            changes |= dict.fromkeys(of_loss) | {"loss": {usual.name: {**usual.params, **of_loss}}}
-    for name in ARMS_OF:
-        if isinstance(options.get(name), list):
-            new = [_arm(one) if isinstance(one, str) else one for one in options[name]]
-            changes |= {name: new} if new != options[name] else {}
-    return changes
-
-
-def _arm(text: str) -> str:
-    """An arm with what its settings are called today."""
-    name, _, behind = text.partition(":")
-    if behind in MASS:
-        return f"{name}:mass={behind}"
-    try:
-        written = Written.read(text)
-    except InputError:  # the command says what is wrong with it
-        return text
-    now = former_names(DualParams) | former_names(SharedWords)  # what an arm of dual encoders has besides its labels'
-    for kind in ("labeler", "retriever", "loss"):
-        now |= former_names(find(kind, name).Params) if name in names(kind) else {}
-    return str(Written(name, {now.get(key, key): value for key, value in written.params.items()}, written.preset))
+    given = [name for name in OF_ARMS if name in options] + ["arms"] * isinstance(options.get("arms"), str)
+    if given:
+        said = (
+            "an arm is a model now, with a name of its own: `model: {KIND: {…}}` and `arms: {NAME: {SETTING: VALUE}}`"
+        )
+        raise InputError(f"{', '.join(given)}: {said}; see docs/study.md")
+    return {}
 
 
 def of_recovery(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import Inputs, defaults_of, find
 from rnnreranker.base.settings import Params
 from rnnreranker.base.written_form import Written
-from rnnreranker.evaluate.measures import deepest_cutoff
+from rnnreranker.lab.study.query_trial import QueryTest, QueryTrial
 from rnnreranker.lab.tune.heldout import HeldOut, fold_of, held_out_of
 from rnnreranker.lab.tune.identity import of_qrels, of_queries, of_run
 from rnnreranker.lab.tune.joint.space import Joint, JointSpace
@@ -29,43 +29,27 @@ if TYPE_CHECKING:
     import pandas
 
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
-    from rnnreranker.runs import Run
     from rnnreranker.train.fit import Trained
 
 
-@dataclass(frozen=True, eq=False)
-class Trainings:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Trainings(QueryTrial):
     """Everything that a trial needs besides its parameters.
 
     Attributes:
-        source: the fixed vectors of the documents.
-        topics: texts of all queries.
-        queries: their vectors by the encoder as it is.
-        run: their candidates, which labels are made over.
         qrels: sparse judgements: columns query_id, doc_id, relevance.
         training, validation: ids of the queries that a trial is trained on, and judged on.
-        encoder: that is trained: minilm, tas-b, a folder or a Hugging Face id.
         method: of the labels of the training queries; validation queries have their judgements.
         relevant: grades from here on are positive.
         of_method: settings of the method that are none of the similarity, where they are not its defaults.
-        pooling, normalize: where they differ from what the model's files say.
-        device: "cpu" or "cuda".
     """
 
-    source: VectorSource
-    topics: Mapping[str, str]
-    queries: QueryVectors
-    run: Run
     qrels: pandas.DataFrame
     training: tuple[str, ...]
     validation: tuple[str, ...]
-    encoder: str
     method: str = "evidence"
     relevant: int = 1
     of_method: Mapping[str, Any] = field(default_factory=dict)
-    pooling: str | None = None
-    normalize: bool | None = None
-    device: str = "cpu"
 
     def value(self, joint: Joint, report: Report | None = None) -> float:
         """The best validation measure (`joint.train.key_measure`, larger is better) of a training.
@@ -78,16 +62,12 @@ class Trainings:
     def train(self, joint: Joint, output: Path, report: Report | None = None) -> Trained:
         """Make labels, train on them, and write the encoder."""
         from rnnreranker.labels.methods.base import make_labeler
-        from rnnreranker.train.query.training import train_encoder
 
         judged = self.qrels[self.qrels["relevance"] >= self.relevant]
-        inputs = Inputs(vectors=self.source, query_vectors=self.queries)
-        of_method = make_labeler(self.method, inputs, self._params(joint.rnn), joint.labels, relevant=self.relevant)
-        hard = make_labeler("hard", inputs, relevant=self.relevant)
-        labels, checked = (
-            labeler.infer(self.run, judged[judged["query_id"].isin(chosen)])
-            for labeler, chosen in ((of_method, self.training), (hard, self.validation))
-        )
+        training, validation = (judged[judged["query_id"].isin(own)] for own in (self.training, self.validation))
+        inputs, params = Inputs(vectors=self.source, query_vectors=self.queries), self._params(joint.rnn)
+        labeler = make_labeler(self.method, inputs, params, joint.labels, relevant=self.relevant)
+        labels = labeler.infer(self.run, training)
         seen = 0
 
         def tell(step: int, measures: dict[str, float]) -> None:
@@ -96,21 +76,8 @@ class Trainings:
                 report(seen, _key(joint, measures))
                 seen += 1
 
-        return train_encoder(
-            labels,
-            self.source,
-            self.topics,
-            self.encoder,
-            output,
-            joint.train,
-            validation=checked,
-            pooling=self.pooling,
-            normalize=self.normalize,
-            loss=joint.loss_params,
-            checkpoints=False,
-            device=self.device,
-            on_validation=tell,
-        )
+        loss, relevant = joint.loss_params, self.relevant
+        return self.fit(labels, validation, joint.train, loss, output, relevant=relevant, report=tell)
 
     def _params(self, rnn: RnnParams) -> Params:
         """The settings of the method of labels, with this similarity where it has one."""
@@ -136,47 +103,22 @@ class Trainings:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class Test:
-    """Queries that took no part in the search, and what retrieval over the whole index is worth on them.
-
-    Attributes:
-        topics: query id to text.
-        qrels: their judgements, or those of more queries.
-        measure, protocol: as `evaluate` takes them; one measure.
-        hits: documents retrieved: as many as the measure looks at, 100 at least.
-    """
-
-    topics: Mapping[str, str]
-    qrels: pandas.DataFrame
-    measure: str
-    protocol: str = "trec"
-
-    @property
-    def hits(self) -> int:
-        return deepest_cutoff(self.measure)
+class Test(QueryTest):
+    """Queries that took no part in the search, and what a measure says of a search of the whole index."""
 
     def values(self, source: VectorSource, queries: QueryVectors) -> np.ndarray:
         """(T,) float64: the measure of every topic, in the order of `topics`."""
-        from rnnreranker.evaluate import evaluate
-        from rnnreranker.methods.retrieve.dense import dense_run
-
-        run = dense_run(source, queries, self.hits, threads=None, batch_size=256)
-        scores = evaluate(run.as_written(), self.qrels, self.measure, self.protocol, topics=tuple(self.topics))
-        return scores.per_topic(scores.measures[0])
+        (by_query,) = self.values_of(source, queries).values()
+        return np.array([by_query[qid] for qid in self.topics])
 
     def trained(self, trainings: Trainings, joint: Joint, seeds: Sequence[int]) -> np.ndarray:
         """(T,) float64: as `values`, by encoders trained with the parameters, averaged over seeds."""
-        from rnnreranker.encode.dense.encoder import Encoder
-        from rnnreranker.parts.vectors import QueryVectors
-
         of_seeds = []
         for seed in seeds:
             seeded = dataclasses.replace(joint, train=dataclasses.replace(joint.train, seed=seed))
             with tempfile.TemporaryDirectory(prefix="rnnreranker-tune-") as folder:
                 trainings.train(seeded, out := Path(folder) / "encoder")
-                vectors = Encoder.load(str(out)).encode(list(self.topics.values()), what="queries")
-            of_seeds.append(self.values(trainings.source, QueryVectors(tuple(self.topics), vectors)))
+                of_seeds.append(self.values(trainings.source, self.encoded(out)))
         return np.mean(of_seeds, axis=0)
 
 

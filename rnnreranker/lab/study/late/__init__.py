@@ -1,1 +1,0 @@
-"""Studies of late-interaction encoders."""

@@ -1,1 +1,0 @@
-"""Studies of query encoders trained on labels."""
