@@ -47,6 +47,14 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+@pytest.fixture(scope="session", autouse=True)
+def not_a_command() -> Iterator[None]:
+    """The tests' process runs many commands and is none: Java starts in it with the logger that all of Anserini takes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rnnreranker.base.process.quiet.is_command", lambda: False)
+        yield
+
+
 @pytest.fixture(scope="session")
 def built_in_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The dense index of the built-in collection: the one in the cache folder, else one made for the tests."""

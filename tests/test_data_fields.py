@@ -156,7 +156,7 @@ def test_fields_without_documents_are_refused(sentences: Path, tmp_path: Path, c
     }.items():
         with pytest.raises(InputError, match="--fields goes with --documents; an index keeps the texts"):
             run(module, *argv, "--fields", "text")
-    with pytest.raises(InputError, match="--fields without --documents, where a graph alone is made"):
+    with pytest.raises(InputError, match="--fields goes with --documents; an index keeps the texts"):
         run("index", "--parts", "neighbours", "--fields", "text", "--output", tmp_path / "index")
     with pytest.raises(InputError, match="--fields beside --add"):
         run("index", "--add", "reqa-squad", "--fields", "text", "--output", tmp_path / "index")

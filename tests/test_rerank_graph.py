@@ -135,7 +135,7 @@ def test_search_without_queries_opens_no_vectors_and_no_model(
     def opened(*_: object, **__: object) -> None:
         raise AssertionError("vectors or a model were opened")
 
-    monkeypatch.setattr("rnnreranker.parts.vectors.open_vectors", opened)
+    monkeypatch.setattr("rnnreranker.parts.vectors.part.open_vectors", opened)
     monkeypatch.setattr("rnnreranker.encode.dense.encoder.Encoder.open", opened)
     monkeypatch.setattr("rnnreranker.encode.kept_queries.kept_queries", opened)
     words = ["--index", str(bare), "--topics", str(index / "topics.tsv"), "--run", str(tmp_path / "run.txt")]

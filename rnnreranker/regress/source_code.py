@@ -32,7 +32,7 @@ def sources(module: str) -> list[Path]:
 
     Methods are found by name, not imported: with any file of their folder, all of them count.
 
-    >>> "rnn" in {path.parent.name for path in sources("rnnreranker.index.__main__")}
+    >>> "labels" in {path.parent.name for path in sources("rnnreranker.index.__main__")}
     False
     """
     files: dict[str, Path] = {}
@@ -61,11 +61,13 @@ def _file(module: str) -> Path | None:
 
 
 def _methods_beside(path: Path) -> list[str]:
-    """The modules of a folder of methods, for any of them."""
+    """The modules of a folder of methods, for any of them; where a method is a folder, its module in every one."""
     folder = path.parent.relative_to(PACKAGE)
-    if folder.as_posix() not in {kind.folder for kind in KINDS.values()}:
+    kind = next((kind for kind in KINDS.values() if kind.folder == folder.as_posix()), None)
+    if kind is None:
         return []
-    return [".".join((PACKAGE.name, *folder.parts, file.stem)) for file in sorted(path.parent.glob("*.py"))]
+    beside = sorted(path.parent.glob(f"*/{kind.each}.py" if kind.each else "*.py"))
+    return [".".join((PACKAGE.name, *file.relative_to(PACKAGE).with_suffix("").parts)) for file in beside]
 
 
 @functools.cache
