@@ -49,7 +49,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.fixture(scope="session", autouse=True)
 def not_a_command() -> Iterator[None]:
-    """The tests' process runs many commands and is none: Java starts in it with the logger that all of Anserini takes."""
+    """The tests run many commands and are none: Java starts here with the logger that all of Anserini takes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rnnreranker.base.process.quiet.is_command", lambda: False)
         yield

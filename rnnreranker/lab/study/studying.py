@@ -108,7 +108,7 @@ def _studied(request: StudyRequest, work: Path) -> Studied:
     others = {arm.name: arm.against for arm in arms}
     others |= {family: others[arm] for arm, family in families.items()}
     records, choices = with_chosen(records, families, name_of(parse_measures(request.measures)[0]))
-    about = studied.about(request, arms) | studied.found(records)
+    about = studied.about(request, arms) | studied.observations(records)
     about |= {name: own for name, own in (("rates", studied.shown(rates)), ("choices", choices)) if own}
     return Studied(_outcome(request, loaded, records, about, others), {"index": studied.index})
 

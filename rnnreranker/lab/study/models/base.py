@@ -210,7 +210,7 @@ class StudiedModel(ABC):
             "params": request.training.params.to_dict() | request.training.loss.to_dict(),
         }
 
-    def found(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def observations(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """What else the outcome of a study says of its trials: words, and what there is of costs, labels, distances."""
         from rnnreranker.lab.study.chosen import by_degrees
         from rnnreranker.lab.study.comparisons import costs, words

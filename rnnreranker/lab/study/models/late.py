@@ -90,8 +90,8 @@ class LateStudy(GroupStudy):
                 hits = max(depth, self.hits)
                 run, seconds = self._searched(str(kept / MODEL), task, tuple(qids), hits)
                 write_json(kept / OWN, {"seconds": seconds, "run": run.to_dict()})
-        found = read_json(kept / OWN, "candidates of a kept encoder", REPAIR)
-        return Run.from_dict(found["run"]).head(depth), float(found["seconds"])
+        kept_run = read_json(kept / OWN, "candidates of a kept encoder", REPAIR)
+        return Run.from_dict(kept_run["run"]).head(depth), float(kept_run["seconds"])
 
     def labelled(self, task: Task, arm: Arm, run: Run, folder: Path) -> Pools:
         """By cross-encoders, or by a labeler, which may read the tokens of the encoder that the arm starts from."""

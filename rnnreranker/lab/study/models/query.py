@@ -132,7 +132,7 @@ class QueryStudy(StudiedModel):
         own = [arm for arm in arms if arm.own.rates in ("", arm.name)]
         return {"params": {arm.labels.name: arm.training() for arm in reversed(own)}}
 
-    def found(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def observations(self, records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Probabilities of positives by rank, and the mass that was learnt."""
         from rnnreranker.lab.study.comparisons import masses, positives
 
