@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import string
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,7 +11,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_encoder import make_encoder, make_qrels, make_run, make_source, make_topics, write_text_world
+from tiny_encoder import (
+    WORDS,
+    make_cross_encoder,
+    make_encoder,
+    make_masked,
+    make_qrels,
+    make_run,
+    make_source,
+    make_topics,
+    write_text_world,
+)
 
 from rnnreranker import Run, SoftLabels
 from rnnreranker.train.query.inputs import hard_labels
@@ -281,6 +292,52 @@ def test_names_of_files_on_the_hub(
     argv["search"] += ["--topics", collection / "topics.tsv", "--run", collection / "run.txt", "--output", "out.txt"]
     done = command(module, *argv[module], *flags)
     assert (done.returncode, f"somebody/{name}" in done.stderr) == (2, True), done.stderr
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Path:
+    """A cache of the hub in which the other package's three models are, made of a few numbers."""
+    pytest.importorskip("sentence_transformers")
+    from rnnreranker.encode.late.base import make_late_base
+
+    cache = tmp_path / "hub"
+    snapshots = {
+        name: cache / f"models--somebody--{name}-files" / "snapshots" / "0" for name in ("sparse", "late", "cross")
+    }
+    for snapshot in snapshots.values():
+        snapshot.mkdir(parents=True)
+        (snapshot.parents[1] / "refs").mkdir()
+        (snapshot.parents[1] / "refs" / "main").write_text("0")
+    make_masked(snapshots["sparse"])
+    make_cross_encoder(snapshots["cross"])
+    words = [*WORDS, *string.punctuation, "[unused0]", "[unused1]"]
+    (tmp_path / "bert").mkdir()
+    snapshots["late"].rmdir()
+    make_late_base(str(make_encoder(tmp_path / "bert", words)), snapshots["late"], 16)
+    return cache
+
+
+def test_models_of_theirs_encode_and_score(
+    hub: Path, outside_methods: dict[str, str], home: Path, collection: Path
+) -> None:
+    """A sparse and a late encoder make parts of an index that is searched, a cross-encoder reranks what comes of it."""
+    environment = {**outside_methods, "RNNRERANKER_HOME": str(home), "HF_HUB_OFFLINE": "1", "HF_HUB_CACHE": str(hub)}
+
+    def run(module: str, *argv: str) -> None:
+        words = [sys.executable, "-m", f"rnnreranker.{module}", *argv]
+        done = subprocess.run(words, cwd=collection, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+    parts = "impact:encoder=sparse-files,tokens:encoder=late-files"
+    run("index", "--documents", "documents.jsonl", "--output", "new", "--parts", parts)
+    kept = json.loads((collection / "new" / "rnnreranker.json").read_text())["parts"]
+    assert "sparse-files" in json.dumps(kept["impact"])
+    assert "late-files" in json.dumps(kept["tokens"])
+    for retriever in ("impact", "late"):
+        argv = ["--index", "new", "--topics", "topics.tsv", "--retriever", retriever, "--output", f"{retriever}.txt"]
+        run("search", *argv, "--rerank", "cross-encoder:model=cross-files")
+        assert {*Run.read(collection / f"{retriever}.txt").ranked("q1")} <= {"d1", "d2", "d3"}
+    assert len(Run.read(collection / "late.txt").ranked("q1")) == 3
 
 
 def test_a_kind_of_training(command: Command, outside_methods: dict[str, str], home: Path, tmp_path: Path) -> None:
