@@ -313,7 +313,7 @@ class TestPlan:
 
     def test_a_study_is_one_step_of_the_flags_of_its_command(self, tmp_path: Path) -> None:
         works = "studies:\n  labels: {index: vectors, query_set: dl, learning_rates: [1e-4, 3e-4], epochs: 4, "
-        works += "methods: [query, {joint: {mass: share}}], model: {query: {frozen_layers: 4, warmup: 9}}}\n"
+        works += "arms: {soft: {labels: query}, joint: {labels: {joint: {mass: share}}}}, model: {query: {frozen_layers: 4, warmup: 9}}}\n"
         works += "recoveries:\n  hidden: {index: vectors, query_set: dl, of: dense}\n"
         spec = read_spec(write(tmp_path, OWN + works))
         plan = chosen_plan(spec, spec.query_sets, ["labels"], Path("runs"))
@@ -322,7 +322,7 @@ class TestPlan:
             *("--index", "runs/indexes/msmarco-passage.vectors"),
             *("--topics", "msmarco-passage/trec-dl-2019/judged", "--qrels", "msmarco-passage/trec-dl-2019/judged"),
         )
-        assert "--learning-rates 1e-4 3e-4 --epochs 4 --methods query joint:mass=share " in plan.steps[-1].command()
+        assert "--learning-rates 1e-4 3e-4 --epochs 4 --arms " in plan.steps[-1].command()
         assert plan.steps[-1].value("--model") == "query:frozen_layers=4,warmup=9"
         recover = chosen_plan(spec, spec.query_sets, ["hidden"], Path("runs")).steps[-1]
         assert recover.value("--run") == "runs/own/dense.dl.txt"
@@ -340,9 +340,10 @@ class TestPlan:
             ("model: {query: {frozen_layer: 4}}", "model=query: no setting frozen_layer, did you mean frozen_layers"),
             ("epochs: 0", "model=query: epochs=0: expected a finite number > 0"),
             ("epochs: 4, model: {query: {epochs: 3}}", "epochs twice; give it once"),
-            ("methods: ['joint:share']", "methods=joint:share: write joint:mass=share"),
+            ("methods: [query]", "study has no option methods"),
+            ("arms: {soft: {labels: 'joint:share'}}", "labels=joint:share"),
             ("first_stages: [bm26]", "first_stages=bm26: bm26: no such retriever; did you mean bm25"),
-            ("arms: dual", "arms=dual: encoder is missing"),
+            ("model: dual, arms: {soft: {}}", "encoder"),
         ],
     )
     def test_settings_of_a_study_are_checked_where_they_stand(self, tmp_path: Path, options: str, message: str) -> None:

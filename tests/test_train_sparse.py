@@ -174,11 +174,11 @@ def test_regularisation_makes_vectors_sparse(tiny: Path, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("architecture", ["max", "doc"])
 def test_the_folder_gives_the_scores_that_were_measured(tiny: Path, tmp_path: Path, architecture: str) -> None:
-    from sentence_transformers import SparseEncoder
+    import sentence_transformers
 
     found, given = trained(tiny, tmp_path / "out", replace(QUICK, architecture=architecture)), inputs()
     own = SparseEncoder.load(str(tmp_path / "out"))
-    theirs = SparseEncoder(str(tmp_path / "out"), device="cpu")
+    theirs = sentence_transformers.SparseEncoder(str(tmp_path / "out"), device="cpu")
     texts = list(given.documents.values())
     weights = own.encode_documents(texts).toarray()
     assert np.allclose(weights, theirs.encode(texts).to_dense().numpy(), atol=1e-6)

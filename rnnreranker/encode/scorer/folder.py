@@ -90,7 +90,7 @@ def write_scorer(folder: Path, model: CandidateScorer, tokens: PromptedTokens, m
         for name, value in model.state_dict().items()
         if not name.startswith(INNER)
     }
-    (folder / ENCODER).mkdir()
+    (folder / ENCODER).mkdir(parents=True)
     write_encoder(folder / ENCODER, alone, tokens, max_length)
     save_file(state, str(folder / WEIGHTS))
     write_json(folder / "config.json", config)

@@ -46,7 +46,7 @@ class OrderAgreement:
     def tau(self) -> float | None:
         """Kendall's tau-b, 1 for the printed order and -1 for its opposite; None where one side orders nothing.
 
-        >>> Agreement(same=5, opposite=1).tau
+        >>> OrderAgreement(same=5, opposite=1).tau
         0.6666666666666666
         """
         ordered = self.same + self.opposite

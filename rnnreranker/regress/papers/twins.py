@@ -213,11 +213,11 @@ def twin_names(sets: Sequence[TwinSet]) -> dict[str, str]:
 def interval_text(agreement: OrderAgreement) -> str:
     """Kendall's tau with its interval in words of a table.
 
-    >>> interval_text(Agreement(same=5, opposite=1, low=-0.5, high=1, topics=20))
+    >>> interval_text(OrderAgreement(same=5, opposite=1, low=-0.5, high=1, topics=20))
     '5 of 6 pairs, τ .67 [−.50, 1.00]'
-    >>> interval_text(Agreement(same=0, opposite=2)), interval_text(Agreement(0, 0))
+    >>> interval_text(OrderAgreement(same=0, opposite=2)), interval_text(OrderAgreement(0, 0))
     ('0 of 2 pairs, τ −1.00', '')
-    >>> interval_text(Agreement(same=1, opposite=5, among=Agreement(1, 0, low=-1, high=1, topics=20)))
+    >>> interval_text(OrderAgreement(same=1, opposite=5, among=OrderAgreement(1, 0, low=-1, high=1, topics=20)))
     '1 of 6 pairs, τ −.67; of rows known by topic 1 of 1 pair, τ 1.00 [−1.00, 1.00]'
     """
     if not agreement.pairs:

@@ -14,7 +14,7 @@ def flow(value: Any) -> str:
     """A value as YAML on one line, without brackets around it.
 
     >>> flow({"collective": {"fb_clusters": 24}}), flow("joint:mass=share"), flow(1e-05)
-    ('{collective: {fb_clusters: 24}}', 'joint:mass=share', '1.0e-05')
+    ('{collective: {fb_clusters: 24}}', "'joint:mass=share'", '1.0e-05')
     """
     dumped: str = yaml.safe_dump([value], default_flow_style=True, width=10**9, sort_keys=False, allow_unicode=True)
     return dumped.strip()[1:-1]
