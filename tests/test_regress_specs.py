@@ -313,7 +313,8 @@ class TestPlan:
 
     def test_a_study_is_one_step_of_the_flags_of_its_command(self, tmp_path: Path) -> None:
         works = "studies:\n  labels: {index: vectors, query_set: dl, learning_rates: [1e-4, 3e-4], epochs: 4, "
-        works += "arms: {soft: {labels: query}, joint: {labels: {joint: {mass: share}}}}, model: {query: {frozen_layers: 4, warmup: 9}}}\n"
+        works += "arms: {soft: {labels: query}, joint: {labels: {joint: {mass: share}}}}, "
+        works += "model: {query: {frozen_layers: 4, warmup: 9}}}\n"
         works += "recoveries:\n  hidden: {index: vectors, query_set: dl, of: dense}\n"
         spec = read_spec(write(tmp_path, OWN + works))
         plan = chosen_plan(spec, spec.query_sets, ["labels"], Path("runs"))
