@@ -13,11 +13,11 @@ from rnnreranker.base.process import memory  # noqa: E402
 
 memory.check_for(__name__)
 
-import importlib  # noqa: E402
 import os  # noqa: E402
-from typing import TYPE_CHECKING, Any  # noqa: E402
+from typing import TYPE_CHECKING  # noqa: E402
 
 from rnnreranker._version import __version__ as __version__  # noqa: E402
+from rnnreranker.base.late_names import late_names  # noqa: E402
 
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # or ONNX Runtime keeps an id in the temporary folder, and reports
 
@@ -98,11 +98,7 @@ __all__ = [
     "train_model",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = late_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import configparser
+import importlib
 import os
 import re
 import subprocess
@@ -106,6 +107,14 @@ def test_entry_points_keep_their_names() -> None:
             "cross-encoder": "cross_encoders",
         }.items()
     }
+
+
+@pytest.mark.parametrize("package", ["", ".evaluate", ".index", ".lab.tune", ".plugins", ".train"])
+def test_every_name_that_is_handed_on_is_there(package: str) -> None:
+    module = importlib.import_module(f"rnnreranker{package}")
+    assert [name for name in module.__all__ if getattr(module, name, None) is None] == []
+    with pytest.raises(AttributeError, match="has no attribute 'nothing_of_that_name'"):
+        module.nothing_of_that_name  # noqa: B018  asking is what is tested
 
 
 def test_every_name_of_plugins_is_there() -> None:

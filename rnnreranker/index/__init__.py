@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from rnnreranker.base.late_names import late_names
 
 __all__ = ["build_bm25", "make_index", "texts_of", "write_index"]
 
 _HOMES = {
-    "build_bm25": "rnnreranker.parts.bm25.part",
-    "write_index": "rnnreranker.index.build",
-    "make_index": "rnnreranker.index.make",
-    "texts_of": "rnnreranker.parts.texts",
+    "build_bm25": "parts.bm25.part",
+    "write_index": "index.build",
+    "make_index": "index.make",
+    "texts_of": "parts.texts",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__} has no attribute {name}")
-    import importlib
-
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = late_names(__name__, _HOMES, "rnnreranker")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from rnnreranker.base.late_names import late_names
 
 if TYPE_CHECKING:
     from rnnreranker.lab.tune.joint.request import TuneTrainRequest
@@ -43,8 +44,4 @@ __all__ = [
     "tune_training",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = late_names(__name__, _HOMES)
