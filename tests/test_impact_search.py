@@ -1,29 +1,24 @@
-"""Other ways to search impacts: Pyserini's impact index, queries of counted words without a model."""
+"""Queries of impacts that are counted words, without a model; how sparse texts are."""
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
 
-from rnnreranker.base.errors import InputError, UnavailableError
-from rnnreranker.base.java import start_java
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.encode.sparse.encoder import SparseEncoder
 from rnnreranker.encode.sparse.term_counts import term_counts
 from rnnreranker.encode.vocabulary import load_tokenizer, words_of
+from rnnreranker.index.opening import open_index
 from rnnreranker.parts.description import describe
-from rnnreranker.parts.impact_lucene import anserini
-from rnnreranker.parts.impact_lucene.part import opened
-from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
+from rnnreranker.parts.impacts import ImpactSource
 from rnnreranker.runs import Run
-from tests.test_checksums import without_checksums
-from tests.test_impacts import WORDS, made_up, make_masked_model, run_index, run_search, written
+from tests.test_impacts import WORDS, make_masked_model, run_index, run_search
 
 pytest.importorskip("sentence_transformers")
 
@@ -58,82 +53,6 @@ def copied(world: Path, to: Path) -> Path:
     return Path(shutil.copytree(world / "index", to / "index"))
 
 
-@pytest.mark.jvm
-@pytest.mark.parametrize("hits", [1000, 7])
-def test_lucene_gives_the_same_run(world: Path, tmp_path: Path, hits: int) -> None:
-    """Down to its bytes: scores, and ties by docid, at the cut too; of counted words nearly all scores are tied."""
-    try:
-        start_java()
-    except UnavailableError as error:
-        pytest.skip(str(error))
-    index = copied(world, tmp_path)
-    assert run_index(*of_index(world, index, "--parts", "impact,impact-lucene")) == 0
-    assert describe(index)["parts"]["impact-lucene"]["tokens"] == "words"
-    assert json.loads((index / anserini.PART / anserini.ABOUT).read_text())["tokens"][5:] == WORDS
-    for weights in ("model", "counts", "binary"):
-        runs = []
-        for way in ("exact", "lucene"):
-            run = tmp_path / f"{way}.txt"
-            how = f"search={way},query_weights={weights}"
-            assert run_search(*of_search(world, index, run, "--hits", hits, how=how)) == 0
-            runs.append(run.read_bytes())
-        assert runs[0] == runs[1]
-        assert runs[0].count(b"\n") > 100
-
-
-@pytest.mark.jvm
-def test_lucene_is_made_again_only_where_it_is_of_other_impacts(
-    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    try:
-        start_java()
-    except UnavailableError as error:
-        pytest.skip(str(error))
-    index = copied(world, tmp_path)
-    run = of_search(world, index, tmp_path / "run.txt", how="search=lucene")
-    with pytest.raises(InputError, match=r"no impact index of Lucene in this index; make it with index --parts impact"):
-        run_search(*run)
-    assert run_index(*of_index(world, index, "--parts", "impact,impact-lucene")) == 0
-    assert run_index(*of_index(world, index, "--parts", "impact,impact-lucene")) == 0
-    assert "already complete" in capsys.readouterr().err
-    without_checksums(index)
-    about = index / anserini.PART / anserini.ABOUT
-    about.write_text(about.read_text().replace(opened(index).fingerprint, "0" * 16))
-    with pytest.raises(InputError, match="is of other impacts than those of"):
-        run_search(*run)
-    assert run_index(*of_index(world, index, "--parts", "impact,impact-lucene")) == 0
-    assert run_search(*run) == 0
-
-
-def test_what_lucene_cannot_hold_is_refused(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="impact-lucene beside impact:weights=float: Lucene keeps whole numbers"):
-        run_index(*of_index(world, tmp_path / "new", "--parts", "impact:weights=float,impact-lucene"))
-    with pytest.raises(InputError, match="impact-lucene is made of impact, which this index does not have; add imp"):
-        run_index("--documents", world / "docs.tsv", "--output", tmp_path / "new", "--parts", "impact-lucene")
-    with pytest.raises(InputError, match="its weights are kept as floats, and Lucene keeps whole numbers"):
-        anserini.open_anserini(written(tmp_path / "float", made_up(5, 45, 1), list("abcde"), None))
-    source = written(tmp_path / "whole", made_up(5, 2000, 1), list("abcde"))
-    monkeypatch.setattr(anserini, "open_anserini", lambda source: [str(term) for term in range(2000)])
-    with pytest.raises(InputError, match="a query has 2000 words; Lucene takes 1024"):
-        anserini.search_anserini(source, QueryImpacts(csr_matrix(np.ones((1, 2000)))), 5, 1)
-    with pytest.raises(InputError, match="no whole numbers, and Lucene keeps whole numbers; use search=exact"):
-        anserini.search_anserini(source, QueryImpacts(csr_matrix(np.full((1, 2000), 0.5))), 5, 1)
-    with pytest.raises(InputError, match=r"a score of 33554432 is beyond 16777216.*smaller factor"):
-        anserini._of_query(source, [("a", 2.0**25)], 1.0)
-
-
-def test_words_that_lucene_would_cut_become_numbers() -> None:
-    assert anserini.tokens_for(["a", "##b", "Ġc", "▁d"], 6) == ["a", "##b", "Ġc", "▁d", "4", "5"]
-    for unsafe in ("b c", "", "\x85", " ", "x" * 256, "2"):  # "2" would be the word of number 2, too
-        assert anserini.tokens_for(["a", unsafe], 3) == ["0", "1", "2"]
-
-
-def test_settings_of_one_way_are_not_for_another(world: Path, tmp_path: Path) -> None:
-    search = of_search(world, world / "index", tmp_path / "run.txt", how="search=lucene")
-    with pytest.raises(InputError, match="prf rm3 searches exactly; leave search=lucene out"):
-        run_search(*search, "--prf", "rm3")
-
-
 def test_index_and_diagnose_say_how_sparse_texts_are(
     world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -142,7 +61,7 @@ def test_index_and_diagnose_say_how_sparse_texts_are(
 
     index, run = copied(world, tmp_path), tmp_path / "run.txt"
     assert run_search(*of_search(world, index, run)) == 0
-    source, topics = opened(index), load_topics(str(world / "topics.tsv"))
+    source, topics = open_index(index).given("impacts"), load_topics(str(world / "topics.tsv"))
     documents = source.fetch(np.arange(200)).toarray() > 0
     described = describe(index)["parts"]["impact"]
     assert described["words_a_document"] == pytest.approx(documents.sum(axis=1).mean(), abs=1e-4)
@@ -206,6 +125,6 @@ def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
 
 
 def test_words_are_those_that_the_index_was_made_with(world: Path) -> None:
-    source: ImpactSource = opened(world / "index")
+    source: ImpactSource = open_index(world / "index").given("impacts")
     tokenizer, folder = load_tokenizer(str(world / "model"))
     assert words_of(tokenizer, source.vocabulary, folder) == source.words

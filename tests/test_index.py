@@ -561,7 +561,7 @@ def test_auto_leaves_out_no_encoder_that_is_named(
 def test_a_description_of_all_parts_written_before_parts_said_their_settings_is_read(tmp_path: Path) -> None:
     """By the version before; what made each part is what a request of today says."""
     shutil.copy(Path(__file__).with_name("index_described_before.json"), tmp_path / DESCRIPTION)
-    for name in ("bm25", "impacts", "tokens", "terms", "neighbours", "impact-lucene"):
+    for name in ("bm25", "impacts", "tokens", "terms", "neighbours"):
         (tmp_path / name).mkdir()
     (tmp_path / "index").touch()
     index = open_index(tmp_path)
@@ -572,7 +572,7 @@ def test_a_description_of_all_parts_written_before_parts_said_their_settings_is_
     named = [
         {"dense": {"encoder": "sentence-transformers/all-MiniLM-L6-v2", **whole}},
         *("bm25", "impact:max_length=512", "tokens:query_length=32,document_length=180", "terms"),
-        *("neighbours:k=8,by=dense,search=exact", "impact-lucene"),
+        "neighbours:k=8,by=dense,search=exact",
     ]
     settings = stored_settings(tmp_path, describe(tmp_path)["parts"])
     assert settings == {name: one.params for name, one in IndexRequest("docs.jsonl", named).chosen.items()}

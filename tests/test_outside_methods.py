@@ -194,9 +194,7 @@ def coded(command: Command, collection: Path) -> Path:
 
 
 def test_a_part_is_made_searched_and_made_again(command: Command, collection: Path, coded: Path) -> None:
-    assert "impact-lucene, codes, NAME:KEY=VALUE" in " ".join(command("index", "--help").stdout.split()).replace(
-        "- ", "-"
-    )
+    assert "neighbours, codes, NAME:KEY=VALUE" in " ".join(command("index", "--help").stdout.split()).replace("- ", "-")
     settings = " ".join(command("__main__", "methods", "codes").stdout.split())
     assert "part codes: A bit for each of some drawn directions" in settings
     assert "bits=64 bits of a code: signs of products with drawn directions an integer >= 8" in settings

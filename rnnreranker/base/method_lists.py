@@ -53,7 +53,7 @@ NAMES = {
     **{"term_language": "language", "term_stemmer": "stemmer", "bm25_language": "language", "token_search": "search"},
     **{"neighbours": "k", "neighbours_of": "by", "graph_search": "search"},
 }  # of these, what they are called in the written form
-PARTS = {"no_dense": "bm25", "lucene": "impact,impact-lucene"}  # flags → --parts
+PARTS = {"no_dense": "bm25"}  # flags → --parts
 
 
 def moved(unknown: str, flags: Collection[str]) -> str:

@@ -51,21 +51,13 @@ def words_of(tokenizer: Any, vocabulary: int, folder: Path) -> str:
     Raises:
         InputError: more words than the model gives weights.
     """
-    return fingerprint("words", vocabulary, in_order(tokenizer, vocabulary, folder))
-
-
-def in_order(tokenizer: Any, vocabulary: int, folder: Path) -> list[str]:
-    """The words of a tokenizer by their numbers.
-
-    Args and Raises: as `words_of`.
-    """
     words = tokenizer.get_vocab()
     if (count := max(words.values()) + 1) > vocabulary:
         raise InputError(
             f"{folder}: its tokenizer has {count} words, its model weights of {vocabulary}; "
             "expected a tokenizer of the same vocabulary: get the model again"
         )
-    return sorted(words, key=words.__getitem__)
+    return fingerprint("words", vocabulary, sorted(words, key=words.__getitem__))
 
 
 def _transformer_path(folder: Path) -> Path:

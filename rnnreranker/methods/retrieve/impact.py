@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rnnreranker.base import settings
-from rnnreranker.base.command import cores
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.java import start_java
 from rnnreranker.base.settings import setting
 from rnnreranker.methods.feedback.base import second_pass_impacts
 from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ImpactSearchParams(settings.Params):
-    """Where the weights of the queries' words come from, and how documents are searched."""
+    """Where the weights of the queries' words come from."""
 
     query_weights: Literal["model", "binary", "counts"] = setting(
         "model",
@@ -30,16 +28,10 @@ class ImpactSearchParams(settings.Params):
     encoder: str | None = setting(
         None, "sparse encoder of queries; none: the one that made the index", tunable=False, was="impact_encoder"
     )
-    search: Literal["exact", "lucene"] = setting(
-        "exact",
-        "engine: exact, without Java; lucene, Pyserini's impact index, the same run (needs the part impact-lucene)",
-        tunable=False,
-        was="impact_search",
-    )
 
 
 class ImpactRetriever(Retriever):
-    """The documents with the largest inner products of words' weights (SPLADE and the like); by default no JVM."""
+    """The documents with the largest inner products of words' weights (SPLADE and the like); no JVM."""
 
     name: ClassVar[str] = "impact"
     needs: ClassVar[frozenset[str]] = frozenset({"topics", "impacts"})
@@ -50,18 +42,10 @@ class ImpactRetriever(Retriever):
         """Open the impacts and find the encoder of the queries, without a model its tokenizer.
 
         Raises:
-            InputError: no impacts in the index, no such encoder, an index that cannot be searched in the way asked for.
-            UnavailableError: an encoder that is not here, no Java for Lucene.
+            InputError: no impacts in the index, no such encoder.
+            UnavailableError: an encoder that is not here.
         """
-        source, search = self.inputs.impacts, self.params.search
-        if self.feedback is not None and search != "exact":
-            raise InputError(f"prf {self.feedback.name} searches exactly; leave search={search} out")
-        if search == "lucene":
-            from rnnreranker.parts.impact_lucene.anserini import open_anserini
-
-            open_anserini(source)
-            start_java()
-        name = self._encoder(source)[0]
+        name = self._encoder(self.inputs.impacts)[0]
         if self.params.query_weights != "model":
             from rnnreranker.encode.model_folder import find_tokenizer
             from rnnreranker.encode.vocabulary import KIND
@@ -78,13 +62,7 @@ class ImpactRetriever(Retriever):
         queries = self.query_impacts(source, list(topics.values()))
         if self.feedback is not None:
             queries = second_pass_impacts(source, queries, self.feedback, self.threads)
-        if self.params.search == "exact":
-            scores, rows = source.search(queries, hits, self.threads)
-        else:
-            from rnnreranker.parts.impact_lucene.anserini import search_anserini
-
-            best = search_anserini(source, queries, hits, self.threads or cores())
-            scores, rows = [own for own, _ in best], [own for _, own in best]
+        scores, rows = source.search(queries, hits, self.threads)
         return run_of_rows(tuple(topics), source.docids, scores, rows)
 
     def query_impacts(self, source: ImpactSource, texts: list[str]) -> QueryImpacts:

@@ -118,21 +118,7 @@ def build_bm25(
         InputError: no such folder, or an index that could not be made of what is in it.
         UnavailableError: no Java 21 or newer.
     """
-    own = ["-collection", "JsonCollection", "-storePositions", "-storeDocvectors"]
-    own += [] if language == "en" else ["-language", language]
-    return run_anserini(corpus, output, own, ".jsonl files of id and contents, plain or gzip")
-
-
-def run_anserini(corpus: str | os.PathLike[str], output: str | os.PathLike[str], own: list[str], expected: str) -> Path:
-    """The folder of a new Lucene index of one segment; one there already is replaced.
-
-    Args:
-        corpus: a folder; expected: what is in it, for errors.
-        own: arguments of Anserini's IndexCollection besides corpus, index and threads.
-
-    Raises:
-        InputError, UnavailableError: as `build_bm25`.
-    """
+    expected = ".jsonl files of id and contents, plain or gzip"
     corpus, output = Path(corpus).expanduser(), Path(output).expanduser()
     if not corpus.is_dir():
         raise InputError(f"{corpus}: no such folder; expected one with {expected}")
@@ -140,7 +126,9 @@ def run_anserini(corpus: str | os.PathLike[str], output: str | os.PathLike[str],
     import jnius
 
     with folder_written_whole(output) as folder:
-        arguments = [*own, "-generator", "DefaultLuceneDocumentGenerator", "-threads", "1", "-optimize", "-quiet"]
+        arguments = ["-collection", "JsonCollection", "-storePositions", "-storeDocvectors"]
+        arguments += [] if language == "en" else ["-language", language]
+        arguments += ["-generator", "DefaultLuceneDocumentGenerator", "-threads", "1", "-optimize", "-quiet"]
         arguments += ["-input", str(corpus.resolve()), "-index", str(folder.resolve())]
         failure = ""
         with library_output() as lines, whole_logging():

@@ -9,34 +9,31 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from rnnreranker.base.errors import UnavailableError
 from rnnreranker.base.java import start_java
 
-WORDS, IMPACTS = "io.anserini.search.SimpleSearcher", "io.anserini.search.SimpleImpactSearcher"
 Ranked = list[tuple[str, float]]  # docids with scores, the best first
 
 
 class LuceneSearcher:
-    """A Lucene index, searched as Pyserini's LuceneSearcher or, of impacts, its LuceneImpactSearcher does.
+    """A Lucene index, searched as Pyserini's LuceneSearcher does.
 
     Args:
         folder: with `segments_*`.
-        kind: `WORDS` or `IMPACTS`.
 
     Raises:
         UnavailableError: a folder that Lucene cannot open; as `start_java`.
     """
 
-    def __init__(self, folder: Path, kind: str = WORDS) -> None:
+    def __init__(self, folder: Path) -> None:
         start_java()
         import jnius
 
         self.folder = folder
         self._class, self._failure = jnius.autoclass, jnius.JavaException
         with self._work("opened"):
-            self._searcher = self._class(kind)(str(folder.absolute()))
+            self._searcher = self._class("io.anserini.search.SimpleSearcher")(str(folder.absolute()))
 
     def set_bm25(self, k1: float, b: float) -> None:
         """Score by BM25."""
@@ -73,11 +70,11 @@ class LuceneSearcher:
         counts = (top_fb_terms, top_fb_docs, bottom_fb_terms, bottom_fb_docs)
         self._searcher.set_rocchio(None, *counts, float(alpha), float(beta), float(gamma), False, use_negative)
 
-    def search(self, queries: Mapping[str, str | Mapping[str, int]], hits: int, threads: int) -> Iterator[Ranked]:
+    def search(self, queries: Mapping[str, str], hits: int, threads: int) -> Iterator[Ranked]:
         """The best documents of every query in their order, ties by docid.
 
         Args:
-            queries: by query id: texts or, of impacts, the weights of words.
+            queries: texts by query id.
             hits: of each, at most.
             threads: of Java; results do not depend on them.
 
@@ -86,7 +83,7 @@ class LuceneSearcher:
         """
         listed, names = self._class("java.util.ArrayList")(), self._class("java.util.ArrayList")()
         for name, query in queries.items():
-            listed.add(query if isinstance(query, str) else self._weights(query))
+            listed.add(query)
             names.add(name)
         with self._work("searched"):
             ranked = self._searcher.batch_search(listed, names, int(hits), int(threads))
@@ -99,13 +96,6 @@ class LuceneSearcher:
     def close(self) -> None:
         """Give the files of the index back."""
         self._searcher.close()
-
-    def _weights(self, words: Mapping[str, int]) -> Any:
-        """The map of Java that Anserini takes for a query."""
-        integer, weights = self._class("java.lang.Integer"), self._class("java.util.HashMap")()
-        for word, weight in words.items():
-            weights.put(word, integer(weight))
-        return weights
 
     @contextlib.contextmanager
     def _work(self, what: str) -> Iterator[None]:

@@ -1,1 +1,0 @@
-"""Pyserini's impact index of the weights of words, searched by Lucene."""
