@@ -7,99 +7,37 @@ from typing import TYPE_CHECKING
 from rnnreranker.base.late_names import late_names
 
 if TYPE_CHECKING:
-    from rnnreranker.base.method import Inputs
-    from rnnreranker.base.settings import Params, context_setting, setting
-    from rnnreranker.encode.named import KnownModel, TextModel
-    from rnnreranker.encode.params import CrossEncoderParams, EncoderParams, LateEncoderParams, SparseEncoderParams
-    from rnnreranker.lab.study.models.base import StudiedModel
-    from rnnreranker.labels.judged import JudgedContext
-    from rnnreranker.labels.methods.base import ContextLabeler, Labeler
-    from rnnreranker.methods.expand import Expander
-    from rnnreranker.methods.feedback import Feedback
-    from rnnreranker.methods.rerank import Candidates, Query, Reranker
-    from rnnreranker.methods.retrieve import Retriever
-    from rnnreranker.parts.base import Part
-    from rnnreranker.train.fit import Trained
-    from rnnreranker.train.losses.base import (
-        BatchLoss,
-        CosineLoss,
-        GroupLoss,
-        Loss,
-        PositivesLoss,
-        log_shares,
-        mean_over,
-    )
-    from rnnreranker.train.models.base import GroupModel, TrainedModel
-    from rnnreranker.train.params import TrainingParams
+    from rnnreranker.base.method import Inputs as Inputs
+    from rnnreranker.base.settings import Params as Params
+    from rnnreranker.base.settings import context_setting as context_setting
+    from rnnreranker.base.settings import setting as setting
+    from rnnreranker.encode.named import KnownModel as KnownModel
+    from rnnreranker.encode.named import TextModel as TextModel
+    from rnnreranker.encode.params import CrossEncoderParams as CrossEncoderParams
+    from rnnreranker.encode.params import EncoderParams as EncoderParams
+    from rnnreranker.encode.params import LateEncoderParams as LateEncoderParams
+    from rnnreranker.encode.params import SparseEncoderParams as SparseEncoderParams
+    from rnnreranker.lab.study.models.base import StudiedModel as StudiedModel
+    from rnnreranker.labels.judged import JudgedContext as JudgedContext
+    from rnnreranker.labels.methods.base import ContextLabeler as ContextLabeler
+    from rnnreranker.labels.methods.base import Labeler as Labeler
+    from rnnreranker.methods.expand import Expander as Expander
+    from rnnreranker.methods.feedback import Feedback as Feedback
+    from rnnreranker.methods.rerank import Candidates as Candidates
+    from rnnreranker.methods.rerank import Query as Query
+    from rnnreranker.methods.rerank import Reranker as Reranker
+    from rnnreranker.methods.retrieve import Retriever as Retriever
+    from rnnreranker.parts.base import Part as Part
+    from rnnreranker.train.fit import Trained as Trained
+    from rnnreranker.train.losses.base import BatchLoss as BatchLoss
+    from rnnreranker.train.losses.base import CosineLoss as CosineLoss
+    from rnnreranker.train.losses.base import GroupLoss as GroupLoss
+    from rnnreranker.train.losses.base import Loss as Loss
+    from rnnreranker.train.losses.base import PositivesLoss as PositivesLoss
+    from rnnreranker.train.losses.base import log_shares as log_shares
+    from rnnreranker.train.losses.base import mean_over as mean_over
+    from rnnreranker.train.models.base import GroupModel as GroupModel
+    from rnnreranker.train.models.base import TrainedModel as TrainedModel
+    from rnnreranker.train.params import TrainingParams as TrainingParams
 
-_HOMES = {
-    "BatchLoss": "train.losses.base",
-    "Candidates": "methods.rerank",
-    "ContextLabeler": "labels.methods.base",
-    "CosineLoss": "train.losses.base",
-    "CrossEncoderParams": "encode.params",
-    "EncoderParams": "encode.params",
-    "Expander": "methods.expand",
-    "Feedback": "methods.feedback",
-    "GroupLoss": "train.losses.base",
-    "GroupModel": "train.models.base",
-    "Inputs": "base.method",
-    "JudgedContext": "labels.judged",
-    "KnownModel": "encode.named",
-    "Labeler": "labels.methods.base",
-    "LateEncoderParams": "encode.params",
-    "Loss": "train.losses.base",
-    "Params": "base.settings",
-    "Part": "parts.base",
-    "PositivesLoss": "train.losses.base",
-    "Query": "methods.rerank",
-    "Reranker": "methods.rerank",
-    "Retriever": "methods.retrieve",
-    "SparseEncoderParams": "encode.params",
-    "StudiedModel": "lab.study.models.base",
-    "TextModel": "encode.named",
-    "Trained": "train.fit",
-    "TrainedModel": "train.models.base",
-    "TrainingParams": "train.params",
-    "context_setting": "base.settings",
-    "log_shares": "train.losses.base",
-    "mean_over": "train.losses.base",
-    "setting": "base.settings",
-}
-
-__all__ = [
-    "BatchLoss",
-    "Candidates",
-    "ContextLabeler",
-    "CosineLoss",
-    "CrossEncoderParams",
-    "EncoderParams",
-    "Expander",
-    "Feedback",
-    "GroupLoss",
-    "GroupModel",
-    "Inputs",
-    "JudgedContext",
-    "KnownModel",
-    "Labeler",
-    "LateEncoderParams",
-    "Loss",
-    "Params",
-    "Part",
-    "PositivesLoss",
-    "Query",
-    "Reranker",
-    "Retriever",
-    "SparseEncoderParams",
-    "StudiedModel",
-    "TextModel",
-    "Trained",
-    "TrainedModel",
-    "TrainingParams",
-    "context_setting",
-    "log_shares",
-    "mean_over",
-    "setting",
-]
-
-__getattr__ = late_names(__name__, _HOMES, "rnnreranker")
+__getattr__, __dir__ = late_names(__name__)

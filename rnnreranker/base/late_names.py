@@ -1,26 +1,34 @@
-"""Names that a package hands on and that are imported when somebody asks for them, so that importing it stays light."""
+"""Names that a module hands on and that are imported when somebody asks for them, so that importing it stays light."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 
-def late_names(package: str, homes: Mapping[str, str], of: str | None = None) -> Callable[[str], Any]:
-    """The `__getattr__` of a module that hands on names.
+def late_names(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of a module that hands on what it imports `if TYPE_CHECKING`, as `X as X`.
 
-    Args:
-        package: the module's `__name__`; homes: name → the module that defines it, below `of`.
-        of: a package; None = the module itself.
-
-    >>> late_names("rnnreranker.runs", {"Run": "run"})("Run").__name__
-    'Run'
+    >>> late_names("rnnreranker.train")[0]("TrainRequest").__name__
+    'TrainRequest'
     """
 
-    def get(name: str) -> Any:
-        if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f"{of or package}.{homes[name]}"), name)
+    @cache
+    def homes() -> dict[str, str]:
+        import re
 
-    return get
+        spec = sys.modules[module].__spec__
+        source = spec.loader.get_source(module)  # type: ignore[union-attr]
+        return {name: home for home, name in re.findall(r"^    from (\S+) import (\w+) as \2$", source, re.MULTILINE)}
+
+    def get(name: str) -> Any:
+        if name == "__all__":
+            return sorted(homes())
+        if name.startswith("__") or name not in homes():
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(homes()[name]), name)
+
+    return get, lambda: sorted([*vars(sys.modules[module]), *homes()])

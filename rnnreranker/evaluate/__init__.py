@@ -7,32 +7,13 @@ from typing import TYPE_CHECKING
 from rnnreranker.base.late_names import late_names
 
 if TYPE_CHECKING:
-    from rnnreranker.evaluate.comparison import Comparison, compare
-    from rnnreranker.evaluate.evaluating import Evaluation, evaluate_runs
-    from rnnreranker.evaluate.measures import parse_measures
-    from rnnreranker.evaluate.protocols import PROTOCOLS
-    from rnnreranker.evaluate.scores import Scores, evaluate
+    from rnnreranker.evaluate.comparison import Comparison as Comparison
+    from rnnreranker.evaluate.comparison import compare as compare
+    from rnnreranker.evaluate.evaluating import Evaluation as Evaluation
+    from rnnreranker.evaluate.evaluating import evaluate_runs as evaluate_runs
+    from rnnreranker.evaluate.measures import parse_measures as parse_measures
+    from rnnreranker.evaluate.protocols import PROTOCOLS as PROTOCOLS
+    from rnnreranker.evaluate.scores import Scores as Scores
+    from rnnreranker.evaluate.scores import evaluate as evaluate
 
-_HOMES = {
-    "Comparison": "comparison",
-    "Evaluation": "evaluating",
-    "PROTOCOLS": "protocols",
-    "Scores": "scores",
-    "compare": "comparison",
-    "evaluate": "scores",
-    "evaluate_runs": "evaluating",
-    "parse_measures": "measures",
-}
-
-__all__ = [
-    "PROTOCOLS",
-    "Comparison",
-    "Evaluation",
-    "Scores",
-    "compare",
-    "evaluate",
-    "evaluate_runs",
-    "parse_measures",
-]
-
-__getattr__ = late_names(__name__, _HOMES)
+__getattr__, __dir__ = late_names(__name__)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rnnreranker.base.late_names import late_names
 
-__all__ = ["build_bm25", "make_index", "texts_of", "write_index"]
+if TYPE_CHECKING:
+    from rnnreranker.index.build import write_index as write_index
+    from rnnreranker.index.make import make_index as make_index
+    from rnnreranker.parts.bm25.part import build_bm25 as build_bm25
+    from rnnreranker.parts.texts import texts_of as texts_of
 
-_HOMES = {
-    "build_bm25": "parts.bm25.part",
-    "write_index": "index.build",
-    "make_index": "index.make",
-    "texts_of": "parts.texts",
-}
-
-__getattr__ = late_names(__name__, _HOMES, "rnnreranker")
+__getattr__, __dir__ = late_names(__name__)
