@@ -76,7 +76,6 @@ class RnnTransformer:
         return frame.iloc[in_groups[order]].reset_index(drop=True).assign(score=new, rank=ranks)
 
     def __call__(self, frame: pandas.DataFrame) -> pandas.DataFrame:
-        """As `transform`."""
         return self.transform(frame)
 
     def _similarities(self, frame: pandas.DataFrame, groups: list[np.ndarray], scores: np.ndarray) -> list[np.ndarray]:

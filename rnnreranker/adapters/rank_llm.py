@@ -108,11 +108,7 @@ def rerank_requests(
 
 
 def write_requests(path: str | os.PathLike[str], requests: Sequence[Request]) -> None:
-    """Write requests: one JSON object a line to `.jsonl`, else a JSON list.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
+    """Write requests: one JSON object a line to `.jsonl`, else a JSON list; InputError: the file cannot be written."""
     if str(path).endswith(".jsonl"):
         text = "".join(json.dumps(request, ensure_ascii=False) + "\n" for request in requests)
     else:
@@ -132,11 +128,7 @@ def _best(candidates: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def _check(request: Any, where: str) -> str:
-    """The query id of a request.
-
-    Raises:
-        InputError: no request.
-    """
+    """The query id of a request; InputError: no request."""
     query = request.get("query") if isinstance(request, dict) else None
     if not isinstance(query, dict) or "qid" not in query or not isinstance(request.get("candidates"), list):
         raise InputError(f'{where}: expected {{"query": {{"text", "qid"}}, "candidates": [...]}} as rank_llm writes it')

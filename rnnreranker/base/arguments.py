@@ -58,11 +58,7 @@ def flag(name: str) -> str:
 
 
 def asked(kind: type[T], given: Mapping[str, Any]) -> T:
-    """The request of a call from Python.
-
-    Raises:
-        InputError: arguments that it does not have, with the nearest names.
-    """
+    """The request of a call from Python; InputError: arguments that it does not have, with the nearest names."""
     known = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
     if unknown := [name for name in given if name not in known]:
         raise InputError("; ".join(f"no argument {name}, {nearest(name, known)}" for name in unknown))

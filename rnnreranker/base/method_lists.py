@@ -90,11 +90,7 @@ def listed() -> Iterator[str]:
 
 
 def described(name: str) -> Iterator[str]:
-    """The settings of the methods of a name, a line each.
-
-    Raises:
-        InputError: no such method.
-    """
+    """The settings of the methods of a name, a line each; InputError: no such method."""
     kinds = [kind for kind in KINDS if name in names(kind)]
     if not kinds:
         known = sorted({one for kind in KINDS for one in names(kind)})

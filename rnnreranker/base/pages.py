@@ -30,11 +30,7 @@ def render(where: str | Path, name: str, **values: Any) -> str:
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write a page atomically, making its folder.
-
-    Raises:
-        InputError: the folder cannot be made, or the page not be written.
-    """
+    """Write a page atomically, making its folder; InputError: the folder cannot be made, or the page not be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -20,11 +20,7 @@ class GivenDocuments:
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str]]) -> GivenDocuments:
-        """Those of pairs (docid, text).
-
-        Raises:
-            InputError: entries that are no such pairs.
-        """
+        """Those of pairs (docid, text); InputError: entries that are no such pairs."""
         documents = []
         for number, pair in enumerate(pairs, 1):
             good = isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(one, str) for one in pair)

@@ -70,11 +70,7 @@ def _json_topic(line: str, where: str) -> tuple[str, str, str]:
 
 
 def not_empty(topics: dict[str, tuple[str, str]], source: str) -> dict[str, tuple[str, str]]:
-    """The topics.
-
-    Raises:
-        InputError: there are none.
-    """
+    """The topics; InputError: there are none."""
     if not topics:
         raise InputError(f"{source}: no topics; expected one query a line, qid<TAB>text")
     return topics

@@ -77,11 +77,7 @@ class TextEncoder(ABC):
 
     @classmethod
     def graph_of(cls, name: str, **given: Any) -> KeptGraph | None:
-        """The graph of an encoder, None where it is not in the home folder; nothing is loaded.
-
-        Raises:
-            InputError, UnavailableError: as `load`.
-        """
+        """The graph of an encoder, None where it is not in the home folder; nothing is loaded; errors as `load`."""
         key = cls.graph_key(cls.files(name), cls.Params(**given))
         return None if key is None else kept_graph(key)
 
@@ -116,11 +112,7 @@ class TextEncoder(ABC):
     @classmethod
     @abstractmethod
     def by_graph_of(cls, folder: ModelFolder, params: Any, graph: KeptGraph) -> Self:
-        """The encoder of some files by its graph.
-
-        Raises:
-            InputError: a graph that is damaged, settings that cannot be.
-        """
+        """The encoder of some files by its graph; InputError: a graph that is damaged, settings that cannot be."""
 
     @classmethod
     def graph_key(cls, folder: ModelFolder, params: Any) -> str | None:
@@ -136,11 +128,7 @@ class TextEncoder(ABC):
         """
 
     def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
-        """What is kept of encoded queries, by the names of `arrays`.
-
-        Raises:
-            InputError: as the encoder itself.
-        """
+        """What is kept of encoded queries, by the names of `arrays`; InputError: as the encoder itself."""
         raise NotImplementedError
 
 

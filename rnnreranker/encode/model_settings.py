@@ -78,11 +78,7 @@ def read_settings(folder: Path) -> ModelSettings:
 
 
 def length_of(given: int | None, limit: int, folder: Path) -> int:
-    """Tokens at which texts are cut: as given, else as many as a model takes.
-
-    Raises:
-        InputError: more than it takes.
-    """
+    """Tokens at which texts are cut: as given, else as many as a model takes; InputError: more than it takes."""
     if given is not None and given > limit:
         raise InputError(f"max_length={given}: {folder} takes at most {limit} tokens")
     return int(given or limit)

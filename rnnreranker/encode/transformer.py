@@ -36,11 +36,7 @@ def load_whole(folder: Path, kind: str = "AutoModel", **options: Any) -> Any:
 
 
 def check_vocabulary(folder: Path, tokenizer: Any, model: Any) -> None:
-    """Look that every token has a row among the embeddings.
-
-    Raises:
-        InputError: a token number beyond them.
-    """
+    """Look that every token has a row among the embeddings; InputError: a token number beyond them."""
     words, rows = tokenizer.get_vocab(), model.get_input_embeddings().weight.shape[0]
     if not words or max(words.values()) >= rows:
         raise InputError(

@@ -29,11 +29,7 @@ def load_tokenizer(name: str) -> tuple[Any, Path]:
 
 
 def tokenizer_in(folder: Path) -> Any:
-    """The tokenizer of transformers in the folder of a model.
-
-    Raises:
-        InputError: one that cannot be loaded.
-    """
+    """The tokenizer of transformers in the folder of a model; InputError: one that cannot be loaded."""
     transformers = require("transformers", "the words of an encoder", "transformers")
     try:
         return transformers.AutoTokenizer.from_pretrained(_transformer_path(folder), local_files_only=True)

@@ -106,11 +106,7 @@ def check_cluster(backend: str, cluster: str | None) -> None:
 
 
 def forms_of(given: Form | Sequence[Form]) -> list[Written]:
-    """The parts of a line, or of a list of forms.
-
-    Raises:
-        InputError: none.
-    """
+    """The parts of a line, or of a list of forms; InputError: none."""
     forms = list(read_listed(given)) if isinstance(given, str) else [Written.read(one) for one in as_list(given)]
     if not forms:
         raise InputError(f"no parts of an index to make; expected some of {', '.join(names('part'))}")

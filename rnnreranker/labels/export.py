@@ -92,11 +92,7 @@ def best(targets: np.ndarray, size: int) -> list[int]:
 def check_texts(
     labels: SoftLabels, chosen: Mapping[str, list[int]], topics: Mapping[str, str], texts: Mapping[str, str]
 ) -> None:
-    """Look that what is to be written has texts.
-
-    Raises:
-        InputError: how many queries or documents have none, and the first.
-    """
+    """Look that what is to be written has texts; InputError: how many queries or documents have none, and the first."""
     queries = [qid for qid in labels.qids if qid not in topics]
     if queries:
         raise InputError(f"{len(queries)} labelled queries have no text (first: {queries[0]}); give their topics")

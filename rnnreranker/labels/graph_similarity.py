@@ -78,11 +78,7 @@ class GraphSimilarity(Similarity):
         return similarities
 
     def jaccard(self, probes: np.ndarray) -> np.ndarray:
-        """As `Similarity.jaccard`.
-
-        Raises:
-            InputError: rows of the graph that cannot be used.
-        """
+        """As `Similarity.jaccard`; InputError: rows of the graph that cannot be used."""
         if self.asked is None:
             return self._alike(self.rows, probes, None)
         order = np.argsort(self.asked.ranks, axis=1, kind="stable")

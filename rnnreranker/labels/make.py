@@ -77,11 +77,7 @@ def make_labels(
 
 
 def write_labels(request: LabelsRequest, output: str | Path) -> Made:
-    """The labels of a request that was checked, in a parquet file.
-
-    Raises:
-        InputError, UnavailableError, MissingDependencyError: as `make_labels`.
-    """
+    """The labels of a request that was checked, in a parquet file; errors as `make_labels`."""
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.index.opening import open_index
     from rnnreranker.labels.job import with_learnt_mass

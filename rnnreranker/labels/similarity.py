@@ -57,11 +57,7 @@ class VectorSimilarity(Similarity):
     vectors: np.ndarray
 
     def geometric(self, probes: np.ndarray) -> np.ndarray:
-        """As `Similarity.geometric`.
-
-        Raises:
-            InputError: inner products beyond the range of float32.
-        """
+        """As `Similarity.geometric`; InputError: inner products beyond the range of float32."""
         out = np.zeros((len(self.vectors), len(probes), self.vectors.shape[1] - 1), dtype=np.float32)
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):  # infinities are seen in the result
             for b, length in enumerate(self.lengths.tolist()):
@@ -81,7 +77,6 @@ class VectorSimilarity(Similarity):
         return out
 
     def jaccard(self, probes: np.ndarray) -> np.ndarray:
-        """As `Similarity.jaccard`."""
         given = {"probes": probes.tolist(), "lengths": self.lengths, "threads": self.threads}
         similarities = jaccard_similarity(self.vectors, self.params, **given)[:, :, 1:]
         return np.where(np.isfinite(similarities), similarities, np.float32(0.0))

@@ -40,7 +40,6 @@ class VectorLabeler(Labeler):
 
     @classmethod
     def needs_from(cls, source: Source, params: Any) -> frozenset[str]:
-        """See `Labeler.needs_from`."""
         if source == "neighbours" and cls.of_documents:
             return frozenset({"neighbours"})
         return super().needs_from(source, params)
@@ -140,7 +139,6 @@ class VectorLabeler(Labeler):
                 yield index, near[row, :length], given[row, :length]
 
     def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
-        """See `Labeler.labelled`."""
         for batch in self.batches(contexts):
             raw, given = self.label(batch)
             for row, (index, length) in enumerate(zip(batch.indices, batch.lengths.tolist(), strict=True)):
@@ -159,5 +157,4 @@ class VectorLabeler(Labeler):
 
     @property
     def source_of_rows(self) -> Any:
-        """See `Labeler.source_of_rows`."""
         return self.inputs.vectors if self.source == "vectors" else self.inputs.neighbours

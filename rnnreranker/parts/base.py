@@ -197,11 +197,7 @@ def read_encoder(part: type[Part], params: Any) -> tuple[str, Any]:
 
 
 def check_encoder(index: Path, part: str, mark: str) -> None:
-    """Look that a part of an index was made by the encoder of a fingerprint.
-
-    Raises:
-        InputError: by another one.
-    """
+    """Look that a part of an index was made by the encoder of a fingerprint; InputError: by another one."""
     described = read_json(index / "rnnreranker.json", repair="make the index again")["parts"][part]["encoder"]
     if described.get("fingerprint") != mark:
         raise InputError(

@@ -118,7 +118,6 @@ class CountedPart(EncodedPart):
         return said if encoder.graph is None else {**said, "documents": "graph"}
 
     def add(self, documents: Sequence[Document]) -> None:
-        """As `EncodedPart`."""
         super().add(documents)
         with np.load(self._files[-1], allow_pickle=False) as block:
             self._cut += int(block["cut"])

@@ -39,11 +39,7 @@ def parts_of(needs: Iterable[str]) -> set[str]:
 
 
 def part(name: str) -> type[Part]:
-    """The part of a name.
-
-    Raises:
-        InputError: there is none of that name.
-    """
+    """The part of a name; InputError: there is none of that name."""
     kind: type[Part] = find("part", name)
     return kind
 

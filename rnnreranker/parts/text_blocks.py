@@ -74,11 +74,7 @@ class BlockLines:
         self._block: Callable[[int], bytes] = lru_cache(KEPT)(partial(_block_at, stream))
 
     def read(self, offset: int) -> DocumentLine:
-        """The document at an offset.
-
-        Raises:
-            InputError: there is none.
-        """
+        """The document at an offset; InputError: there is none."""
         start, within = offset >> 16, offset & 0xFFFF
         block = self._block(start) if start >= 0 else b""
         where = f"{self._stream.name}: no document at byte {within} of the block at byte {start}"
@@ -88,11 +84,7 @@ class BlockLines:
         return _record(block[within : end if end >= 0 else len(block)], where)
 
     def all(self) -> Iterator[DocumentLine]:
-        """The documents in their order.
-
-        Raises:
-            InputError: a block that is damaged, a line that is no document.
-        """
+        """The documents in their order; InputError: a block that is damaged, a line that is no document."""
         start = 0
         while _more(self._stream, start):
             block, after = _member(self._stream, start)
@@ -112,11 +104,7 @@ class PlainLines:
         self._stream = stream
 
     def read(self, offset: int) -> DocumentLine:
-        """The document at an offset.
-
-        Raises:
-            InputError: there is none.
-        """
+        """The document at an offset; InputError: there is none."""
         where = f"{self._stream.name}: no document at byte {offset}"
         try:
             self._stream.seek(offset)
@@ -128,11 +116,7 @@ class PlainLines:
         return _record(line, where)
 
     def all(self) -> Iterator[DocumentLine]:
-        """The documents in their order.
-
-        Raises:
-            InputError: a line that is no document.
-        """
+        """The documents in their order; InputError: a line that is no document."""
         start = 0
         while _more(self._stream, start):
             yield self.read(start)

@@ -37,11 +37,7 @@ def _array(values: np.ndarray | Sequence[Any], name: str) -> np.ndarray:
 
 
 def integers(values: np.ndarray | Sequence[int], name: str) -> np.ndarray:
-    """An array of integers as int64, of any shape.
-
-    Raises:
-        InputError: values of another type.
-    """
+    """An array of integers as int64, of any shape; InputError: values of another type."""
     array = _array(values, name)
     if array.size and array.dtype.kind not in "iu":
         raise InputError(f"{name} has type {array.dtype}: expected integers")
@@ -90,11 +86,7 @@ def base_scores(
 
 
 def threads_of(threads: int | None) -> int | None:
-    """The number of threads, None = one per core.
-
-    Raises:
-        InputError: not an integer >= 1.
-    """
+    """The number of threads, None = one per core; InputError: not an integer >= 1."""
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1):
         raise InputError(f"threads={threads!r}: expected an integer >= 1, or None for one per core")
     return threads

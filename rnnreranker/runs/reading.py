@@ -82,11 +82,7 @@ class _Clean:
         self._hexadecimal = separator + b"0x", separator + b"0X"  # a rank that Arrow would read in base 16
 
     def read(self, size: int = -1) -> bytes:
-        """As of a file.
-
-        Raises:
-            _UncleanError: not a clean run.
-        """
+        """As of a file; _UncleanError: not a clean run."""
         part, self._head = self._head or self._stream.read(size), b""
         window = self._before + part
         if any(mark in part for mark in self._refused):

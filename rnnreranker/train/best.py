@@ -69,11 +69,7 @@ class Best(transformers.TrainerCallback):
         write_mark(folder, {"value": self.value, "step": self.step, "stale": self.stale, "ended": ended})
 
     def load(self, checkpoint: Path) -> None:
-        """Take up where a checkpoint was written.
-
-        Raises:
-            InputError: a file of it that is not as it was written.
-        """
+        """Take up where a checkpoint was written; InputError: a file of it that is not as it was written."""
         kept = read_mark(checkpoint)
         self.value, self.step, self.stale, self.ended = kept["value"], kept["step"], kept["stale"], kept["ended"]
         self.weights = load_file(str(checkpoint / BEST))

@@ -155,11 +155,7 @@ class TrainRequest(Request):
 
 
 def labels_of(given: str | Path | SoftLabels) -> SoftLabels:
-    """The labels of a file; labels as they are.
-
-    Raises:
-        InputError: as `SoftLabels.read`.
-    """
+    """The labels of a file; labels as they are; errors as `SoftLabels.read`."""
     from rnnreranker.labels import SoftLabels
 
     return given if isinstance(given, SoftLabels) else SoftLabels.read(given)

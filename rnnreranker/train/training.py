@@ -55,11 +55,7 @@ def train_model(
 
 
 def train(request: TrainRequest) -> Trained:
-    """The model of a request, trained and written.
-
-    Raises:
-        InputError, UnavailableError, MissingDependencyError: as `train_model`.
-    """
+    """The model of a request, trained and written; errors as `train_model`."""
     check(request)
     model, params, loss = request.training
     with phase("training"), sole(Path(request.output), "training to it"):

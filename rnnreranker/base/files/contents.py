@@ -60,11 +60,7 @@ def file_digest(path: Path) -> str:
 
 
 def content_digest(path: Path) -> str:
-    """The SHA-256 of a file, which is read from end to end.
-
-    Raises:
-        InputError: as `file_digest`.
-    """
+    """The SHA-256 of a file, which is read from end to end; errors as `file_digest`."""
     try:
         with open(path, "rb") as stream:
             large = os.fstat(stream.fileno()).st_size >= LARGE

@@ -33,11 +33,7 @@ def read_json(path: str | os.PathLike[str], what: str = "file", repair: str = "g
 
 
 def parse_json(text: str, where: str) -> Any:
-    """The value of a JSON text that stands at `where`.
-
-    Raises:
-        InputError: not JSON.
-    """
+    """The value of a JSON text that stands at `where`; InputError: not JSON."""
     try:
         return _decoded(text)
     except ValueError as error:
@@ -45,11 +41,7 @@ def parse_json(text: str, where: str) -> Any:
 
 
 def parse_record(text: str, where: str, expected: str = "an object") -> dict[str, Any]:
-    """The JSON object on a line that stands at `where`.
-
-    Raises:
-        InputError: not JSON, or no object.
-    """
+    """The JSON object on a line that stands at `where`; InputError: not JSON, or no object."""
     try:
         record = _decoded(text)
     except ValueError as error:

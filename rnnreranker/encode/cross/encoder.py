@@ -69,7 +69,6 @@ class PairScorer(TextEncoder):
 
     @classmethod
     def files(cls, name: str) -> ModelFolder:
-        """See `TextEncoder`."""
         folder = super().files(name)
         _check_kind(folder.path)
         return folder
@@ -81,11 +80,9 @@ class PairScorer(TextEncoder):
 
     @classmethod
     def by_graph_of(cls, folder: ModelFolder, params: Any, graph: KeptGraph) -> Self:
-        """See `TextEncoder`."""
         return cls(folder, params, CrossGraph(graph, params.max_length), graph)
 
     def make_graph(self) -> KeptGraph:
-        """See `TextEncoder`."""
         return make_cross_graph(self.model, key_of(self.graph_kind, self.digest))
 
     def score(self, pairs: Sequence[tuple[str, str]], *, threads: int | None = None) -> ScoredPairs:

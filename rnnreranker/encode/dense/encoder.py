@@ -84,7 +84,6 @@ class Encoder(TextEncoder):
 
     @classmethod
     def graph_of(cls, name: str, **given: Any) -> KeptGraph | None:
-        """See `TextEncoder`."""
         return None if _own_code(name) is not None else super().graph_of(name, **given)
 
     @classmethod
@@ -100,7 +99,6 @@ class Encoder(TextEncoder):
 
     @classmethod
     def graph_key(cls, folder: ModelFolder, params: Any) -> str | None:
-        """See `TextEncoder`."""
         settings, own = _settings(folder, params)
         if own.beyond or settings["dtype"] != "float32" or settings["pooling"] is None:
             return None
@@ -108,7 +106,6 @@ class Encoder(TextEncoder):
 
     @classmethod
     def by_torch(cls, folder: ModelFolder, params: Any) -> Self:
-        """See `TextEncoder`."""
         settings, own = _settings(folder, params)
         from rnnreranker.encode.transformer import SentenceTransformerModel, TransformerModel
 
@@ -130,25 +127,19 @@ class Encoder(TextEncoder):
 
     @classmethod
     def by_graph_of(cls, folder: ModelFolder, params: Any, graph: KeptGraph) -> Self:
-        """See `TextEncoder`."""
         settings, own = _settings(folder, params)
         limit = check_about(graph)["limit"]
         settings["max_length"] = length_of(settings["max_length"], limit, folder.path / own.transformer)
         return cls(folder.name, GraphModel(graph, settings), settings, folder.digest, graph=graph)
 
     def by_graph(self) -> Encoder:
-        """This encoder by its graph in the home folder, which is made where it is not there.
-
-        Raises:
-            Refused: it has none.
-        """
+        """This encoder by its graph in the home folder, which is made where it is not there; Refused: it has none."""
         if self.graph is not None:
             return self
         graph = self.make_graph()
         return Encoder(self.name, GraphModel(graph, self.settings), self.settings, self.digest, graph=graph)
 
     def make_graph(self) -> KeptGraph:
-        """See `TextEncoder`."""
         if self.path is None or self.refused:
             raise Refused(self.refused or "it is code of its own")
         try:

@@ -67,11 +67,7 @@ def dense_key(content: str, settings: dict[str, Any]) -> str:
 
 
 def check_about(graph: KeptGraph, remedy: str = "remove this folder, and it is made again") -> dict[str, Any]:
-    """What a graph says of its encoder.
-
-    Raises:
-        InputError: something else than of a dense encoder.
-    """
+    """What a graph says of its encoder; InputError: something else than of a dense encoder."""
     said = graph.about
     if wrong := [name for name, kind in ABOUT.items() if type(said.get(name)) is not kind]:
         raise InputError(f"{graph.folder}: its description has no {wrong[0]} of an encoder; {remedy}")

@@ -168,21 +168,13 @@ def probes(tokenizer: Any) -> list[str]:
 
 
 def same_tokens(ours: Sequence[Any], theirs: Sequence[Any]) -> None:
-    """Look that the tokens of texts are the same.
-
-    Raises:
-        Refused: they are not.
-    """
+    """Look that the tokens of texts are the same; Refused: they are not."""
     if list(ours) != list(theirs):
         raise Refused("its tokenizer.json gives other tokens than its tokenizer")
 
 
 def check_near(cosine: float) -> float:
-    """The cosine, where it is near enough to 1.
-
-    Raises:
-        Refused: it is not, or no number.
-    """
+    """The cosine, where it is near enough to 1; Refused: it is not, or no number."""
     if not cosine >= LEAST_COSINE:  # NaN neither
         raise Refused(f"cosines to what it gives are from {cosine:.6f} on; expected {LEAST_COSINE} at least")
     return cosine
@@ -190,11 +182,7 @@ def check_near(cosine: float) -> float:
 
 @contextlib.contextmanager
 def compared() -> Iterator[None]:
-    """A block that runs a graph for the first time.
-
-    Raises:
-        Refused: it fails.
-    """
+    """A block that runs a graph for the first time; Refused: it fails."""
     try:
         yield
     except Refused:

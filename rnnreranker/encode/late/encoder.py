@@ -76,21 +76,17 @@ class LateEncoder(TextEncoder):
 
     @classmethod
     def files(cls, name: str) -> ModelFolder:
-        """See `TextEncoder`."""
         return late_folder(name)
 
     @classmethod
     def by_torch(cls, folder: ModelFolder, params: Any) -> Self:
-        """See `TextEncoder`."""
         return cls(folder, params, open_late_model(folder.path, params))
 
     @classmethod
     def by_graph_of(cls, folder: ModelFolder, params: Any, graph: KeptGraph) -> Self:
-        """See `TextEncoder`."""
         return cls(folder, params, LateGraph(graph, params), graph)
 
     def make_graph(self) -> KeptGraph:
-        """See `TextEncoder`."""
         return make_late_graph(self.model, key_of(self.graph_kind, self.digest))
 
     def encode_documents(self, texts: Sequence[str], *, threads: int | None = None) -> TokenVectors:

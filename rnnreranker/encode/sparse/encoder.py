@@ -82,25 +82,21 @@ class SparseEncoder(TextEncoder):
 
     @classmethod
     def files(cls, name: str) -> ModelFolder:
-        """See `TextEncoder`."""
         folder = super().files(name)
         check_kind(folder.path)
         return folder
 
     @classmethod
     def by_torch(cls, folder: ModelFolder, params: Any) -> Self:
-        """See `TextEncoder`."""
         from rnnreranker.encode.sparse.modules import SparseModules
 
         return cls(folder, params, SparseModules(folder.path))
 
     @classmethod
     def by_graph_of(cls, folder: ModelFolder, params: Any, graph: KeptGraph) -> Self:
-        """See `TextEncoder`."""
         return cls(folder, params, SparseGraph(graph), graph)
 
     def make_graph(self) -> KeptGraph:
-        """See `TextEncoder`."""
         return make_sparse_graph(self.model, key_of(self.graph_kind, content_of(self._folder.path)))
 
     def encode_documents(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix:

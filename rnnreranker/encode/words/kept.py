@@ -46,11 +46,7 @@ class KeptWeights:
         self._known: dict[str, dict[str, float]] = {}
 
     def weights(self, texts: Sequence[str]) -> list[dict[str, float]]:
-        """As `TermScorer.weights`.
-
-        Raises:
-            InputError, MissingDependencyError: as `load_term_scorer`.
-        """
+        """As `TermScorer.weights`; errors as `load_term_scorer`."""
         for text in texts:
             if text not in self._known:
                 self._known[text] = self._read(text)

@@ -129,11 +129,7 @@ def write_term_scorer(folder: Path, network: TermScorerNetwork, reader: PieceRea
 
 
 def fast_tokenizer(folder: Path) -> Any:
-    """The tokenizer of a folder, which must say where in a text its tokens stand.
-
-    Raises:
-        InputError: it does not.
-    """
+    """The tokenizer of a folder, which must say where in a text its tokens stand; InputError: it does not."""
     transformers = require("transformers", "encoding text", "transformers")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     if not tokenizer.is_fast:

@@ -24,11 +24,7 @@ def language_of(text: str) -> Language:
 
 
 def check_language(language: str) -> None:
-    """Refuse what is no language here.
-
-    Raises:
-        InputError: another than `LANGUAGES`.
-    """
+    """Refuse what is no language here; InputError: another than `LANGUAGES`."""
     if language not in LANGUAGES:
         raise InputError(f"language {language!r}: expected one of {', '.join(LANGUAGES)}")
 

@@ -174,11 +174,7 @@ def write_qrels(path: str | Path, rows: Iterable[SheetRow]) -> int:
 
 
 def agreement(first: Iterable[SheetRow], second: Iterable[SheetRow]) -> Agreement:
-    """How far two judges agree on the pairs that both judged.
-
-    Raises:
-        InputError: no pair was judged by both.
-    """
+    """How far two judges agree on the pairs that both judged; InputError: no pair was judged by both."""
     grades = {(row.qid, row.docid): row.grade for row in second if row.grade is not None}
     pairs = [
         (row.grade, grades[row.qid, row.docid])

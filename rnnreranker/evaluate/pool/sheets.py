@@ -62,11 +62,7 @@ class Judgements:
     agreement: Agreement | None
 
     def write(self, output: str | Path) -> int:
-        """Write them as TREC qrels; the number of lines.
-
-        Raises:
-            InputError: a path that cannot be written.
-        """
+        """Write them as TREC qrels; the number of lines; InputError: a path that cannot be written."""
         from rnnreranker.evaluate.pool.pooling import write_qrels
 
         return write_qrels(output, self.rows)

@@ -143,7 +143,6 @@ class ContextLabeler(Labeler):
         """(n,): how relevant each of the n = `one.size` candidates of a query is, larger = more."""
 
     def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
-        """See `Labeler.labelled`."""
         for index, one in enumerate(contexts):
             scores = np.asarray(self.scores(one), dtype=np.float64)
             if scores.shape != (one.size,) or not np.isfinite(scores).all():

@@ -56,7 +56,6 @@ class JointLabeler(VectorLabeler):
 
     @classmethod
     def needs_from(cls, source: Source, params: Any) -> frozenset[str]:
-        """See `Labeler.needs_from`."""
         needs = super().needs_from(source, params)
         if source == "neighbours" and params.queries == "encoded":
             return needs | cls.needs

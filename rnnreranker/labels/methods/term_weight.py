@@ -75,7 +75,6 @@ class TermWeightLabeler(ContextLabeler):
         return metadata if self._scorer is None else metadata | {"scorer": self._scorer.digest}
 
     def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
-        """See `Labeler.infer_from`."""
         self._pairs = self._apart = self._wordless = 0
         labels_and_left_out = super().infer_from(run, judged)
         if self._apart:

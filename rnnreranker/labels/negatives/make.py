@@ -146,11 +146,7 @@ def check(request: NegativesRequest, output: str | Path | None = None, *others: 
 
 
 def mined_negatives(request: NegativesRequest) -> MinedNegatives:
-    """The negatives of a request that was checked.
-
-    Raises:
-        InputError, UnavailableError, MissingDependencyError: as `mine_negatives`.
-    """
+    """The negatives of a request that was checked; errors as `mine_negatives`."""
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
     from rnnreranker.index.opening import open_index

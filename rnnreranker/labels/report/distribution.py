@@ -35,11 +35,7 @@ class Distribution:
 
 
 def edges_of(low: float, high: float, bins: int) -> np.ndarray:
-    """(bins + 1,) float32: edges of ranges of equal width.
-
-    Raises:
-        InputError: no range between the two, or no bins.
-    """
+    """(bins + 1,) float32: edges of ranges of equal width; InputError: no range between the two, or no bins."""
     if not (np.isfinite([low, high]).all() and low < high):
         raise InputError(f"--range {low:g} {high:g}: expected two numbers, the first below the second")
     edges = np.linspace(low, high, bins + 1).astype(np.float32)

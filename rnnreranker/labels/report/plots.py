@@ -26,11 +26,7 @@ BANDS = (5, 25, 50, 75, 95)  # percentiles
 
 
 def write_plots(labels: SoftLabels, folder: str | Path) -> list[Path]:
-    """The SVG files written into `folder`, which is made.
-
-    Raises:
-        MissingDependencyError: without matplotlib.
-    """
+    """The SVG files written into `folder`, which is made; MissingDependencyError: without matplotlib."""
     require("matplotlib", "--plots", "'rnnreranker[plots]'")
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -36,7 +36,6 @@ class AverageFeedback(Feedback):
         return depth
 
     def of_vectors(self, query: np.ndarray, documents: np.ndarray) -> np.ndarray:
-        """As `average`."""
         return average(query, documents)
 
     def of_impacts(self, query: Any, documents: Any, scores: np.ndarray) -> Any:

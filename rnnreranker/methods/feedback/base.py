@@ -186,11 +186,7 @@ def second_pass_tokens(
 
 
 def check_dimension(source: VectorSource, queries: QueryVectors) -> None:
-    """Nothing, when queries and documents have vectors of one dimension.
-
-    Raises:
-        InputError: they have not.
-    """
+    """Nothing, when queries and documents have vectors of one dimension; InputError: they have not."""
     dimension = queries.vectors.shape[1]
     if dimension != source.dimension:
         raise InputError(

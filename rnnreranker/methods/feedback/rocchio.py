@@ -85,7 +85,6 @@ class RocchioFeedback(Feedback):
         return depth
 
     def of_vectors(self, query: np.ndarray, documents: np.ndarray) -> np.ndarray:
-        """As `rocchio`."""
         given = self.params.set_for("vectors")
         weights = (given.fb_alpha, given.fb_beta, given.fb_gamma)
         return rocchio(query, documents, *weights, top=given.fb_docs, bottom=given.fb_bottom_docs)

@@ -48,7 +48,6 @@ class Bm25Part(Part):
 
     @classmethod
     def make(cls, params: Bm25IndexParams, beside: Mapping[str, Any]) -> Bm25Part:
-        """See `Part`."""
         return cls(params)
 
     @classmethod
@@ -58,12 +57,10 @@ class Bm25Part(Part):
 
     @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> Bm25IndexParams:
-        """See `Part`."""
         return Bm25IndexParams(**described)
 
     @classmethod
     def summary(cls, described: Mapping[str, Any]) -> str:
-        """See `Part`."""
         return f"words of another language ({described.get('language', 'en')})"
 
     @classmethod
@@ -86,11 +83,7 @@ class Bm25Part(Part):
         self.marks = () if params == ENGLISH else (params.to_dict(),)
 
     def check(self) -> None:
-        """Start Java.
-
-        Raises:
-            UnavailableError: no Java 21 or newer.
-        """
+        """Start Java; UnavailableError: no Java 21 or newer."""
         start_java()
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:

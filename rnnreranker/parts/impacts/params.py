@@ -10,11 +10,7 @@ from rnnreranker.base.settings import Params, setting
 
 @dataclass(frozen=True)
 class ImpactParams(Params):
-    """Settings of stored weights.
-
-    Raises:
-        InputError: values out of range.
-    """
+    """Settings of stored weights; InputError: values out of range."""
 
     weights: Literal["whole", "float"] = setting(
         "whole", "stored weights: whole = rounded after times the factor, float = as they are"
@@ -24,11 +20,7 @@ class ImpactParams(Params):
 
 @dataclass(frozen=True)
 class ImpactPartParams(ImpactParams):
-    """Settings of stored weights, and the encoder that gives them.
-
-    Raises:
-        InputError: values out of range.
-    """
+    """Settings of stored weights, and the encoder that gives them; InputError: values out of range."""
 
     encoder: str = setting(
         "splade-tiny", "a name, a folder or a Hugging Face id, NAME:max_length=256", flag="impact-encoder"

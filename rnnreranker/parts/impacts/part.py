@@ -64,7 +64,6 @@ class ImpactPart(CountedPart):
 
     @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> ImpactPartParams:
-        """See `Part`."""
         factor, made_by = described.get("factor", 100.0), described.get("encoder", {})
         kept = ImpactParams("float") if factor is None else ImpactParams("whole", factor)
         given = SparseEncoderParams(**made_by.get("settings", {}))
@@ -72,16 +71,13 @@ class ImpactPart(CountedPart):
 
     @classmethod
     def summary(cls, described: Mapping[str, Any]) -> str:
-        """See `Part`."""
         return f"other impacts ({described.get('encoder', {}).get('name')}, factor {described.get('factor')})"
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> ImpactSource:
-        """See `Part`."""
         return ImpactSource(at, described)
 
     def opened(self, index: Path, described: dict[str, Any]) -> ImpactSource:
-        """See `CountedPart`."""
         return ImpactSource(index, described)
 
     def encoded(self, texts: list[str]) -> Encoded:
@@ -97,7 +93,6 @@ class ImpactPart(CountedPart):
         return Encoded(weights, self._encoder.count_cut(texts, "document"))
 
     def save(self, stream: IO[bytes], block: Encoded) -> None:
-        """As `.npz`."""
         weights, cut = block
         np.savez(stream, weights=weights.data, terms=weights.indices, offsets=weights.indptr, cut=cut)
 

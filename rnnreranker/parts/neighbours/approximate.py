@@ -73,7 +73,6 @@ class ApproximateNeighbours:
         return edges, scores
 
     def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
-        """As `GraphSource`."""
         return self.exact.similarities(rows, edges)
 
 

@@ -94,7 +94,6 @@ class DenseNeighbours:
         return edges, scores
 
     def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
-        """As `GraphSource`."""
         own = self.vectors.fetch(rows)
         return np.array([inner_products(one, self.vectors.fetch(line)) for one, line in zip(own, edges, strict=True)])
 

@@ -66,7 +66,6 @@ class WordNeighbours:
         return _opened, (self.folder, self._ids, *about)
 
     def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """As `GraphSource`."""
         edges, scores = np.repeat(rows[:, None], k, axis=1), np.zeros((len(rows), k))
         for begin in range(0, len(rows), QUERIES):
             part = slice(begin, begin + QUERIES)
@@ -74,7 +73,6 @@ class WordNeighbours:
         return edges, scores
 
     def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
-        """As `GraphSource`."""
         similarities = np.zeros(edges.shape)
         for line_number, (row, line) in enumerate(zip(rows.tolist(), edges, strict=True)):
             product = self._unit(np.array([row])) @ self._unit(line).T.tocsr()

@@ -50,7 +50,6 @@ class NeighboursPart(Part):
 
     @classmethod
     def origins(cls, params: GraphParams) -> tuple[str, ...]:
-        """See `Part`."""
         return (params.by,) if params.by else cls.made_of
 
     @classmethod
@@ -59,7 +58,6 @@ class NeighboursPart(Part):
 
     @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> GraphParams:
-        """See `Part`."""
         return GraphParams(*(described.get(key) for key in ("wanted", "of", "search")))
 
     @classmethod
@@ -69,7 +67,6 @@ class NeighboursPart(Part):
 
     @classmethod
     def stands(cls, index: Path, params: Any = None) -> bool:
-        """As `has_graph`."""
         return cls.at(index) is not None if params is None else has_graph(index, params)
 
     @classmethod
@@ -83,11 +80,7 @@ class NeighboursPart(Part):
         self._earlier: Earlier | None = None
 
     def check(self) -> None:
-        """Start Java where the words are in a Lucene index.
-
-        Raises:
-            UnavailableError: no Java 21 or newer.
-        """
+        """Start Java where the words are in a Lucene index; UnavailableError: no Java 21 or newer."""
         if self._of == "bm25":
             from rnnreranker.base.java import start_java
 

@@ -42,18 +42,15 @@ class TermsPart(EncodedPart):
 
     @classmethod
     def make(cls, params: TermParams, beside: Mapping[str, Any]) -> TermsPart:
-        """See `Part`."""
         return cls(params)
 
     @classmethod
     def summary(cls, described: Mapping[str, Any]) -> str:
-        """See `Part`."""
         words = described.get("settings", {})
         return f"other words ({words.get('language')}, stemmer {words.get('stemmer')})"
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> TermSource:
-        """See `Part`."""
         return TermSource(at, described)
 
     def __init__(self, params: TermParams) -> None:
@@ -85,7 +82,6 @@ class TermsPart(EncodedPart):
         return self._old.counted(rows)
 
     def save(self, stream: IO[bytes], block: Counted) -> None:
-        """As `save_counted`."""
         save_counted(stream, block)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:

@@ -12,11 +12,7 @@ EXACT = 1 << 20  # tokens up to which a search compares a query with all of them
 
 @dataclass(frozen=True)
 class TokenParams(Params):
-    """Settings of stored tokens.
-
-    Raises:
-        InputError: values out of range.
-    """
+    """Settings of stored tokens; InputError: values out of range."""
 
     search: Literal["auto", "exact", "ivf-pq"] = setting(
         "auto",
@@ -27,11 +23,7 @@ class TokenParams(Params):
 
 @dataclass(frozen=True)
 class TokensPartParams(TokenParams):
-    """Settings of stored tokens, and the encoder that gives them.
-
-    Raises:
-        InputError: values out of range.
-    """
+    """Settings of stored tokens, and the encoder that gives them; InputError: values out of range."""
 
     encoder: str = setting(
         "minilm-tokens", "a name, a folder or a Hugging Face id, NAME:document_length=180", flag="token-encoder"

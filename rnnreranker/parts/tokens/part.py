@@ -70,7 +70,6 @@ class TokensPart(CountedPart):
 
     @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> TokensPartParams:
-        """See `Part`."""
         made_by = described.get("encoder", {})
         given = LateEncoderParams(**made_by.get("settings", {}))
         form = encoder_form(made_by.get("name", "minilm-tokens"), given)
@@ -78,25 +77,21 @@ class TokensPart(CountedPart):
 
     @classmethod
     def summary(cls, described: Mapping[str, Any]) -> str:
-        """See `Part`."""
         return f"other tokens ({described.get('encoder', {}).get('name')}, searched by {described.get('search')})"
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> TokenSource:
-        """See `Part`."""
         from rnnreranker.parts.tokens.source import TokenSource
 
         return TokenSource(at, described)
 
     @classmethod
     def queries(cls, opened: TokenSource, topics: Mapping[str, str], threads: int | None = None) -> QueryTokens:
-        """See `Part`."""
         from rnnreranker.parts.tokens.queries import query_tokens
 
         return query_tokens(opened, topics, threads)
 
     def opened(self, index: Path, described: dict[str, Any]) -> StoredTokens:
-        """See `CountedPart`."""
         return StoredTokens(index, described)
 
     def encoded(self, texts: list[str]) -> TokenVectors:

@@ -27,22 +27,14 @@ class QueryTokens:
     offsets: np.ndarray
 
     def one(self, qid: str) -> np.ndarray:
-        """(q, d): the tokens of a query.
-
-        Raises:
-            InputError: no such query.
-        """
+        """(q, d): the tokens of a query; InputError: no such query."""
         self._known([qid])
         number = self._numbers[qid]
         tokens: np.ndarray = self.vectors[self.offsets[number] : self.offsets[number + 1]]
         return tokens
 
     def of(self, qids: Sequence[str]) -> QueryTokens:
-        """Those of these queries, in this order.
-
-        Raises:
-            InputError: a query that is not there.
-        """
+        """Those of these queries, in this order; InputError: a query that is not there."""
         self._known(qids)
         parts = [self.one(qid) for qid in qids]
         offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
@@ -61,11 +53,7 @@ class QueryTokens:
 
 
 def query_tokens(source: TokenSource, topics: Mapping[str, str], threads: int | None = None) -> QueryTokens:
-    """The tokens of all topics, encoded together, in their order.
-
-    Raises:
-        InputError, UnavailableError: as `check_token_encoder`.
-    """
+    """The tokens of all topics, encoded together, in their order; errors as `check_token_encoder`."""
     check_token_encoder(source)
     name, settings = source.encoder["name"], dict(source.encoder["settings"])
     kept = kept_queries(LateEncoder, name, settings, list(topics.values()), threads)

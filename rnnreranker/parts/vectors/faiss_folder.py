@@ -262,11 +262,7 @@ class FaissFolder:
 
     @cached_property
     def _with_vectors(self) -> Any:
-        """The inner index, made ready to give vectors back.
-
-        Raises:
-            InputError: a type that cannot.
-        """
+        """The inner index, made ready to give vectors back; InputError: a type that cannot."""
         inner = self._inner
         try:
             if not isinstance(inner, self._faiss.IndexRefineFlat):  # that one gives vectors by itself

@@ -55,11 +55,7 @@ class LuceneReader:
         self.metric = metrics[0] if metrics else ""
 
     def docid(self, row: int) -> str:
-        """The docid of a document.
-
-        Raises:
-            InputError: it has none.
-        """
+        """The docid of a document; InputError: it has none."""
         name = self._reader.storedFields().document(row).get(self.ID)
         if name is None:
             raise InputError(f"document {row} of a Lucene index has no stored field `{self.ID}`; build the index again")

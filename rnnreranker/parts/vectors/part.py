@@ -31,11 +31,7 @@ DTYPES = ("float32", "float16")
 
 @dataclass(frozen=True)
 class DenseParams(settings.Params):
-    """Settings of stored vectors.
-
-    Raises:
-        InputError: values out of range.
-    """
+    """Settings of stored vectors; InputError: values out of range."""
 
     encoder: str = setting("minilm", "a name, a folder or a Hugging Face id, NAME:pooling=cls,…", flag="encoder")
     dtype: Literal["float32", "float16"] = setting(
@@ -90,14 +86,12 @@ class DensePart(EncodedPart):
 
     @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> DenseParams:
-        """See `Part`."""
         made_by = described.get("encoder", {})
         given = EncoderParams(**made_by.get("settings", {}))
         return DenseParams(encoder_form(made_by.get("name", "minilm"), given), described.get("dtype", "float32"))
 
     @classmethod
     def summary(cls, described: Mapping[str, Any]) -> str:
-        """See `Part`."""
         return f"other vectors ({described.get('encoder', {}).get('name')}, {described.get('dtype')})"
 
     @classmethod
@@ -112,7 +106,6 @@ class DensePart(EncodedPart):
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> VectorSource:
-        """See `Part`."""
         return open_vectors(at)
 
     def __init__(self, encoder: Encoder, dtype: str = "float32") -> None:
@@ -155,7 +148,6 @@ class DensePart(EncodedPart):
         return self._old.fetch(rows)
 
     def save(self, stream: IO[bytes], block: np.ndarray) -> None:
-        """As `.npy`."""
         write_array(stream, block)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:

@@ -35,11 +35,7 @@ def all_finite(vectors: np.ndarray) -> bool:
 
 
 def check_finite(vectors: np.ndarray, rows: np.ndarray, docids: Sequence[str], path: str) -> None:
-    """Look for NaN and infinity among vectors (n, d).
-
-    Raises:
-        InputError: with the first docid that has one.
-    """
+    """Look for NaN and infinity among vectors (n, d); InputError: with the first docid that has one."""
     if all_finite(vectors):
         return
     finite = np.isfinite(vectors).all(axis=1)

@@ -10,7 +10,6 @@ from rnnreranker.rnn.engines.compiled import checksum, kept, ones
 
 
 def smooth_chunk(scores: np.ndarray, bits: np.ndarray, share: float) -> np.ndarray:
-    """As `smoothing.smoothed`."""
     out = np.empty(scores.shape)
     _smooth_chunk(np.ascontiguousarray(scores), bits, share, out)
     return out

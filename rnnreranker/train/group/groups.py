@@ -130,11 +130,7 @@ def negatives_of(pool: Labels, depth: int) -> np.ndarray:
 
 
 def enough(pools: Sequence[Labels], size: int, depth: int) -> list[Labels]:
-    """The pools that have negatives for a group; how many have not is said.
-
-    Raises:
-        InputError: none is left.
-    """
+    """The pools that have negatives for a group; how many have not is said; InputError: none is left."""
     kept = [pool for pool in pools if pool.positive.any() and len(negatives_of(pool, depth)) >= size - 1]
     if not kept:
         most = max((len(negatives_of(pool, depth)) for pool in pools), default=0)

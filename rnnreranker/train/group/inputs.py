@@ -163,11 +163,7 @@ def _whole(request: TrainRequest, documents: dict[str, str]) -> dict[str, str]:
 
 
 def _texts(request: TrainRequest, wanted: Mapping[str, None]) -> dict[str, str]:
-    """The texts of documents, from a source or the index.
-
-    Raises:
-        InputError: neither is given, or documents without a text.
-    """
+    """The texts of documents, from a source or the index; InputError: neither is given, or documents without a text."""
     if not wanted:
         return {}
     index, source = argument("index"), argument("documents")

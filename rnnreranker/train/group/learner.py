@@ -92,7 +92,6 @@ class GroupLearner(Learner):
         )
 
     def validation(self) -> Validation:
-        """See `validate_lists`."""
         lists = self.inputs.checked
         return validate_lists(lists, self.scores(lists), self.ranking, self.params.seed)
 

@@ -17,5 +17,4 @@ class MarginLoss(PositivesLoss):
     Params = MarginParams
 
     def mean_of_positives(self, scores: torch.Tensor, positive: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
-        """See `hinge`."""
         return hinge(scores, positive, valid & ~positive, valid, self.params.margin)

@@ -64,11 +64,7 @@ class SingleTextModel(TrainedModel):
     without: ClassVar[frozenset[str]] = frozenset({"loss"})
 
     def refuse(self, request: TrainRequest, loss: settings.Params) -> None:
-        """Refuse what means nothing to such a training.
-
-        Raises:
-            InputError: validation queries, or parameters of a loss.
-        """
+        """Refuse what means nothing to such a training; InputError: validation queries, or parameters of a loss."""
         names = [field.name for field in fields(request) if field.name.startswith("validation_")]
         if given := [argument(name) for name in names if getattr(request, name) is not None]:
             model = argument("model", self.name)

@@ -53,7 +53,6 @@ class Cross(GroupModel):
             )
 
     def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> GroupLearner:
-        """See `train.group.cross`."""
         from rnnreranker.train.group.cross import CrossLearner
 
         return CrossLearner(encoder, params, loss, inputs, device)

@@ -72,7 +72,6 @@ class DualParams(OneLengthParams):
 
     @property
     def kind(self) -> Kind:
-        """See `GroupParams.kind`."""
         return self.negatives_from
 
     @property
@@ -111,7 +110,6 @@ class Dual(GroupModel):
             )
 
     def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> GroupLearner:
-        """See `train.group.dual`."""
         from rnnreranker.train.group.dual import DualLearner
 
         return DualLearner(encoder, params, loss, inputs, device)

@@ -124,7 +124,6 @@ class Late(GroupModel):
         return dataclasses.replace(inputs, teacher=teacher_of(inputs.made["labels"], opened, topics))
 
     def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> GroupLearner:
-        """See `train.group.late`."""
         from rnnreranker.train.group.late import LateLearner
 
         return LateLearner(encoder, params, loss, inputs, device)

@@ -86,7 +86,6 @@ class Sparse(GroupModel):
             )
 
     def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> GroupLearner:
-        """See `train.group.sparse`."""
         from rnnreranker.train.group.sparse import SparseLearner
 
         return SparseLearner(encoder, params, loss, inputs, device)

@@ -44,7 +44,6 @@ class ScheduledTrainer(LossTrainer):
     """Trains by RAdam, with a learning rate that may follow the loss of validation."""
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
-        """See `make_optimizer`."""
         if self.optimizer is None:
             self.optimizer = make_optimizer(self.learner.model, self.params)
         return self.optimizer
@@ -64,7 +63,6 @@ class Observed(transformers.TrainerCallback):
     """Tells the schedule the loss of every validation."""
 
     def on_evaluate(self, args: Any, state: Any, control: Any, lr_scheduler: Any = None, **others: Any) -> None:
-        """See `Schedule.observe`."""
         if isinstance(lr_scheduler, Schedule):
             lr_scheduler.observe(others["metrics"]["eval_loss"])
 
@@ -196,7 +194,6 @@ class QueryLearner(Learner):
         return loss
 
     def validation(self) -> Validation:
-        """See `validate`."""
         chosen = self._params
         return validate(self.model, self._table, self._checked, self._loss, chosen.batch_size, chosen.seed)
 

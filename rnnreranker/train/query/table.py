@@ -60,11 +60,7 @@ class VectorTable:
 
 
 def load_table(source: VectorSource, rows: np.ndarray, dtype: str = "float16") -> VectorTable:
-    """The table of the given rows of a source, in their order.
-
-    Raises:
-        InputError: a vector too large for float16.
-    """
+    """The table of the given rows of a source, in their order; InputError: a vector too large for float16."""
     vectors = np.empty((len(rows), source.dimension), dtype=dtype)
     for start in range(0, len(rows), BLOCK):
         fetched = source.fetch(rows[start : start + BLOCK])

@@ -57,7 +57,6 @@ class TextLearner(Learner):
         return len(inputs["tokens"])
 
     def validation(self) -> Validation:
-        """See `measures`."""
         return Validation(self.measures())
 
     def record(self, model: str, device: str, threads: int) -> dict[str, Any]:

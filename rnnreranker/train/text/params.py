@@ -12,11 +12,7 @@ from rnnreranker.train.params import TrainingParams, decay_setting, length_setti
 @in_order
 @dataclass(frozen=True)
 class TextParams(TrainingParams):
-    """How a model is trained on texts one by one.
-
-    Raises:
-        InputError: values out of range, all of them in one message.
-    """
+    """How a model is trained on texts one by one; InputError: values out of range, all of them in one message."""
 
     key_measure: ClassVar[str] = "loss"
 

@@ -94,7 +94,6 @@ class TermLearner(TextLearner):
         }
 
     def save(self, folder: Any) -> None:
-        """See `write_term_scorer`."""
         write_term_scorer(folder, self.model, self._reader, self._terms)
 
     def _examples(self, texts: Sequence[WeighedText]) -> list[Example]:
