@@ -113,9 +113,9 @@ class Passages:
     """What ir_datasets gives of MS MARCO v2's passages, without its files."""
 
     there: ClassVar = {
-        "msmarco_passage_00_90": ("msmarco_doc_00_5", "(40,60)"),
-        "msmarco_passage_00_7": ("msmarco_doc_00_5", "(0,9),(9,30)"),
-        "msmarco_passage_01_0": ("msmarco_doc_31_2", "(3,8)"),
+        "msmarco_passage_00_90": ("msmarco_doc_00_5", ((40, 60),)),
+        "msmarco_passage_00_7": ("msmarco_doc_00_5", ((0, 9), (9, 30))),
+        "msmarco_passage_01_0": ("msmarco_doc_31_2", ((3, 8),)),
     }
 
     def has_docs(self) -> bool:

@@ -117,6 +117,6 @@ def _by_ir_datasets(name: str, ids: list[str]) -> dict[str, tuple[str, int]]:
         store: Any = dataset.docs_store() if known else None
         for start in progress(range(0, len(known), AT_ONCE), unit="lookup", what="passages"):
             for one in store.get_many_iter(known[start : start + AT_ONCE]):
-                span = re.search(r"\d+", one.spans or "")  # "(0,129),(130,240)": characters of the document
-                document_of[one.doc_id] = one.msmarco_document_id, int(span[0]) if span else 0
+                first = one.spans[0][0] if one.spans else 0  # ((0, 129), (130, 240)): characters of the document
+                document_of[one.doc_id] = one.msmarco_document_id, first
     return document_of
