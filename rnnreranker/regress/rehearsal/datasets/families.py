@@ -8,7 +8,7 @@ from typing import Protocol
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
-from rnnreranker.regress.rehearsal.datasets import msmarco_passage
+from rnnreranker.regress.rehearsal.datasets import msmarco_document_v2, msmarco_passage, msmarco_passage_v2, tripclick
 from rnnreranker.regress.rehearsal.source import Source
 
 
@@ -27,7 +27,7 @@ class Family(Protocol):
         """Write it under `folder`, but for what is there, and say which environment variables name it."""
 
 
-FAMILIES: tuple[Family, ...] = (msmarco_passage,)
+FAMILIES: tuple[Family, ...] = (msmarco_passage, msmarco_passage_v2, msmarco_document_v2, tripclick)
 
 
 def write_datasets(source: Source, folder: Path, wanted: Iterable[str]) -> dict[str, str]:
