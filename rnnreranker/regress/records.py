@@ -17,7 +17,7 @@ Row = Mapping[str, Any]  # of a record's outcome
 
 def records_file(folder: Path, spec: str, kind: str = "run") -> Path:
     """Where the runs of a spec are on record, or all studies, tunings, …, in the folder of specs."""
-    several = {of: key for key, of in WORKS.items()} | {"sweep": "sweeps"}
+    several = {of: key for key, of in WORKS.items()} | {"sweep": "sweeps", "rehearsal": "rehearsals"}
     return folder / "results" / f"{several.get(kind, spec)}.json"
 
 

@@ -12,6 +12,11 @@ from rnnreranker.base.errors import InputError
 STATES = {  # state: sign, what it says
     "reproduced": ("✓", "measured here; within half a unit of the printed last digit"),
     "changed": ("≠", "measured here; differs by more than that"),
+    "rehearsed": (
+        "▷",
+        "all its steps ran to their end on miniatures of data and models, in their original formats; its value needs "
+        "these themselves, a GPU or a network",
+    ),
     "runnable elsewhere": (
         "▸",
         "every step is in the toolkit; needs data, a GPU or a network that the machine of these records lacked",

@@ -18,6 +18,7 @@ from rnnreranker.regress.papers.paper import Published, paper_names, published, 
 from rnnreranker.regress.papers.twins import TwinSet, check_twins, twin_sets
 from rnnreranker.regress.plans.plan import make_plan
 from rnnreranker.regress.records import recorded, records_file
+from rnnreranker.regress.rehearsal.states import rehearsed
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.model_names import use_with_folders
 from rnnreranker.regress.specs.needs import needs_text
@@ -44,6 +45,7 @@ class Matrix:
         published: every cell, in the order of papers and tables.
         cells: one dictionary a cell, in the same order, as the page takes them.
         twins: paper and table → its twins, a query set each.
+        rehearsed: query set and condition → when its commands ran on miniatures.
 
     Raises:
         InputError: a paper, spec or record that is not as it must be; a condition, query set or twin that does not
@@ -74,6 +76,7 @@ class Matrix:
             hint = nearest(str(table), [cell.table for cell in everything])
             raise InputError(f"table {table}: no such table in {', '.join(names)}; {hint}")
         self._check(folder)
+        self.rehearsed = rehearsed(folder, self.specs.values())
         known = {key_of(cell): self._known(cell) for cell in self.published}
         newest = {system: entries[-1] for system, entries in self.runs.items()}
         for name, by_cell in zip(("letter", "letters"), letters(self.published, newest), strict=True):
@@ -101,14 +104,16 @@ class Matrix:
         spec, query_set = self.sets[cell.columns.query_set]
         condition = spec.condition(cell.how.condition)
         history = self._history(cell)
-        lacking = planned(spec, condition)
+        lacking, when = planned(spec, condition), ""
         if history:
             known["measured"] = history[-1]["value"]
         elif lacking:
             known["state"] = "planned"
+        elif one := self.rehearsed.get((query_set.id, condition.id)):
+            known["state"], when = "rehearsed", f"rehearsed on {one.date} at commit {one.commit}"
         what = "measured on a published run, which cannot be made here" if history else "planned"
         ours = [] if history else model_notes(spec, condition)  # a published run has the authors' models
-        remarks = (known["note"], condition.note, *ours, f"{what}: {lacking}" if lacking else "")
+        remarks = (known["note"], condition.note, *ours, f"{what}: {lacking}" if lacking else "", when)
         known["note"] = "; ".join(filter(None, remarks))
         known["history"] = history
         steps = {"training": bool(condition.model), "reranking": bool(condition.rerank)}  # a retriever: others chose
@@ -178,6 +183,14 @@ class Matrix:
                     parameters |= {f"{step} {name}": value for name, value in (given | taken.params).items()}
             self._plans[key] = commands, parameters | ({"needs": needs_text(plan.needs())} if plan.steps else {})
         return self._plans[key]
+
+    def stale(self) -> tuple[int, list[str]]:
+        """Of how many rehearsed cells the code has changed since, and of which commands."""
+        changed = {system: one.changed() for system, one in self.rehearsed.items()}
+        shown = zip(self.published, self.cells, strict=True)
+        systems = [(one.columns.query_set, one.how.condition) for one, cell in shown if cell["state"] == "rehearsed"]
+        commands = sorted({name for system in systems for name in changed[system]})
+        return sum(bool(changed[system]) for system in systems), commands
 
     def summary(self) -> list[list[Any]]:
         """Rows for a table: state, cells as the tables print them, distinct ones.

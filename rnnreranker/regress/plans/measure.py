@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.base.errors import MissingDependencyError, RnnrerankerError, UnavailableError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.regress.plans.obstacles import count_documents
-from rnnreranker.regress.plans.plan import Plan, make_plan
+from rnnreranker.regress.plans.plan import Plan
 from rnnreranker.regress.plans.stale import read_stamp
 from rnnreranker.regress.plans.state import State, failed, skipped
-from rnnreranker.regress.plans.step import PASTE_FOLDER, Step, built_in, index_name
+from rnnreranker.regress.plans.step import PASTE_FOLDER, Step, built_in, index_name, run_files
 from rnnreranker.regress.specs.spec import QuerySet, Spec
 
 if TYPE_CHECKING:
@@ -199,8 +199,10 @@ def _records(
     from rnnreranker.data.topics import load_topics
 
     steps, given = {step.output: step for step in plan.steps}, plan.given()
-    shown = make_plan(plan.spec, PASTE_FOLDER, plan.conditions, plan.query_sets, plan.works).steps
-    pasted = {step.output: other.command() for step, other in zip(plan.steps, shown, strict=True)}
+    published = {
+        str(path): str(run_files(plan.spec, PASTE_FOLDER, entry, one)[0]) for path, (entry, one) in given.items()
+    }
+    pasted = {step.output: step.within(plan.folder, published).command() for step in plan.steps}
     bases = {name: condition.base for condition in plan.conditions for name in condition.run_names if condition.base}
     differences = measured.differences([(name, base) for name, base in bases.items() if name in files])
     judged = {"judged": len(measured.qrels), **_collection(plan, measured.qrels)}

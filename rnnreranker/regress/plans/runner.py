@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +30,8 @@ from rnnreranker.regress.source_code import PACKAGE
 from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec, planned
 
 TOGETHER = 2  # steps at a time, where none of them says what it needs
+
+Take = Callable[[Step], tuple[int, str]]  # runs a step's command: its exit code, and the last line that it said
 
 
 @dataclass(frozen=True)
@@ -87,15 +89,15 @@ def chosen_plan(
     return make_plan(spec, folder, wanted, query_sets, works, published)
 
 
-def run(plan: Plan, folder: Path, jobs: int | None = None) -> Outcome:
+def run(plan: Plan, folder: Path, jobs: int | None = None, take: Take | None = None) -> Outcome:
     """Take the steps of a plan that can be taken here, measure what they made, and compare.
 
     Args:
         plan: of `chosen_plan`.
         folder: of the specs, whose records the values are compared with where the spec expects none.
-        jobs: steps at a time; see `run_plan`.
+        jobs, take: see `run_plan`.
     """
-    lost = run_plan(plan, jobs)
+    lost = run_plan(plan, jobs, take)
     records, states = measure(plan, lost)
     before = read_records(records_file(folder, plan.spec.name))
     states |= {(entry.outcome["query_set"], entry.name): compare(plan.spec, entry, before) for entry in records}
@@ -127,7 +129,7 @@ def _pasted(value: Any, folder: Path) -> Any:
     return [_pasted(inner, folder) for inner in value] if isinstance(value, list) else value
 
 
-def run_plan(plan: Plan, jobs: int | None = None) -> dict[Path, State]:
+def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> dict[Path, State]:
     """Take the steps of a plan; output of a step that could not be taken → why.
 
     A step whose output is there from the same command, the same inputs and the same code is not taken again, so that a
@@ -136,13 +138,14 @@ def run_plan(plan: Plan, jobs: int | None = None) -> dict[Path, State]:
     Args:
         plan: of a spec.
         jobs: steps at a time; None = two, or one where a step says that it needs much.
+        take: how a command is run; None = in a process of its own.
     """
     keys = Keys(plan)
     blocked = obstacles(plan, stale_steps(plan, keys))
     steps = stale_steps(plan, keys, without=blocked)  # nor what only blocked ones need
     _say_sizes(steps)
     jobs = jobs or (1 if any(step.needs for step in steps) else TOGETHER)
-    return {**blocked, **_take(steps, jobs, keys)}
+    return {**blocked, **_take(steps, jobs, keys, take or _process)}
 
 
 def _say_sizes(steps: list[Step]) -> None:
@@ -156,7 +159,7 @@ def _say_sizes(steps: list[Step]) -> None:
         say(f"a step needs about {wanted:g} GB of memory, this machine has {here:.0f}: it may be slow or fail")
 
 
-def _take(steps: list[Step], jobs: int, keys: Keys) -> dict[Path, State]:
+def _take(steps: list[Step], jobs: int, keys: Keys, take: Take) -> dict[Path, State]:
     """Take steps, each after those that make its inputs; output: why it is not there."""
     lost: dict[Path, State] = {}
     waiting = list(steps)
@@ -171,7 +174,7 @@ def _take(steps: list[Step], jobs: int, keys: Keys) -> dict[Path, State]:
                     waiting.remove(step)
                     to_come.discard(step.output)
                 elif to_come.isdisjoint(step.inputs) and len(running) < jobs and not _in_use(step, running.values()):
-                    running[pool.submit(_run, step, keys)] = step
+                    running[pool.submit(_run, step, keys, take)] = step
                     waiting.remove(step)
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 step = running.pop(future)
@@ -188,9 +191,8 @@ def _in_use(step: Step, running: Iterable[Step]) -> bool:
     return step.module == "index" and step.value("--output") in made
 
 
-def _run(step: Step, keys: Keys) -> State | None:
+def _run(step: Step, keys: Keys, take: Take) -> State | None:
     """Take a step; why its output is not there, or None."""
-    say(step.command())
     step.output.parent.mkdir(parents=True, exist_ok=True)
     stamp = {"key": keys.of(step), "inputs": _inputs(step, keys), "command": step.command()}
     same = "inputs" if step.module == "index" else "key"  # an index of the same inputs is kept by its own command
@@ -198,7 +200,7 @@ def _run(step: Step, keys: Keys) -> State | None:
         _remove(step.output)
     write_stamp(step, stamp)  # begun: what a kill leaves behind belongs to this key
     started = time.perf_counter()
-    code, last = _process(step)
+    code, last = take(step)
     if code:
         reason = last.removeprefix("error: ")
         return skipped(reason) if code == command.UNAVAILABLE else failed(reason)
@@ -226,6 +228,7 @@ def _remove(output: Path) -> None:
 
 def _process(step: Step) -> tuple[int, str]:
     """Exit code and last line of the command in a process of its own, whose output is shown on stderr as it comes."""
+    say(step.command())
     argv = [sys.executable, "-m", f"{PACKAGE.name}.{step.module}", *step.argv]
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]  # the code that plans is the code run
     environment = {**os.environ, interrupts.STEP: "1", "PYTHONPATH": os.pathsep.join(paths)}

@@ -1,0 +1,113 @@
+"""Steps of a rehearsal in processes that begin with everything imported, since there are hundreds of short ones.
+
+A server process imports what commands import, once, and is forked for every step; the step's `main` is the command's
+own. What a step says goes to a file, since several are at work at a time.
+"""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+import resource
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from multiprocessing.process import parent_process
+from pathlib import Path
+from typing import Any
+
+from rnnreranker.base import command
+from rnnreranker.base.command import say
+from rnnreranker.base.files import fingerprint, write_json
+from rnnreranker.base.files.json_files import read_json
+from rnnreranker.base.process import interrupts
+from rnnreranker.regress.plans.step import Step
+from rnnreranker.regress.source_code import module_of
+
+PRELOADED = (  # by the server: libraries that start no thread before they are used
+    *("numpy", "pandas", "pyarrow.parquet", "torch", "transformers", "sentence_transformers", "accelerate"),
+    *("ir_datasets", "ir_measures", "numba", "onnxruntime", "rnnreranker.search.pipeline", "rnnreranker.train.trainer"),
+)
+
+
+@dataclass(frozen=True)
+class Took:
+    """What a step took: seconds, and bytes of memory at most."""
+
+    seconds: float
+    memory: int
+
+
+class WarmSteps:
+    """Runs the commands of steps, as `runner.Take`.
+
+    Args:
+        logs: the folder of what steps say, a file each, and of what they took.
+        number: how many steps there are, to say how far it is.
+    """
+
+    def __init__(self, logs: Path, number: int) -> None:
+        self._logs, self._number, self._begun = logs, number, 0
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload([*PRELOADED])
+        self._lock = threading.Lock()
+        logs.mkdir(parents=True, exist_ok=True)
+
+    def __call__(self, step: Step) -> tuple[int, str]:
+        """Exit code and last line of a step's command."""
+        with self._lock:  # the server is started by the first
+            self._begun += 1
+            shown = f"{self._begun} of {self._number}"
+            log = self._logs / f"{step.output.name}.{fingerprint(step.argv)[:6]}.log"
+            process = self._context.Process(target=_work, args=(step.module, list(step.argv), log))
+            started = time.perf_counter()
+            process.start()
+        process.join()
+        seconds, code = time.perf_counter() - started, process.exitcode or 0
+        said = log.read_text("utf-8", "replace").strip().splitlines() if log.is_file() else []
+        say(f"{shown}: {step.module} {step.output.name}: {seconds:.1f} s{f', exit code {code}' if code else ''}")
+        if code:
+            say(f"  {log}: {said[-1] if said else 'nothing was said'}")
+        return code, said[-1] if said else f"exit code {code}"
+
+    def took(self, step: Step) -> Took | None:
+        """What a step took when it was taken last; None where that is not known."""
+        path = _taken(self._logs / f"{step.output.name}.{fingerprint(step.argv)[:6]}.log")
+        return Took(**read_json(path)) if path.is_file() else None
+
+
+def _taken(log: Path) -> Path:
+    return log.with_suffix(".json")
+
+
+def _work(module: str, argv: list[str], log: Path) -> None:
+    """In the process of a step: run its command, with what it says in a file."""
+    _end_with_parent()
+    target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    for descriptor in (1, 2):
+        os.dup2(target, descriptor)
+    os.environ[interrupts.STEP] = "1"
+    sys.argv = ["-m", *argv]
+    started = time.perf_counter()
+    main: Callable[[Any], int] = importlib.import_module(module_of(module)).main
+    code = command.run(main)
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    write_json(_taken(log), asdict(Took(round(time.perf_counter() - started, 2), most)))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    sys.exit(code)
+
+
+def _end_with_parent() -> None:
+    """A step does not go on alone when the runner is killed."""
+    parent = parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
