@@ -2,32 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
-from rnnreranker.regress.rehearsal.datasets import msmarco_document_v2, msmarco_passage, msmarco_passage_v2, tripclick
+from rnnreranker.regress.rehearsal.datasets import (
+    beir,
+    cranfield,
+    msmarco_document_v2,
+    msmarco_passage,
+    msmarco_passage_v2,
+    reqa,
+    tripclick,
+)
 from rnnreranker.regress.rehearsal.source import Source
 
 
 class Family(Protocol):
     """What a module of this folder has: names that are read together, as one download or more."""
 
-    NAME: str
+    @property
+    def NAME(self) -> str:
+        """As messages name it."""
 
     def holds(self, name: str) -> bool:
         """Whether a name given to a command is of this family."""
-
-    def documents(self, source: Source) -> Iterator[Document]:
-        """Its documents, as `load_documents` reads them from what `write` wrote."""
 
     def write(self, source: Source, folder: Path) -> dict[str, str]:
         """Write it under `folder`, but for what is there, and say which environment variables name it."""
 
 
-FAMILIES: tuple[Family, ...] = (msmarco_passage, msmarco_passage_v2, msmarco_document_v2, tripclick)
+class Collection(Family, Protocol):
+    """A family whose documents an index can be made of without its files."""
+
+    def documents(self, source: Source) -> Iterator[Document]:
+        """Its documents, as `load_documents` reads them from what `write` wrote."""
+
+
+COLLECTIONS: tuple[Collection, ...] = (msmarco_passage, msmarco_passage_v2, msmarco_document_v2, tripclick)
+FAMILIES: tuple[Family, ...] = (*COLLECTIONS, *reqa.FAMILIES, *beir.FAMILIES, cranfield)
+
+
+Kind = TypeVar("Kind", bound=Family)
 
 
 def write_datasets(source: Source, folder: Path, wanted: Iterable[str]) -> dict[str, str]:
@@ -45,8 +63,8 @@ def write_datasets(source: Source, folder: Path, wanted: Iterable[str]) -> dict[
         InputError: a name that no family holds.
     """
     variables: dict[str, str] = {}
-    for family in dict.fromkeys(_family(name).NAME for name in wanted):
-        variables |= next(one for one in FAMILIES if family == one.NAME).write(source, folder)
+    for family in {one.NAME: one for one in (_family(name, FAMILIES) for name in wanted)}.values():
+        variables |= family.write(source, folder)
     return variables
 
 
@@ -56,12 +74,12 @@ def documents_of(source: Source, name: str) -> Iterator[Document]:
     Raises:
         InputError: a name that no family holds.
     """
-    return _family(name).documents(source)
+    return _family(name, COLLECTIONS).documents(source)
 
 
-def _family(name: str) -> Family:
-    for family in FAMILIES:
+def _family(name: str, families: Sequence[Kind]) -> Kind:
+    for family in families:
         if family.holds(name):
             return family
-    known = ", ".join(one.NAME for one in FAMILIES)
+    known = ", ".join(one.NAME for one in families)
     raise InputError(f"{name}: no miniature of this data set; expected one of {known}: leave out what reads it")
