@@ -36,7 +36,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Query:
+class SourceQuery:
     """A query, and what is judged for it: number of a document in `Source.documents` → grade from 0 to 3."""
 
     text: str
@@ -61,7 +61,7 @@ class Source:
 
     name: str
     documents: tuple[Text, ...]
-    queries: tuple[Query, ...]
+    queries: tuple[SourceQuery, ...]
     topics: int
 
     @classmethod
@@ -99,7 +99,7 @@ class Source:
         random.Random(fingerprint(self.name, *map(str, key))).shuffle(order)
         return order
 
-    def parts(self, key: str, counts: Mapping[str, int]) -> dict[str, list[Query]]:
+    def parts(self, key: str, counts: Mapping[str, int]) -> dict[str, list[SourceQuery]]:
         """Queries in parts that have none in common, as many as asked for or, where there are fewer, that share of all.
 
         Args:
@@ -119,7 +119,7 @@ class Source:
         rest = iter(queries)
         return {name: [next(rest) for _ in range(size)] for name, size in sizes.items()}
 
-    def graded(self, query: Query, depth: int = 12) -> dict[int, int]:
+    def graded(self, query: SourceQuery, depth: int = 12) -> dict[int, int]:
         """The judgements of a query as a pool of assessors has them: grades 0 to 3, those of `depth` documents or more.
 
         Documents that nobody judged get 0, and the first two of these 1 and 2.
@@ -144,7 +144,7 @@ def _judged(name: str) -> tuple[dict[str, str], dict[str, dict[str, int]]]:
 
 def _queries(
     texts: Sequence[Text], asked: Mapping[str, str], judged: Mapping[str, Mapping[str, int]]
-) -> Iterable[Query]:
+) -> Iterable[SourceQuery]:
     number_of = {text.docid: number for number, text in enumerate(texts)}
     seen: set[str] = set()
     answered: set[int] = set()
@@ -157,12 +157,12 @@ def _queries(
         if any(grades.values()) and (plain := " ".join(text.split())) and plain.casefold() not in seen:
             seen.add(plain.casefold())
             answered.update(one for one, grade in grades.items() if grade)
-            yield Query(plain, grades)
+            yield SourceQuery(plain, grades)
     for number, document in enumerate(texts):
         question = _asks(document)
         if number not in answered and len(question.split()) >= WORDS_OF_A_QUERY and question.casefold() not in seen:
             seen.add(question.casefold())
-            yield Query(question, {number: 1})
+            yield SourceQuery(question, {number: 1})
 
 
 def _asks(document: Text) -> str:

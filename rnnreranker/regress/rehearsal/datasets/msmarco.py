@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rnnreranker.regress.rehearsal.source import TRAINING, Query, Source
+from rnnreranker.regress.rehearsal.source import TRAINING, Source, SourceQuery
 
 HOME = "ir_datasets"  # the folder that ir_datasets gets
 VARIABLES = {"IR_DATASETS_SKIP_DISK_FREE": "true"}  # it asks for the room that the originals take
@@ -16,11 +16,11 @@ FIRST_QID, QID_STEP = 1_000_003, 7
 
 
 @dataclass(frozen=True)
-class Asked:
+class NumberedQuery:
     """A query with its number."""
 
     qid: int
-    query: Query
+    query: SourceQuery
 
 
 @dataclass(frozen=True)
@@ -37,18 +37,18 @@ class Sets:
         unjudged: queries that stand with each set and have no judgement.
     """
 
-    train: list[Asked]
-    dev_small: list[Asked]
-    dev1: list[Asked]
-    dev2: list[Asked]
-    dev_rest: list[Asked]
-    dl19: list[Asked]
-    dl20: list[Asked]
-    dl21: list[Asked]
-    unjudged: list[Asked]
+    train: list[NumberedQuery]
+    dev_small: list[NumberedQuery]
+    dev1: list[NumberedQuery]
+    dev2: list[NumberedQuery]
+    dev_rest: list[NumberedQuery]
+    dl19: list[NumberedQuery]
+    dl20: list[NumberedQuery]
+    dl21: list[NumberedQuery]
+    unjudged: list[NumberedQuery]
 
     @property
-    def dev(self) -> list[Asked]:
+    def dev(self) -> list[NumberedQuery]:
         """The judged queries of the whole development set of the first version."""
         return [*self.dev_small, *self.dev2, *self.dev_rest]
 
@@ -65,13 +65,13 @@ def sets_of(source: Source) -> Sets:
     counts |= {"dl19": few, "dl20": few, "dl21": few, "unjudged": few}
     number = iter(range(FIRST_QID, FIRST_QID + QID_STEP * len(source.queries) + QID_STEP, QID_STEP))
     parts = {
-        name: [Asked(next(number), query) for query in queries]
+        name: [NumberedQuery(next(number), query) for query in queries]
         for name, queries in source.parts("msmarco", counts).items()
     }
     return Sets(dev1=parts["dev_small"][: max(1, test // 2)], **parts)
 
 
-def topic_rows(asked: list[Asked]) -> list[tuple[object, ...]]:
+def topic_rows(asked: list[NumberedQuery]) -> list[tuple[object, ...]]:
     """Rows of a file of queries: number, text."""
     return [(one.qid, one.query.text) for one in asked]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from rnnreranker.data.document import Document
 from rnnreranker.regress.rehearsal.datasets import msmarco
 from rnnreranker.regress.rehearsal.datasets.archives import table, write_file, write_rows, write_tar
-from rnnreranker.regress.rehearsal.datasets.msmarco import Asked, line_of, topic_rows
+from rnnreranker.regress.rehearsal.datasets.msmarco import NumberedQuery, line_of, topic_rows
 from rnnreranker.regress.rehearsal.source import Source
 
 NAME = "msmarco-passage"
@@ -69,11 +69,11 @@ def write(source: Source, folder: Path) -> dict[str, str]:
     return {"IR_DATASETS_HOME": str(home.absolute()), **msmarco.VARIABLES}
 
 
-def _qrels(asked: list[Asked]) -> bytes:
+def _qrels(asked: list[NumberedQuery]) -> bytes:
     return table((one.qid, 0, passage, 1) for one in asked for passage in one.query.relevant)
 
 
-def _triples(source: Source, asked: list[Asked]) -> Iterator[tuple[int, int, int]]:
+def _triples(source: Source, asked: list[NumberedQuery]) -> Iterator[tuple[int, int, int]]:
     """Query, relevant passage, another: as many for each query, in an order that mixes the queries."""
     rows = []
     for one in asked:

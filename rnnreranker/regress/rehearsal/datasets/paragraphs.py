@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from rnnreranker.data.reading_files import Paragraph, Question
 from rnnreranker.encode.words.segmentation import Language
 from rnnreranker.regress.rehearsal.datasets.msmarco import line_of
-from rnnreranker.regress.rehearsal.source import Query, Source
+from rnnreranker.regress.rehearsal.source import Source, SourceQuery
 
 ANSWER = 3  # words of an answer, or characters
 TOKENS = {"en": re.compile(r"\S+"), "zh": re.compile(r"\w")}
@@ -28,7 +28,7 @@ class Article:
 
 
 def articles(
-    source: Source, key: str, questions: Sequence[Query], language: Language = "en", size: int = 5
+    source: Source, key: str, questions: Sequence[SourceQuery], language: Language = "en", size: int = 5
 ) -> list[Article]:
     """All documents of a source as paragraphs, in articles of `size`; a question is asked of its first relevant one.
 
@@ -39,7 +39,7 @@ def articles(
         language: "zh" writes each word as Chinese characters, the same word always as the same.
         size: paragraphs of an article.
     """
-    asked: dict[int, list[Query]] = {}
+    asked: dict[int, list[SourceQuery]] = {}
     for query in questions:
         asked.setdefault(query.relevant[0], []).append(query)
     made: list[Article] = []
@@ -84,7 +84,7 @@ def _sentences(text: str) -> str:
     return " ".join(line if line.endswith((".", "!", "?", ",", ":", ";")) else f"{line}." for line in lines if line)
 
 
-def _answer(source: Source, text: str, query: Query, language: Language) -> tuple[int, int]:
+def _answer(source: Source, text: str, query: SourceQuery, language: Language) -> tuple[int, int]:
     tokens = list(TOKENS[language].finditer(text))
     first = source.shuffled(range(max(1, len(tokens) - ANSWER)), "answer", query.text)[0]
     of = tokens[first : first + ANSWER]

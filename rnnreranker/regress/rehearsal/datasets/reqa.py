@@ -13,7 +13,7 @@ from rnnreranker.data.reading_files import Paragraph, Question
 from rnnreranker.encode.words.segmentation import Language
 from rnnreranker.regress.rehearsal.datasets.archives import write_file
 from rnnreranker.regress.rehearsal.datasets.paragraphs import Article, articles
-from rnnreranker.regress.rehearsal.source import Query, Source
+from rnnreranker.regress.rehearsal.source import Source, SourceQuery
 
 VARIABLE, HOME = "RNNRERANKER_COLLECTIONS", "collections"
 
@@ -71,7 +71,7 @@ Writer = Callable[[Sequence[Article]], bytes]
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadingFiles:
     """The files of one ReQA name, as a family of miniatures.
 
     Attributes:
@@ -99,7 +99,7 @@ class Reading:
             write_file(folder / HOME / self.NAME / name, writer(made))
         return {VARIABLE: str((folder / HOME).absolute())}
 
-    def _asked_of(self, source: Source, file: str, questions: list[Query], first: bool) -> list[Article]:
+    def _asked_of(self, source: Source, file: str, questions: list[SourceQuery], first: bool) -> list[Article]:
         """The articles of a file: the first has all paragraphs that are left, the others those that are asked of."""
         made = articles(source, re.sub(r"\W.*", "", file).upper(), questions, self.language)
         if first:
@@ -109,10 +109,10 @@ class Reading:
 
 
 FAMILIES = (
-    Reading("reqa-squad", {"train-v1.1.json": squad, "dev-v1.1.json": squad}),
-    Reading("reqa-nq", {"simplified-nq-train.jsonl.gz": natural_questions}),
-    Reading("reqa-cmrc", {"cmrc2018_train.json": cmrc, "cmrc2018_dev.json": cmrc}, "zh"),
-    Reading("reqa-drcd", {"DRCD_training.json": drcd, "DRCD_dev.json": drcd, "DRCD_test.json": drcd}, "zh"),
+    ReadingFiles("reqa-squad", {"train-v1.1.json": squad, "dev-v1.1.json": squad}),
+    ReadingFiles("reqa-nq", {"simplified-nq-train.jsonl.gz": natural_questions}),
+    ReadingFiles("reqa-cmrc", {"cmrc2018_train.json": cmrc, "cmrc2018_dev.json": cmrc}, "zh"),
+    ReadingFiles("reqa-drcd", {"DRCD_training.json": drcd, "DRCD_dev.json": drcd, "DRCD_test.json": drcd}, "zh"),
 )
 
 

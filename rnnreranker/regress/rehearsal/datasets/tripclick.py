@@ -9,7 +9,7 @@ from rnnreranker.data.document import Document
 from rnnreranker.data.tripclick import GROUPS, SPLITS, VARIABLE
 from rnnreranker.regress.rehearsal.datasets.archives import table, write_file, write_rows, write_tar
 from rnnreranker.regress.rehearsal.datasets.msmarco import HOME, VARIABLES, line_of
-from rnnreranker.regress.rehearsal.source import Query, Source
+from rnnreranker.regress.rehearsal.source import Source, SourceQuery
 
 NAME = "tripclick"
 FILES = 4  # of documents
@@ -58,7 +58,7 @@ def write(source: Source, folder: Path) -> dict[str, str]:
     return {VARIABLE: str((folder / NAME).absolute()), "IR_DATASETS_HOME": home, **VARIABLES}
 
 
-def _asked(source: Source) -> dict[tuple[str, str], dict[int, Query]]:
+def _asked(source: Source) -> dict[tuple[str, str], dict[int, SourceQuery]]:
     counts = {f"{group} {split}": int(SHARES[split] * source.topics) for split in SPLITS for group in GROUPS}
     asked = {}
     number = FIRST_QID
@@ -81,7 +81,7 @@ def _document_files(source: Source) -> dict[str, bytes]:
     return {name: "".join(of).encode() for name, of in files.items()}
 
 
-def _topics(topics: Mapping[int, Query]) -> bytes:
+def _topics(topics: Mapping[int, SourceQuery]) -> bytes:
     return "".join(
         f"<top>\n\n<num> Number: {qid}\n<title> {query.text}\n\n<desc> Description:\n\n<narr> Narrative:\n\n</top>\n\n"
         for qid, query in topics.items()
