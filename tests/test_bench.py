@@ -372,9 +372,9 @@ def test_made_up_vectors() -> None:
 
 
 def test_a_run_from_file_to_file() -> None:
-    found = file_to_file(queries=5, depth=20, context=10, dimension=8, threads=1, times=1)
-    assert (found.queries, found.depth, found.context, found.threads) == (5, 20, 10, 1)
-    assert min(found.read, found.rerank, found.write, found.processor) > 0
+    found = file_to_file(queries=5, depth=20, context=10, dimension=8, times=1)
+    assert list(found) == ["read_s", "rerank_s", "write_s", "total_s", "processor_s"]
+    assert min(found.values()) > 0
 
 
 def test_tensors_are_compared_with_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:

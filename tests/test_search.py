@@ -217,7 +217,7 @@ def test_a_run_that_was_reranked_is_said_to_be(
         capsys.readouterr()
         assert command(flags) == 0
         assert capsys.readouterr().err.count(said) == warned
-    asked = TuneRequest(index=vectors[1], topics=more[1], qrels=more[3], max_context=20, measure="RR@10", threads=1)
+    asked = TuneRequest(index=vectors[1], topics=more[1], qrels=more[3], hits=20, measure="RR@10", threads=1)
     load_objective(asked, open_index(vectors[1]), more[1], more[3], str(out), vectors[3])  # of tune
     assert capsys.readouterr().err.count(said) == warned
     assert main([*collection.dense(*run, "--rerank", "none"), "--output", str(tmp_path / "again.txt")]) == 0

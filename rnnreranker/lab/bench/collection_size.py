@@ -28,11 +28,8 @@ def collection_size(
 ) -> list[dict[str, Any]]:
     """A row for every stage and size: processor and elapsed seconds, MB on disk, anonymous MB added.
 
-    Args:
-        sizes: documents of made-up collections, float16 on disk.
-        queries, candidates: of the labels, from vectors by one thread; of the largest size by Dask, too.
-        depth: candidates of each of a training step's 32 queries, gathered from a table of all documents.
-        dimension: of vectors; encoder: name of the model that encodes `texts` documents of pydoc, and half as many.
+    Labels are made by one thread, of the largest size by Dask, too; `depth` candidates of each of a training step's 32
+    queries are gathered; the encoder encodes `texts` documents of pydoc, and half as many.
     """
     rows = [*_encoding(encoder, (max(1, texts // 2), texts))]
     for size in sizes:

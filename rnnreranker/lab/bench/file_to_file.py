@@ -7,7 +7,6 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,34 +27,18 @@ BOUNDS = {(60, 60): 3.0, (1000, 60): 12.0, (1000, 1000): 110.0}  # depth, contex
 GRAPH_BOUND, K = 0.6, 16  # seconds from a graph of so many neighbours, depth and context 60
 
 
-@dataclass(frozen=True)
-class FileToFile:
-    """Medians of elapsed seconds, for a run of queries x depth with the first `context` candidates reranked.
-
-    processor: seconds that all threads worked in the three steps together, which other processes do not lengthen.
-    """
-
-    queries: int
-    depth: int
-    context: int
-    dimension: int
-    threads: int
-    read: float
-    rerank: float
-    write: float
-    processor: float
-
-
 def file_to_file(
-    queries: int, depth: int, context: int, dimension: int, threads: int, times: int = 3, source: str = "vectors"
-) -> FileToFile:
-    """The time that a run of `queries` x `depth` takes, each query's candidates drawn from 20,000 clustered documents.
+    queries: int, depth: int, context: int, dimension: int, times: int = 3, source: str = "vectors"
+) -> dict[str, float]:
+    """Seconds that a run of `queries` x `depth` takes, each query's candidates drawn from 20,000 clustered documents.
+
+    Medians of elapsed seconds of every step, on one core where the system can do that, and in all; `processor_s`:
+    those that all threads worked, which other processes do not lengthen.
 
     Args:
         queries, depth: size of the run file, in TREC format.
         context: candidates reranked; the other parameters are the defaults.
         dimension: of the vectors, float32, in the page cache.
-        threads: of the kernel; with 1 the whole process keeps to one core, where the system can do that.
         times: how often it is measured, after a short run that is not counted.
         source: "vectors", or "neighbours" for a graph of 16 and the scores of the run, in the page cache too.
     """
@@ -74,10 +57,10 @@ def file_to_file(
 
         params = RnnParams(context=context)
         if source == "vectors":
-            reranker = RnnReranker(open_vectors(folder / "vectors.npy"), params, threads=threads)
+            reranker = RnnReranker(open_vectors(folder / "vectors.npy"), params, threads=1)
         else:
-            reranker = RnnReranker(_graph(folder, docids), params, queries="run", threads=threads)
-        with _kept_to(threads):
+            reranker = RnnReranker(_graph(folder, docids), params, queries="run", threads=1)
+        with _one_core():
             few = min(10, queries)
             reranker.rerank(run.of_queries(range(few)), vectors)
             spent = []
@@ -92,7 +75,10 @@ def file_to_file(
                 clock.append(time.perf_counter())
                 spent.append([*np.diff(clock).tolist(), time.process_time() - used])
     read, rerank, write, used = (quartiles(step)[1] for step in zip(*spent, strict=True))
-    return FileToFile(queries, depth, context, dimension, threads, read, rerank, write, used)
+    return {"read_s": read, "rerank_s": rerank, "write_s": write} | {
+        "total_s": read + rerank + write,
+        "processor_s": used,
+    }
 
 
 def _graph(folder: Path, docids: np.ndarray) -> NeighbourGraph:
@@ -112,11 +98,8 @@ def graph_files(settings: Sequence[tuple[int, int, int]], dimension: int) -> lis
     queries, depth, context = settings[0]
     rows = []
     for source in ("vectors", "neighbours"):
-        times = file_to_file(queries, depth, context, dimension, 1, source=source)
         row: dict[str, Any] = {"from": source, "queries": queries, "depth": depth, "context": context}
-        row |= {"read_s": times.read, "rerank_s": times.rerank, "write_s": times.write}
-        row["total_s"] = times.read + times.rerank + times.write
-        row["processor_s"] = times.processor
+        row |= file_to_file(queries, depth, context, dimension, source=source)
         bounded = source == "neighbours" and (queries, depth) == (QUERIES, 60)
         rows.append(judged(row, "total_s", GRAPH_BOUND if bounded else None))
     return rows
@@ -127,20 +110,17 @@ def files(settings: Sequence[tuple[int, int, int]], dimension: int) -> list[dict
     rows = []
     for queries, depth, context in settings:
         times = 1 if queries * context >= 1_000_000 else 3
-        spent = file_to_file(queries, depth, context, dimension, 1, times)
         row: dict[str, Any] = {"queries": queries, "depth": depth, "context": context, "d": dimension, "times": times}
-        row |= {"read_s": spent.read, "rerank_s": spent.rerank, "write_s": spent.write}
-        row["total_s"] = spent.read + spent.rerank + spent.write
-        row["processor_s"] = spent.processor
+        row |= file_to_file(queries, depth, context, dimension, times)
         bound = BOUNDS.get((depth, context)) if (queries, dimension) == (QUERIES, 768) else None
         rows.append(judged(row, "total_s", bound))
     return rows
 
 
 @contextlib.contextmanager
-def _kept_to(threads: int) -> Iterator[None]:
-    """This thread, and those that it starts, on one core when `threads` is 1."""
-    if threads > 1 or not hasattr(os, "sched_setaffinity"):
+def _one_core() -> Iterator[None]:
+    """This thread, and those that it starts, on one core."""
+    if not hasattr(os, "sched_setaffinity"):
         yield
         return
     allowed = os.sched_getaffinity(0)

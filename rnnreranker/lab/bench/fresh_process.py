@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,18 +33,20 @@ def in_fresh_process(module: str, function: str, environment: dict[str, str] | N
     Raises:
         UnavailableError: the process failed, with the last line that it said.
     """
+    said = fresh_python(["-c", CHILD, module, function, json.dumps(values)], f"{module}.{function}", environment)
+    return json.loads(said.splitlines()[-1])
+
+
+def fresh_python(words: Sequence[str], what: str, environment: Mapping[str, str] | None = None) -> str:
+    """What a new Python prints that finds this package; `what` names it where it fails, see `in_fresh_process`."""
     root = str(Path(__file__).resolve().parents[3])
     path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, module, function, json.dumps(values)],
-        env={**os.environ, "PYTHONPATH": path, **(environment or {})},
-        capture_output=True,
-        text=True,
-    )
+    own = {**os.environ, "PYTHONPATH": path, **(environment or {})}
+    done = subprocess.run([sys.executable, *words], env=own, capture_output=True, text=True)
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
-        raise UnavailableError(f"{module}.{function} failed in a process of its own (exit {done.returncode}): {said}")
-    return json.loads(done.stdout.splitlines()[-1])
+        raise UnavailableError(f"{what} failed in a process of its own (exit {done.returncode}): {said}")
+    return done.stdout
 
 
 @contextmanager

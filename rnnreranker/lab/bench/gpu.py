@@ -28,14 +28,7 @@ def gpu(
     """Elapsed milliseconds on the processor and on a device, in pairs, and how far apart the results are.
 
     What goes to the device and comes back is in the time, but for the vectors of the tensors, which lie there before.
-
-    Args:
-        device: of torch; sizes: candidates N; dimension: of vectors.
-        models: (layers, width) of made-up encoders; scored: candidates that a cross-encoder scores; pairs: of times.
-
-    Raises:
-        InputError: a device that this machine does not have.
-        MissingDependencyError: without torch or transformers.
+    models: (layers, width) of made-up encoders; scored: candidates that a cross-encoder scores.
     """
     torch = require("torch", "computing on a device", "torch")
     require("transformers", "the encoders that are measured", "transformers")

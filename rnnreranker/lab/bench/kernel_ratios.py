@@ -24,12 +24,7 @@ SCALE_BOUND, PROBES_BOUND, FIRST_STAGE_BOUND = 1.1, 1.4, 1.1
 def kernel_time(candidates: int, dimension: int, params: RnnParams, pairs: int, kind: str = "clustered") -> Ratio:
     """Seconds a query of the product X Xᵀ alone (base) and of `rnn_similarity`, everything included (other).
 
-    Args:
-        candidates: N of every query; m = N + 1 vectors are multiplied, float32, by numpy's syrk.
-        dimension: of the vectors.
-        params: of the similarity.
-        pairs: how many times both are measured.
-        kind: of the vectors, see `synthetic.contexts`.
+    The m = N + 1 vectors are multiplied in float32, by numpy's syrk; kind: of the vectors, see `synthetic.contexts`.
     """
     vectors = _batch(kind, candidates, dimension)
     return a_query((gram(vectors), _similarity(vectors, params)), len(vectors), pairs)

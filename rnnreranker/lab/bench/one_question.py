@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import site
-import subprocess
-import sys
 import sysconfig
 import tempfile
 import time
@@ -18,6 +15,7 @@ from rnnreranker.base.command import say
 from rnnreranker.base.errors import MissingDependencyError, UnavailableError
 from rnnreranker.data.documents import load_documents
 from rnnreranker.encode.dense.encoder import Encoder
+from rnnreranker.lab.bench.fresh_process import fresh_python
 from rnnreranker.lab.bench.page_cache import drop
 from rnnreranker.lab.bench.summaries import judged, ratio_of
 from rnnreranker.parts.description import describe
@@ -118,24 +116,8 @@ def _libraries() -> list[Path]:
 
 
 def _run(home: str, name: str, *flags: str) -> float:
-    """Elapsed seconds of a command, or without one of `import torch`.
-
-    Raises:
-        UnavailableError: it failed, with the last line that it said.
-    """
-    root = str(Path(__file__).resolve().parents[3])
-    path = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    """Elapsed seconds of a command, or without one of `import torch`; see `fresh_python`."""
     words = ["-m", f"rnnreranker.{name}", *flags] if name else ["-c", "import torch"]
     begun = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, *words],
-        env={**os.environ, "PYTHONPATH": path, "RNNRERANKER_HOME": home},
-        capture_output=True,
-        text=True,
-    )
-    spent = time.perf_counter() - begun
-    if done.returncode:
-        raise UnavailableError(
-            f"{name or 'import torch'} failed: {(done.stderr.strip().splitlines() or ['nothing'])[-1]}"
-        )
-    return spent
+    fresh_python(words, name or "import torch", {"RNNRERANKER_HOME": home})
+    return time.perf_counter() - begun

@@ -42,10 +42,6 @@ def coverage(lists: np.ndarray, rows: np.ndarray, graph: NeighbourGraph) -> Cove
     Args:
         lists: (n + 1, length) int64, the nearest elements of each, element 0 = query.
         rows: (n,) int64, of the candidates in the graph; -1 = it does not have the document.
-        graph: of the collection.
-
-    Raises:
-        InputError: a row of the graph that cannot be used.
     """
     among = listed(lists, len(lists))[1:, 1:]
     np.fill_diagonal(among, False)

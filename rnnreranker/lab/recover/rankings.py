@@ -62,22 +62,11 @@ def visible_positives(
 
     The first `params.context` candidates of a query are its context; all take part in the similarities, only judged
     ones are ranked, unless unjudged ones count as negatives. A positive outside of the context is neither visible nor
-    hidden.
-
-    Args:
-        run: candidates.
-        qrels: columns query_id, doc_id, relevance.
-        vectors: of the candidates.
-        queries: a vector for every query that is used.
-        similarities: what is compared; its rNN parameters say how many candidates there are.
-        relevant: grades from here on are positive.
-        unjudged: "skip" leaves unjudged candidates out of the ranking; "negative" is for complete judgements.
-        visible: positives that are visible at a time; queries with no more of them are left out.
+    hidden. `relevant`, `unjudged` and `visible` are as of `RecoverRequest`.
 
     Raises:
-        InputError: candidates or queries without a vector, candidates that the graph lacks, `relevant` or `visible`
-            below 1, another word for `unjudged`, no query with more positives than visible ones and a negative, with
-            what would help.
+        InputError: candidates or queries without a vector, candidates that the graph lacks, no query with more
+            positives than visible ones and a negative, with what would help.
     """
     if relevant < 1:
         raise InputError(f"{argument('relevant', relevant)}: expected a grade >= 1")

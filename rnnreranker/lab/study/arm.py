@@ -131,9 +131,7 @@ def arms_of(
 
     Args:
         forms: of each its name and what it has otherwise than the model: settings of the training, and `ArmParams`.
-        kind: of model.
-        model: what all have, in its written form; loss: where neither arm nor model says.
-        context: candidates that labels are made of, where these do not say.
+        model: what all have, in its written form; loss, context: where neither arm nor model, or no label, says.
         against: the arm that the others are compared with where they do not say; None = none.
 
     Raises:

@@ -18,11 +18,6 @@ def tasks_of(
 ) -> tuple[list[Task], pandas.DataFrame]:
     """Every task with every seed of a study, and the judgements of their test queries.
 
-    Args:
-        request: what is asked for.
-        topics, qrels: of its training.
-        share: of the training queries that is held out for validation.
-
     Raises:
         InputError: test topics that cannot be read, no query with a positive, more folds than queries.
     """

@@ -24,14 +24,8 @@ if TYPE_CHECKING:
 class QueryTrial:
     """What trials of a query encoder share, in studies and in `tune train`.
 
-    Attributes:
-        source: the fixed vectors of the documents.
-        topics: texts of all queries.
-        queries: their vectors by the encoder as it is.
-        run: their candidates, which labels are made over.
-        encoder: that is trained: minilm, tas-b, a folder or a Hugging Face id.
-        pooling, normalize: where they differ from what the model's files say.
-        device: "cpu" or "cuda".
+    source: the fixed vectors of the documents; queries: vectors of all topics by the encoder as it is; run: their
+    candidates; pooling, normalize: where they differ from what the model's files say.
     """
 
     source: VectorSource
@@ -85,14 +79,7 @@ class QueryTrial:
 
 @dataclass(frozen=True, eq=False)
 class QueryTest:
-    """Queries that took no part in a training, and what a search of the whole index is worth on them.
-
-    Attributes:
-        topics: query id to text.
-        qrels: their judgements, or those of more queries.
-        measures, protocol: as `evaluate` takes them.
-        threads: None = one per core; results do not depend on it.
-    """
+    """Queries that took no part in a training, and what a search of the whole index is worth on them."""
 
     topics: Mapping[str, str]
     qrels: pandas.DataFrame

@@ -23,12 +23,6 @@ def training_labels(task: Task, arm: Arm, inputs: Inputs, run: Run) -> tuple[Sof
 
     It is learnt from all positives of the validation queries, or from the one positive of every query of training and
     validation; see `learn_mass`. No test query has a say.
-
-    Args:
-        task: what is trained on.
-        arm: names the method.
-        inputs: what the method needs.
-        run: candidates of all queries.
     """
     name, params, labels = arm.labels.name, arm.labels.params, arm.labels.label_params
     if arm.mass is None:

@@ -69,19 +69,15 @@ def fold_tasks(
     """Every query is tested once, by an encoder that was trained on one random positive of each query of other folds.
 
     The folds are the same for every seed; the positives, the labelled queries and those of validation are drawn by it.
+    Topics without a positive are neither trained on nor tested.
 
     Args:
-        topics: query id to text; those without a positive are neither trained on nor tested.
-        qrels: columns query_id, doc_id, relevance.
-        folds: at least 2.
-        seed: of the positives and of the validation queries.
         share: of the training queries that is held out for validation.
         relevant: grades from here on are positive.
         labelled: queries of the other folds that are trained on or held out for validation; None = all.
 
     Raises:
-        InputError: fewer queries with a positive than there are folds, fewer than 2 folds, more labelled queries than
-            there are.
+        InputError: fewer queries with a positive than there are folds, fewer than 2 folds, too many labelled queries.
     """
     usable = _with_positive(topics, qrels, relevant)
     if not 2 <= folds <= len(usable):
@@ -146,20 +142,12 @@ def transfer_task(
 def split_tasks(
     topics: Mapping[str, str], qrels: pandas.DataFrame, setting: str, folds: int, seed: int, *, relevant: int = 1
 ) -> list[Task]:
-    """The first folds of one of paper 004's settings, in the parts of `data.splits`.
+    """The first folds of paper 004's setting "standard", 60/20/20, or "cold", 20/20/60, in the parts of `data.splits`.
 
-    All positives of the training queries are known, as in the paper, not one of them.
-
-    Args:
-        topics: query id to text; those without a positive are in no part.
-        qrels: columns query_id, doc_id, relevance.
-        setting: "standard", 60/20/20, or "cold", 20/20/60.
-        folds: 1 to 4.
-        seed: of the trainings; the parts do not depend on it.
-        relevant: grades from here on are positive.
+    All positives of the training queries are known, as in the paper, not one of them; the seed is of the trainings.
 
     Raises:
-        InputError: no query with a positive or fewer than five different ones, other numbers of folds.
+        InputError: no query with a positive or fewer than five different ones, folds other than 1 to 4.
     """
     import pandas
 

@@ -23,18 +23,7 @@ CHOICE = "nDCG@10"  # of the validation queries
 def run_arms(
     studied: StudiedModel, tasks: Sequence[Task], arms: Sequence[Arm | None], folder: Path, jobs: int = 1
 ) -> list[dict[str, Any]]:
-    """The records of all arms on all tasks, arm by arm; those taken before come from their files.
-
-    Args:
-        studied: what all trials share.
-        tasks: every task with every seed.
-        arms: None = the model as it is.
-        folder: where records are kept.
-        jobs: processes; results do not depend on it.
-
-    Returns:
-        A list of records, see `run_trial`.
-    """
+    """The records of all arms on all tasks, arm by arm, see `run_trial`; those taken before come from their files."""
     from joblib import Parallel, delayed
 
     folder.mkdir(parents=True, exist_ok=True)

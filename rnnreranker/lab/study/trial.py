@@ -23,13 +23,7 @@ Values = dict[str, dict[str, float]]  # measure → test query → value
 
 
 def run_trial(studied: Any, task: Task, arm: Arm | None, folder: Path) -> dict[str, Any]:
-    """The record of a trial, from its file where it was taken before.
-
-    Args:
-        studied: what all trials share, a `StudiedModel`.
-        task: what is trained on and tested on.
-        arm: None = the model as it is.
-        folder: where records are kept.
+    """The record of a trial, from its file in `folder` where it was taken before; arm: None = the model as it is.
 
     Returns:
         arm, task, seed, seconds, `values` (measure → test query → value), and of a training: best_step, steps,

@@ -168,8 +168,6 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_dataclass_flags(search, RnnParams, shown=())
     text = "ranges in place of the default ones"
     search.add_argument("--space", metavar="FILE.yaml", help=text)
-    text = "largest context (default: 1000)"
-    search.add_argument("--max-context", type=command.positive, default=1000, metavar="N", help=text)
     add_search_flags(search, 200, "of every study; 0 = sweeps alone", whole)
     text = "default: one per core; results do not depend on it"
     search.add_argument("--threads", type=command.positive, metavar="N", help=text)

@@ -17,7 +17,7 @@ def check(request: TuneRequest | LeaveOutRequest) -> None:
     Raises:
         InputError: everything that is wrong; settings that there are not.
     """
-    faults: list[tuple[object, str]] = [_below("max_context", request.max_context, 1)]
+    faults: list[tuple[object, str]] = []
     if isinstance(request, TuneRequest):
         lonely = request.test_run is not None and request.test_topics is None
         faults += [

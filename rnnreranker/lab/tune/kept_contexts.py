@@ -60,7 +60,7 @@ class Contexts:
             fits = int(np.sqrt(MEMORY / 4 / max(len(run), 1))) - 1
             raise InputError(
                 f"{len(run)} queries with {deepest} candidates need {needed / 2**30:.1f} GiB of similarities; "
-                f"expected at most {MEMORY >> 30} GiB: give {argument('max_context', max(fits, 1))} or fewer queries"
+                f"expected at most {MEMORY >> 30} GiB: give {argument('hits', max(fits, 1))} or fewer queries"
             )
         rows, queries = vector_rows(vectors, run), query_rows(run, query_vectors, vectors.dimension)
         self._sizes = (depths + 1).astype(np.int64)

@@ -118,12 +118,7 @@ def leave_one_out(
     cells; the rule chooses by the cells of the others, among equals the first.
 
     Args:
-        objectives: the cells by name: a collection under one first stage.
-        space: what is drawn from; its `fixed` is the default.
-        settings: how many in all.
-        seed: of the draws.
-        collections: name of a cell -> its collection; None, or a name left out: each is a collection of its own.
-        rule: of `RULES`.
+        objectives: the cells by name; collections: name of a cell -> its collection, by default one of its own.
         storage: a journal file to keep gains in, and to go on from after a kill; None = memory.
 
     Raises:

@@ -26,18 +26,12 @@ def write_plots(
     study: Study[Any] | None = None,
     searched: str | None = None,
 ) -> list[Path]:
-    """Draw every sweep, and the course of a study, into a folder; the files written.
+    """Draw every sweep, and the course of a study as trials.svg, into a folder that is made; the files written.
 
-    Args:
-        folder: is made.
-        sweeps: rows by the name of the sweep.
-        measure: of the sweeps.
-        study: drawn as trials.svg.
-        searched: what the study maximised; None = the measure on the topics searched.
+    searched: what the study maximised; None = the measure on the topics searched.
 
     Raises:
-        MissingDependencyError: without matplotlib.
-        InputError: the folder cannot be written.
+        InputError: the folder cannot be written; MissingDependencyError: without matplotlib.
     """
     require("matplotlib", "plots", "'rnnreranker[plots]'")
     drawn = {"context": _context, "lambda": _lambda, "grid": _grid, "ablations": _ablations}

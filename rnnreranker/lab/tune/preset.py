@@ -18,12 +18,7 @@ def write_preset(
 ) -> None:
     """Write the settings that a study found as YAML that `--preset FILE` reads.
 
-    Args:
-        path: the file.
-        settings: of the best trial, every one.
-        study: that found them.
-        held_out: goes into the comment at the head.
-        about: name -> value, also for the head: index, topics, measure, seed and the like.
+    What it is worth, and `about`, name -> value, go into the comment at the head.
 
     Raises:
         InputError: the file cannot be written.

@@ -46,15 +46,7 @@ def load_objective(
     run: str | Path | Run | None = None,
     encoded: str | Path | None = None,
 ) -> Objective:
-    """The objective of one query set.
-
-    Args:
-        request: hits, max_context, measure, protocol, threads and encoder.
-        index: vectors of the documents.
-        topics: a name, a file, or qid → text.
-        qrels: likewise; unjudged topics are left out before anything is encoded.
-        run: candidates; None = retrieve them densely.
-        encoded: a .npy file of query vectors in place of encoding.
+    """The objective of one query set; unjudged topics are left out before anything is encoded.
 
     Raises:
         InputError: files that cannot be read or do not belong together.
@@ -77,7 +69,7 @@ def load_objective(
             raise InputError(f"{_name(run, 'run')}: none of its queries is a judged topic of {_name(topics, 'topics')}")
     else:
         candidates = dense_run(index.vectors, queries, request.hits, threads=request.threads).as_written()
-    deepest = min(request.max_context, int(np.diff(candidates.offsets).max(initial=1)))
+    deepest = int(np.diff(candidates.offsets).max(initial=1))
     contexts = Contexts(candidates, index.vectors, queries, deepest, request.threads)
     return Objective(contexts, judgements, request.measure, request.protocol)
 

@@ -75,13 +75,11 @@ class RerankingRequest(TuningRequest):
         rerank: rNN in its written form, `rnn:k_exp=2,preset=tas-b`: what it says is held at that value, all other
             settings are searched; the preset is what a search begins with, and what is compared with.
         space: ranges in place of the default ones: a file, setting → range as in such a file, or a Space.
-        max_context: the largest context.
         threads: None = one per core; results do not depend on it.
     """
 
     rerank: Form = RERANKER
     space: str | Path | Mapping[str, Any] | Space[RnnParams] | None = None
-    max_context: int = 1000
     threads: int | None = None
 
     @cached_property

@@ -143,12 +143,7 @@ def each_kept(
     name: str,
     about: Mapping[str, str],
 ) -> list[float]:
-    """The values of numbers 0 to `count` - 1, in order; those in the storage are not computed again.
-
-    Args:
-        value: number -> value.
-        count: how many.
-        storage, name, about: as in `search`.
+    """The values of numbers 0 to `count` - 1, in order; those in the storage are not computed again; see `search`.
 
     Raises:
         InputError: a storage that cannot be read or holds other values under this name.

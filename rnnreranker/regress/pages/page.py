@@ -34,14 +34,7 @@ class Printed:
 
 
 def spec_page(spec: Spec, records: Sequence[Record], printed: Sequence[Printed] = (), counts: str = "") -> str:
-    """The Markdown page of a spec.
-
-    Args:
-        spec: what the page is about.
-        records: all that is on record of it, oldest first.
-        printed: the published cells that it obtains.
-        counts: how many of them are in which state, in words.
-    """
+    """The Markdown page of a spec, of its records, oldest first, and the published cells that it obtains."""
     plan = make_plan(spec, works=spec.works)
     shown = make_plan(spec, query_sets=spec.query_sets[:1], works=spec.works)
     in_papers = {cell.condition for cell in printed}

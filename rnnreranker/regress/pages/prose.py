@@ -24,11 +24,6 @@ def write_prose(sources: Path, docs: Path, results: Path) -> list[Path]:
     one: `names(figures)` are the functions and tables that sources use besides those of this module, and
     `write_more(sources, docs, figures, names)` writes pages and pictures of its own.
 
-    Args:
-        sources: the folder of sources; without one nothing is written.
-        docs: the folder of pages.
-        results: the folder of records.
-
     Raises:
         InputError: a file that holds no records, a source that asks for a record that is not there or says what the
             records contradict.

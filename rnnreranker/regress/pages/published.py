@@ -130,11 +130,7 @@ def run_files(
 ) -> tuple[list[Record], list[str]]:
     """What published run files score, in place of retrieval, and the errors of those that could not be measured.
 
-    Args:
-        asked: query sets with their specs.
-        folder: of the run files.
-        only: ids of conditions; none = all.
-        queries: see `measure_published`.
+    only: ids of conditions; none = all. queries: see `measure_published`.
 
     Raises:
         InputError: no such condition, no such folder.

@@ -33,11 +33,6 @@ def figures(sweeps: Sequence[Record], sets: Mapping[str, tuple[Spec, QuerySet]],
     Quality (with 95% intervals) and time a query against the number N of reranked candidates, as in figures 3 to 9 of
     paper 000; the dashed level is the run before reranking.
 
-    Args:
-        sweeps: records of `python -m rnnreranker.tune --sweep context`.
-        sets: query set → its spec and itself.
-        runs: what is on record of runs.
-
     Raises:
         InputError: a record that is no context sweep, or of no query set.
     """

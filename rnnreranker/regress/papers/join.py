@@ -97,10 +97,6 @@ def letters(
     """For cells with runs at hand: the letter of their row, and the letters of the rows they differ from (p < .05).
 
     A table has letters where it measures two systems or more whose runs were compared topic by topic.
-
-    Args:
-        cells: published ones.
-        newest: (query set, condition) → what was measured last.
     """
     pairs = {system: record.outcome.get("pairs", []) for system, record in newest.items()}
     rows: dict[tuple[str, str], dict[str, set[tuple[str, str]]]] = {}

@@ -30,26 +30,17 @@ System = tuple[str, str]  # query set, condition
 class Matrix:
     """The published cells of a folder of specs, with what is on record for them, or `measured` just now.
 
-    Args:
-        folder: of specs.
-        papers: their names; None = all.
-        table: only this table of them.
-        measured: records that are not on file.
-        commands: give each cell its commands and parameters too, which takes most of the time.
-
     Attributes:
-        specs: all specs of the folder by name.
         sets: query set → its spec and itself.
         runs: query set and condition → its records, oldest first.
-        papers: those asked for.
-        published: every cell, in the order of papers and tables.
-        cells: one dictionary a cell, in the same order, as the page takes them.
+        published: every cell, in the order of papers and tables, of one table alone where one is named.
+        cells: one dictionary a cell, in the same order, as the page takes them; with `commands` these and parameters,
+            which take most of the time.
         twins: paper and table → its twins, a query set each.
         rehearsed: query set and condition → when its commands ran on miniatures.
 
     Raises:
-        InputError: a paper, spec or record that is not as it must be; a condition, query set or twin that does not
-            exist.
+        InputError: a paper, spec or record that is not as it must be; a condition, query set or twin that there is not.
     """
 
     def __init__(

@@ -19,10 +19,6 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
 
     The same specs and records give the same bytes, whenever and wherever they are written.
 
-    Args:
-        folder: of specs, papers and results.
-        docs: the folder that the pages go to.
-
     Raises:
         InputError: what is wrong with a spec, a paper or a record.
     """

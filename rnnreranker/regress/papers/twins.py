@@ -72,14 +72,7 @@ class TwinSet:
 def twin_sets(
     paper: Paper, table: Table, sets: Mapping[str, tuple[Spec, QuerySet]], records: Sequence[Record]
 ) -> list[TwinSet]:
-    """The twins of a table, a query set each, with what is on record for them.
-
-    Args:
-        paper: which paper.
-        table: one of its tables.
-        sets: query set → its spec and itself.
-        records: newest last.
-    """
+    """The twins of a table, a query set each, with what is on record for them, newest last."""
     cells = [cell for cell in published(paper) if cell.table == table.table and not cell.columns.latency]
     printed = list(dict.fromkeys(cell.metric for cell in cells))
     twins_of_table = []

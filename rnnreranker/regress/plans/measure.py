@@ -32,11 +32,8 @@ PRECISION = 6  # digits of values topic by topic and of p in pairs of published 
 class Measured:
     """The scores of runs on a query set.
 
-    Args:
-        spec, query_set: with which judgements and measures.
-        runs: by name.
-        hits: how many documents a query was asked for; 0 = as many as a run's longest list has. Measures that look
-            deeper are left out.
+    hits: how many documents a query was asked for; 0 = as many as a run's longest list has. Measures that look deeper
+    are left out.
 
     Raises:
         RnnrerankerError: judgements that cannot be had.
@@ -138,12 +135,7 @@ class Measured:
 
 
 def measure(plan: Plan, blocked: Mapping[Path, State]) -> tuple[list[Record], dict[Key, State]]:
-    """What the runs of a plan score, and the state of those that cannot be measured.
-
-    Args:
-        plan: whose steps were taken.
-        blocked: output of a step that could not be taken → why.
-    """
+    """What the runs of a plan score, and the state of those that cannot be; blocked: output of a step → why."""
     from rnnreranker.runs import Run
 
     records: list[Record] = []

@@ -56,11 +56,7 @@ def obstacles(plan: Plan, steps: Sequence[Step]) -> dict[Path, State]:
 
 
 def count_documents(index: IndexEntry, name: str) -> int:
-    """How many documents an index has, or will have where it is not there yet.
-
-    Args:
-        index: of a spec.
-        name: what `--index` is given of it.
+    """How many documents an index has, or will have where it is not there yet; name: what `--index` is given of it.
 
     Raises:
         RnnrerankerError: documents that cannot be had.

@@ -86,18 +86,11 @@ def make_plan(
     works: Sequence[Work] = (),
     published: Mapping[tuple[str, str], Path] | None = None,
 ) -> Plan:
-    """The plan of these conditions and those they need, all files under `folder`.
+    """The plan of these conditions and those they need, all files under `folder`; None = all.
 
-    Indexes and models are shared by specs: they go to `folder/indexes` and `folder/models`.
-
-    Args:
-        spec: what to reproduce.
-        folder: relative ones give commands that can be pasted anywhere.
-        conditions: those asked for; None = all.
-        query_sets: those asked for; None = all.
-        works: studies and the like.
-        published: query set and condition → the published run that it is; of others the file is looked for where
-            its own would be.
+    Indexes and models are shared by specs: they go to `folder/indexes` and `folder/models`; a relative folder gives
+    commands that can be pasted anywhere. published: query set and condition → the published run that it is; of others
+    the file is looked for where its own would be.
     """
     query_sets = spec.query_sets if query_sets is None else query_sets
     conditions = spec.conditions if conditions is None else conditions

@@ -60,14 +60,7 @@ def chosen_plan(
     """The plan of what is asked for of a spec.
 
     Without `only`, all conditions; a spec without conditions: all its studies and the like. They take long, so that one
-    beside conditions is run when `only` names it.
-
-    Args:
-        spec: which.
-        query_sets: those of it that are asked for.
-        only: ids of conditions, which come with those that they need, and of studies, tunings, ….
-        folder: for its files.
-        published: query set and condition → the published run that it is.
+    beside conditions is run when `only` names it, as it names conditions, which come with those that they need.
 
     Raises:
         InputError: `only` names nothing in the spec.

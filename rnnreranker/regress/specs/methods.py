@@ -79,12 +79,9 @@ def check_part(name: str, its: Any, index: IndexEntry) -> None:
 
 
 def check_use(kind: str, use: Written, index: IndexEntry | None = None) -> None:
-    """Nothing, when there is such a method, it takes these settings, and the index has what it needs.
+    """Nothing, when there is such a method, it takes these settings, and the index, if there is one, has what it needs.
 
-    Args:
-        kind: retriever, feedback, expander, reranker, fusion or aggregation.
-        use: the method.
-        index: where there is one.
+    kind: retriever, feedback, expander, reranker, fusion or aggregation.
 
     Raises:
         InputError: no such method, settings it does not take, an index without the part that it reads.

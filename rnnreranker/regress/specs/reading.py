@@ -54,12 +54,7 @@ class SpecDocument:
     ) -> dict[str, Any] | None:
         """The values of a dataclass, or None after noting unknown, missing and mistyped keys.
 
-        Args:
-            kind: the dataclass.
-            content: what should be its values.
-            path: where that stands.
-            skip: fields that are no keys.
-            beside: keys that are read elsewhere, for hints.
+        path: where the content stands; skip: fields that are no keys; beside: keys that are read elsewhere, for hints.
         """
         before = len(self.problems)
         if not isinstance(content, dict):

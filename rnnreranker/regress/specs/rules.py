@@ -23,13 +23,7 @@ Entries = dict[
 def check(document: SpecDocument, by_kind: Entries, works: list[Work], data: bool) -> None:
     """Note what entries must not say of each other, and of methods, measures and data.
 
-    Conditions without an index get the only one that there is.
-
-    Args:
-        document: the spec's own file.
-        by_kind: entries by kind, of the parts and its own.
-        works: its studies and the like.
-        data: whether the names of data sets are looked up.
+    Conditions without an index get the only one that there is. data: whether the names of data sets are looked up.
     """
     _check_measures(document, by_kind)
     _check_needs(document, (), document.content.get("needs", {}))

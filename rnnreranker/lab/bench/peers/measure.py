@@ -27,10 +27,7 @@ def peers(sizes: PeerSizes, pairs: int) -> list[dict[str, Any]]:
     """A row for every task and peer: processor seconds of both, their ratio, whether they agree, memory.
 
     Processor seconds of all threads, of which each library is held to one, count; a peer that is not installed has a
-    row that says so.
-
-    Args:
-        sizes: of the tasks; pairs: of measurements, fewer of what takes long.
+    row that says so. What takes long has fewer pairs.
     """
     rows = []
     for made in tasks():

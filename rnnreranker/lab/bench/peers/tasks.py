@@ -54,14 +54,8 @@ PEERS = {
 class PeerTask(ABC):
     """A task: `ours` and one method `by_PEER` for each of the peers make what is timed, inputs being there before.
 
-    Args:
-        folder: where `write` has put files and where results may go.
-        sizes: how large the task is.
-
-    Attributes:
-        name: as the table has it.
-        peers: names of `PEERS`.
-        of_process: whether the memory of a fresh process that does nothing else is measured too.
+    folder: where `write` has put files and where results may go. of_process: whether the memory of a fresh process that
+    does nothing else is measured too.
     """
 
     name: ClassVar[str]

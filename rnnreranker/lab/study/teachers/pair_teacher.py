@@ -28,14 +28,8 @@ def taught_by(
 ) -> tuple[Run, float]:
     """The candidates of a run and the positives, with the mean of the scores of cross-encoders, and seconds.
 
-    The seconds are those in which one thread computed the scores, also where they were kept: a teacher that labels the
-    same pairs for another seed or fold is not a cheaper one.
-
-    Args:
-        models: names, folders or hub ids.
-        run: candidates; positives: columns query_id, doc_id.
-        topics, documents: texts by id.
-        folder: where scores are kept, query by query.
+    The seconds are those in which one thread computed the scores, also where they were kept in `folder`: a teacher that
+    labels the same pairs for another seed or fold is not a cheaper one.
     """
     of_query = positives.groupby("query_id")["doc_id"].agg(list).to_dict()
     wanted = {qid: sorted({*run.ranked(qid), *of_query.get(qid, ())}) for qid in run}

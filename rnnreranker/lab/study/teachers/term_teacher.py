@@ -30,11 +30,6 @@ def weighed_by_scorer(
     The scorer learns from the TF-IDF of the training queries' words in their positives, as eq. 4 has it, and is not
     kept. It reads queries as they stand in a file of topics, on one line.
 
-    Args:
-        encoder: what it begins as; source: counted words of the collection.
-        run: candidates of the training queries, whose positives the scorer learns from; task: whose they are.
-        documents: docid → text.
-
     Raises:
         InputError: as `term_inputs` and `train_term_scorer`.
     """

@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 def load_trainings(request: TuneTrainRequest) -> tuple[Trainings, Test, QueryVectors]:
     """What trials share, the test, and the test queries' vectors by the encoder as it is.
 
-    Args:
-        request: that was checked.
-
     Raises:
         InputError: files that cannot be read or do not belong together, too few queries, an index without vectors or
             without the name of its encoder.

@@ -171,10 +171,7 @@ class TuneTrainRequest(QuerySetRequest):
 
 
 def check(request: TuneTrainRequest, *, ablations: bool = False) -> None:
-    """Refuse what can be seen to fail.
-
-    Args:
-        request: that was asked for; ablations: whether parts are to be left out too.
+    """Refuse what can be seen to fail; ablations: whether parts are to be left out too.
 
     Raises:
         InputError: everything that is wrong; settings that there are not.

@@ -37,10 +37,8 @@ class Trainings(QueryTrial):
     """Everything that a trial needs besides its parameters.
 
     Attributes:
-        qrels: sparse judgements: columns query_id, doc_id, relevance.
-        training, validation: ids of the queries that a trial is trained on, and judged on.
-        method: of the labels of the training queries; validation queries have their judgements.
-        relevant: grades from here on are positive.
+        qrels: sparse judgements: columns query_id, doc_id, relevance; positive from `relevant` on.
+        training, validation: ids of the queries that a trial is trained on, by labels of `method`, and judged on.
         of_method: settings of the method that are none of the similarity, where they are not its defaults.
     """
 
@@ -146,12 +144,8 @@ def on_test_queries(
 ) -> HeldOut:
     """What the parameters found are worth on queries that took no part, beside the default and the untrained encoder.
 
-    Args:
-        trainings: as in the search; the encoders are trained on its training queries.
-        study: of `tune_jointly`.
-        default: to compare with.
-        test: the other queries; base: their vectors by the encoder as it is.
-        seeds: of the trainings; values are averaged over them before anything is compared.
+    base: vectors of the test queries by the encoder as it is. Values are averaged over the seeds before anything is
+    compared.
     """
     tuned, plain = (test.trained(trainings, joint, seeds) for joint in (study.params, default))
     fold = fold_of(study, len(trainings.training), tuned, plain)
