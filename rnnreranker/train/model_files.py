@@ -18,14 +18,11 @@ NOTHING = "none"  # of --encoder: a new model
 
 
 def start_folder(name: str, kinds: Sequence[str]) -> tuple[Path, Path]:
-    """The folder of a model, and the folder in it with its transformer.
+    """The folder of a model, and the folder in it with its transformer; errors as `find_model`.
 
     Args:
         name: of a model of these kinds, a folder or a hub id.
         kinds: of methods whose names are known, the first first.
-
-    Raises:
-        InputError, UnavailableError: as `find_model`.
     """
     folder = find_model(name, next((kind for kind in kinds if known_model(name, kind)), kinds[0])).path
     return folder, folder / read_settings(folder).transformer

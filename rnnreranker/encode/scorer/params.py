@@ -13,9 +13,6 @@ from rnnreranker.base.settings import Params, setting
 class ScorerParams(Params):
     """What scores the candidates of a query.
 
-    Raises:
-        InputError: values out of range.
-
     >>> ScorerParams("encoder", heads=3, width=256)
     Traceback (most recent call last):
     rnnreranker.base.errors.InputError: width=256: expected a multiple of heads=3

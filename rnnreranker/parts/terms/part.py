@@ -20,13 +20,10 @@ from rnnreranker.parts.terms.source import TermSource
 
 
 class TermsPart(EncodedPart):
-    """The counted words of all documents, in a folder `terms`.
+    """The counted words of all documents, in a folder `terms`; errors as `Analyser`.
 
     Args:
         params: what counts as a word.
-
-    Raises:
-        MissingDependencyError: as `Analyser`.
     """
 
     name: ClassVar[str] = "terms"

@@ -94,15 +94,12 @@ def ragged_maxsim(
     weights: np.ndarray | None = None,
     threads: int | None = None,
 ) -> np.ndarray:
-    """(Q, n) float32: MaxSim as `maxsim` has it, of queries of any lengths.
+    """(Q, n) float32: MaxSim as `maxsim` has it, of queries of any lengths; errors as `maxsim`.
 
     Args:
         queries: (P, d), the queries one after the other; query_offsets: (Q + 1,) int64 ascending: query i has
             queries[query_offsets[i]:query_offsets[i + 1]].
         tokens: (T, d); offsets: (N + 1,); rows, threads: as of `maxsim`; weights: (P,) float64; None = 1.
-
-    Raises:
-        InputError: as `maxsim`.
     """
     if tokens.dtype not in (np.float32, np.float16) or not tokens.flags.c_contiguous:
         tokens = np.ascontiguousarray(tokens, dtype=np.float32)

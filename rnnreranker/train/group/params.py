@@ -13,11 +13,7 @@ from rnnreranker.train.params import RankedParams, decay_setting, length_setting
 @in_order
 @dataclass(frozen=True)
 class GroupParams(RankedParams):
-    """How a model is trained on groups of a positive and drawn negatives, whatever the model and the loss.
-
-    Raises:
-        InputError: values out of range, all of them in one message.
-    """
+    """How a model is trained on groups of a positive and drawn negatives, whatever the model and the loss."""
 
     loss: str = "lce"
     batch_size: int = 8
@@ -50,10 +46,6 @@ class GroupParams(RankedParams):
 @in_order
 @dataclass(frozen=True)
 class OneLengthParams(GroupParams):
-    """As `GroupParams`, of a model that cuts all texts at one length.
-
-    Raises:
-        InputError: values out of range, all of them in one message.
-    """
+    """As `GroupParams`, of a model that cuts all texts at one length."""
 
     max_length: int | None = length_setting()

@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 @in_order
 @dataclass(frozen=True)
 class CrossParams(OneLengthParams):
-    """How a cross-encoder is trained; the presets have the values of published rerankers.
-
-    Raises:
-        InputError: values out of range, all of them in one message.
-    """
+    """How a cross-encoder is trained; the presets have the values of published rerankers."""
 
 
 CrossParams.presets = {

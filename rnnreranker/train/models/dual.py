@@ -31,9 +31,6 @@ class DualParams(OneLengthParams):
     It states neither learning rate nor batch size, epochs or negatives: those are the defaults. `f-ebr` is ours: of
     that row the paper names another alone (Huang et al., KDD 2020), whose loss and two towers stand here as we remember
     them, for `--encoder none`; rate, epochs and margin are in neither.
-
-    Raises:
-        InputError: values out of range, all of them in one message.
     """
 
     loss: str = "distance"

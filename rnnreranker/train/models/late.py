@@ -28,11 +28,7 @@ if TYPE_CHECKING:
 @in_order
 @dataclass(frozen=True)
 class LateParams(GroupParams):
-    """How a late-interaction encoder is trained; the presets have the values of paper 002 and of its program.
-
-    Raises:
-        InputError: values out of range, all of them in one message.
-    """
+    """How a late-interaction encoder is trained; the presets have the values of paper 002 and of its program."""
 
     loss: str = "info-nce"
     group_size: int = 2

@@ -29,11 +29,7 @@ SHAPE = frozenset({"layers", "hidden_size", "heads", "vocabulary"})  # settings 
 @in_order
 @dataclass(frozen=True)
 class MaskedParams(TextParams):
-    """How a masked language model is trained, and the shape of a new one: BERT's, with four of its twelve layers.
-
-    Raises:
-        InputError: values out of range, all of them in one message.
-    """
+    """How a masked language model is trained, and the shape of a new one: BERT's, with four of its twelve layers."""
 
     epochs: float = 10.0
     learning_rate: float = 1e-4

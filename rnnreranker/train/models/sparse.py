@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 @in_order
 @dataclass(frozen=True)
 class SparseParams(OneLengthParams):
-    """How a sparse encoder is trained; the presets have the values of published SPLADE models.
-
-    Raises:
-        InputError: values out of range, all of them in one message.
-    """
+    """How a sparse encoder is trained; the presets have the values of published SPLADE models."""
 
     loss: str = "info-nce"
     group_size: int = 2

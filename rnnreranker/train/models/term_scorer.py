@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 @in_order
 @dataclass(frozen=True)
 class TermScorerParams(TextParams):
-    """How a term scorer is trained; paper 004's eq. 4 is over the words of queries alone.
-
-    Raises:
-        InputError: values out of range, all of them in one message.
-    """
+    """How a term scorer is trained; paper 004's eq. 4 is over the words of queries alone."""
 
     texts: Literal["queries", "documents", "both"] = setting(
         "queries",

@@ -19,9 +19,6 @@ class TrainParams(RankedParams):
     The published learning rates and warm-ups belong to half a million training queries; the defaults are for hundreds
     to thousands.
 
-    Raises:
-        InputError: values out of range, all of them in one message.
-
     >>> TrainParams(batch_size=0, clip=-1)
     Traceback (most recent call last):
     rnnreranker.base.errors.InputError: batch_size=0: expected an integer >= 1; clip=-1: expected a finite number > 0
