@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,8 +72,7 @@ def choose(kind: str, form: Form, of: str = "") -> Chosen:
     Raises:
         InputError: no such method, settings that it does not have, values out of range.
     """
-    shown = f"{argument(of, str(form) if isinstance(form, Written) else form)}: " if of else ""
-    try:
+    with naming(of, form):
         written = Written.read(form)
         if written.name not in names(kind):
             raise InputError(f"{written.name}: {no_method(kind, written.name)}")
@@ -85,9 +85,17 @@ def choose(kind: str, form: Form, of: str = "") -> Chosen:
             if value not in SOURCES[key]:
                 raise InputError(f"{key}={value}: expected one of {', '.join(SOURCES[key])}")
         params = make_params(kind, written.name, values, written.preset or None)
-    except InputError as error:
-        raise InputError(f"{shown}{error}") from None
     return Chosen(kind, written.name, params, sources.get("from", "vectors"), sources.get("queries"))
+
+
+@contextlib.contextmanager
+def naming(of: str, form: Form) -> Iterator[None]:
+    """A block that reads a written form: errors begin with the argument `of` that it was given with; "" = none."""
+    try:
+        yield
+    except InputError as error:
+        shown = f"{argument(of, str(form) if isinstance(form, Written) else form)}: " if of else ""
+        raise InputError(f"{shown}{error}") from None
 
 
 def needs_together(chosen: Iterable[Chosen]) -> frozenset[str]:

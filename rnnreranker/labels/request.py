@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from rnnreranker.base.arguments import Request, argument
-from rnnreranker.base.chosen_method import Form
+from rnnreranker.base.arguments import Request
+from rnnreranker.base.chosen_method import Form, naming
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import fields_of, find, make_params, names
 from rnnreranker.base.preset_files import is_file_name, sections_of
@@ -69,12 +69,9 @@ def choose_labeler(form: Form, of: str = "") -> ChosenLabeler:
         InputError: no such method, settings that it does not have, values out of range, no such preset, a source that
             is not for it.
     """
-    try:
+    with naming(of, form):
         chosen = _chosen(Written.read(form))
         chosen.needs  # noqa: B018  # worked out now: it says what is wrong with the source, or with a teacher
-    except InputError as error:
-        shown = str(form) if isinstance(form, Written) else form
-        raise InputError(f"{argument(of, shown)}: {error}" if of else str(error)) from None
     return chosen
 
 

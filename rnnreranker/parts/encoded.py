@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from rnnreranker.base.command import counted
 from rnnreranker.base.files import fingerprint, write_atomically
 from rnnreranker.base.files.json_files import read_json
+from rnnreranker.base.settings import Params
 from rnnreranker.data.document import Document
-from rnnreranker.parts.base import Part, check_encoder
+from rnnreranker.parts.base import Part, check_encoder, read_encoder
+
+if TYPE_CHECKING:
+    from rnnreranker.encode.base import TextEncoder
 
 
 class EncodedPart(Part):
@@ -74,7 +78,31 @@ class EncodedPart(Part):
         self._files.append(file)
 
 
-class CountedPart(EncodedPart):
+class PartByEncoder(EncodedPart):
+    """A part that an encoder makes, which its setting `encoder` names; `kept` of its settings is all else."""
+
+    @classmethod
+    @abstractmethod
+    def encoders(cls) -> type[TextEncoder]:
+        """The class of such encoders, imported when it is asked for."""
+
+    @classmethod
+    def make(cls, params: Any, beside: Mapping[str, Any]) -> Part:
+        """By the encoder, which is loaded."""
+        of: Any = cls
+        name, given = read_encoder(cls, params)
+        part: Part = of(cls.encoders().open(name, **given.to_dict()), params.kept)
+        return part
+
+    @classmethod
+    def inputs(cls, params: Any) -> str:
+        """The files of the encoder, its settings, and how what it makes is kept."""
+        name, given = read_encoder(cls, params)
+        kept = params.kept.to_dict() if isinstance(params.kept, Params) else params.kept
+        return fingerprint(cls.encoders().digest_of(name), given.to_dict(), kept)
+
+
+class CountedPart(PartByEncoder):
     """A part whose blocks are `.npz` files that say, as `cut`, how many texts were cut; empty ones are counted, too.
 
     Documents are encoded by the encoder's graph, where it has one; what was begun by the model itself goes on by it.
@@ -94,9 +122,9 @@ class CountedPart(EncodedPart):
         self._cut = 0
         self._empty = 0
 
-    @abstractmethod
     def opened(self, index: Path, described: dict[str, Any]) -> Any:
         """What an index has of this part, with docids; described: the part, as the index says."""
+        return self.open(index, described)
 
     def extend(self, index: Path) -> None:
         """Take blocks of documents that the index has from there; one that is new in part is encoded whole.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -34,18 +34,6 @@ if TYPE_CHECKING:
 LOGITS = 2**23  # numbers of a batch, its padded tokens times the words: 32 MiB, more of which glibc maps anew each time
 AT_ONCE = 6  # batches computed at the same time, so that memory stays bounded on any number of cores
 SPARSE_MODULES = ("SpladePooling", "SparseStaticEmbedding", "SparseAutoEncoder", "Router")
-
-
-class SparseModel(Protocol):
-    """What gives texts the weights of words: the protocol of everything that makes or searches impacts."""
-
-    name: str
-    fingerprint: str
-    vocabulary: int  # number of words
-    words: str  # fingerprint of the words in their order
-
-    def encode_documents(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix: ...
-    def encode_queries(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix: ...
 
 
 class Encoded(NamedTuple):

@@ -26,8 +26,6 @@ class RunLabeler(ContextLabeler):
 
     So a query encoder learns from whatever made the run: first stages fused, a reranker, scores of a model that was run
     elsewhere. A positive that the run does not have gets the lowest score of its context, before grades count.
-
-    Args and Raises: as `Labeler`.
     """
 
     name = "run"

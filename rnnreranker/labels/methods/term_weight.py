@@ -54,8 +54,6 @@ class TermWeightLabeler(ContextLabeler):
     The file's scores are eq. 5, of positives and other candidates alike; the targets are made of them as those of
     evidence are. A candidate without a word in common with the query has 0. Both are said on stderr: how many pairs
     have none, and how many queries have no word at all.
-
-    Args and Raises: as `Labeler`.
     """
 
     name = "term-weight"

@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.arguments import Request, argument
-from rnnreranker.base.chosen_method import Form
+from rnnreranker.base.arguments import Request
+from rnnreranker.base.chosen_method import Form, naming
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.settings import hints_of, plain
 from rnnreranker.base.written_form import Written
@@ -82,7 +82,7 @@ def choose_filter(form: Form, of: str = "") -> ChosenFilter:
     Raises:
         InputError: no such filter, settings that there are not, values out of range, no such preset, no such source.
     """
-    try:
+    with naming(of, form):
         written = Written.read(form)
         if written.name not in FILTERS:
             raise InputError(f"{written.name}: no such filter; {nearest(written.name, FILTERS)}")
@@ -97,9 +97,6 @@ def choose_filter(form: Form, of: str = "") -> ChosenFilter:
             str(written.params.get(SOURCE, "vectors")),  # type: ignore[arg-type]  # looked at with the needs
         )
         chosen.needs(compared=False)
-    except InputError as error:
-        shown = str(form) if isinstance(form, Written) else form
-        raise InputError(f"{argument(of, shown)}: {error}" if of else str(error)) from None
     return chosen
 
 

@@ -22,8 +22,6 @@ class EncoderReranker(Reranker):
 
     With query vectors of another encoder than that of the run this is a cascade; where both are the same, dense search
     among the candidates.
-
-    Args and Raises: as `Reranker`.
     """
 
     name = "encoder"

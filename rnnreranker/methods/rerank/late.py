@@ -23,8 +23,6 @@ class LateReranker(Reranker):
     """MaxSim of the query's tokens and the candidates' (paper 002, eq. 1), whatever retrieved them.
 
     Queries are encoded by the encoder that made the tokens of the index. A candidate without tokens scores 0.
-
-    Args and Raises: as `Reranker`.
     """
 
     name: ClassVar[str] = "late"

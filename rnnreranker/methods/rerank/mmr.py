@@ -36,8 +36,6 @@ class MmrReranker(Reranker):
 
     Relevance and similarity are each mapped to [0, 1] among the candidates, so no scale counts: neither that of the
     run, which may be of any first stage or of a reranker before, nor that of the vectors. It asks for no query vector.
-
-    Args and Raises: as `Reranker`.
     """
 
     name = "mmr"

@@ -28,10 +28,7 @@ class RegulariseParams(Params):
 
 
 class RegulariseReranker(Reranker):
-    """Scores are f* of `regularised`; they come from the run's scores, no query vector is asked for.
-
-    Args and Raises: as `Reranker`.
-    """
+    """Scores are f* of `regularised`; they come from the run's scores, no query vector is asked for."""
 
     name = "regularise"
     needs = frozenset({"run scores", "vectors"})

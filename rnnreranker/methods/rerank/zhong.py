@@ -25,10 +25,7 @@ class ZhongParams(Params):
 
 
 class ZhongReranker(Reranker):
-    """Scores are -d*, d* = (1 - lambda) d_J + lambda d: see `zhong_distances`; d is the Euclidean distance.
-
-    Args and Raises: as `Reranker`.
-    """
+    """Scores are -d*, d* = (1 - lambda) d_J + lambda d: see `zhong_distances`; d is the Euclidean distance."""
 
     name = "zhong"
     needs = frozenset({"query vectors", "vectors"})

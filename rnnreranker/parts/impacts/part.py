@@ -10,9 +10,8 @@ import numpy as np
 
 from rnnreranker.base import settings
 from rnnreranker.base.command import counted, say
-from rnnreranker.base.files import fingerprint
 from rnnreranker.encode.params import SparseEncoderParams
-from rnnreranker.parts.base import encoder_form, read_encoder
+from rnnreranker.parts.base import encoder_form
 from rnnreranker.parts.encoded import CountedPart
 from rnnreranker.parts.impacts import ImpactSource
 from rnnreranker.parts.impacts.files import FOLDER, write_impacts
@@ -22,6 +21,7 @@ from rnnreranker.parts.impacts.quantization import whole
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
+    from rnnreranker.encode.base import TextEncoder
     from rnnreranker.encode.sparse.encoder import Encoded, SparseEncoder
 
 
@@ -47,20 +47,10 @@ class ImpactPart(CountedPart):
     _old: ImpactSource | None
 
     @classmethod
-    def make(cls, params: ImpactPartParams, beside: Mapping[str, Any]) -> ImpactPart:
-        """By the encoder, which is loaded."""
+    def encoders(cls) -> type[TextEncoder]:
         from rnnreranker.encode.sparse.encoder import SparseEncoder
 
-        name, given = read_encoder(cls, params)
-        return cls(SparseEncoder.open(name, **given.to_dict()), params.kept)
-
-    @classmethod
-    def inputs(cls, params: ImpactPartParams) -> str:
-        """The files of the encoder, its settings, and how weights are kept."""
-        from rnnreranker.encode.sparse.encoder import SparseEncoder
-
-        name, given = read_encoder(cls, params)
-        return fingerprint(SparseEncoder.digest_of(name), given.to_dict(), params.kept.to_dict())
+        return SparseEncoder
 
     @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> ImpactPartParams:
@@ -76,9 +66,6 @@ class ImpactPart(CountedPart):
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> ImpactSource:
         return ImpactSource(at, described)
-
-    def opened(self, index: Path, described: dict[str, Any]) -> ImpactSource:
-        return ImpactSource(index, described)
 
     def encoded(self, texts: list[str]) -> Encoded:
         """Weights (n, V) CSR, and how many texts were cut."""

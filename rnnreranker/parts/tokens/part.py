@@ -11,10 +11,9 @@ import numpy as np
 from rnnreranker.base import settings
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import fingerprint
 from rnnreranker.data.document import Document
 from rnnreranker.encode.params import LateEncoderParams
-from rnnreranker.parts.base import encoder_form, read_encoder
+from rnnreranker.parts.base import encoder_form
 from rnnreranker.parts.encoded import CountedPart
 from rnnreranker.parts.tokens.files import FOLDER, Block, map_tokens, write_tokens
 from rnnreranker.parts.tokens.ivf_pq import write_neighbours
@@ -22,6 +21,7 @@ from rnnreranker.parts.tokens.params import EXACT, TokenParams, TokensPartParams
 from rnnreranker.parts.tokens.stored import StoredTokens
 
 if TYPE_CHECKING:
+    from rnnreranker.encode.base import TextEncoder
     from rnnreranker.encode.late.encoder import LateEncoder, TokenVectors
     from rnnreranker.parts.tokens.queries import QueryTokens
     from rnnreranker.parts.tokens.source import TokenSource
@@ -53,20 +53,10 @@ class TokensPart(CountedPart):
     _old: StoredTokens | None
 
     @classmethod
-    def make(cls, params: TokensPartParams, beside: Mapping[str, Any]) -> TokensPart:
-        """By the encoder, which is loaded."""
+    def encoders(cls) -> type[TextEncoder]:
         from rnnreranker.encode.late.encoder import LateEncoder
 
-        name, given = read_encoder(cls, params)
-        return cls(LateEncoder.open(name, **given.to_dict()), params.kept)
-
-    @classmethod
-    def inputs(cls, params: TokensPartParams) -> str:
-        """The files of the encoder, its settings, and how tokens are searched."""
-        from rnnreranker.encode.late.encoder import LateEncoder
-
-        name, given = read_encoder(cls, params)
-        return fingerprint(LateEncoder.digest_of(name), given.to_dict(), params.kept.to_dict())
+        return LateEncoder
 
     @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> TokensPartParams:

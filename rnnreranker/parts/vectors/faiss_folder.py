@@ -63,18 +63,11 @@ class FaissFolder:
         return fingerprint("faiss", file_digest(self._path), file_digest(self._path.with_name("docid")))
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
-        """(n,) int64: the row of each docid, -1 where the docid is unknown."""
         return self._ids.rows(docids)
 
     def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """(n, d) float32: the vectors of the given rows, into `out` when it is given.
-
-        Lossy indexes (`exact` is False) give what their codes stand for, with a warning the first time. Behind a
+        """Lossy indexes (`exact` is False) give what their codes stand for, with a warning the first time. Behind a
         transformation (PCA, OPQ) that is the vector turned back into the space of the queries.
-
-        Raises:
-            InputError: a row out of range, an `out` of another shape or type, NaN or infinite values, a type of index
-                that vectors cannot be had from.
         """
         rows, out = check_fetch(rows, out, len(self.docids), self.dimension)
         if not self._warned:
@@ -92,18 +85,8 @@ class FaissFolder:
     def search(
         self, queries: np.ndarray, hits: int, threads: int | None = None
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
-
-        A flat index is searched exactly. Others find what they find, one query at a time; the scores are exact inner
+        """A flat index is searched exactly. Others find what they find, one query at a time; the scores are exact inner
         products where the stored vectors are exact. Neither depends on the number of queries or threads.
-
-        Args:
-            queries: (Q, d) float32; the score is the inner product.
-            hits: documents per query; fewer when the index has or finds fewer.
-            threads: None = as many as Faiss takes by itself.
-
-        Raises:
-            InputError: queries of another dimension, hits < 1, NaN or infinite values.
         """
         queries = check_search(queries, hits, self.dimension)
         if isinstance(self._inner, self._faiss.IndexFlat):

@@ -67,7 +67,6 @@ class LuceneVectors:
         self.fingerprint = fingerprint("lucene", file_digest(newest), len(self.docids), self.dimension)
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
-        """(n,) int64: the row of each docid, -1 where the docid is unknown."""
         with self._in_java():
             for docid in docids:
                 if docid not in self._known:
@@ -75,12 +74,6 @@ class LuceneVectors:
         return np.fromiter((self._known[docid] for docid in docids), dtype=np.int64, count=len(docids))
 
     def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """(n, d) float32: the vectors of the given rows, into `out` when it is given.
-
-        Raises:
-            InputError: a row out of range or without a vector, an `out` of another shape or type, NaN or infinite
-                values.
-        """
         rows, out = check_fetch(rows, out, len(self.docids), self.dimension)
         distinct, inverse = np.unique(rows, return_inverse=True)  # ascending: an iterator only goes forward
         vectors = np.empty((len(distinct), self.dimension), dtype=np.float32)
@@ -97,18 +90,8 @@ class LuceneVectors:
     def search(
         self, queries: np.ndarray, hits: int, threads: int | None = None
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Scores (float64 inner products, ties by docid) and rows (int64) of what Lucene finds for every query.
-
-        Lucene is asked for more than are wanted, since an int8 index finds them by rounded vectors; scores and order
+        """Lucene is asked for more than are wanted, since an int8 index finds them by rounded vectors; scores and order
         are those of the full ones.
-
-        Args:
-            queries: (Q, d) float32.
-            hits: documents per query; fewer when the index has or finds fewer.
-            threads: not used: Lucene searches one query at a time here.
-
-        Raises:
-            InputError: queries of another dimension, hits < 1, NaN or infinite values.
         """
         queries = check_search(queries, hits, self.dimension)
         scores, rows = [], []

@@ -62,15 +62,9 @@ class MatrixVectors:
         return fingerprint("matrix", *map(file_digest, self._files))
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
-        """(n,) int64: the row of each docid, -1 where the docid is unknown."""
         return self._ids.rows(docids)
 
     def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """(n, d) float32: the vectors of the given rows, into `out` when it is given.
-
-        Raises:
-            InputError: a row out of range, an `out` of another shape or type, NaN or infinite values.
-        """
         rows, out = check_fetch(rows, out, len(self.docids), self.dimension)
         self._matrix.take(rows, out)
         check_finite(out, rows, self.docids, str(self._path))
@@ -79,16 +73,6 @@ class MatrixVectors:
     def search(
         self, queries: np.ndarray, hits: int, threads: int | None = None
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Scores (float64, non-increasing, ties by docid) and rows (int64) of the `hits` best documents of every query.
-
-        Args:
-            queries: (Q, d) float32; the score is the inner product.
-            hits: documents per query; all of them when there are fewer.
-            threads: not used here: the matrix product takes the threads that numpy's BLAS is set to.
-
-        Raises:
-            InputError: queries of another dimension, hits < 1, NaN or infinite values.
-        """
         queries = check_search(queries, hits, self.dimension)
         scores: list[np.ndarray] = []
         rows: list[np.ndarray] = []

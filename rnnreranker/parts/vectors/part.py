@@ -17,12 +17,13 @@ from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.settings import setting
 from rnnreranker.data.document import Document
 from rnnreranker.encode.params import EncoderParams
-from rnnreranker.parts.base import check_encoder, encoder_form, read_encoder
-from rnnreranker.parts.encoded import EncodedPart
+from rnnreranker.parts.base import check_encoder, encoder_form
+from rnnreranker.parts.encoded import PartByEncoder
 from rnnreranker.parts.vectors import VectorSource, open_vectors
 from rnnreranker.parts.vectors.npy_files import write_array
 
 if TYPE_CHECKING:
+    from rnnreranker.encode.base import TextEncoder
     from rnnreranker.encode.dense.encoder import Encoder
     from rnnreranker.encode.graphs.store import KeptGraph
 
@@ -38,8 +39,13 @@ class DenseParams(settings.Params):
         "float32", "stored vectors: float32 = Faiss folder, float16 = vectors.npy, half the size", flag="dtype"
     )
 
+    @property
+    def kept(self) -> str:
+        """The type of what is stored."""
+        return self.dtype
 
-class DensePart(EncodedPart):
+
+class DensePart(PartByEncoder):
     """One vector a document.
 
     Documents are encoded by the encoder's graph in the home folder, where it has one: on processors it is up to twice
@@ -69,20 +75,10 @@ class DensePart(EncodedPart):
     _old: VectorSource | None
 
     @classmethod
-    def make(cls, params: DenseParams, beside: Mapping[str, Any]) -> DensePart:
-        """By the encoder, which is loaded."""
+    def encoders(cls) -> type[TextEncoder]:
         from rnnreranker.encode.dense.encoder import Encoder
 
-        name, given = read_encoder(cls, params)
-        return cls(Encoder.open(name, **given.given()), params.dtype)
-
-    @classmethod
-    def inputs(cls, params: DenseParams) -> str:
-        """The files of the encoder, its settings, and how vectors are stored."""
-        from rnnreranker.encode.dense.encoder import Encoder
-
-        name, given = read_encoder(cls, params)
-        return fingerprint(Encoder.digest_of(name), given.to_dict(), params.dtype)
+        return Encoder
 
     @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> DenseParams:

@@ -32,13 +32,27 @@ class VectorSource(Protocol):
         ...
 
     def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """(n, d) float32: the vectors of the given rows, into `out` when it is given."""
+        """(n, d) float32: the vectors of the given rows, into `out` when it is given.
+
+        Raises:
+            InputError: a row out of range or without a vector, an `out` of another shape or type, NaN or infinite
+                values.
+        """
         ...
 
     def search(
         self, queries: np.ndarray, hits: int, threads: int | None = None
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query."""
+        """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
+
+        Args:
+            queries: (Q, d) float32; the score is the inner product.
+            hits: documents per query; fewer when there are, or it finds, fewer.
+            threads: None = as many as the library takes by itself; results do not depend on it.
+
+        Raises:
+            InputError: queries of another dimension, hits < 1, NaN or infinite values.
+        """
         ...
 
 

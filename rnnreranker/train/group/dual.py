@@ -52,7 +52,7 @@ class DualLearner(TwoSidedLearner):
 
     def __init__(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> None:
         super().__init__(encoder, params, loss, inputs)
-        self.wide, self._scale = self.wide or params.of_batch, params.label_scale
+        self._scale = params.label_scale
         self._of_cosines = isinstance(loss, CosineLoss)
         self.folder, path, own = None, Path(encoder), ModelSettings()
         if encoder != NOTHING:

@@ -53,7 +53,6 @@ class LateLearner(TwoSidedLearner):
 
     def __init__(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> None:
         super().__init__(encoder, params, loss, inputs)
-        self.wide = self.wide or params.in_batch_negatives
         self._similarity: Similarity = params.similarity
         self._contrast = bool(params.contrast)
         self.folder = late_start(encoder, params.dimension).path

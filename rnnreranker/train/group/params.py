@@ -33,6 +33,11 @@ class GroupParams(RankedParams):
     )
 
     @property
+    def of_batch(self) -> bool:
+        """Whether the documents of other groups of a batch are negatives, whatever the loss."""
+        return bool(getattr(self, "in_batch_negatives", False)) or self.kind == "in-batch"
+
+    @property
     def kind(self) -> Kind:
         """Where the negatives of a group come from."""
         return "run"

@@ -30,7 +30,7 @@ class TwoSidedLearner(GroupLearner):
 
     def __init__(self, encoder: str, params: GroupParams, ranking: Loss, inputs: GroupInputs) -> None:
         super().__init__(encoder, params, ranking, inputs)
-        self.wide = isinstance(ranking, BatchLoss)
+        self.wide = isinstance(ranking, BatchLoss) or params.of_batch
 
     @abstractmethod
     def features(self, texts: list[str], kind: TextKind) -> dict[str, torch.Tensor]:

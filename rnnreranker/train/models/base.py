@@ -110,7 +110,7 @@ class GroupModel(TrainedModel):
         from rnnreranker.base.method import find
 
         super().check(params)
-        if params.group_size < 2 and not issubclass(find("loss", params.loss), BatchLoss):
+        if params.group_size < 2 and not params.of_batch and not issubclass(find("loss", params.loss), BatchLoss):
             raise InputError(
                 f"group_size={params.group_size}: expected an integer >= 2, as the loss {params.loss} compares a "
                 "positive with the negatives of its group"

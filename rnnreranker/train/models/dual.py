@@ -14,7 +14,7 @@ from rnnreranker.base.settings import setting
 from rnnreranker.train.group.negative_kinds import Kind
 from rnnreranker.train.group.params import OneLengthParams
 from rnnreranker.train.losses.base import CosineLoss
-from rnnreranker.train.models.base import GroupModel, TrainedModel
+from rnnreranker.train.models.base import GroupModel
 from rnnreranker.train.params import in_batch_setting, temperature_setting
 
 if TYPE_CHECKING:
@@ -70,11 +70,6 @@ class DualParams(OneLengthParams):
     def kind(self) -> Kind:
         return self.negatives_from
 
-    @property
-    def of_batch(self) -> bool:
-        """Whether the documents of other groups of a batch are negatives, whatever the loss."""
-        return self.in_batch_negatives or self.negatives_from == "in-batch"
-
 
 _PAPER = DualParams(max_length=64)
 DualParams.presets = {
@@ -95,10 +90,7 @@ class Dual(GroupModel):
 
     def check(self, params: DualParams) -> None:
         """As of every model, and that no temperature is given to a loss of the cosines themselves."""
-        if params.of_batch:
-            TrainedModel.check(self, params)
-        else:
-            super().check(params)
+        super().check(params)
         if params.inverse_temperature is not None and issubclass(find("loss", params.loss), CosineLoss):
             raise InputError(
                 f"inverse_temperature={params.inverse_temperature:g}: expected none with the loss {params.loss}, which "

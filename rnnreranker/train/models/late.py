@@ -15,7 +15,7 @@ from rnnreranker.base.setting_order import in_order
 from rnnreranker.base.settings import setting
 from rnnreranker.train.group.params import GroupParams
 from rnnreranker.train.losses.base import BatchLoss
-from rnnreranker.train.models.base import GroupModel, TrainedModel
+from rnnreranker.train.models.base import GroupModel
 from rnnreranker.train.params import in_batch_setting
 
 if TYPE_CHECKING:
@@ -92,10 +92,7 @@ class Late(GroupModel):
 
     def check(self, params: LateParams) -> None:
         """As of every model, and that nothing is added to a loss that is it already."""
-        if params.in_batch_negatives:
-            TrainedModel.check(self, params)
-        else:
-            super().check(params)
+        super().check(params)
         if params.contrast and issubclass(find("loss", params.loss), BatchLoss):
             raise InputError(
                 f"contrast={params.contrast}: expected 0 with the loss {params.loss}, which is over the whole batch "
