@@ -1,4 +1,4 @@
-"""The table of docs/mmr.md: means over the query sets that all methods of a first stage have on record."""
+"""The table of docs/diversity.md: means over the query sets that all methods of a first stage have on record."""
 
 from __future__ import annotations
 

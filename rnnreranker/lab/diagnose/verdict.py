@@ -1,6 +1,6 @@
 """The measurements in plain words: does reranking likely help, which scale, and why.
 
-`LIKELY` is what `limit` of docs/source/page_data/learnt_limit.py gives for the runs on record, and docs/diagnose.md
+`LIKELY` is what `limit` of docs/source/page_data/learnt_limit.py gives for the runs on record, and docs/forecasts.md
 says how often it was right on a collection that it was not set on. The other limits were set looking at five
 collections and one encoder; each has a reason besides.
 """
