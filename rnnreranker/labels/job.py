@@ -38,6 +38,7 @@ class Job:
     source: where similarities of documents come from, vectors or the graph.
     learnt: where the mass of `label_params` was learnt, from what.
     device: where a teacher that takes one computes; None = its own.
+    pairs: whose published pairs gave the candidates; None = the run alone.
     """
 
     method: str
@@ -51,6 +52,7 @@ class Job:
     learnt: LearntMass | None = None
     device: str | None = None
     fields: tuple[str, ...] | None = None
+    pairs: str | None = None
 
 
 def stored_part(need: str, at: Path, described: Mapping[str, Any]) -> tuple[str, Path, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -80,10 +81,10 @@ def write_labels(request: LabelsRequest, output: str | Path) -> Made:
     """The labels of a request that was checked, in a parquet file; errors as `make_labels`."""
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.index.opening import open_index
+    from rnnreranker.labels.candidates import candidates_of
     from rnnreranker.labels.job import with_learnt_mass
     from rnnreranker.labels.judged import positives_of
     from rnnreranker.labels.shards import make_shards
-    from rnnreranker.search.first_stage import first_stage_of
     from rnnreranker.search.queries import query_vectors
 
     labeler = request.labeler
@@ -93,7 +94,7 @@ def write_labels(request: LabelsRequest, output: str | Path) -> Made:
     if unlearnt(labeler.label_params):
         source = "qrels" if request.validation_qrels is None else "validation_qrels"
         validation = positives_of(qrels_of(getattr(request, source)), request.relevant, request.shown(source))
-    run = first_stage_of(request.run).head(request.depth)
+    run, pairs = candidates_of(request)
     wanted = [qid for qid in run if qid in judged or qid in validation]
     topics = _topics(request, needs, wanted)
     index = None if request.index is None else open_index(request.index, needs=needs)
@@ -104,7 +105,7 @@ def write_labels(request: LabelsRequest, output: str | Path) -> Made:
     if index is not None and "query tokens" in needs:
         tokens = index.given_queries("query tokens", {qid: topics[qid] for qid in wanted}, request.jobs)
     encoded = time.perf_counter()
-    job = _job(request, index)
+    job = dataclasses.replace(_job(request, index), pairs=pairs)
     if unlearnt(labeler.label_params):
         job = with_learnt_mass(job, run, validation, queries, threads=request.jobs)
         say(str(job.learnt))

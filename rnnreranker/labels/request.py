@@ -114,7 +114,9 @@ class LabelsRequest(Request):
         encoder: of queries, `name:key=value,…`; None = the one that made the index.
         encoded_queries: a .npy file of query vectors.
         relevant: grade from which on a document is positive.
-        depth: candidates kept of the run.
+        depth: candidates kept of the run, or of the pairs.
+        pairs: published pairs of a relevant and another document, see `load_pairs`: these others are the candidates of
+            the queries that have pairs, in place of those of the run. Where the pairs are not here the run's are taken.
         validation_qrels: all known positives of queries of the run, which `mass` share and confident learn from;
             None = `qrels`.
         device: where a teacher such as a cross-encoder computes; None = on the processor.
@@ -132,6 +134,7 @@ class LabelsRequest(Request):
     encoded_queries: str | Path | None = None
     relevant: int = 1
     depth: int = 1000
+    pairs: str | None = None
     validation_qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame | None = None
     device: str | None = None
     documents: str | None = None

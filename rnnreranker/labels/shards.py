@@ -195,6 +195,8 @@ def _describe(job: Job) -> dict[str, Any]:
         described["texts"] = digest_of_texts(job)
     if job.device is not None:
         described["device"] = job.device
+    if job.pairs is not None:
+        described["pairs"] = job.pairs
     if job.learnt is not None:
         described["learnt"] = job.learnt.to_dict()
     return described | {"schema": 1, "versions": {"rnnreranker": __version__, "numpy": np.__version__}}

@@ -15,7 +15,7 @@ from rnnreranker.encode.named import KnownModel
 from rnnreranker.regress.plans.plan import Plan
 from rnnreranker.regress.plans.step import Step
 
-DATA_FLAGS = ("--documents", "--topics", "--qrels", "--validation-topics", "--validation-qrels")
+DATA_FLAGS = ("--documents", "--topics", "--qrels", "--validation-topics", "--validation-qrels", "--pairs")
 DATA_SETTINGS = ("passages",)  # of methods: the passages that an aggregation takes to their documents
 MODEL_FLAGS = ("--encoder", "--impact-encoder", "--token-encoder")  # of which the name in front is a model
 MODEL_SETTINGS = ("encoder", "encoders", "model", "models", "scorer", "start")  # of methods

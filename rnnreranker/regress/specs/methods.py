@@ -26,7 +26,7 @@ from rnnreranker.regress.specs.spec import MODULES, IndexEntry, Work
 if TYPE_CHECKING:
     from rnnreranker.labels.request import ChosenLabeler
 
-LABEL_OPTIONS = ("depth", "relevant")  # of `python -m rnnreranker.labels`, among the settings of specs
+LABEL_OPTIONS = ("depth", "relevant", "pairs")  # of `python -m rnnreranker.labels`, among the settings of specs
 
 
 def arguments(use: Written, kind: str = "") -> list[str]:
@@ -138,7 +138,10 @@ def check_labels(use: Written, index: IndexEntry | None = None) -> None:
     """
     _, options = labels_options(use)
     for name, value in options.items():
-        if type(value) is not int or value < 1:
+        if name == "pairs":
+            if not isinstance(value, str) or not value:
+                raise InputError(f"labels pairs: {value!r}; expected the name of a data set with pairs, or of a file")
+        elif type(value) is not int or value < 1:
             raise InputError(f"labels {name}: {value!r}; expected an integer >= 1")
     if lacking := sorted(parts_of_labels(use) - set(index.parts if index else ())):
         named = f"index {index.id} has no part" if index else "give an `index` with the part"
