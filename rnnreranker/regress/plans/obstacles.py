@@ -218,9 +218,12 @@ def _pyserini_cache() -> Path:
     return Path(os.environ.get("PYSERINI_CACHE", "~/.cache/pyserini")).expanduser()
 
 
-def downloaded(index: str) -> bool:
-    """Whether Pyserini has this prebuilt index already, in a folder of its name with date and checksum."""
-    folders = (_pyserini_cache() / "indexes").glob(f"*{index}*")
+def downloaded(index: str, cache: Path | None = None) -> bool:
+    """Whether Pyserini has this prebuilt index already, in a folder of its name with date and checksum.
+
+    cache: None = Pyserini's.
+    """
+    folders = ((cache or _pyserini_cache()) / "indexes").glob(f"*{index}*")
     return any(path.is_dir() and _stem_is(path.name, index) for path in folders)
 
 

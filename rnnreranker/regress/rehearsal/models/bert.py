@@ -10,7 +10,7 @@ from rnnreranker.regress.rehearsal.models.words import write_wordpiece
 
 
 @dataclass(frozen=True)
-class Published:
+class BertFiles:
     """What differs between BERTs: whether with heads of pre-training, in which file, with which words."""
 
     heads: bool = True
@@ -21,11 +21,11 @@ class Published:
 
 
 NAMES = {
-    "google-bert/bert-base-uncased": Published(),
-    "google-bert/bert-large-uncased": Published(),
-    "google-bert/bert-base-chinese": Published(chinese=True),
-    "microsoft/MiniLM-L12-H384-uncased": Published(heads=False, file=weights.BIN, fast=False, architecture=None),
-    "Luyu/co-condenser-marco-retriever": Published(heads=False, file=weights.BIN, architecture="BertModel"),
+    "google-bert/bert-base-uncased": BertFiles(),
+    "google-bert/bert-large-uncased": BertFiles(),
+    "google-bert/bert-base-chinese": BertFiles(chinese=True),
+    "microsoft/MiniLM-L12-H384-uncased": BertFiles(heads=False, file=weights.BIN, fast=False, architecture=None),
+    "Luyu/co-condenser-marco-retriever": BertFiles(heads=False, file=weights.BIN, architecture="BertModel"),
 }
 INNER_PRODUCT = 100.0  # of a vector of coCondenser with itself, about
 
