@@ -22,11 +22,10 @@ from rnnreranker.labels.soft import SoftLabels
 from rnnreranker.parts.needs import givers
 
 if TYPE_CHECKING:
-    import pandas
-
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels.job import Job
     from rnnreranker.labels.judged import Judged
+    from rnnreranker.labels.request import Judgements
     from rnnreranker.runs import Run
 
 
@@ -50,7 +49,7 @@ class Made:
 
 def make_labels(
     run: str | Path | Run,
-    qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame,
+    qrels: Judgements,
     index: str | Path | IndexOnDisk | None = None,
     method: Form = "evidence",
     *,

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.runs import Run
 
+    Judgements = str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame
+
 SOURCE, LABEL_PRESET = "from", "label_preset"  # settings of a written form, beside those of the method and of labels
 
 
@@ -102,43 +104,58 @@ def _chosen(written: Written) -> ChosenLabeler:
 
 
 @dataclass(frozen=True)
-class LabelsRequest(Request):
-    """Labels to be made: the arguments of `make_labels`, and the flags of the command.
+class JudgedRunRequest(Request):
+    """A run, its judgements, and where its queries and documents come from.
 
     Attributes:
         run: candidates, a Run or a file.
         qrels: judgements: a name, a file, {qid: {docid: grade}} or a data frame.
-        index: where vectors, texts, … come from: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini.
-        method: in its written form, see `choose_labeler`.
-        topics: a name, a file, or qid → text; None where the method reads no text of a query.
+        index: where vectors, texts, … come from: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini;
+            None where nothing reads it.
+        topics: a name, a file, or qid → text; None where nothing reads a text of a query.
         encoder: of queries, `name:key=value,…`; None = the one that made the index.
         encoded_queries: a .npy file of query vectors.
         relevant: grade from which on a document is positive.
+        documents: texts in place of those of the index; fields: which of theirs, "title,text" or "text".
+    """
+
+    run: str | Path | Run
+    qrels: Judgements
+    index: str | Path | IndexOnDisk | None = None
+    topics: str | Path | Mapping[str, str] | None = None
+    encoder: Form | None = None
+    encoded_queries: str | Path | None = None
+    relevant: int = 1
+    documents: str | None = None
+    fields: str | None = None
+
+    @property
+    def encoding(self) -> QueryEncoding:
+        """How queries become vectors."""
+        return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics)
+
+
+@dataclass(frozen=True)
+class LabelsRequest(JudgedRunRequest):
+    """Labels to be made: the arguments of `make_labels`, and the flags of the command.
+
+    Attributes:
+        method: in its written form, see `choose_labeler`.
         depth: candidates kept of the run, or of the pairs.
         pairs: published pairs of a relevant and another document, see `load_pairs`: these others are the candidates of
             the queries that have pairs, in place of those of the run. Where the pairs are not here the run's are taken.
         validation_qrels: all known positives of queries of the run, which `mass` share and confident learn from;
             None = `qrels`.
         device: where a teacher such as a cross-encoder computes; None = on the processor.
-        documents: texts in place of those of the index; fields: which of theirs, "title,text" or "text".
         backend: threads, loky or dask; cluster: address of the Dask scheduler; jobs: shards at the
             same time, None = one per core; shard_size: queries of one. Labels depend on none of these.
     """
 
-    run: str | Path | Run
-    qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame
-    index: str | Path | IndexOnDisk | None = None
     method: Form = "evidence"
-    topics: str | Path | Mapping[str, str] | None = None
-    encoder: Form | None = None
-    encoded_queries: str | Path | None = None
-    relevant: int = 1
     depth: int = 1000
     pairs: str | None = None
-    validation_qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame | None = None
+    validation_qrels: Judgements | None = None
     device: str | None = None
-    documents: str | None = None
-    fields: str | None = None
     backend: Literal["threads", "loky", "dask"] = "threads"
     cluster: str | None = None
     jobs: int | None = None
@@ -148,8 +165,3 @@ class LabelsRequest(Request):
     def labeler(self) -> ChosenLabeler:
         """The method, and how its scores become labels."""
         return choose_labeler(self.method, "method")
-
-    @property
-    def encoding(self) -> QueryEncoding:
-        """How queries become vectors."""
-        return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics)

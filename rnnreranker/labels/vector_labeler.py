@@ -81,7 +81,6 @@ class VectorLabeler(Labeler):
             vector_rows(self.inputs.neighbours, run, skip=True, beside=self.inputs.vectors)
 
     def describe(self) -> dict[str, Any]:
-        """What goes into the metadata of the labels."""
         metadata = super().describe()
         if vectors := self._vectors():
             metadata["vectors"] = vectors

@@ -54,13 +54,11 @@ class EncodedPart(Part):
         """Write a block."""
 
     def start(self, work: Path, threads: int | None) -> None:
-        """Keep the blocks in a folder of `work`; they do not depend on the number of threads."""
         self._folder = work / (self.blocks or self.folder)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._threads = threads
 
     def add(self, documents: Sequence[Document]) -> None:
-        """Encode the next block, or find it finished."""
         texts = [document.text for document in documents]
         name = fingerprint(self._mark, [document.docid for document in documents], texts)
         file = self._folder / f"{len(self._files):06d}-{name}{self.ending}"

@@ -197,7 +197,6 @@ class Encoder(TextEncoder):
         return vectors
 
     def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
-        """The vectors, (n, d) float32."""
         return {"vectors": self.encode(texts, threads=threads, what="queries")}
 
 

@@ -44,7 +44,6 @@ class CollectiveLabeler(TeacherLabeler):
 
     @cached_property
     def teacher(self) -> PrfReranker:
-        """The reranker, on the same inputs."""
         params = PrfParams(of_colbert(self.params), self.params.context)
         return PrfReranker(self.inputs, params, threads=self.threads)
 

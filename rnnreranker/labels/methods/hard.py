@@ -21,7 +21,6 @@ class HardLabeler(Labeler):
     name = "hard"
 
     def describe(self) -> dict[str, Any]:
-        """What goes into the metadata of the labels."""
         return {"method": self.name, "relevant": self.relevant}
 
     def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:

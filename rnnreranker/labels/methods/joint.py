@@ -64,7 +64,6 @@ class JointLabeler(VectorLabeler):
         return needs
 
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
-        """(B, R, N) float32."""
         return self.similarity(batch).joint(batch.positives, self.params.positive_weight)
 
     def similarity(self, batch: JudgedBatch) -> Similarity:

@@ -75,7 +75,6 @@ class TeacherLabeler(ContextLabeler):
     params: Any  # a subclass has others
 
     def describe(self) -> dict[str, Any]:
-        """What goes into the metadata of the labels."""
         return super().describe() | {"teacher": self.teacher.describe()}
 
     def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:

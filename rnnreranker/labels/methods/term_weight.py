@@ -68,7 +68,6 @@ class TermWeightLabeler(ContextLabeler):
         return needs - {"terms"} | {"texts"} if params.weights == "scorer" else needs
 
     def describe(self) -> dict[str, Any]:
-        """What goes into the metadata of the labels."""
         metadata = super().describe()
         return metadata if self._scorer is None else metadata | {"scorer": self._scorer.digest}
 

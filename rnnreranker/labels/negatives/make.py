@@ -20,10 +20,9 @@ from rnnreranker.labels.negatives.params import DEFAULT_RATE
 from rnnreranker.labels.negatives.request import NegativesRequest
 
 if TYPE_CHECKING:
-    import pandas
-
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels.judged import Judged
+    from rnnreranker.labels.request import Judgements
     from rnnreranker.runs import Run
 
 
@@ -70,7 +69,7 @@ class MinedNegatives:
 
 def mine_negatives(
     run: str | Path | Run,
-    qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame,
+    qrels: Judgements,
     index: str | Path | IndexOnDisk | None = None,
     filter: Form = "rnn",
     *,

@@ -6,10 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.arguments import Request
 from rnnreranker.base.chosen_method import Form, naming
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.settings import hints_of, plain
@@ -18,16 +16,12 @@ from rnnreranker.labels.methods.base import Source, needs_of
 from rnnreranker.labels.methods.joint import JointLabeler, JointParams
 from rnnreranker.labels.negatives.filters import FILTERS, SIMILAR
 from rnnreranker.labels.negatives.params import NegativeParams
-from rnnreranker.labels.request import SOURCE
+from rnnreranker.labels.request import SOURCE, JudgedRunRequest
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
-from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:
-    import pandas
-
-    from rnnreranker.index.opening import IndexOnDisk
-    from rnnreranker.runs import Run
+    from rnnreranker.labels.request import Judgements
 
 OF_MINING = tuple(name for name in hints_of(NegativeParams) if name != "filter")
 OF_SIMILARITY = tuple(name for name in hints_of(JointParams) if name not in OF_THE_MIXTURE)
@@ -113,34 +107,17 @@ def _similarity(usual: Any, values: Mapping[str, Any], preset: str) -> Any:
 
 
 @dataclass(frozen=True)
-class NegativesRequest(Request):
+class NegativesRequest(JudgedRunRequest):
     """Negatives to be mined: the arguments of `mine_negatives`, and the flags of the command.
 
     Attributes:
-        run: candidates, a Run or a file.
-        qrels: judgements: a name, a file, {qid: {docid: grade}} or a data frame.
-        index: where vectors, a graph or texts come from; None for the filter "none" where nothing else reads it.
         filter: in its written form, see `choose_filter`.
-        topics: texts of the queries: a name, a file, or qid → text.
-        encoder: of queries, `name:key=value,…`; None = the one that made the index.
-        encoded_queries: a .npy file of query vectors.
-        documents: texts in place of those of the index; fields: which of theirs, "title,text" or "text".
-        relevant: grade from which on a document is positive.
         truth: fuller judgements, by which all filters are compared at the same share of discarded pairs.
         threads: None = one per core; negatives do not depend on it.
     """
 
-    run: str | Path | Run
-    qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame
-    index: str | Path | IndexOnDisk | None = None
     filter: Form = "rnn"
-    topics: str | Path | Mapping[str, str] | None = None
-    encoder: Form | None = None
-    encoded_queries: str | Path | None = None
-    documents: str | None = None
-    fields: str | None = None
-    relevant: int = 1
-    truth: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame | None = None
+    truth: Judgements | None = None
     threads: int | None = None
 
     @cached_property
@@ -152,8 +129,3 @@ class NegativesRequest(Request):
     def needs(self) -> frozenset[str]:
         """What must be opened of the index and of the queries."""
         return self.chosen.needs(self.truth is not None)
-
-    @property
-    def encoding(self) -> QueryEncoding:
-        """How queries become vectors."""
-        return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics)

@@ -31,7 +31,6 @@ class AverageFeedback(Feedback):
     Params: ClassVar[type[settings.Params]] = AverageParams
 
     def depth(self, over: str) -> int:
-        """`fb_docs`."""
         depth: int = self.params.fb_docs
         return depth
 

@@ -50,7 +50,6 @@ class ColbertFeedback(Feedback):
     Params: ClassVar[type[settings.Params]] = ColbertParams
 
     def depth(self, over: str) -> int:
-        """`fb_docs`."""
         depth: int = self.params.fb_docs
         return depth
 

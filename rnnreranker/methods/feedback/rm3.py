@@ -36,7 +36,6 @@ class Rm3Feedback(Feedback):
     Params: ClassVar[type[settings.Params]] = Rm3Params
 
     def depth(self, over: str) -> int:
-        """`fb_docs`."""
         depth: int = self.params.fb_docs
         return depth
 
@@ -51,7 +50,6 @@ class Rm3Feedback(Feedback):
         return new.tocsr().astype(np.float32)
 
     def set_words(self, searcher: Any) -> None:
-        """`set_rm3`."""
         given = self.params
         searcher.set_rm3(
             fb_terms=given.fb_terms,

@@ -52,7 +52,6 @@ class CrossEncoderReranker(Reranker):
     model_setting: ClassVar[str] = "model"
 
     def prepare(self) -> None:
-        """Load the models."""
         from rnnreranker.encode.cross.encoder import PairScorer
 
         device = self.device or "cpu"
@@ -74,7 +73,6 @@ class CrossEncoderReranker(Reranker):
         return [self.params.model]
 
     def describe(self) -> dict[str, Any]:
-        """What the scores depend on besides the inputs."""
         return super().describe() | {"models": [scorer.fingerprint for scorer in self.scorers]}
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:

@@ -37,7 +37,6 @@ class EnsembleReranker(CrossEncoderReranker):
     model_setting = "models"
 
     def _models(self) -> list[str]:
-        """The names of the models whose scores count."""
         given = self.params.models
         models = [name.strip() for name in (given or "").split(",")]
         if len(models) < 2 or not all(models) or len(set(models)) < len(models):

@@ -22,7 +22,6 @@ class PlainJaccardReranker(RnnReranker):
     def _similar(
         self, queries: np.ndarray, candidates: np.ndarray, base: np.ndarray | None, lengths: np.ndarray
     ) -> np.ndarray:
-        """(B, N) float32: s* over plain neighbours."""
         from rnnreranker.rnn.plain import with_plain_neighbours
         from rnnreranker.rnn.similarity import similarity_by
 

@@ -93,7 +93,6 @@ class PrfReranker(Reranker):
         return NEEDS[params.over]
 
     def prepare(self) -> None:
-        """Make the feedback."""
         chosen = self.params.chosen
         self.feedback: Feedback = chosen.method(chosen.params)
         self.needs = self.needs_with(self.params)  # type: ignore[misc]  # of this one, not of the method

@@ -38,7 +38,6 @@ class ScorerReranker(Reranker):
     model_setting = "model"
 
     def prepare(self) -> None:
-        """Load the model."""
         if self.params.model is None:
             raise InputError(
                 "rerank scorer: which? give model (search --rerank scorer:model=FOLDER), a folder of train --scorer"
@@ -56,7 +55,6 @@ class ScorerReranker(Reranker):
             )
 
     def describe(self) -> dict[str, Any]:
-        """What the scores depend on besides the inputs."""
         from rnnreranker.encode.model_folder import content_of
 
         return super().describe() | {"models": [content_of(Path(str(self.params.model)).expanduser())]}

@@ -71,7 +71,6 @@ class Bm25Part(Part):
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> Path:
-        """The folder of the Lucene index."""
         if at.name == cls.folder:
             check_files(at.parent, cls.name)
         if not any(at.glob("segments_*")):
@@ -83,7 +82,6 @@ class Bm25Part(Part):
         self.marks = () if params == ENGLISH else (params.to_dict(),)
 
     def check(self) -> None:
-        """Start Java; UnavailableError: no Java 21 or newer."""
         start_java()
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:

@@ -62,7 +62,6 @@ class NeighboursPart(Part):
 
     @classmethod
     def at(cls, path: Path) -> Path | None:
-        """Its own folder."""
         return own if (own := path / PART).is_dir() else None
 
     @classmethod
@@ -97,7 +96,6 @@ class NeighboursPart(Part):
             self._earlier = Earlier(graph.path, len(graph), graph.k, len(graph) // BLOCK * BLOCK)
 
     def start(self, work: Path, threads: int | None) -> None:
-        """Keep the blocks in a folder `neighbours`."""
         self._work, self._threads = work / PART, threads
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:

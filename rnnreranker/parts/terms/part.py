@@ -70,11 +70,9 @@ class TermsPart(EncodedPart):
         self._old = TermSource(index, described)
 
     def encoded(self, texts: list[str]) -> Counted:
-        """How often each word stands in each text."""
         return count_words(self._analyser.words(texts))
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> Counted:
-        """The same from the index that has them."""
         assert self._old is not None
         return self._old.counted(rows)
 

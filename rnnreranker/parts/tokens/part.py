@@ -99,7 +99,6 @@ class TokensPart(CountedPart):
         return TokenVectors(old.vectors[own], offsets, old.ids[own], self._encoder.count_cut(texts, "document"))
 
     def save(self, stream: IO[bytes], block: TokenVectors) -> None:
-        """As `.npz`, vectors of float16."""
         vectors, offsets, ids, cut = block
         with np.errstate(over="ignore"):
             halves = vectors.astype(np.float16)

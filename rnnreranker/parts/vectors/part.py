@@ -135,11 +135,9 @@ class DensePart(PartByEncoder):
         super().add(documents)
 
     def encoded(self, texts: list[str]) -> np.ndarray:
-        """(n, d) float32."""
         return self.of_documents.encode(texts, threads=self._threads, what="documents", progress=True)
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> np.ndarray:
-        """(n, d) float32."""
         assert self._old is not None
         return self._old.fetch(rows)
 

@@ -93,7 +93,6 @@ class DualLearner(TwoSidedLearner):
         return Scored(searched, trained, {}, scaled)
 
     def features(self, texts: list[str], kind: TextKind) -> dict[str, torch.Tensor]:
-        """What `ScaledLoss` takes of texts."""
         features = self.model.preprocess(texts, prompt=self._prompts[kind] or None, task=kind)
         return {name: value for name, value in features.items() if torch.is_tensor(value) and value.dim()}
 
@@ -102,7 +101,6 @@ class DualLearner(TwoSidedLearner):
         return [self.loss.vectors(features, kind).float().cpu().numpy()]
 
     def joined(self, parts: list[np.ndarray], rows: np.ndarray) -> np.ndarray:
-        """(n, d) float32."""
         vectors: np.ndarray = np.concatenate(parts)[rows]
         return vectors
 

@@ -88,7 +88,6 @@ class LateLearner(TwoSidedLearner):
         return scored
 
     def features(self, texts: list[str], kind: TextKind) -> dict[str, torch.Tensor]:
-        """What `TokenLoss` takes of texts."""
         features = self._late.features(texts, kind)
         return features | {WRITTEN: torch.tensor([bool(text.strip()) for text in texts])}
 
@@ -101,7 +100,6 @@ class LateLearner(TwoSidedLearner):
         return [vectors[row] for row in sorted(vectors)]
 
     def joined(self, parts: list[np.ndarray], rows: np.ndarray) -> Tokens:
-        """One text after the other."""
         ordered = [parts[row] for row in rows.tolist()]
         return Tokens(np.concatenate(ordered), np.cumsum([0, *map(len, ordered)], dtype=np.int64))
 

@@ -76,7 +76,6 @@ class GroupLearner(Learner):
         return {**sets, "loss": self.loss, "data_collator": GroupCollator(self)}
 
     def size(self, inputs: Mapping[str, Any]) -> int:
-        """The groups of a batch."""
         return len(inputs["label"]["targets"])
 
     def steps(self, params: GroupParams, checkpoints: bool) -> dict[str, Any]:

@@ -101,7 +101,6 @@ class SparseLearner(TwoSidedLearner):
         return Scored(scores, scores, word_use(queries, frequencies, documents.shape[0]).to_dict())
 
     def features(self, texts: list[str], kind: TextKind) -> dict[str, torch.Tensor]:
-        """What `SparseTexts` takes of texts."""
         if kind == "query" and self._doc:
             return {"sentence_embedding": self._words(texts)}
         features = self.model.preprocess(texts, prompt=self._prompts[kind] or None)
@@ -120,7 +119,6 @@ class SparseLearner(TwoSidedLearner):
         return (csr_matrix(part.float().cpu().numpy()) for part in self._weigher.parts(features))
 
     def joined(self, parts: list[csr_matrix], rows: np.ndarray) -> csr_matrix:
-        """(n, V)."""
         return vstack(parts, "csr")[rows]
 
 

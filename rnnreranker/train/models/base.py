@@ -79,7 +79,6 @@ class GroupModel(TrainedModel):
     reads = frozenset({"negatives", "documents", "fields"})
 
     def train(self, request: TrainRequest, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
-        """Read, train, write."""
         from rnnreranker.train.group.training import train_on_groups
 
         assert isinstance(params, GroupParams)

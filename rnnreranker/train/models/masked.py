@@ -55,7 +55,6 @@ class Masked(SingleTextModel):
     reads = frozenset({"documents", "fields"})
 
     def train(self, request: TrainRequest, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
-        """Read the texts, and train."""
         from rnnreranker.train.query.samples import split
 
         assert isinstance(params, MaskedParams)

@@ -28,7 +28,6 @@ class QueryModel(TrainedModel):
     encoder_settings = frozenset({"pooling", "normalize"})
 
     def train(self, request: TrainRequest, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
-        """Read labels, vectors and texts, and train."""
         assert isinstance(params, TrainParams)
         self.check(params)
         if lacking := request.lacking("labels", "index", "topics"):

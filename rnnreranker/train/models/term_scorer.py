@@ -41,7 +41,6 @@ class TermScorerModel(SingleTextModel):
     reads = frozenset({"documents", "fields"})
 
     def train(self, request: TrainRequest, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
-        """Read labels, counts and texts, and train."""
         from rnnreranker.train.text.term_inputs import load_terms
 
         assert isinstance(params, TermScorerParams)

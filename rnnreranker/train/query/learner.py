@@ -173,7 +173,6 @@ class QueryLearner(Learner):
         return {}
 
     def size(self, inputs: Mapping[str, Any]) -> int:
-        """The queries of a batch."""
         return len(inputs["batch"].rows)
 
     def loss(self, inputs: dict[str, Any], rng: np.random.Generator, step: int) -> torch.Tensor:
@@ -198,11 +197,9 @@ class QueryLearner(Learner):
         return validate(self.model, self._table, self._checked, self._loss, chosen.batch_size, chosen.seed)
 
     def beside(self) -> dict[str, float]:
-        """The inverse temperature."""
         return {"inverse_temperature": self.model.inverse_temperature.item()}
 
     def save(self, folder: Path) -> None:
-        """See `write_encoder` and `write_scorer`."""
         length = read_settings(self.folder).max_length or self._tokens.max_length  # as before, where its files say so
         if isinstance(self.model, CandidateScorer):
             write_scorer(folder, self.model, self._tokens, length)

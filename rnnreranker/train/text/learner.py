@@ -48,12 +48,10 @@ class TextLearner(Learner):
         """Of the validation texts, "loss" among them."""
 
     def data(self) -> dict[str, Any]:
-        """The texts, and what makes batches of them."""
         unread = self.training[:1]  # validation has its own texts
         return {"train_dataset": self.training, "eval_dataset": unread, "data_collator": self.batch}
 
     def size(self, inputs: Mapping[str, Any]) -> int:
-        """The texts of a batch."""
         return len(inputs["tokens"])
 
     def validation(self) -> Validation:

@@ -99,7 +99,6 @@ class MaskedLearner(TextLearner):
         return {"loss": loss / max(count, 1), "accuracy": right / max(count, 1)}
 
     def save(self, folder: Path) -> None:
-        """Write the model, its head too, and its tokenizer."""
         self.model.save_pretrained(folder)
         self._tokenizer.save_pretrained(folder)
 

@@ -56,7 +56,6 @@ class TermLearner(TextLearner):
         self.training, self._checked = self._examples(inputs.training), self._examples(inputs.checked)
 
     def batch(self, several: Sequence[Example]) -> dict[str, torch.Tensor]:
-        """The arguments of the network, and targets (B, T), NaN where a token is of no word."""
         batch = padded([one.pieces for one in several], self._padding)
         targets = torch.full(batch["tokens"].shape, torch.nan)
         for row, one in enumerate(several):
