@@ -20,7 +20,7 @@ from rnnreranker.parts.terms.source import TermSource
 
 
 class TermsPart(EncodedPart):
-    """The counted words of all documents, in a folder `terms`; errors as `Analyser`.
+    """The counted words of all documents, in a folder `terms`.
 
     Args:
         params: what counts as a word.
