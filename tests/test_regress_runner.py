@@ -354,7 +354,7 @@ class TestWhatStandsInTheWay:
         text = text.replace("disk_gb: 60", "disk_gb: 160")
         (place / "work").rename(place / "other")
         assert {state.split(" in ")[0] for state in self.states(place, text).values()} == {
-            "skipped: needs 160 GB of disk"
+            "skipped: needs 160 GB of disk at most at a time"
         }
 
     @pytest.mark.usefixtures("as_command")
@@ -367,7 +367,7 @@ class TestWhatStandsInTheWay:
         self.states(place, SMALL.replace("documents: corpus.jsonl", f"prebuilt: msmarco-v1-passage, {large}"))
         lines = capsys.readouterr().err.splitlines()
         assert lines[:2] == [
-            "9 steps: 2.5 GB to download, 60 GB of disk",
+            "9 steps: 2.5 GB to download, 60 GB of disk at most at a time",
             "a step needs about 32 GB of memory, this machine has 16: it may be slow or fail",
         ]
 

@@ -140,7 +140,7 @@ def _specs(folder: Path, args: argparse.Namespace, asked: Sequence[tuple[Spec, S
 
     work = PASTE_FOLDER if args.dry_run else Path(args.output) if args.output else cache_home() / "regress"
     published = first_stages(Path(args.runs), asked) if args.runs else {}
-    plans = [chosen_plan(spec, query_sets, args.only, work, published) for spec, query_sets in asked]
+    plans = [chosen_plan(spec, query_sets, args.only, work, published, args.keep) for spec, query_sets in asked]
     if args.dry_run:
         command.put("\n".join(line for plan in plans for line in plan.lines()))
         return 0
@@ -192,7 +192,7 @@ def _rehearse(folder: Path, args: argparse.Namespace, asked: Sequence[tuple[Spec
     given = Written.read(f"rehearsal:{args.miniature}").params if args.miniature else {}
     size = Miniature.of(given, "--miniature")
     work = (Path(args.output) if args.output else cache_home() / "regress") / FOLDER
-    plans = [chosen_plan(spec, query_sets, args.only, PASTE_FOLDER) for spec, query_sets in asked]
+    plans = [chosen_plan(spec, query_sets, args.only, PASTE_FOLDER, None, args.keep) for spec, query_sets in asked]
     came = rehearse(plans, work, size, folder, args.jobs)
     for one in came:
         reasons: dict[str, list[str]] = {}
@@ -262,6 +262,8 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="steps at a time (default: 2, or 1 where a step says that it needs much)",
     )
+    text = "keep large indexes and candidates that no later step of the plan reads"
+    parser.add_argument("--keep", action="store_true", help=text)
     parser.add_argument("--specs", metavar="DIR", help="folder of specs (default: the checkout's, else the package's)")
     text = "for indexes, models and runs (default: a cache); of --upgrade a file, or - to print (default: FILE itself)"
     parser.add_argument("--output", metavar="DIR", help=text)

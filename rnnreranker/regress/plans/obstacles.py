@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker.base.errors import MissingDependencyError, RnnrerankerError, UnavailableError
+from rnnreranker.regress.plans.disk import last_readers, sizes
 from rnnreranker.regress.plans.state import State, failed, skipped
 from rnnreranker.regress.plans.step import index_name
 
@@ -42,7 +43,7 @@ def obstacles(plan: Plan, steps: Sequence[Step]) -> dict[Path, State]:
         for path, (entry, one) in plan.given().items()
         if not path.exists()
     }
-    disk = _Disk()
+    disk, size, gone = _Disk(), sizes(plan.steps, plan.spec), last_readers(plan.readers)
     wrong = _other_collections(plan)
     for step in plan.steps:
         named = wrong.get(step.value("--index")) or (step.module == "index" and wrong.get(step.value("--output")))
@@ -52,6 +53,8 @@ def obstacles(plan: Plan, steps: Sequence[Step]) -> dict[Path, State]:
             state = state or _download(plan, step)
         if state:
             blocked[step.output] = state
+        else:
+            disk.give(plan.folder, sum(size[output] for output in gone.get(step.output, ()) if output not in blocked))
     return blocked
 
 
@@ -186,6 +189,13 @@ class _Disk:
         self._left[device] = left - wanted
         self._once.update(filter(None, [once]))
         return None
+
+    def give(self, folder: Path, freed: float) -> None:
+        """That many GB are free again."""
+        folder = folder.expanduser().absolute()
+        device = next(path for path in (folder, *folder.parents) if path.exists()).stat().st_dev
+        if device in self._left:
+            self._left[device] += freed
 
 
 def _space(plan: Plan, step: Step, disk: _Disk) -> State | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from rnnreranker.parts.needs import parts
+from rnnreranker.regress.plans.disk import by_large_files, last_readers, peak, readers, sizes
 from rnnreranker.regress.plans.maker import Maker
-from rnnreranker.regress.plans.step import PASTE_FOLDER, Step, run_files, work_file
+from rnnreranker.regress.plans.step import PASTE_FOLDER, Step, index_name, run_files, work_file
 from rnnreranker.regress.specs.needs import needs_of, needs_text
 from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec, Work, planned
 
@@ -26,6 +27,7 @@ class Plan:
     works: tuple[Work, ...]
     steps: tuple[Step, ...]
     published: Mapping[tuple[str, str], Path] = field(default_factory=dict)  # query set, condition: file
+    readers: Mapping[Path, Sequence[Path]] = field(default_factory=dict)  # what is removed when these are made
 
     def run_files(self, condition: Condition, query_set: QuerySet) -> list[Path]:
         """The run files of a condition: one, or one for each context of a sweep; none where it is not measured."""
@@ -66,16 +68,22 @@ class Plan:
         for folder in dict.fromkeys(output.parent for output in made):
             lines.append(shlex.join(["mkdir", "-p", str(folder)]))
         lines += [f"# {path}: {entry.title}, {one.id}: not made here" for path, (entry, one) in self.given().items()]
+        gone = last_readers(self.readers)
         for number, step in enumerate(self.steps, 1):
             needs = f": {needs_text(step.needs)}" if step.needs else ""
             lines += [f"# {number} of {len(self.steps)}{needs}", step.command()]
+            lines += [shlex.join(["rm", "-r", str(output)]) for output in gone.get(step.output, ())]
         lines += self.evaluations()
         lacking = {entry.id: planned(self.spec, entry) for entry in self.conditions}
         return [*lines, *(f"# {name}: planned: {text}" for name, text in lacking.items() if text)]
 
     def needs(self) -> dict[str, Any]:
-        """What the plan needs in all."""
-        return needs_of([self.spec.needs, *(entry.needs for entry in self.query_sets)] + [s.needs for s in self.steps])
+        """What the plan needs in all; of disk, what its files take at most at a time."""
+        total = needs_of([self.spec.needs, *(entry.needs for entry in self.query_sets)] + [s.needs for s in self.steps])
+        if "disk_gb" in total:
+            size = sizes(self.steps, self.spec)
+            total["disk_gb"] -= sum(size.values()) - peak(self.steps, size, last_readers(self.readers))
+        return total
 
 
 def make_plan(
@@ -85,12 +93,13 @@ def make_plan(
     query_sets: Sequence[QuerySet] | None = None,
     works: Sequence[Work] = (),
     published: Mapping[tuple[str, str], Path] | None = None,
+    keep: bool = False,
 ) -> Plan:
     """The plan of these conditions and those they need, all files under `folder`; None = all.
 
     Indexes and models are shared by specs: they go to `folder/indexes` and `folder/models`; a relative folder gives
     commands that can be pasted anywhere. published: query set and condition → the published run that it is; of others
-    the file is looked for where its own would be.
+    the file is looked for where its own would be. keep: large files that no later step reads.
     """
     query_sets = spec.query_sets if query_sets is None else query_sets
     conditions = spec.conditions if conditions is None else conditions
@@ -101,5 +110,13 @@ def make_plan(
                 maker.condition(condition, query_set)
     for work in works:
         maker.work(work)
-    steps = tuple(maker.steps)
-    return Plan(spec, folder, tuple(conditions), tuple(query_sets), tuple(works), steps, published or {})
+    steps = tuple(by_large_files(maker.steps, sizes(maker.steps, spec)))
+    plan = Plan(spec, folder, tuple(conditions), tuple(query_sets), tuple(works), steps, published or {})
+    return plan if keep else replace(plan, readers=_unneeded(plan))
+
+
+def _unneeded(plan: Plan) -> dict[Path, list[Path]]:
+    """What is removed when nobody needs it any more → the outputs of the steps that read it; not what is measured."""
+    measured = {plan.spec.redundancy, *(entry.id for entry in plan.spec.indexes if entry.count)}
+    named = (index_name(entry, plan.folder) for entry in plan.spec.indexes if entry.id in measured)
+    return readers(plan.steps, sizes(plan.steps, plan.spec), [*plan.outputs(), *map(Path, named)])

@@ -19,10 +19,11 @@ from rnnreranker.base.command import say
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.process import interrupts
 from rnnreranker.base.record import Record, read_records
+from rnnreranker.regress.plans.disk import remove
 from rnnreranker.regress.plans.measure import Key, measure
 from rnnreranker.regress.plans.obstacles import memory_gb, obstacles
 from rnnreranker.regress.plans.plan import Plan, make_plan
-from rnnreranker.regress.plans.stale import Keys, read_stamp, stale_steps, write_stamp
+from rnnreranker.regress.plans.stale import REMOVED, Keys, read_stamp, stale_steps, was_taken, write_stamp
 from rnnreranker.regress.plans.state import State, failed, skipped
 from rnnreranker.regress.plans.step import PASTE_FOLDER, Step, work_file
 from rnnreranker.regress.records import compare, records_file
@@ -56,6 +57,7 @@ def chosen_plan(
     only: Sequence[str],
     folder: Path,
     published: Mapping[tuple[str, str], Path] | None = None,
+    keep: bool = False,
 ) -> Plan:
     """The plan of what is asked for of a spec.
 
@@ -66,7 +68,7 @@ def chosen_plan(
         InputError: `only` names nothing in the spec.
     """
     if not only:
-        return make_plan(spec, folder, None, query_sets, () if spec.conditions else spec.works, published)
+        return make_plan(spec, folder, None, query_sets, () if spec.conditions else spec.works, published, keep)
     works = [work for work in spec.works if work.id in only]
     wanted: list[Condition] = []
 
@@ -79,7 +81,7 @@ def chosen_plan(
     for name in only:
         if name not in [work.id for work in works]:
             visit(spec.condition(name))
-    return make_plan(spec, folder, wanted, query_sets, works, published)
+    return make_plan(spec, folder, wanted, query_sets, works, published, keep)
 
 
 def run(plan: Plan, folder: Path, jobs: int | None = None, take: Take | None = None) -> Outcome:
@@ -136,24 +138,47 @@ def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> d
     keys = Keys(plan)
     blocked = obstacles(plan, stale_steps(plan, keys))
     steps = stale_steps(plan, keys, without=blocked)  # nor what only blocked ones need
-    _say_sizes(steps)
+    _say_sizes(plan, steps)
     jobs = jobs or (1 if any(step.needs for step in steps) else TOGETHER)
-    return {**blocked, **_take(steps, jobs, keys, take or _process)}
+    run_step = take or _process
+    return {**blocked, **_take(steps, jobs, lambda step: _run(step, keys, run_step), _Unneeded(plan, keys).after)}
 
 
-def _say_sizes(steps: list[Step]) -> None:
+def _say_sizes(plan: Plan, steps: list[Step]) -> None:
     """What is about to be downloaded and written, and whether the memory may be too small."""
-    sizes = {key: sum(float(step.needs.get(key, 0)) for step in steps) for key in ("download_gb", "disk_gb")}
-    if any(sizes.values()):
-        count = command.counted(len(steps), "step")
-        say(f"{count}: {sizes['download_gb']:g} GB to download, {sizes['disk_gb']:g} GB of disk")
+    needs = replace(plan, steps=tuple(steps)).needs() if steps else {}
+    if any(needs.get(key) for key in ("download_gb", "disk_gb")):
+        count, disk = command.counted(len(steps), "step"), needs.get("disk_gb", 0)
+        say(f"{count}: {needs.get('download_gb', 0):g} GB to download, {disk:g} GB of disk at most at a time")
     wanted, here = max((float(step.needs.get("ram_gb", 0)) for step in steps), default=0.0), memory_gb()
     if wanted > here > 0:
         say(f"a step needs about {wanted:g} GB of memory, this machine has {here:.0f}: it may be slow or fail")
 
 
-def _take(steps: list[Step], jobs: int, keys: Keys, take: Take) -> dict[Path, State]:
-    """Take steps, each after those that make its inputs; output: why it is not there."""
+class _Unneeded:
+    """Removes what a step has made when all steps that read it are taken; by `Plan.readers`."""
+
+    def __init__(self, plan: Plan, keys: Keys) -> None:
+        self._keys = keys
+        self._steps = {step.output: step for step in plan.steps}
+        self._readers = plan.readers
+
+    def after(self, taken: Step) -> None:
+        """Look at what this step has read."""
+        for output, reading in self._readers.items():
+            step = self._steps[output]
+            if taken.output in reading and all(was_taken(self._steps[path], self._keys) for path in reading):
+                stamp = read_stamp(step)
+                if REMOVED not in stamp and output.exists():
+                    write_stamp(step, {**stamp, REMOVED: True})  # first: a kill leaves nothing that passes for whole
+                    remove(output)
+                    say(f"removed {output}: no step needs it any more")
+
+
+def _take(
+    steps: list[Step], jobs: int, take: Callable[[Step], State | None], after: Callable[[Step], None]
+) -> dict[Path, State]:
+    """Take steps, each after those that make its inputs; output: why it is not there. After each that is: `after`."""
     lost: dict[Path, State] = {}
     waiting = list(steps)
     running: dict[Future[State | None], Step] = {}
@@ -167,13 +192,15 @@ def _take(steps: list[Step], jobs: int, keys: Keys, take: Take) -> dict[Path, St
                     waiting.remove(step)
                     to_come.discard(step.output)
                 elif to_come.isdisjoint(step.inputs) and len(running) < jobs and not _in_use(step, running.values()):
-                    running[pool.submit(_run, step, keys, take)] = step
+                    running[pool.submit(take, step)] = step
                     waiting.remove(step)
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 step = running.pop(future)
                 reason = future.result()
                 if reason:
                     lost[step.output] = reason
+                else:
+                    after(step)
                 to_come.discard(step.output)
     return lost
 
@@ -189,7 +216,8 @@ def _run(step: Step, keys: Keys, take: Take) -> State | None:
     step.output.parent.mkdir(parents=True, exist_ok=True)
     stamp = {"key": keys.of(step), "inputs": _inputs(step, keys), "command": step.command()}
     same = "inputs" if step.module == "index" else "key"  # an index of the same inputs is kept by its own command
-    if read_stamp(step).get(same) not in (None, stamp[same]):
+    before = read_stamp(step)
+    if before.get(same) not in (None, stamp[same]) or REMOVED in before:
         _remove(step.output)
     write_stamp(step, stamp)  # begun: what a kill leaves behind belongs to this key
     started = time.perf_counter()

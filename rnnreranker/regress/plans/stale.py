@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rnnreranker.regress.plans.step import Step
 
 INPUTS = ("--documents", "--topics", "--qrels", "--encoder", "--preset")  # flags that may name a file or folder
+REMOVED = "removed"  # of a stamp: nobody needed the output any more
 NO_INPUTS = ("--output", "--record", "--tag")  # flags whose values are not read, even where a file has their name
 
 
@@ -75,8 +76,13 @@ def stale_steps(plan: Plan, keys: Keys, without: Container[Path] = ()) -> list[S
 
 def is_current(step: Step, keys: Keys) -> bool:
     """Whether the output of a step is there, whole, and from its present inputs."""
+    return was_taken(step, keys) and step.output.exists() and REMOVED not in read_stamp(step)
+
+
+def was_taken(step: Step, keys: Keys) -> bool:
+    """Whether a step was taken from its present inputs; its output may be removed since."""
     stamp = read_stamp(step)
-    return step.output.exists() and stamp.get("key") == keys.of(step) and "seconds" in stamp
+    return stamp.get("key") == keys.of(step) and "seconds" in stamp
 
 
 def read_stamp(step: Step) -> dict[str, Any]:

@@ -1,0 +1,148 @@
+"""The disk of plans: who reads something large follows it, and what no later step needs is removed."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from rnnreranker.regress.plans import runner
+from rnnreranker.regress.plans.disk import LARGE, by_large_files, last_readers, peak, readers, remove
+from rnnreranker.regress.plans.plan import Plan, make_plan
+from rnnreranker.regress.plans.stale import Keys, stale_steps
+from rnnreranker.regress.plans.step import Step
+from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.spec import specs_folder
+
+BIG = LARGE + 30
+Usage = namedtuple("Usage", "free")  # as of shutil.disk_usage
+TWO = f"""\
+schema: 3
+name: two
+title: Two large indexes
+about: Nothing much.
+query_sets:
+  one: {{topics: topics.tsv, qrels: qrels.txt}}
+  two: {{topics: topics.tsv, qrels: qrels.txt}}
+measures: [RR@10]
+indexes:
+  first: {{documents: corpus.jsonl, parts: {{bm25: {{}}}}, needs: {{disk_gb: {BIG}}}}}
+  second: {{documents: corpus.jsonl, parts: {{bm25: {{language: zh}}}}, needs: {{disk_gb: {BIG}}}}}
+conditions:
+  first: {{title: first, retrieve: {{bm25: {{}}}}, index: first}}
+  second: {{title: second, retrieve: {{bm25: {{}}}}, index: second}}
+"""
+
+
+def step(name: str, *inputs: str, module: str = "search", disk: float = 0) -> Step:
+    return Step(module, (name,), Path(name), tuple(map(Path, inputs)), {"disk_gb": disk} if disk else {})
+
+
+STEPS = [
+    step("x", module="index", disk=BIG),
+    step("x/terms", "x", module="index"),
+    step("a", "x"),
+    step("y", module="index", disk=BIG),
+    step("b", "y"),
+    step("c", "x/terms", "b"),
+    step("d", "x"),
+]
+SIZE = {one.output: float(one.needs.get("disk_gb", 0)) for one in STEPS}
+
+
+def test_readers_of_something_large_come_first_and_behind_what_they_read() -> None:
+    ordered = [one.output.name for one in by_large_files(STEPS, SIZE)]
+    assert ordered == ["x", "terms", "a", "d", "y", "b", "c"]
+    small = dict.fromkeys(SIZE, LARGE - 1)
+    assert by_large_files(STEPS, small) == STEPS
+
+
+def test_what_is_large_is_needed_until_the_last_who_reads_any_part_of_it() -> None:
+    ordered = by_large_files(STEPS, SIZE)
+    read_by = readers(ordered, SIZE, kept=[Path("a"), Path("c"), Path("d")])
+    assert set(read_by) == {Path("x"), Path("y")}
+    assert last_readers(read_by) == {Path("c"): [Path("x")], Path("b"): [Path("y")]}
+    assert peak(ordered, SIZE, last_readers(read_by)) == 2 * BIG
+    assert readers(ordered, SIZE, kept=[Path("x"), Path("y")]) == {}
+
+
+def test_the_disk_of_the_largest_plan_is_that_of_its_largest_moment() -> None:
+    spec = read_spec(specs_folder() / "msmarco-passage.yaml")
+    assert make_plan(spec).needs()["disk_gb"] < 700 < 2500 < make_plan(spec, keep=True).needs()["disk_gb"]
+    lines = make_plan(spec).lines()
+    gone = [number for number, line in enumerate(lines) if line == "rm -r runs/indexes/msmarco-passage.colbert"]
+    assert len(gone) == 1
+    reading = [number for number, line in enumerate(lines) if "indexes/msmarco-passage.colbert " in line]
+    assert max(number for number in reading if number != gone[0]) < gone[0]
+
+
+def test_an_index_that_is_removed_keeps_its_description(tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    (index / "tokens").mkdir(parents=True)
+    for name in ("rnnreranker.json", "embeddings.npy", "tokens/codes.npy"):
+        (index / name).write_text("{}")
+    remove(index)
+    assert [path.name for path in index.iterdir()] == ["rnnreranker.json"]
+
+
+@pytest.fixture
+def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Steps as they are taken: files and folders in place of real ones; `fail` among the names makes a step fail."""
+    (tmp_path / "corpus.jsonl").write_text('{"id": "d1", "text": "w"}\n')
+    (tmp_path / "topics.tsv").write_text("q1\tw\n")
+    (tmp_path / "qrels.txt").write_text("q1 0 d1 1\n")
+    (tmp_path / "two.yaml").write_text(TWO, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: Usage(int(BIG * 1.5e9)))  # too little for both together
+    names: list[str] = []
+
+    def process(one: Step) -> tuple[int, str]:
+        names.append(one.output.name)
+        assert all((path / "data").exists() or path.is_file() for path in one.inputs)
+        if one.module == "index":
+            one.output.mkdir(exist_ok=True)
+            (one.output / "rnnreranker.json").write_text("{}")
+            (one.output / "data").write_text("many")
+        else:
+            one.output.write_text("q1 Q0 d1 1 1.0 x\n")
+        return 0, ""
+
+    monkeypatch.setattr(runner, "_process", process)
+    return names
+
+
+def two(tmp_path: Path, keep: bool = False) -> Plan:
+    return make_plan(read_spec(tmp_path / "two.yaml"), tmp_path / "work", keep=keep)
+
+
+class TestRunning:
+    def test_one_index_is_removed_before_the_other_is_made(self, taken: list[str], tmp_path: Path) -> None:
+        assert runner.run_plan(two(tmp_path), 1) == {}
+        assert taken == [
+            *("corpus.jsonl.first", "first.one.txt", "first.two.txt"),
+            *("corpus.jsonl.second", "second.one.txt", "second.two.txt"),
+        ]
+        for name in ("first", "second"):
+            index = tmp_path / "work" / "indexes" / f"corpus.jsonl.{name}"
+            assert [path.name for path in index.iterdir()] == ["rnnreranker.json"]
+
+    def test_nothing_is_done_again_for_what_was_removed(self, taken: list[str], tmp_path: Path) -> None:
+        plan = two(tmp_path)
+        runner.run_plan(plan, 1)
+        assert stale_steps(plan, Keys(plan)) == []
+
+    def test_it_is_made_again_for_who_needs_it(self, taken: list[str], tmp_path: Path) -> None:
+        plan = two(tmp_path)
+        runner.run_plan(plan, 1)
+        (tmp_path / "work" / "two" / "first.two.txt").unlink()
+        taken.clear()
+        assert runner.run_plan(plan, 1) == {}
+        assert taken == ["corpus.jsonl.first", "first.two.txt"]
+        assert not (tmp_path / "work" / "indexes" / "corpus.jsonl.first" / "data").exists()
+
+    def test_without_room_for_both_they_cannot_be_kept(self, taken: list[str], tmp_path: Path) -> None:
+        lost = runner.run_plan(two(tmp_path, keep=True), 1)
+        assert {path.name for path in lost} == {"corpus.jsonl.second", "second.one.txt", "second.two.txt"}
+        assert "GB of disk" in str(next(iter(lost.values())))
+        assert (tmp_path / "work" / "indexes" / "corpus.jsonl.first" / "data").exists()
