@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -156,6 +157,18 @@ class TestWarmSteps:
         code, last = take(wrong)
         assert code == 2
         assert "nothing" in last
+
+    def test_several_threads_take_steps_and_each_gets_its_own_exit_code(self, tmp_path: Path) -> None:
+        for name in ("a", "b"):
+            Run.from_dict({"q1": {"d1": 2.0, "d2": 1.0}}).write(tmp_path / f"{name}.txt")
+        take, steps = WarmSteps(tmp_path / "logs", 24), []
+        for number in range(24):
+            output, method = tmp_path / f"{number}.txt", ("rrf", "nothing")[number % 2]
+            argv = (str(tmp_path / "a.txt"), str(tmp_path / "b.txt"), "--method", method, "--output", str(output))
+            steps.append(Step("fuse", argv, output))
+        with ThreadPoolExecutor(4) as pool:
+            codes = [code for code, _ in pool.map(take, steps)]
+        assert codes == [0, 2] * 12
 
 
 def command(folder: Path, work: Path, *more: str) -> list[str]:

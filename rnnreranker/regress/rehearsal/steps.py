@@ -32,11 +32,14 @@ PRELOADED = (  # by the server: libraries that start no thread before they are u
     *("ir_datasets", "ir_measures", "numba", "onnxruntime", "rnnreranker.search.pipeline", "rnnreranker.train.trainer"),
 )
 
+ENDED = 1  # exit code of a step that ended before it could say one
+
 
 @dataclass(frozen=True)
 class Took:
-    """What a step took: seconds, and bytes of memory at most."""
+    """What a step took: seconds, and bytes of memory at most; and its exit code."""
 
+    code: int
     seconds: float
     memory: int
 
@@ -61,21 +64,26 @@ class WarmSteps:
         with self._lock:  # the server is started by the first
             self._begun += 1
             shown = f"{self._begun} of {self._number}"
-            log = self._logs / f"{step.output.name}.{fingerprint(step.argv)[:6]}.log"
+            log = self._log(step)
+            _taken(log).unlink(missing_ok=True)
             process = self._context.Process(target=_work, args=(step.module, list(step.argv), log))
             started = time.perf_counter()
             process.start()
-        process.join()
-        seconds, code = time.perf_counter() - started, process.exitcode or 0
+        process.join()  # its exit code is not taken from here: who starts another one may have read it away
+        took, seconds = self.took(step), time.perf_counter() - started
+        code = ENDED if took is None else took.code
         said = log.read_text("utf-8", "replace").strip().splitlines() if log.is_file() else []
         say(f"{shown}: {step.module} {step.output.name}: {seconds:.1f} s{f', exit code {code}' if code else ''}")
         if code:
             say(f"  {log}: {said[-1] if said else 'nothing was said'}")
         return code, said[-1] if said else f"exit code {code}"
 
+    def _log(self, step: Step) -> Path:
+        return self._logs / f"{step.output.name}.{fingerprint(step.argv)[:6]}.log"
+
     def took(self, step: Step) -> Took | None:
         """What a step took when it was taken last; None where that is not known."""
-        path = _taken(self._logs / f"{step.output.name}.{fingerprint(step.argv)[:6]}.log")
+        path = _taken(self._log(step))
         return Took(**read_json(path)) if path.is_file() else None
 
 
@@ -95,7 +103,7 @@ def _work(module: str, argv: list[str], log: Path) -> None:
     main: Callable[[Any], int] = importlib.import_module(module_of(module)).main
     code = command.run(main)
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    write_json(_taken(log), asdict(Took(round(time.perf_counter() - started, 2), most)))
+    write_json(_taken(log), asdict(Took(code, round(time.perf_counter() - started, 2), most)))
     sys.stdout.flush()
     sys.stderr.flush()
     sys.exit(code)
