@@ -413,7 +413,7 @@ def test_without_a_gpu_nothing_is_measured(capsys: pytest.CaptureFixture[str]) -
     torch = pytest.importorskip("torch")
     if torch.cuda.is_available():
         pytest.skip("there is one")
-    with pytest.raises(InputError, match=r"received device 'cuda', but torch .* finds no CUDA device"):
+    with pytest.raises(InputError, match=r"--device cuda: torch .* has no such device here"):
         main(["--only", "gpu"])
     assert capsys.readouterr().out == ""
 

@@ -113,13 +113,13 @@ def test_a_teacher_computes_where_it_is_told(world: Path, tmp_path: Path) -> Non
     assert main(flags(world, tmp_path / "untold.parquet")) == 0
     assert main([*flags(world, tmp_path / "told.parquet"), "--device", "cpu"]) == 0
     untold, told = (SoftLabels.read(tmp_path / f"{name}.parquet") for name in ("untold", "told"))
-    assert all(one.targets.tobytes() == other.targets.tobytes() for one, other in zip(untold, told, strict=True))
+    for one, other in zip(untold, told, strict=True):  # told it is by torch, as on a GPU, untold by ONNX Runtime
+        np.testing.assert_allclose(one.targets, other.targets, atol=1e-5)
     assert (untold.metadata.get("device"), told.metadata["device"]) == (None, "cpu")
-    with pytest.raises(InputError, match="received device 'nowhere'"):
+    with pytest.raises(InputError, match="--device nowhere: no name of a device"):
         main([*flags(world, tmp_path / "none.parquet"), "--device", "nowhere"])
-    for other in (["--method", "hard"], taught("encoder")):
-        with pytest.raises(InputError, match="--device says where a teacher such as cross-encoder computes: not with"):
-            main([*flags(world, tmp_path / "none.parquet"), "--device", "cpu", *other])
+    with pytest.raises(InputError, match="--device says where a teacher such as cross-encoder computes, and queries"):
+        main([*flags(world, tmp_path / "none.parquet"), "--device", "cpu", "--method", "hard"])
 
 
 def test_texts_may_come_from_elsewhere(world: Path, tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_scores_of_a_method_are_looked_at() -> None:
         _scoring(lambda n: np.ones(1)).rerank(run)
     with pytest.raises(InputError, match="rerank telling: got RnnParams, expected TellingParams"):
         Telling(Inputs(), RnnParams())
-    with pytest.raises(InputError, match="device='cuda': telling takes none"):
+    with pytest.raises(InputError, match="device=cuda: telling takes none"):
         Telling(Inputs(), device="cuda")
 
 

@@ -222,7 +222,10 @@ def test_bad_input_is_refused_before_work(world: Path, tmp_path: Path) -> None:
         (["--rerank", f"ensemble:models={world}/one"], "expected two or more different models"),
         (["--rerank", f'ensemble:models="{world}/one,{world}/one"'], "two or more different"),
         (["--rerank", f"cross-encoder:model={world}/index"], "no model in this folder"),
-        (["--rerank", f"cross-encoder:model={world}/one", "--device", "cuda:99"], "received device"),
+        (
+            ["--rerank", f"cross-encoder:model={world}/one", "--device", "cuda:99"],
+            "--device cuda:99: torch .* has no such",
+        ),
         (
             ["--rerank", f"cross-encoder:model={world}/one,max_length=65"],
             "max_length=65: .* takes at most 64 tokens",

@@ -98,7 +98,7 @@ def test_what_cannot_be_is_refused(index: Path, run: Run) -> None:
     graph, vectors = open_neighbours(index), open_vectors(index)
     with pytest.raises(InputError, match="queries='none': with vectors the query has its own"):
         RnnReranker(vectors, PARAMS, queries="none")
-    with pytest.raises(InputError, match="device='cpu': from a graph, rnn computes on the processor"):
+    with pytest.raises(InputError, match="device=cpu: from a graph, rnn computes on the processor"):
         RnnReranker(graph, PARAMS, device="cpu")
     with pytest.raises(InputError, match=r"scale=none.*without query vectors"):
         RnnReranker(graph, RnnParams.preset("tas-b"))
@@ -167,7 +167,10 @@ def test_a_dense_first_stage_needs_query_vectors_which_is_said(
     [
         (["--rerank", "zhong", "--from", "neighbours"], "--from: of jaccard-plain or rnn, not with --rerank zhong"),
         (["--queries", "none"], "--queries none: with vectors queries are encoded; give --from neighbours too"),
-        (["--from", "neighbours", "--device", "cpu"], "--device: --from neighbours computes on the processor"),
+        (
+            ["--from", "neighbours", "--queries", "none", "--device", "cpu"],
+            "--device cpu: queries are encoded there, and rerankers of models compute; here rnn works alone",
+        ),
     ],
 )
 def test_flags_that_do_not_go_together_are_refused(

@@ -197,7 +197,6 @@ def test_rnn_from_tokens_is_that_of_their_similarities(world: Path, tmp_path: Pa
         (["--rerank", "rnn", "--queries", "none"], "--queries none: with tokens queries are encoded"),
         (["--rerank", "late"], "--from: of jaccard-plain or rnn, not with --rerank late"),
         (["--rerank", "rnn", "--explain", "q1"], "--explain: shows similarities of vectors or of a graph"),
-        (["--rerank", "rnn", "--device", "cpu"], "--device: --from tokens computes on the processor"),
     ):
         with pytest.raises(InputError, match=said):
             run_search(*named, *flags, "--output", out)

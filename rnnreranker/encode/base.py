@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from rnnreranker.base.device import EXACT, Devices
 from rnnreranker.base.errors import InputError, RnnrerankerError
 from rnnreranker.base.settings import Params
 from rnnreranker.encode.graphs.store import KeptGraph, Refused, kept_graph, key_of
@@ -25,7 +26,9 @@ class TextEncoder(ABC):
         name: hub id or path.
         params: what the caller says of it.
         model: what computes; graph: its files, where that is a graph.
-        fingerprint: of everything that its numbers depend on besides the texts.
+        fingerprint: of everything that its numbers depend on besides the texts; where they are computed is told by
+            `devices`, None = on the processor as is usual there.
+        on_devices: this encoder, and the same on the others of several devices.
     """
 
     KIND: ClassVar[str]  # of method, whose names are known
@@ -38,14 +41,20 @@ class TextEncoder(ABC):
     model: Any
     graph: KeptGraph | None
     fingerprint: str
+    devices: Devices | None = None
+    _others: tuple[Self, ...] = ()
+
+    @property
+    def on_devices(self) -> tuple[Self, ...]:
+        return (self, *self._others)
 
     @classmethod
-    def load(cls, name: str, *, device: str | None = None, **given: Any) -> Self:
+    def load(cls, name: str, *, devices: Devices | None = None, **given: Any) -> Self:
         """The encoder of a name, hub id or folder, computed by torch.
 
         Args:
             name: of a model that this or another package brings, a hub id `org/model`, a folder.
-            device: of torch, of those that take one; None = the processor.
+            devices: where it computes, and in which arithmetic; None = the processor, float32.
             given: fields of `Params`; what is not given is what the model's own files say.
 
         Raises:
@@ -54,11 +63,15 @@ class TextEncoder(ABC):
         """
         params, folder = cls.Params(**given), cls.files(name)
         with loading(folder.path, cls.what):
-            return cls.by_torch(folder, params, **({"device": device} if device else {}))
+            if devices is None:
+                return cls.by_torch(folder, params)
+            first, *others = (cls.by_torch(folder, params, device, devices.dtype) for device in devices.names)
+        first.devices, first._others = devices, tuple(others)
+        return first
 
     @classmethod
-    def open(cls, name: str, **given: Any) -> Self:
-        """The encoder of `load` on the processor, by its graph in the home folder, which is made on first use.
+    def open(cls, name: str, *, devices: Devices | None = None, **given: Any) -> Self:
+        """The encoder of `load`; on the processor by its graph in the home folder, which is made on first use.
 
         On processors the graph takes half to nine tenths of the model's time, and neither torch nor transformers is
         imported; its numbers are those of the model but for the last bits. An encoder that has no graph (another kind
@@ -66,6 +79,8 @@ class TextEncoder(ABC):
 
         Args and Raises: as `load`.
         """
+        if devices is not None:
+            return cls.load(name, devices=devices, **given)
         if (graph := cls.graph_of(name, **given)) is None:
             own = cls.load(name, **cls.in_graph(given))
             try:
@@ -106,8 +121,8 @@ class TextEncoder(ABC):
 
     @classmethod
     @abstractmethod
-    def by_torch(cls, folder: ModelFolder, params: Any) -> Self:
-        """The encoder of some files; whatever libraries raise becomes an error of `load`."""
+    def by_torch(cls, folder: ModelFolder, params: Any, device: str = "cpu", dtype: str = EXACT) -> Self:
+        """The encoder of some files on a device; whatever libraries raise becomes an error of `load`."""
 
     @classmethod
     @abstractmethod
@@ -126,6 +141,14 @@ class TextEncoder(ABC):
         Raises:
             Refused: it has none.
         """
+
+    def rows(self, texts: Sequence[str]) -> np.ndarray:
+        """(n, d): what it makes of documents, row by row, to be compared with what another makes of them.
+
+        Raises:
+            InputError: as the encoder itself.
+        """
+        raise NotImplementedError
 
     def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
         """What is kept of encoded queries, by the names of `arrays`; InputError: as the encoder itself."""

@@ -12,16 +12,20 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, nullcontext
+from queue import SimpleQueue
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from rnnreranker.base.command import cores
 from rnnreranker.base.command import progress as show_progress
+from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.torch_threads import one_torch_thread
 
 BATCH_TOKENS = 1024  # padded tokens of a batch: what a core's caches like best
+DEVICE_TOKENS = 2**16  # of a batch on a GPU
+AT_ONCE = 2  # batches of one GPU: while one is computed, another is put together and copied
 T = TypeVar("T")
 
 
@@ -53,8 +57,9 @@ class CountedText(NamedTuple):
 def encode_texts(
     texts: Sequence[Any],
     read: Callable[[list[Any]], Sequence[Any]],
-    forward: Callable[[list[Any]], T],
+    forwards: Sequence[Callable[[list[Any]], T]],
     *,
+    devices: Devices | None = None,
     tokens: int | None = None,
     threads: int | None = None,
     blank: bool = True,
@@ -65,9 +70,11 @@ def encode_texts(
 
     Args:
         texts: strings, or tuples of such.
-        read: what a model reads of texts, as `CountedText`; forward: what it makes of some of that, row by row.
-        tokens: padded tokens of a batch, at most; None = BATCH_TOKENS.
-        threads: None = one per core.
+        read: what a model reads of texts, as `CountedText`; forwards: what it makes of some of that, row by row, on
+            each of the devices.
+        devices: None = the processor.
+        tokens: padded tokens of a batch, at most; None = BATCH_TOKENS, on a GPU DEVICE_TOKENS.
+        threads: None = one per core; a GPU has AT_ONCE.
         blank: whether texts of white space alone are read.
         length: the number of tokens of a text.
         progress: show a bar on stderr.
@@ -81,11 +88,22 @@ def encode_texts(
     distinct = sorted({text for text in texts if blank or text.strip()})
     own = read(distinct) if distinct else []
 
+    free: SimpleQueue[Callable[[list[Any]], T]] = SimpleQueue()
+    elsewhere = devices is not None and devices.elsewhere
+    each = AT_ONCE if elsewhere else max(1, (threads or cores()) // len(forwards))
+    for number, forward in enumerate([*forwards] * each):
+        free.put(_in_stream(forward, devices.names[number % len(forwards)]) if devices is not None else forward)
+
     def compute(batch: list[int]) -> tuple[list[int], T]:
-        return batch, forward([own[number] for number in batch])
+        forward = free.get()
+        try:
+            return batch, forward([own[number] for number in batch])
+        finally:
+            free.put(forward)
 
     lengths = [length(one) for one in own]
-    computed = compute_batches(compute, lengths, tokens or BATCH_TOKENS, threads, progress=progress)
+    most = tokens or (DEVICE_TOKENS if elsewhere else BATCH_TOKENS)
+    computed = compute_batches(compute, lengths, most, each * len(forwards), progress=progress)
     row_of = {number: row for row, number in enumerate(number for batch, _ in computed for number in batch)}
     number_of = {text: number for number, text in enumerate(distinct)}
     numbers = [number_of.get(text, -1) for text in texts]
@@ -143,6 +161,22 @@ def padded(batch: Sequence[Sequence[int]], pad: int) -> tuple[np.ndarray, np.nda
         tokens[row, : len(entry)] = entry
         attention[row, : len(entry)] = 1
     return tokens, attention
+
+
+def _in_stream(forward: Callable[[list[Any]], T], device: str) -> Callable[[list[Any]], T]:
+    """The same in a stream of its own on a GPU of CUDA, where copies and work of several streams overlap."""
+    if not device.startswith("cuda"):
+        return forward
+    import torch
+
+    stream = torch.cuda.Stream(device)
+    stream.wait_stream(torch.cuda.current_stream(device))
+
+    def run(batch: list[Any]) -> T:
+        with torch.cuda.stream(stream):
+            return forward(batch)
+
+    return run
 
 
 def _batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import cache_home, fingerprint, write_atomically
 from rnnreranker.encode.graphs.session import LIBRARIES as OF_GRAPHS
@@ -24,23 +25,29 @@ LIBRARIES = ("torch", "transformers")  # another version may give other last bit
 
 
 def kept_queries(
-    of: type[TextEncoder], name: str, settings: dict[str, Any], texts: Sequence[str], threads: int | None
+    of: type[TextEncoder],
+    name: str,
+    settings: dict[str, Any],
+    texts: Sequence[str],
+    threads: int | None,
+    devices: Devices | None = None,
 ) -> dict[str, np.ndarray]:
     """What `of.open(name, **settings).query_arrays` gives of n queries, in their order.
 
     They are found again by what computes, the settings, all texts in their order and the versions of the libraries;
-    where they are, none of it is loaded.
+    where they are, none of it is loaded. devices: where they are encoded; None = the processor.
 
     Raises:
         InputError, UnavailableError: as `TextEncoder.open` and what encodes.
     """
 
     def path(graph: KeptGraph | None) -> Path:
-        return _path(of.KIND, of.digest_of(name), settings, texts, graph)
+        return _path(of.KIND, of.digest_of(name), settings, texts, graph, devices.marks if devices else [])
 
-    if (kept := read_kept(path(of.graph_of(name, **settings)), of.arrays)) is not None:
+    graph = of.graph_of(name, **settings) if devices is None else None
+    if (kept := read_kept(path(graph), of.arrays)) is not None:
         return kept
-    encoder = of.open(name, **settings)
+    encoder = of.open(name, devices=devices, **settings)
     return _encoded(path(encoder.graph), encoder, texts, threads)
 
 
@@ -78,11 +85,18 @@ def read_kept(path: Path, names: Set[str]) -> dict[str, np.ndarray] | None:
     return arrays if set(arrays) == names else None
 
 
-def _path(kind: str, digest: Any, settings: dict[str, Any], texts: Sequence[str], graph: KeptGraph | None) -> Path:
+def _path(
+    kind: str,
+    digest: Any,
+    settings: dict[str, Any],
+    texts: Sequence[str],
+    graph: KeptGraph | None,
+    marks: Sequence[str] = (),
+) -> Path:
     """Where the queries of a model of this digest are, or of the graph that stands for it."""
     versions = [metadata.version(library) for library in (OF_GRAPHS if graph else LIBRARIES)]
     by = graph.content if graph else "model"
-    key = fingerprint("queries", kind, digest, by, settings, list(texts), versions)
+    key = fingerprint("queries", kind, digest, by, settings, list(texts), versions, *marks)
     return cache_home() / "queries" / f"{key}.npz"
 
 

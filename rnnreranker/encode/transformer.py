@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnreranker.base.device import EXACT, moved, put
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.process.phases import phase
 from rnnreranker.encode.in_batches import padded
@@ -54,9 +55,10 @@ class TransformerModel:
     Args:
         folder: of the transformer and its tokenizer.
         settings: pooling, normalize, max_length (filled in here when it is None), dtype, lowercase.
+        device: of torch; dtype: of the weights there, float32 = that of the settings.
     """
 
-    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, settings: dict[str, Any], device: str = "cpu", dtype: str = EXACT) -> None:
         with phase("importing torch and transformers", "imports"):
             self._torch = require("torch", "encoding text", "torch")
             transformers = require("transformers", "encoding text", "transformers")
@@ -68,8 +70,9 @@ class TransformerModel:
             raise InputError(f"{folder}: an encoder-decoder model; expected an encoder with its pooling")
         with phase("loading the model"):
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-            dtype = getattr(self._torch, settings["dtype"])
-            self.transformer = load_whole(folder, dtype=dtype).eval()
+            own = getattr(self._torch, settings["dtype"])
+            self.transformer = put(load_whole(folder, dtype=own).eval(), device, dtype)
+        self._device = device
         check_vocabulary(folder, self.tokenizer, self.transformer)
         limits = [getattr(config, "max_position_embeddings", None), self.tokenizer.model_max_length]
         limit = min((limit for limit in limits if limit and limit < NO_LIMIT), default=512)
@@ -99,7 +102,8 @@ class TransformerModel:
     def forward(self, batch: list[list[int]]) -> np.ndarray:
         """(b, d) float32: the vectors of a batch of token lists."""
         with self._torch.inference_mode():
-            vectors: np.ndarray = self.vectors(*map(self._torch.from_numpy, padded(batch, self.pad))).numpy()
+            inputs = (moved(array, self._device) for array in padded(batch, self.pad))
+            vectors: np.ndarray = self.vectors(*inputs).cpu().numpy()
         return vectors
 
     def vectors(self, tokens: Any, attention: Any) -> Any:
@@ -115,7 +119,7 @@ class TransformerModel:
             return states[:, 0]
         if pooling == "lasttoken":
             last = attention.sum(dim=1) - 1
-            return states[self._torch.arange(states.shape[0]), last]
+            return states[self._torch.arange(states.shape[0], device=states.device), last]
         weights = attention.unsqueeze(-1).to(states.dtype)
         if pooling == "max":
             return states.masked_fill(weights == 0, float("-inf")).amax(dim=1)
@@ -129,16 +133,19 @@ class SentenceTransformerModel:
         folder: with modules.json.
         settings: normalize, max_length (filled in here when it is None, but for word embeddings), dtype.
         module: what it is needed for, named when the package is missing.
+        device, dtype: as of `TransformerModel`.
 
     Attributes:
         documents: of a Router with a tower for queries and one for documents (which `forward` of this very model does
             not take), what computes the vectors of documents; else this model.
     """
 
-    def __init__(self, folder: Path, settings: dict[str, Any], module: str) -> None:
+    def __init__(
+        self, folder: Path, settings: dict[str, Any], module: str, device: str = "cpu", dtype: str = EXACT
+    ) -> None:
         package = require("sentence_transformers", f"the module {module} of {folder}", "sentence-transformers")
         model = package.SentenceTransformer(
-            str(folder), device="cpu", local_files_only=True, model_kwargs={"dtype": settings["dtype"]}
+            str(folder), device=device, local_files_only=True, model_kwargs={"dtype": settings["dtype"]}
         )
         if model.max_seq_length == math.inf:  # word embeddings, cut by their tokenizer
             if settings["max_length"] is not None:
@@ -146,7 +153,7 @@ class SentenceTransformerModel:
         else:
             settings["max_length"] = settings["max_length"] or model.max_seq_length
             model.max_seq_length = settings["max_length"]
-        self._model = model.eval()
+        self._model = put(model.eval(), device, dtype)
         self._settings = settings
         self._tower: str | None = None
         self.documents = self

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from rnnreranker.base import command
 from rnnreranker.base.arguments import flag
+from rnnreranker.base.device import add_flags as add_device_flags
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import names
 from rnnreranker.base.process.backends import BACKENDS
@@ -61,10 +62,11 @@ def main(argv: Sequence[str]) -> int:
     output = Path(args.output).expanduser()
     started = time.perf_counter()
     if args.add is not None:
-        free = ("add", "output", "threads", "backend", "cluster")
+        free = ("add", "output", "threads", "backend", "cluster", "device", "compute_dtype")
         why = "beside --add, which makes every part as it is there; leave out the one or the other"
         _check_typed(args, free, why)
-        built, made = extend_index(output, args.add, threads=args.threads, backend=args.backend, cluster=args.cluster)
+        how = {name: getattr(args, name) for name in free[2:]}
+        built, made = extend_index(output, args.add, **how)
         _tell(args, built, made, started)
         return 0
     request = _request(args)
@@ -102,6 +104,8 @@ def _request(args: argparse.Namespace) -> IndexRequest:
         Path(args.from_index).expanduser() if args.from_index else None,
         args.backend,
         args.cluster,
+        args.device,
+        args.compute_dtype,
     )
 
 
@@ -154,6 +158,7 @@ def make_parser() -> argparse.ArgumentParser:
     text = f"who makes blocks of a graph: {', '.join(BACKENDS)}"
     parser.add_argument("--backend", choices=BACKENDS, default="threads", metavar="NAME", help=text)
     parser.add_argument("--cluster", metavar="ADDRESS", help="Dask scheduler (default: start one here)")
+    add_device_flags(parser, "encoders")
     group = parser.add_argument_group("parts")
     text = f"{', '.join(names('part'))}, NAME:KEY=VALUE,…; {AUTO}: those usual ones that can be made here"
     group.add_argument("--parts", metavar="NAMES", help=f"{text} (default: {USUAL})")

@@ -29,7 +29,7 @@ from rnnreranker.base.files.leftovers import temporary
 from rnnreranker.base.locks import alone
 from rnnreranker.base.process import interrupts
 from rnnreranker.data.document import Document
-from rnnreranker.parts.base import BLOCK, Part
+from rnnreranker.parts.base import Part
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.texts import FOLDER, CorpusWriter, documents_of
 
@@ -130,7 +130,7 @@ def add_parts(
         described, result, count = describe(output), work.result, 0
         for part in parts:
             part.start(work.partial, threads)
-        for block in _blocks(progress(documents_of(output), unit="documents", what="index")):
+        for block in _blocks(progress(documents_of(output), unit="documents", what="index"), parts):
             count += len(block)
             for part in parts:
                 part.add(block)
@@ -227,7 +227,7 @@ def _stream(documents: Iterable[Document], result: Path, parts: Sequence[Part]) 
     digest = hashlib.sha256()
     count = 0
     with CorpusWriter(result) as corpus, open(result / "docid", "w", encoding="utf-8", newline="\n") as docids:
-        for block in _blocks(progress(_checked(documents), unit="documents", what="index")):
+        for block in _blocks(progress(_checked(documents), unit="documents", what="index"), parts):
             for document in block:
                 corpus.add(document)
                 docids.write(document.docid + "\n")
@@ -240,9 +240,9 @@ def _stream(documents: Iterable[Document], result: Path, parts: Sequence[Part]) 
     return count, digest.hexdigest()[:16]
 
 
-def _blocks(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    waiting = iter(documents)
-    while block := list(itertools.islice(waiting, BLOCK)):
+def _blocks(documents: Iterable[Document], parts: Sequence[Part]) -> Iterator[list[Document]]:
+    waiting, most = iter(documents), max(part.block for part in parts)
+    while block := list(itertools.islice(waiting, most)):
         yield block
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+from rnnreranker.base.device import EXACT, devices_of
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.process.phases import phase
@@ -26,6 +27,8 @@ def extend_index(
     threads: int | None = None,
     backend: str = "threads",
     cluster: str | None = None,
+    device: str | None = None,
+    compute_dtype: str = EXACT,
 ) -> tuple[Built, list[str]]:
     """Add documents to an index, behind those that it has, and to every part; the index that stands there then.
 
@@ -37,6 +40,7 @@ def extend_index(
             fields are those of the index.
         threads: None = one per core; the result does not depend on it.
         backend, cluster: who makes blocks of the graph, as `write_graph`.
+        device, compute_dtype: where the new ones are encoded, as of `devices_of`.
 
     Raises:
         InputError: no index with texts, a docid that it has already (with its line), no documents, an encoder that has
@@ -44,6 +48,7 @@ def extend_index(
         UnavailableError: an encoder that cannot be had, a Lucene part without Java.
     """
     check_cluster(backend, cluster)
+    devices = devices_of(device, compute_dtype)
     described = describe(output)
     if not described or not (output / "corpus").is_dir():
         raise InputError(f"{output}: no index with texts to add to; make one with --documents")
@@ -58,7 +63,7 @@ def extend_index(
         part(name).make(settings[name], settings) for name in sorted(settings, key=lambda name: part(name).depth())
     ]
     for one in parts:
-        one.backend, one.cluster = backend, cluster
+        one.backend, one.cluster, one.devices = backend, cluster, devices
         one.extend(output)
     inputs = dict(described["inputs"])
     inputs["documents"] = fingerprint(inputs.get("documents"), documents_mark(documents))

@@ -81,7 +81,7 @@ def makers(names: Sequence[str], request: IndexRequest, beside: Mapping[str, Any
 def _made(name: str, request: IndexRequest, beside: Mapping[str, Any]) -> Part:
     """What makes a part of a request."""
     made = part(name).make(request.chosen[name].params, beside)
-    made.backend, made.cluster = request.backend, request.cluster
+    made.backend, made.cluster, made.devices = request.backend, request.cluster, request.devices
     return made
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.command import say
+from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import cache_home
 from rnnreranker.base.files.checksums import DESCRIPTION, check_files
@@ -99,14 +100,16 @@ class IndexOnDisk:
             self._opened[name] = kind.open(at, self.described(name))
         return self._opened[name]
 
-    def given_queries(self, need: str, topics: Mapping[str, str], threads: int | None = None) -> Any:
+    def given_queries(
+        self, need: str, topics: Mapping[str, str], threads: int | None = None, devices: Devices | None = None
+    ) -> Any:
         """The queries as the part that gives a need is compared with them.
 
         Raises:
             InputError, UnavailableError: as `given`; an encoder that has changed, or is not to be had.
         """
         giver = part(givers(queries=True)[need])
-        return giver.queries(self.given(giver.gives), topics, threads)
+        return giver.queries(self.given(giver.gives), topics, threads, devices)
 
     @cached_property
     def _opened(self) -> dict[str, Any]:

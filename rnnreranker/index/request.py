@@ -11,6 +11,7 @@ from typing import Any
 
 from rnnreranker.base.arguments import Request, argument
 from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose
+from rnnreranker.base.device import EXACT, ComputesOnDevices
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import names
 from rnnreranker.base.process.backends import ONE_BY_ONE, check_backend
@@ -26,7 +27,7 @@ USUAL = "dense"  # where no part is asked for
 
 
 @dataclass(frozen=True)
-class IndexRequest(Request):
+class IndexRequest(ComputesOnDevices, Request):
     """Documents, and the parts that an index of them has.
 
     Args:
@@ -36,9 +37,11 @@ class IndexRequest(Request):
         from_index: an index of the same documents, whose encoded parts are taken in place of encoding.
         backend: who makes what can be made piece by piece, as blocks of a graph: "threads", "loky", "dask".
         cluster: the address of its cluster.
+        device, compute_dtype: where encoders compute, and in which type, as of `devices_of`.
 
     Raises:
-        InputError: no parts, unknown ones (with those there are), settings that they do not have.
+        InputError: no parts, unknown ones (with those there are), settings that they do not have; a device that is not
+            here, or that no part computes on.
     """
 
     documents: str | GivenDocuments
@@ -47,10 +50,16 @@ class IndexRequest(Request):
     from_index: Path | None = None
     backend: str = "threads"
     cluster: str | None = None
+    device: str | None = None
+    compute_dtype: str = EXACT
 
     def __post_init__(self) -> None:
         _ = self.chosen
         check_cluster(self.backend, self.cluster)
+        if self.devices is not None and not any(part(name).encoder for name in self.names):
+            encoded = ", ".join(name for name, one in parts().items() if one.encoder)
+            shown = argument("device", self.device) if self.device else argument("compute_dtype", self.compute_dtype)
+            raise InputError(f"{shown}: of {encoded}, which encoders make, not of {', '.join(self.names)}")
 
     @cached_property
     def chosen(self) -> dict[str, Chosen]:

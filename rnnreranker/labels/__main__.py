@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from rnnreranker.base import command
 from rnnreranker.base.arguments import flag
+from rnnreranker.base.device import add_flags as add_device_flags
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.method import fields_of, find, names
@@ -200,7 +201,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_dataclass_flags(method, LabelParams, others)
     text = "what mass=share and confident learn from (default: --qrels)"
     method.add_argument("--validation-qrels", metavar="QRELS", help=text)
-    method.add_argument("--device", help="where a teacher computes: cuda, cuda:1, mps or cpu (default: cpu)")
+    add_device_flags(method, "queries, teacher")
 
     speed = parser.add_argument_group("work (labels do not depend on it)")
     speed.add_argument("--backend", choices=BACKENDS, default="threads", metavar="NAME", help=f"{', '.join(BACKENDS)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rnnreranker.base.arguments import argument, in_command
+from rnnreranker.base.device import EXACT
 from rnnreranker.base.errors import refuse
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.process.backends import check_backend
@@ -51,8 +52,11 @@ def check(request: LabelsRequest, output: str | Path | None = None, *others: tup
         ),
         (text, f"{output}: labels are written as parquet; give a name ending in .parquet ({as_text} for text)"),
         (
-            request.device is not None and not labeler.takes_device,
-            f"{argument('device')} says where a teacher such as cross-encoder computes: not with these labels",
+            (request.device is not None or request.compute_dtype != EXACT)
+            and not labeler.takes_device
+            and not needs & {"query vectors", "query tokens"},
+            f"{argument('device')} says where a teacher such as cross-encoder computes, and queries are encoded: not "
+            "with these labels",
         ),
         (
             request.cluster is not None and request.backend != "dask",
@@ -64,10 +68,7 @@ def check(request: LabelsRequest, output: str | Path | None = None, *others: tup
         ),
         *others,
     )
-    if request.device is not None:
-        from rnnreranker.rnn.engines.torch import usable_device
-
-        usable_device(request.device)
+    request.devices  # noqa: B018  # read now: it says what is not here
     check_backend(request.backend)
     request.encoding  # noqa: B018  # read now: it says what is wrong with its written form
     if output is not None:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rnnreranker.base.device import Devices
 from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.method import Inputs
 from rnnreranker.base.settings import Params
@@ -37,7 +38,7 @@ class Job:
     documents: where texts come from in place of the index; fields: what they are, None = the usual ones.
     source: where similarities of documents come from, vectors or the graph.
     learnt: where the mass of `label_params` was learnt, from what.
-    device: where a teacher that takes one computes; None = its own.
+    devices: where a teacher that takes some computes; None = its own.
     pairs: whose published pairs gave the candidates; None = the run alone.
     """
 
@@ -50,7 +51,7 @@ class Job:
     source: Source = "vectors"
     stored: tuple[tuple[str, Path, str], ...] = ()
     learnt: LearntMass | None = None
-    device: str | None = None
+    devices: Devices | None = None
     fields: tuple[str, ...] | None = None
     pairs: str | None = None
 
@@ -75,7 +76,7 @@ def labeler_of(
         query_tokens=tokens,
         topics=topics,
         texts=None if job.texts is None and job.documents is None else lambda: _texts(job, docids),
-        teacher=lambda: with_teacher(inputs, job.params, threads, job.device),
+        teacher=lambda: with_teacher(inputs, job.params, threads, job.devices),
     )
     return make_labeler(
         job.method,

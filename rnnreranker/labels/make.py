@@ -102,7 +102,9 @@ def write_labels(request: LabelsRequest, output: str | Path) -> Made:
     if index is not None and "query vectors" in needs:
         queries = query_vectors(request.encoding, index, topics, wanted, threads=request.jobs)
     if index is not None and "query tokens" in needs:
-        tokens = index.given_queries("query tokens", {qid: topics[qid] for qid in wanted}, request.jobs)
+        tokens = index.given_queries(
+            "query tokens", {qid: topics[qid] for qid in wanted}, request.jobs, request.devices
+        )
     encoded = time.perf_counter()
     job = dataclasses.replace(_job(request, index), pairs=pairs)
     if unlearnt(labeler.label_params):
@@ -150,7 +152,7 @@ def _job(request: LabelsRequest, index: IndexOnDisk | None) -> Job:
         documents,
         labeler.source,
         tuple(stored),
-        device=request.device,
+        devices=request.devices if labeler.takes_device else None,
         fields=fields if documents else None,
     )
 

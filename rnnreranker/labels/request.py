@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rnnreranker.base.arguments import Request
 from rnnreranker.base.chosen_method import Form, naming
+from rnnreranker.base.device import EXACT, ComputesOnDevices
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import fields_of, find, make_params, names
 from rnnreranker.base.preset_files import is_file_name, sections_of
@@ -104,7 +105,7 @@ def _chosen(written: Written) -> ChosenLabeler:
 
 
 @dataclass(frozen=True)
-class JudgedRunRequest(Request):
+class JudgedRunRequest(ComputesOnDevices, Request):
     """A run, its judgements, and where its queries and documents come from.
 
     Attributes:
@@ -117,6 +118,8 @@ class JudgedRunRequest(Request):
         encoded_queries: a .npy file of query vectors.
         relevant: grade from which on a document is positive.
         documents: texts in place of those of the index; fields: which of theirs, "title,text" or "text".
+        device, compute_dtype: where and in which type queries are encoded, and of labels a teacher such as a
+            cross-encoder computes, as of `devices_of`; None = on the processor.
     """
 
     run: str | Path | Run
@@ -128,11 +131,13 @@ class JudgedRunRequest(Request):
     relevant: int = 1
     documents: str | None = None
     fields: str | None = None
+    device: str | None = None
+    compute_dtype: str = EXACT
 
     @property
     def encoding(self) -> QueryEncoding:
         """How queries become vectors."""
-        return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics)
+        return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics, self.devices)
 
 
 @dataclass(frozen=True)
@@ -146,7 +151,6 @@ class LabelsRequest(JudgedRunRequest):
             the queries that have pairs, in place of those of the run. Where the pairs are not here the run's are taken.
         validation_qrels: all known positives of queries of the run, which `mass` share and confident learn from;
             None = `qrels`.
-        device: where a teacher such as a cross-encoder computes; None = on the processor.
         backend: threads, loky or dask; cluster: address of the Dask scheduler; jobs: shards at the
             same time, None = one per core; shard_size: queries of one. Labels depend on none of these.
     """
@@ -155,7 +159,6 @@ class LabelsRequest(JudgedRunRequest):
     depth: int = 1000
     pairs: str | None = None
     validation_qrels: Judgements | None = None
-    device: str | None = None
     backend: Literal["threads", "loky", "dask"] = "threads"
     cluster: str | None = None
     jobs: int | None = None

@@ -193,8 +193,8 @@ def _describe(job: Job) -> dict[str, Any]:
     described = labeler_of(job, nobody, {}, (), tokens=no_tokens).describe()
     if "texts" in needs_of(job.method, job.params, job.source):
         described["texts"] = digest_of_texts(job)
-    if job.device is not None:
-        described["device"] = job.device
+    if job.devices is not None:
+        described["device"] = str(job.devices)
     if job.pairs is not None:
         described["pairs"] = job.pairs
     if job.learnt is not None:

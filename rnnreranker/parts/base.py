@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rnnreranker.base import settings
+from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.files.json_files import read_json
@@ -40,6 +41,8 @@ class Part(ABC):
         marks: what, besides the documents, the part depends on; plain values, for the fingerprint of the index.
         reused: documents that an earlier, interrupted build had done.
         backend, cluster: who makes what can be made piece by piece, as `do_parts`; the bytes do not depend on it.
+        devices: where its encoder computes; None = the processor.
+        block: documents that it takes at a time.
     """
 
     name: ClassVar[str]
@@ -59,6 +62,11 @@ class Part(ABC):
     reused: int = 0
     backend: str = "threads"
     cluster: str | None = None
+    devices: Devices | None = None
+
+    @property
+    def block(self) -> int:
+        return BLOCK
 
     @classmethod
     def make(cls, params: Any, beside: Mapping[str, Any]) -> Part:
@@ -152,7 +160,9 @@ class Part(ABC):
         raise NotImplementedError(f"{cls.name} gives {cls.gives}, and has no open()")
 
     @classmethod
-    def queries(cls, opened: Any, topics: Mapping[str, str], threads: int | None = None) -> Any:
+    def queries(
+        cls, opened: Any, topics: Mapping[str, str], threads: int | None = None, devices: Devices | None = None
+    ) -> Any:
         """What methods read that need `gives_queries`: the queries as the part is compared with them."""
         raise NotImplementedError(f"{cls.name} gives {cls.gives_queries}, and has no queries()")
 

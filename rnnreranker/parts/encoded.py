@@ -15,10 +15,12 @@ from rnnreranker.base.files import fingerprint, write_atomically
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.settings import Params
 from rnnreranker.data.document import Document
-from rnnreranker.parts.base import Part, check_encoder, read_encoder
+from rnnreranker.parts.base import BLOCK, Part, check_encoder, read_encoder
 
 if TYPE_CHECKING:
     from rnnreranker.encode.base import TextEncoder
+
+DEVICE_BLOCK = 16 * BLOCK  # documents that a GPU encodes together
 
 
 class EncodedPart(Part):
@@ -58,8 +60,13 @@ class EncodedPart(Part):
         self._folder.mkdir(parents=True, exist_ok=True)
         self._threads = threads
 
+    def begin(self, texts: list[str]) -> None:
+        """Open what encodes, before the first block, which has these texts."""
+
     def add(self, documents: Sequence[Document]) -> None:
         texts = [document.text for document in documents]
+        if not self._files:
+            self.begin(texts)
         name = fingerprint(self._mark, [document.docid for document in documents], texts)
         file = self._folder / f"{len(self._files):06d}-{name}{self.ending}"
         rows = np.arange(self._count, self._count + len(documents))
@@ -77,7 +84,43 @@ class EncodedPart(Part):
 
 
 class PartByEncoder(EncodedPart):
-    """A part that an encoder makes, which its setting `encoder` names; `kept` of its settings is all else."""
+    """A part that an encoder makes, which its setting `encoder` names; `kept` of its settings is all else.
+
+    Args:
+        mark: what blocks are named by; encoder: on the processor.
+
+    Attributes:
+        of_documents: what encodes documents: from the first block on that on `devices`, where there are some.
+    """
+
+    def __init__(self, mark: str, encoder: Any) -> None:
+        super().__init__(mark)
+        self._encoder = self.of_documents = encoder
+        self._computed: dict[str, Any] = {}  # where, as the index says
+
+    @property
+    def block(self) -> int:
+        """More on a GPU, where more texts of one length can be encoded together."""
+        return DEVICE_BLOCK if self.devices is not None and self.devices.elsewhere else BLOCK
+
+    @property
+    @abstractmethod
+    def options(self) -> dict[str, Any]:
+        """What the encoder is loaded with."""
+
+    def begin(self, texts: list[str]) -> None:
+        """Load the encoder on devices; blocks of other arithmetic are not taken for its.
+
+        Raises:
+            InputError: as `encoder_on`.
+        """
+        if self.devices is None:
+            return
+        from rnnreranker.parts.on_devices import encoder_on
+
+        self.of_documents, self._computed = encoder_on(self.devices, self._encoder, self.options, texts)
+        if marks := self.devices.marks:
+            self._mark = fingerprint(self._mark, *marks)
 
     @classmethod
     @abstractmethod
@@ -113,12 +156,22 @@ class CountedPart(PartByEncoder):
     ending = ".npz"
 
     def __init__(self, encoder: Any, params: Any) -> None:
-        super().__init__(_mark(encoder))
-        self._encoder = encoder
+        super().__init__(_mark(encoder), encoder)
         self._params = params
         self.marks = (encoder.fingerprint, params.to_dict())
         self._cut = 0
         self._empty = 0
+
+    @property
+    def options(self) -> dict[str, Any]:
+        options: dict[str, Any] = self._encoder.params.to_dict()
+        return options
+
+    def begin(self, texts: list[str]) -> None:
+        """As `PartByEncoder`; blocks of a graph are not taken for those of the model, nor the other way round."""
+        if self.devices is not None:
+            self._mark = str(self._encoder.fingerprint)
+        super().begin(texts)
 
     def opened(self, index: Path, described: dict[str, Any]) -> Any:
         """What an index has of this part, with docids; described: the part, as the index says."""
@@ -131,16 +184,19 @@ class CountedPart(PartByEncoder):
             InputError: they were made by another encoder.
         """
         check_encoder(index, self.name, self._encoder.fingerprint)
-        described = read_json(index / "rnnreranker.json", repair="make the index again")
-        self._old = self.opened(index, described["parts"][self.name])
-        if self._encoder.graph is not None and described["parts"][self.name]["encoder"].get("documents") != "graph":
-            self._encoder = type(self._encoder).load(self._encoder.name, **self._encoder.params.to_dict())
+        described = read_json(index / "rnnreranker.json", repair="make the index again")["parts"][self.name]
+        self._old, made_by = self.opened(index, described), described["encoder"]
+        self._computed = made_by.get("computed", {})
+        if self._encoder.graph is not None and made_by.get("documents") != "graph" and not self._computed:
+            self._encoder = self.of_documents = type(self._encoder).load(self._encoder.name, **self.options)
             self._mark = _mark(self._encoder)
 
     def made_by(self, **more: Any) -> dict[str, Any]:
         """What an index says of the encoder; more: what the part says besides."""
         encoder = self._encoder
         said = {"name": encoder.name, **more, "fingerprint": encoder.fingerprint}
+        if self._computed:
+            return {**said, "computed": self._computed}
         return said if encoder.graph is None else {**said, "documents": "graph"}
 
     def add(self, documents: Sequence[Document]) -> None:

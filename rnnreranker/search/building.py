@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.chosen_method import Form
+from rnnreranker.base.device import EXACT
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.settings import typed_name
 from rnnreranker.data.fields import asked_fields
@@ -25,6 +26,7 @@ def build_index(
     encoder: Form = ENCODER,
     device: str | None = None,
     *,
+    compute_dtype: str = EXACT,
     threads: int | None = None,
     overwrite: bool = False,
     fields: str | Sequence[str] | None = None,
@@ -40,7 +42,8 @@ def build_index(
         output: the folder.
         parts: in their written form, as "dense", "neighbours:k=32"; `python -m rnnreranker methods` lists them.
         encoder: of the vectors, `minilm` or `name:pooling=cls,…`.
-        device: None or "cpu": documents are encoded on the processor.
+        device, compute_dtype: where documents are encoded ("cuda", "cuda:0,cuda:1", "mps", "auto"; None = the
+            processor), and in which type: "float32", "bfloat16", "float16".
         threads: None = one per core; the index does not depend on it, nor on backend and cluster.
         overwrite: make again what is there, and replace an index of other documents.
         fields, from_index, backend, cluster: as of `IndexRequest`.
@@ -50,14 +53,13 @@ def build_index(
         InputError: no documents, a docid twice, arguments that there are not, an index of other documents there.
         UnavailableError: a BM25 part without Java 21 or newer, an encoder that cannot be had.
     """
-    if device not in (None, "cpu"):
-        raise InputError(f"device={device!r}: documents are encoded on the processor; leave it out")
     known = [typed_name(field) for _, field in settings_with_flags()]
     if unknown := [name for name in settings if name not in known]:
         raise InputError("; ".join(f"no argument {name}, {nearest(name, known)}" for name in unknown))
     given = str(documents) if isinstance(documents, str | Path) else GivenDocuments.of(documents)
     written = with_settings(forms_of(parts), {"encoder": None if encoder == ENCODER else encoder, **settings})
     taken = None if from_index is None else Path(from_index).expanduser()
-    request = IndexRequest(given, written, asked_fields(str(given), fields), taken, backend, cluster)
+    where = (backend, cluster, device, compute_dtype)
+    request = IndexRequest(given, written, asked_fields(str(given), fields), taken, *where)
     built, _ = make_index(request, Path(output).expanduser(), threads=threads, overwrite=overwrite)
     return open_index(built.path)

@@ -6,7 +6,8 @@ import itertools
 from pathlib import Path
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import as_list
+from rnnreranker.base.chosen_method import as_list, needs_together
+from rnnreranker.base.device import EXACT
 from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.base.method import methods
 from rnnreranker.base.written_form import Written
@@ -60,12 +61,8 @@ def check(request: SearchRequest) -> None:
     if request.feedback is not None and not request.auto:
         check_feedback(request.feedback.name, [one.name for one in request.retrievers])
     asked_fields(request.documents, request.fields)
-    for name in ("passages", "expander", "encoding"):
+    for name in ("passages", "expander", "encoding", "devices"):
         getattr(request, name)  # read now: each says what is wrong with its written form
-    if request.device is not None:
-        from rnnreranker.rnn.engines.torch import usable_device
-
-        usable_device(request.device)
 
 
 def _problems_of_reranking(request: SearchRequest) -> list[str]:
@@ -81,7 +78,20 @@ def _problems_of_reranking(request: SearchRequest) -> list[str]:
     if request.documents and not any("texts" in one.needs for one in chosen):
         takers = " and ".join(name for name, kind in methods("reranker").items() if "texts" in kind.needs)
         problems.append(f"{argument('documents')} gives texts to {takers}: not with {shown}")
-    if request.device is not None and not any(one.method.takes_device for one in chosen):
-        takers = " and ".join(name for name, kind in methods("reranker").items() if kind.takes_device)
-        problems.append(f"{argument('device')} says where {takers} compute: not with {shown}")
-    return [*problems, *sources.problems(request)]
+    return [*problems, *sources.problems(request), *_problems_of_devices(request)]
+
+
+def _problems_of_devices(request: SearchRequest) -> list[str]:
+    """A device or a type beside methods none of which computes by a model or on tensors."""
+    retrieving, expanding = request.retrievers, [request.expander] if request.expander else []
+    if (request.device is None and request.compute_dtype == EXACT) or request.auto:
+        return []
+    together = [*retrieving, *expanding, *request.rerankers]
+    needs = needs_together(together) - ({"query vectors"} if request.encoded_queries else set())
+    if {"query vectors", "query tokens", "impacts"} & needs:
+        return []
+    if any(one.method.takes_device and one.source == sources.VECTORS for one in request.rerankers):
+        return []
+    given = ("compute_dtype", request.compute_dtype) if request.device is None else ("device", request.device)
+    named = " and ".join(one.name for one in together) or "nothing"
+    return [f"{argument(*given)}: queries are encoded there, and rerankers of models compute; here {named} works alone"]

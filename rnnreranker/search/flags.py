@@ -7,6 +7,7 @@ from typing import Any
 from rnnreranker.base import command
 from rnnreranker.base.arguments import flag
 from rnnreranker.base.chosen_method import SOURCES, Form
+from rnnreranker.base.device import add_flags as add_device_flags
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find, names
 from rnnreranker.base.settings import hints_of
@@ -59,7 +60,7 @@ def add_retrieval(group: Any) -> None:
 
 
 def add_reranking(group: Any) -> None:
-    """The flags --rerank, --preset, --from, --queries, --missing, --device and those of the settings of rNN."""
+    """The flags --rerank, --preset, --from, --queries, --missing, of devices and those of the settings of rNN."""
     known = ", ".join([*names("reranker"), NO_RERANKING])
     group.add_argument("--rerank", action="append", metavar="NAME", help=f"{known}; again for one more (default: rnn)")
     group.add_argument("--preset", help="of rnn: tas-b, cocondenser, vectors, mixture, … or a YAML file")
@@ -70,7 +71,7 @@ def add_reranking(group: Any) -> None:
     text = "candidates without what is needed of them: error or skip"
     group.add_argument("--missing", choices=("error", "skip"), default="error", metavar="WHAT", help=text)
     add_documents_flags(group, "texts, for rerankers that read them (default: of the index)")
-    group.add_argument("--device", help="tensors on cuda, cuda:1, mps or cpu (default: compiled, cpu)")
+    add_device_flags(group, "models, tensors")
 
 
 def rerankers(args: Any) -> list[Form]:
@@ -88,7 +89,7 @@ def rerankers(args: Any) -> list[Form]:
         typed["preset"] = args.preset
     forms = [Written.read(one) for one in args.rerank or ([] if not typed and context is None else [RNN])]
     if not forms:
-        asked = args.device is not None or getattr(args, "explain", None) is not None
+        asked = getattr(args, "explain", None) is not None
         return [str(RNN) if asked else RNN]
     if context is not None:
         forms = _with_context(forms, context)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
+from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import GIVEN, Inputs
 from rnnreranker.data.fields import asked_fields
@@ -26,7 +27,7 @@ def open_inputs(
     """Everything that an index and a request can give; nothing is opened yet."""
     fields = asked_fields(request.documents, request.fields)
     return Inputs(
-        **of_index(index, topics, request.threads),
+        **of_index(index, topics, request.threads, request.devices),
         topics=topics,
         query_vectors=lambda: query_vectors(request.encoding, index, topics, threads=request.threads),
         texts=lambda: document_texts(request.documents, index, fields),
@@ -34,11 +35,13 @@ def open_inputs(
     )
 
 
-def of_index(index: IndexOnDisk, topics: Mapping[str, str], threads: int | None = None) -> dict[str, Callable[[], Any]]:
+def of_index(
+    index: IndexOnDisk, topics: Mapping[str, str], threads: int | None = None, devices: Devices | None = None
+) -> dict[str, Callable[[], Any]]:
     """What the parts of an index give, for `Inputs`: each opened when it is asked for, its queries by their texts."""
     documents = {need: functools.partial(index.given, need) for need in givers()}
     queries = {
-        need: functools.partial(index.given_queries, need, topics, threads)
+        need: functools.partial(index.given_queries, need, topics, threads, devices)
         for need in givers(queries=True)
         if need not in documents and need not in GIVEN
     }

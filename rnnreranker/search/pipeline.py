@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Chosen, needs_together
 from rnnreranker.base.command import say
+from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.base.process.phases import phase
@@ -42,7 +43,7 @@ class Pipeline:
         retrieved_by: the retrievers, of `auto` those that it chose; and the feedback.
         fusion: of several retrievers; depth: candidates per query.
         passages: how they become documents, None where they stay; hits: documents per query.
-        device: where rerankers that take one compute; None = the processor.
+        devices: where models and tensors compute; None = the processor.
     """
 
     index: IndexOnDisk
@@ -56,7 +57,7 @@ class Pipeline:
     depth: int
     passages: PassageParams | None
     hits: int
-    device: str | None = None
+    devices: Devices | None = None
 
     def stages(self, given: Run | None = None) -> list[Run]:
         """The run of every stage: retrieved or given, expanded, reranked once or more; passages stay passages."""
@@ -70,7 +71,7 @@ class Pipeline:
                 stages.append(self.expander.expand(stages[0]))
         for reranker in self.rerankers:
             step = "reranking" if len(self.rerankers) == 1 else f"reranking by {reranker.name}"
-            with phase(f"{step} on {self.device}" if reranker.device else step):
+            with phase(f"{step} on {reranker.devices}" if reranker.devices else step):
                 stages.append(reranker.rerank(stages[-1]))
         return stages
 
@@ -138,7 +139,7 @@ def open_pipeline(
     for need in sorted({"vectors", "neighbours", "texts"} & needs):
         getattr(inputs, need)  # opened now
     again = request.feedback.method(request.feedback.params) if request.feedback else None
-    speed = {"threads": request.threads, "batch_size": request.batch_size}
+    speed = {"threads": request.threads, "batch_size": request.batch_size, "devices": request.devices}
     retrievers = [one.method(inputs, one.params, **speed, feedback=again) for one in retrieving]
     for retriever in retrievers:
         retriever.check()
@@ -161,7 +162,7 @@ def open_pipeline(
         request.candidates,
         request.passages,
         request.hits,
-        request.device,
+        request.devices,
     )
 
 
@@ -172,7 +173,7 @@ def _made(chosen: Chosen, request: SearchRequest, inputs: Inputs) -> Any:
         chosen.params,
         threads=request.threads,
         missing=request.missing,
-        device=request.device if chosen.method.takes_device else None,
+        device=request.devices if chosen.method.takes_device and chosen.source == sources.VECTORS else None,
         **sources.options(chosen),
     )
 

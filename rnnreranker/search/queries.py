@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
+from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.written_form import Written
@@ -29,15 +30,23 @@ class QueryEncoding:
         settings: those of it that were given.
         encoded: a .npy file of query vectors, see `load_encoded_queries`.
         topics: where the texts of queries come from, for messages.
+        devices: where they are encoded; None = the processor.
     """
 
     encoder: str | None = None
     settings: EncoderParams = field(default_factory=EncoderParams)
     encoded: str | Path | None = None
     topics: str = "topics"
+    devices: Devices | None = None
 
     @classmethod
-    def of(cls, encoder: Form | None, encoded: str | Path | None = None, topics: Any = None) -> QueryEncoding:
+    def of(
+        cls,
+        encoder: Form | None,
+        encoded: str | Path | None = None,
+        topics: Any = None,
+        devices: Devices | None = None,
+    ) -> QueryEncoding:
         """That of an encoder in its written form, `minilm:pooling=cls`; `:pooling=cls` is of that of the index.
 
         Raises:
@@ -45,7 +54,7 @@ class QueryEncoding:
         """
         name, params = encoder_of(encoder)
         shown = str(topics) if isinstance(topics, str | Path) else argument("topics")
-        return cls(name or None, params, encoded, shown)
+        return cls(name or None, params, encoded, shown, devices)
 
 
 def encoder_of(form: Form | None, of: str = "encoder") -> tuple[str, EncoderParams]:
@@ -139,10 +148,10 @@ def _encoded(how: QueryEncoding, index: IndexOnDisk, topics: Mapping[str, str], 
     from rnnreranker.parts.vectors import QueryVectors
 
     if (own := _own_encoder(how, index)) is not None:
-        return QueryVectors(tuple(topics), own.queries(list(topics.values()), threads))
+        return QueryVectors(tuple(topics), own.queries(list(topics.values()), threads, how.devices))
     described = {} if how.encoder else index.encoder
     settings = {**described.get("settings", {}), **how.settings.given()}
-    kept = kept_queries(Encoder, _encoder_name(how, index), settings, list(topics.values()), threads)
+    kept = kept_queries(Encoder, _encoder_name(how, index), settings, list(topics.values()), threads, how.devices)
     return QueryVectors(tuple(topics), kept["vectors"])
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rnnreranker.base.arguments import Request, argument
 from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose
+from rnnreranker.base.device import EXACT, ComputesOnDevices
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import names
 from rnnreranker.base.written_form import Written, read_joined
@@ -29,7 +30,7 @@ PASSAGES_PER_DOCUMENT = 10  # retrieved for every document asked for, as in Pyse
 
 
 @dataclass(frozen=True)
-class SearchRequest(Request):
+class SearchRequest(ComputesOnDevices, Request):
     """A search: the arguments of `Index.search`, and the flags of the command.
 
     Attributes:
@@ -46,7 +47,8 @@ class SearchRequest(Request):
         encoder: of queries, `name:key=value,…`; None = the one that made the index.
         missing: candidates without what is needed of them, "error" or "skip".
         documents: texts for rerankers that read them; fields: which of theirs, "title,text" or "text".
-        device: where a reranker computes on tensors; None = compiled, on the processor.
+        device, compute_dtype: where and in which type models encode queries and score, and rNN computes on tensors, as
+            of `devices_of`; None = on the processor, compiled.
         aggregate: passages to documents, `maxp:passages=#,hits=5000`.
         threads: None = one per core; batch_size: queries at a time. Results depend on neither.
     """
@@ -68,6 +70,7 @@ class SearchRequest(Request):
     documents: str | None = None
     fields: str | None = None
     device: str | None = None
+    compute_dtype: str = EXACT
     aggregate: Form | None = None
     threads: int | None = None
     batch_size: int = 256
@@ -151,7 +154,7 @@ class SearchRequest(Request):
     @property
     def encoding(self) -> QueryEncoding:
         """How queries become vectors."""
-        return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics)
+        return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics, self.devices)
 
     @property
     def topics_name(self) -> str:

@@ -22,8 +22,6 @@ def problems(request: SearchRequest) -> list[str]:
         if one.source != GRAPH and one.queries is not None:
             asked, other = argument("queries", one.queries), argument("from", GRAPH)
             said.append(f"{asked}: with {one.source} queries are encoded; give {other} too")
-        if one.source != VECTORS and request.device is not None:
-            said.append(f"{argument('device')}: {argument('from', one.source)} computes on the processor")
     return said
 
 

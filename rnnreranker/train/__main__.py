@@ -8,6 +8,7 @@ from typing import Any
 
 from rnnreranker.base import command
 from rnnreranker.base.arguments import flag
+from rnnreranker.base.device import AUTO
 from rnnreranker.base.method import methods, names
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.typed_numbers import READERS
@@ -15,7 +16,7 @@ from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import CHOICES
 from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.request import KIND, SCORERS, TrainRequest
-from rnnreranker.train.training import DEVICES, train
+from rnnreranker.train.training import train
 
 EVERYDAY = {  # settings of every model that are flags, too
     **{"learning_rate": "peak learning rate", "epochs": "passes over the training queries or texts"},
@@ -113,8 +114,7 @@ def make_parser() -> argparse.ArgumentParser:
     work = parser.add_argument_group("work")
     text = "write none at validations; a killed training begins again"
     work.add_argument("--no-checkpoints", dest="checkpoints", action="store_false", help=text)
-    text = f"{', '.join(DEVICES)} (default: auto)"
-    work.add_argument("--device", choices=DEVICES, default="auto", metavar="NAME", help=text)
+    work.add_argument("--device", default=AUTO, metavar="NAME", help=f"cpu, cuda, {AUTO} (default: {AUTO})")
     return parser
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument, asked
 from rnnreranker.base.chosen_method import Form
+from rnnreranker.base.device import trained_on
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.locks import sole
 from rnnreranker.base.method import methods
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels import SoftLabels
     from rnnreranker.train.fit import Trained
-
-DEVICES = ("cpu", "cuda", "auto")
 
 
 def train_model(
@@ -59,7 +58,7 @@ def train(request: TrainRequest) -> Trained:
     check(request)
     model, params, loss = request.training
     with phase("training"), sole(Path(request.output), "training to it"):
-        return model.train(request, params, loss, _device(request.device))
+        return model.train(request, params, loss, trained_on(request.device))
 
 
 def check(request: TrainRequest) -> None:
@@ -79,8 +78,7 @@ def check(request: TrainRequest) -> None:
             raise InputError(f"{argument(read)}: is for {argument('model')} {' or '.join(own)}, not for {name}")
     for read in ("scoring", *(["start"] if request.encoder is not None else [])):
         getattr(request, read)  # read now: each says what is wrong with its written form
-    if request.device not in DEVICES:
-        raise InputError(f"{argument('device', request.device)}: expected one of {', '.join(DEVICES)}")
+    trained_on(request.device)
     asked_fields(request.documents, request.fields)
     _check_output(Path(request.output))
 
@@ -94,13 +92,3 @@ def _check_output(output: Path) -> None:
     parent = output.absolute().parent
     if parent.is_dir() and not os.access(parent, os.W_OK):
         raise InputError(f"{parent}: cannot be written; choose another {shown}")
-
-
-def _device(name: str) -> str:
-    """The device to train on."""
-    import torch
-
-    if name == "cuda" and not torch.cuda.is_available():
-        shown = argument("device", "cuda")
-        raise InputError(f"{shown}: there is no GPU that torch can use here; leave {argument('device')} out")
-    return "cuda" if name != "cpu" and torch.cuda.is_available() else "cpu"

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from rnnreranker.base import settings
+from rnnreranker.base.device import EXACT
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.files.json_files import read_json
@@ -24,7 +25,6 @@ from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.encode.params import CrossEncoderParams
 
 KIND = "cross-encoder"  # of method
-DEVICE_TOKENS = 2**16  # of a batch on a GPU
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")  # files of which every tokenizer has one
 LIBRARIES = ("torch", "transformers", "sentence_transformers")  # another version may give other last bits
 
@@ -42,7 +42,7 @@ class PairScorer(TextEncoder):
     A score is the one logit of the model, as it is: no sigmoid is applied, whatever the model's files say.
 
     Attributes:
-        device: where it computes; max_length: tokens at which a pair is cut, its longer text first.
+        max_length: tokens at which a pair is cut, its longer text first.
     """
 
     KIND: ClassVar[str] = KIND
@@ -56,14 +56,14 @@ class PairScorer(TextEncoder):
         params: CrossEncoderParams,
         model: CrossModel | CrossGraph,
         graph: KeptGraph | None = None,
-        device: str = "cpu",
+        computed: str = "cpu",
     ) -> None:
         self.model: Any = model
-        self.graph, self.params, self.device = graph, params, device
+        self.graph, self.params = graph, params
         self.max_length = model.max_length
         self.name = folder.name
         versions = [metadata.version(library) for library in (OF_GRAPHS if graph else LIBRARIES)]
-        where = graph.content if graph else device.partition(":")[0]
+        where = graph.content if graph else computed
         self.digest = content_of(folder.path)
         self.fingerprint = fingerprint(KIND, self.digest, self.max_length, model.prompt, where, versions)
 
@@ -74,9 +74,10 @@ class PairScorer(TextEncoder):
         return folder
 
     @classmethod
-    def by_torch(cls, folder: ModelFolder, params: Any, device: str = "cpu") -> Self:
-        """See `TextEncoder`; device: "cpu", "cuda", "cuda:1" or "mps"."""
-        return cls(folder, params, CrossModel(folder.path, params.max_length, device), device=device)
+    def by_torch(cls, folder: ModelFolder, params: Any, device: str = "cpu", dtype: str = EXACT) -> Self:
+        """As every encoder; the fingerprint is of the kind of device and the type, too."""
+        computed = " ".join([device.partition(":")[0], *([] if dtype == EXACT else [dtype])])
+        return cls(folder, params, CrossModel(folder.path, params.max_length, device, dtype), computed=computed)
 
     @classmethod
     def by_graph_of(cls, folder: ModelFolder, params: Any, graph: KeptGraph) -> Self:
@@ -90,7 +91,7 @@ class PairScorer(TextEncoder):
 
         Args:
             pairs: any strings, empty ones too; `encode_texts` says what pairs do to each other.
-            threads: None = one per core; on a GPU one.
+            threads: None = one per core.
 
         Raises:
             InputError: a text that is not a string, a score that is NaN or infinite.
@@ -99,10 +100,8 @@ class PairScorer(TextEncoder):
             if len(pair) != 2 or not all(isinstance(text, str) for text in pair):
                 raise InputError(f"pair {number}: expected two strings, the text of a query and that of a document")
         given = [(query, text) for query, text in pairs]
-        where: dict[str, Any] = {"threads": threads}
-        if self.device != "cpu":
-            where = {"threads": 1, "tokens": DEVICE_TOKENS}
-        computed = encode_texts(given, self.model.tokens, self.model.forward, **where)
+        forwards = [one.model.forward for one in self.on_devices]
+        computed = encode_texts(given, self.model.tokens, forwards, devices=self.devices, threads=threads)
         scores = np.concatenate([np.empty(0, dtype=np.float32), *computed.parts])[computed.rows]
         if (wrong := np.flatnonzero(~np.isfinite(scores))).size:
             query, text = pairs[int(wrong[0])]

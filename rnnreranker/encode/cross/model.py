@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rnnreranker.base.device import EXACT, moved, put
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.private.sentence_transformers import prompt_of
 from rnnreranker.encode.in_batches import count_tokens
@@ -45,10 +46,10 @@ class CrossModel:
     Args:
         path: the folder of the model.
         max_length: None = the model's own.
-        device: of torch.
+        device: of torch; dtype: of the weights.
     """
 
-    def __init__(self, path: Path, max_length: int | None = None, device: str = "cpu") -> None:
+    def __init__(self, path: Path, max_length: int | None = None, device: str = "cpu", dtype: str = EXACT) -> None:
         package = require("sentence_transformers", "cross-encoders", "'rnnreranker[cross]'")
         transformers = require("transformers", "cross-encoders", "transformers")
         transformers.logging.set_verbosity_error()
@@ -58,7 +59,7 @@ class CrossModel:
             raise InputError(
                 f"{path}: a classifier of {labels} labels; expected a cross-encoder with one (num_labels=1)"
             )
-        self.modules = package.CrossEncoder(str(path), device=device, local_files_only=True).eval()
+        self.modules = put(package.CrossEncoder(str(path), device=device, local_files_only=True).eval(), device, dtype)
         check_vocabulary(path, self.modules.tokenizer, whole)
         self.prompt = prompt_of(self.modules)
         config = self.modules.model.config
@@ -106,7 +107,7 @@ class CrossModel:
             filled = np.full((len(batch), longest), self._padding[key], dtype=np.int64)
             for row, one in zip(filled, batch, strict=True):
                 row[slice(0, one.length) if self.right else slice(-one.length, None)] = one.inputs[key]
-            features[key] = torch.from_numpy(filled).to(self._device)
+            features[key] = moved(filled, self._device)
         with torch.inference_mode():
             scores: np.ndarray = self.modules(features)["scores"].float().reshape(len(batch)).cpu().numpy()
         return scores

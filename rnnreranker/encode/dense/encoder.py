@@ -1,4 +1,4 @@
-"""Texts to vectors with any encoder of the Hugging Face world, on the CPU, the same bytes whatever the threads."""
+"""Texts to vectors with any encoder of the Hugging Face world; on the CPU the same bytes whatever the threads."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
+from rnnreranker.base.device import EXACT, Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import find, names
@@ -72,10 +73,12 @@ class Encoder(TextEncoder):
         self.model, self._documents = model, documents or model
 
     @classmethod
-    def load(cls, name: str, *, device: str | None = None, **given: Any) -> Self:
-        """See `TextEncoder`; a model of its own code has no files."""
+    def load(cls, name: str, *, devices: Devices | None = None, **given: Any) -> Self:
+        """See `TextEncoder`; a model of its own code has no files, and computes on the processor."""
         if (of := _own_code(name)) is None:
-            return super().load(name, device=device, **given)
+            return super().load(name, devices=devices, **given)
+        if devices is not None:
+            raise InputError(f"{name}: code of its own, which computes on the processor; not on {devices}")
         params = EncoderParams(**given)
         settings = {"model": name, **params.to_dict()}
         for prompt in ("query_prompt", "document_prompt"):
@@ -105,7 +108,7 @@ class Encoder(TextEncoder):
         return dense_key(content_of(folder.path), settings)
 
     @classmethod
-    def by_torch(cls, folder: ModelFolder, params: Any) -> Self:
+    def by_torch(cls, folder: ModelFolder, params: Any, device: str = "cpu", dtype: str = EXACT) -> Self:
         settings, own = _settings(folder, params)
         from rnnreranker.encode.transformer import SentenceTransformerModel, TransformerModel
 
@@ -114,14 +117,14 @@ class Encoder(TextEncoder):
         if own.beyond:
             if params.pooling is not None:
                 raise InputError(f"{folder.path}: has a module {own.beyond}, so pooling is fixed; leave it out")
-            model = of_modules = SentenceTransformerModel(folder.path, settings, own.beyond)
+            model = of_modules = SentenceTransformerModel(folder.path, settings, own.beyond, device, dtype)
             documents = of_modules.documents
         elif settings["pooling"] is None:
             raise InputError(
                 f"{folder.path}: its files do not say how token vectors become one; give pooling=mean or cls"
             )
         else:
-            model = TransformerModel(folder.path / own.transformer, settings)
+            model = TransformerModel(folder.path / own.transformer, settings, device, dtype)
         model.forward(model.tokenize(["a"]))  # settings that fit one another until then may not fit the weights
         return cls(folder.name, model, settings, folder.digest, documents, path=folder.path)
 
@@ -182,19 +185,23 @@ class Encoder(TextEncoder):
         if what not in ("queries", "documents"):
             raise InputError(f"what={what}: expected queries or documents")
         prompt = self.settings["query_prompt" if what == "queries" else "document_prompt"]
-        model = self.model if what == "queries" else self._documents
+        models = [one.model if what == "queries" else one._documents for one in self.on_devices]
 
         def read(distinct: list[str]) -> list[Any]:
-            return model.tokenize([prompt + text for text in distinct])
+            return models[0].tokenize([prompt + text for text in distinct])
 
-        options: dict[str, Any] = {"threads": threads, "length": model.length, "progress": progress}
-        computed = encode_texts(texts, read, model.forward, **options)
+        options: dict[str, Any] = {"threads": threads, "length": models[0].length, "progress": progress}
+        computed = encode_texts(texts, read, [one.forward for one in models], devices=self.devices, **options)
         parts = [np.empty((0, self.dimension), dtype=np.float32), *computed.parts]
         vectors: np.ndarray = np.concatenate(parts, dtype=np.float32)[computed.rows]
         if not np.isfinite(vectors).all():
             text = texts[int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])]
             raise InputError(f"{self.name}: the vector of {text[:60]!r} has NaN or infinite values; try dtype float32")
         return vectors
+
+    def rows(self, texts: Sequence[str]) -> np.ndarray:
+        """The vectors."""
+        return self.encode(texts, what="documents")
 
     def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
         return {"vectors": self.encode(texts, threads=threads, what="queries")}

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from rnnreranker.base import settings
+from rnnreranker.base.device import EXACT
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.encode.base import TextEncoder
@@ -79,8 +80,8 @@ class LateEncoder(TextEncoder):
         return late_folder(name)
 
     @classmethod
-    def by_torch(cls, folder: ModelFolder, params: Any) -> Self:
-        return cls(folder, params, open_late_model(folder.path, params))
+    def by_torch(cls, folder: ModelFolder, params: Any, device: str = "cpu", dtype: str = EXACT) -> Self:
+        return cls(folder, params, open_late_model(folder.path, params, device, dtype))
 
     @classmethod
     def by_graph_of(cls, folder: ModelFolder, params: Any, graph: KeptGraph) -> Self:
@@ -108,8 +109,9 @@ class LateEncoder(TextEncoder):
         Raises:
             InputError: a text that is not a string, vectors that are NaN or infinite.
         """
-        read, forward = partial(self.model.read, kind=what), partial(self.model.vectors, kind=what)
-        computed = encode_texts(texts, read, forward, threads=threads, blank=False)
+        read = partial(self.model.read, kind=what)
+        forwards = [partial(one.model.vectors, kind=what) for one in self.on_devices]
+        computed = encode_texts(texts, read, forwards, devices=self.devices, threads=threads, blank=False)
         none = np.empty((0, self.dimension), dtype=np.float32), np.empty(0, dtype=np.int32)
         rows = [*itertools.chain.from_iterable(computed.parts), none]
         taken = [rows[row] for row in computed.rows]
@@ -127,6 +129,10 @@ class LateEncoder(TextEncoder):
     def count_tokens(self, texts: Sequence[str], what: TextKind) -> int:
         """How many tokens the texts have at most, those that are skipped too."""
         return sum(one.length for one in self.model.read([text for text in texts if text.strip()], what))
+
+    def rows(self, texts: Sequence[str]) -> np.ndarray:
+        """The vectors of the tokens, one text after the other."""
+        return self.encode_documents(texts).vectors
 
     def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
         """The vectors (T, d) float32 of the tokens of n queries, and (n + 1,) int64 where those of each begin."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from rnnreranker.base.device import EXACT, put
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.private.sentence_transformers import prompt_of
 from rnnreranker.encode.in_batches import CountedText, count_tokens
@@ -73,8 +74,9 @@ class LateModel:
             with self._tokenizing:
                 features = self.features([one.text for one in batch], kind)
             ids = features["input_ids"].numpy().astype(np.int32)
-            tokens, mask = self.tokens(features, kind)
-            vectors, real = tokens.float().numpy(), mask.numpy()
+            there = {name: value.to(self.modules.device) for name, value in features.items()}
+            tokens, mask = self.tokens(there, kind)
+            vectors, real = tokens.float().cpu().numpy(), mask.cpu().numpy()
         return [(vectors[row][its], own[its]) for row, (its, own) in enumerate(zip(real, ids, strict=True))]
 
     def features(self, texts: Sequence[str], kind: TextKind) -> dict[str, torch.Tensor]:
@@ -90,13 +92,13 @@ class LateModel:
         return outputs["token_embeddings"], outputs["attention_mask"].bool()
 
 
-def open_late_model(folder: Path, params: LateEncoderParams, device: str = "cpu") -> LateModel:
+def open_late_model(folder: Path, params: LateEncoderParams, device: str = "cpu", dtype: str = EXACT) -> LateModel:
     """The model of a folder, in evaluation mode, with its lengths set in its modules: it is saved with them.
 
     Args:
         folder: of a late-interaction encoder, see `late_folder`.
         params: lengths that are not the model's own.
-        device: cpu or cuda.
+        device: of torch; dtype: of the weights.
 
     Raises:
         InputError: lengths beyond the model's.
@@ -106,7 +108,7 @@ def open_late_model(folder: Path, params: LateEncoderParams, device: str = "cpu"
     transformers = require("transformers", "late interaction", "transformers")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    modules = package.MultiVectorEncoder(str(folder), device=device, local_files_only=True).eval()
+    modules = put(package.MultiVectorEncoder(str(folder), device=device, local_files_only=True).eval(), device, dtype)
     first = modules[0]
     limit = int(modules.max_seq_length or 512)
     expansion = getattr(first, "query_expansion", None)

@@ -7,6 +7,7 @@ the logits are those of its masked-language model.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from rnnreranker.base import settings
 from rnnreranker.base.command import cores
+from rnnreranker.base.device import EXACT
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.files.json_files import read_json
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from rnnreranker.encode.sparse.modules import SparseModules
 
 LOGITS = 2**23  # numbers of a batch, its padded tokens times the words: 32 MiB, more of which glibc maps anew each time
+DEVICE_LOGITS = 2**29  # on a GPU, 2 GiB in float32
 AT_ONCE = 6  # batches computed at the same time, so that memory stays bounded on any number of cores
 SPARSE_MODULES = ("SpladePooling", "SparseStaticEmbedding", "SparseAutoEncoder", "Router")
 
@@ -75,10 +78,10 @@ class SparseEncoder(TextEncoder):
         return folder
 
     @classmethod
-    def by_torch(cls, folder: ModelFolder, params: Any) -> Self:
+    def by_torch(cls, folder: ModelFolder, params: Any, device: str = "cpu", dtype: str = EXACT) -> Self:
         from rnnreranker.encode.sparse.modules import SparseModules
 
-        return cls(folder, params, SparseModules(folder.path))
+        return cls(folder, params, SparseModules(folder.path, device, dtype))
 
     @classmethod
     def by_graph_of(cls, folder: ModelFolder, params: Any, graph: KeptGraph) -> Self:
@@ -108,15 +111,18 @@ class SparseEncoder(TextEncoder):
         """
         from scipy.sparse import csr_matrix, vstack
 
-        def forward(batch: list[Any]) -> csr_matrix:
-            weights = _nonzero(self.model.forward(batch, what))
+        def forward(model: SparseModules | SparseGraph, batch: list[Any]) -> csr_matrix:
+            weights = _nonzero(model.forward(batch, what))
             if not np.isfinite(weights.data).all() or (weights.data < 0).any():
                 raise InputError(f"{self.name}: weights that are no finite numbers from 0; expected a sparse encoder")
             return weights
 
         at_once = min(threads or cores(), AT_ONCE)
-        most = max(1, LOGITS // self.vocabulary)
-        computed = encode_texts(texts, self._read(what), forward, tokens=most, threads=at_once, blank=False)
+        elsewhere = self.devices is not None and self.devices.elsewhere
+        most = max(1, (DEVICE_LOGITS if elsewhere else LOGITS) // self.vocabulary)
+        forwards = [partial(forward, one.model) for one in self.on_devices]
+        options: dict[str, Any] = {"devices": self.devices, "tokens": most, "threads": at_once, "blank": False}
+        computed = encode_texts(texts, self._read(what), forwards, **options)
         stacked = vstack([*computed.parts, csr_matrix((1, self.vocabulary), dtype=np.float32)], "csr")
         taken = stacked[computed.rows]
         taken.sort_indices()
@@ -125,6 +131,11 @@ class SparseEncoder(TextEncoder):
     def count_cut(self, texts: Sequence[str], what: TextKind) -> int:
         """How many of the texts are longer than the model reads, as `encode` counts them."""
         return sum(one.cut for one in self._read(what)([text for text in texts if text.strip()]))
+
+    def rows(self, texts: Sequence[str]) -> np.ndarray:
+        """The weights of all words."""
+        weights: np.ndarray = self.encode_documents(texts).toarray()
+        return weights
 
     def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
         """The parts of the weights in CSR, the number of words and their fingerprint."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnreranker.base.device import EXACT, put
 from rnnreranker.base.errors import require
 from rnnreranker.encode.in_batches import CountedText, count_tokens
 from rnnreranker.encode.model_settings import read_settings
@@ -27,14 +28,16 @@ class SparseModules:
 
     Args:
         path: the folder of the model.
+        device: of torch; dtype: of the weights.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, device: str = "cpu", dtype: str = EXACT) -> None:
         package = require("sentence_transformers", "sparse encoders", "'rnnreranker[sparse]'")
         transformers = require("transformers", "sparse encoders", "transformers")
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
-        self._model = package.SparseEncoder(str(path), device="cpu", local_files_only=True).eval()
+        self._model = put(package.SparseEncoder(str(path), device="cpu", local_files_only=True).eval(), device, dtype)
+        self._device = device
         self._replaced = _pool_sooner(self._model)
         self.limit: int | None = self._model.max_seq_length
         self.lowercase = read_settings(path).lowercase
@@ -81,13 +84,16 @@ class SparseModules:
         with torch.inference_mode():
             with self._tokenizing:
                 features = self._model.preprocess([one.text for one in batch], task=what)
+            features = {
+                name: value.to(self._device) if torch.is_tensor(value) else value for name, value in features.items()
+            }
             weights = self._model(features, task=what)["sentence_embedding"]
             if weights.is_sparse:
                 weights = weights.to_dense()
             if self._model.max_active_dims is not None:
                 kept = torch.topk(weights, self._model.max_active_dims, dim=1)
                 weights = torch.zeros_like(weights).scatter_(1, kept.indices, kept.values)
-            return weights.float().numpy()
+            return weights.float().cpu().numpy()
 
 
 def _pool_sooner(model: Any) -> int:

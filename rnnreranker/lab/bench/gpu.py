@@ -70,12 +70,13 @@ def _tensors(n: int, dimension: int, device: str) -> Compared:
 
 def _cross_encoder(model: tuple[int, int], scored: int, device: str) -> Compared:
     """The scores of a query's candidates of 30 to 150 words, all cores against the device."""
+    from rnnreranker.base.device import Devices
     from rnnreranker.encode.cross.encoder import PairScorer
     from rnnreranker.lab.bench.pair_scoring import LENGTHS, made_up_words, write_model
 
     with tempfile.TemporaryDirectory() as folder:
         write_model(Path(folder) / "model", *model)
-        scorers = [PairScorer.load(f"{folder}/model", device=on) for on in ("cpu", device)]
+        scorers = [PairScorer.load(f"{folder}/model", devices=Devices((on,))) for on in ("cpu", device)]
     rng = np.random.default_rng(0)
     query = made_up_words(rng, WORDS)
     given = [(query, made_up_words(rng, int(rng.integers(*LENGTHS)))) for _ in range(scored)]

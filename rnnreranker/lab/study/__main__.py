@@ -10,6 +10,7 @@ from typing import Any
 
 from rnnreranker.base import command
 from rnnreranker.base.arguments import argument, flag
+from rnnreranker.base.device import add_flags as add_device_flags
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.method import names
 from rnnreranker.base.settings import hints_of
@@ -112,6 +113,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add(group, "title", "TEXT", "of the page's section (default: --topics)")
     _add(group, "work", "DIR", "records of trials, for going on (default: OUTPUT.trials)")
     _add(group, "jobs", "N", "trainings at a time (default: 1)", type=command.positive)
+    add_device_flags(group, "models")
     parser.set_defaults(**{name: value for name, value in usual.items() if value is not dataclasses.MISSING})
     return parser
 

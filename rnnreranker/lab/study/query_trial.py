@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rnnreranker.base.device import Devices
 from rnnreranker.base.method import Inputs
 from rnnreranker.lab.study.trial import Values, values_of
 
@@ -86,6 +87,7 @@ class QueryTest:
     measures: str
     protocol: str = "trec"
     threads: int | None = None
+    devices: Devices | None = None
 
     @property
     def hits(self) -> int:
@@ -106,5 +108,6 @@ class QueryTest:
         from rnnreranker.encode.dense.encoder import Encoder
         from rnnreranker.parts.vectors import QueryVectors
 
-        vectors = Encoder.load(str(model)).encode(list(self.topics.values()), threads=self.threads, what="queries")
+        encoder = Encoder.load(str(model), devices=self.devices)
+        vectors = encoder.encode(list(self.topics.values()), threads=self.threads, what="queries")
         return QueryVectors(tuple(self.topics), vectors)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import Request, argument
 from rnnreranker.base.chosen_method import Chosen, Form, choose
+from rnnreranker.base.device import EXACT, ComputesOnDevices, trained_on
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import find, names
 from rnnreranker.base.written_form import Written
@@ -31,7 +32,7 @@ EVERYDAY = {  # settings of every training that are flags and options of specs, 
 
 
 @dataclass(frozen=True)
-class StudyRequest(Request):
+class StudyRequest(ComputesOnDevices, Request):
     """A study: the arguments of `run_study`, and the flags of the command.
 
     Attributes:
@@ -63,6 +64,8 @@ class StudyRequest(Request):
         context: of query encoders: N of the labels.
         work: folder of the records of trials, for going on; None = they are not kept.
         jobs: trainings at a time; results do not depend on it.
+        device: where models are trained ("cpu", "cuda" or "auto"), encode and score; None = on the processor;
+            compute_dtype: in which type they encode and score.
     """
 
     index: str | Path | IndexOnDisk
@@ -90,6 +93,13 @@ class StudyRequest(Request):
     context: int = 60
     work: str | Path | None = None
     jobs: int = 1
+    device: str | None = None
+    compute_dtype: str = EXACT
+
+    @property
+    def trained_on(self) -> str:
+        """Where models are trained."""
+        return trained_on(self.device or "cpu")
 
     @cached_property
     def written(self) -> Written:
@@ -165,6 +175,7 @@ def check(request: StudyRequest) -> None:
     for name in request.kind.unread:
         if getattr(request, name) != getattr(type(request), name):
             raise InputError(f"{argument(name)}: means nothing to a study of the model {request.written.name}")
+    _ = request.devices, request.trained_on
     request.training  # noqa: B018  # read now: each says what is wrong with its written form
     request.stages  # noqa: B018
     made = [arm.name for arm in request.chosen]

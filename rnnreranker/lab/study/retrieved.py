@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rnnreranker.base.chosen_method import Chosen
+from rnnreranker.base.device import Devices
 from rnnreranker.base.method import Inputs
 
 if TYPE_CHECKING:
@@ -25,11 +26,13 @@ def opened(name: str) -> IndexOnDisk:
     return open_index(name)
 
 
-def inputs_of(index: IndexOnDisk, topics: Mapping[str, str], queries: QueryVectors | None) -> Inputs:
+def inputs_of(
+    index: IndexOnDisk, topics: Mapping[str, str], queries: QueryVectors | None, devices: Devices | None = None
+) -> Inputs:
     """What retrievers and labelers read of an index, opened when they ask for it."""
     from rnnreranker.search.inputs import of_index
 
-    return Inputs(**of_index(index, topics, threads=1), topics=topics, query_vectors=queries)
+    return Inputs(**of_index(index, topics, 1, devices), topics=topics, query_vectors=queries)
 
 
 def retrieved(chosen: Chosen, inputs: Inputs, hits: int, threads: int) -> Run:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base import command
+from rnnreranker.base.device import add_flags as add_device_flags
 from rnnreranker.base.errors import refuse
 from rnnreranker.base.tables import interval, print_table
 from rnnreranker.base.typed_numbers import whole
@@ -171,6 +172,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_search_flags(search, 200, "of every study; 0 = sweeps alone", whole)
     text = "default: one per core; results do not depend on it"
     search.add_argument("--threads", type=command.positive, metavar="N", help=text)
+    add_device_flags(search, "queries")
 
     out = parser.add_argument_group("output")
     add_output_flags(out, "`search --preset FILE.yaml`", "the sweeps and the course of the trials")

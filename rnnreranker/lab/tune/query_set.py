@@ -60,7 +60,7 @@ def load_objective(
 
     judgements, texts = qrels_of(qrels), topics_of(topics)
     chosen = _judged(texts, judgements, topics, qrels)
-    how = QueryEncoding.of(request.encoder, encoded, topics)
+    how = QueryEncoding.of(request.encoder, encoded, topics, request.devices)
     queries = query_vectors(how, index, texts, chosen, threads=request.threads)
     if run is not None:
         candidates = first_stage_of(run).head(request.hits)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import Request, argument
 from rnnreranker.base.chosen_method import Form, choose
+from rnnreranker.base.device import EXACT, ComputesOnDevices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.written_form import Written
@@ -68,7 +69,7 @@ class QuerySetRequest(TuningRequest):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RerankingRequest(TuningRequest):
+class RerankingRequest(ComputesOnDevices, TuningRequest):
     """A tuning of rNN reranking.
 
     Attributes:
@@ -76,11 +77,14 @@ class RerankingRequest(TuningRequest):
             settings are searched; the preset is what a search begins with, and what is compared with.
         space: ranges in place of the default ones: a file, setting → range as in such a file, or a Space.
         threads: None = one per core; results do not depend on it.
+        device, compute_dtype: where and in which type queries are encoded, as of `devices_of`.
     """
 
     rerank: Form = RERANKER
     space: str | Path | Mapping[str, Any] | Space[RnnParams] | None = None
     threads: int | None = None
+    device: str | None = None
+    compute_dtype: str = EXACT
 
     @cached_property
     def searched(self) -> Space[RnnParams]:

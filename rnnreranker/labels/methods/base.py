@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 
 from rnnreranker.base import settings
+from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import Inputs, defaults_of, find
 from rnnreranker.labels import smooth
@@ -197,10 +198,10 @@ def takes_device(name: str, params: Any) -> bool:
     return "teacher" in find("labeler", name).needs and bool(params.chosen.method.takes_device)
 
 
-def with_teacher(inputs: Inputs, params: Any, threads: int | None = None, device: str | None = None) -> Any:
+def with_teacher(inputs: Inputs, params: Any, threads: int | None = None, devices: Devices | None = None) -> Any:
     """The reranker that the parameters of a labeler name as its teacher, on the same inputs.
 
     Raises:
         InputError: what the constructor of the reranker raises.
     """
-    return params.chosen.method(inputs, params.chosen.params, threads=threads, device=device)
+    return params.chosen.method(inputs, params.chosen.params, threads=threads, device=devices)

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from rnnreranker.base import command
 from rnnreranker.base.arguments import flag
+from rnnreranker.base.device import add_flags as add_device_flags
 from rnnreranker.base.tables import print_table
 from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import add_documents_flags
@@ -75,6 +76,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--relevant", type=command.positive, default=1, metavar="N", help="grade from which on positive (default: 1)"
     )
     parser.add_argument("--threads", type=command.positive, metavar="N", help="default: one per core")
+    add_device_flags(parser, "queries")
     parser.add_argument("--output", metavar="FILE", help=".parquet or .jsonl with texts, .tsv with ids")
     parser.add_argument("--truth", metavar="QRELS", help="full judgements: print what each filter removes and loses")
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from rnnreranker.base import settings
 from rnnreranker.base.command import progress, say
+from rnnreranker.base.device import Devices, devices_of
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find
 from rnnreranker.parts.vectors.of_run import FetchedTogether, query_rows, vector_rows
@@ -64,10 +65,11 @@ class Reranker(ABC):
         threads: worker threads of a method that has several; None = one per core. Results do not depend on it.
         missing: what to do with candidates without vector, row of the graph or text: "error", or "skip" = put them
             below the reranked ones.
-        device: "cuda", "cuda:1", "mps" or "cpu", of a method that `takes_device`; None = the method's own.
+        device: as of `devices_of`, of a method that `takes_device`; None = the method's own.
 
     Raises:
-        InputError: `missing` is neither, parameters of another method, a device that the method does not take.
+        InputError: `missing` is neither, parameters of another method, a device that the method does not take or that
+            is not here.
 
     A subclass in a file of its own is a method: it sets `name`, `needs`, `Params` and writes `scores`.
     """
@@ -86,19 +88,19 @@ class Reranker(ABC):
         *,
         threads: int | None = None,
         missing: Missing = "error",
-        device: str | None = None,
+        device: str | Devices | None = None,
     ) -> None:
         if missing not in ("error", "skip"):
             raise InputError(f"missing={missing!r}: expected 'error' or 'skip'")
         if params is not None and not isinstance(params, self.Params):
             raise InputError(f"rerank {self.name}: got {type(params).__name__}, expected {self.Params.__name__}")
         if device is not None and not self.takes_device:
-            raise InputError(f"device={device!r}: {self.name} takes none, it computes on the processor")
+            raise InputError(f"device={device}: {self.name} takes none, it computes on the processor")
         self.inputs = inputs if isinstance(inputs, Inputs) else Inputs(vectors=inputs)
         self.params = params if params is not None else self.Params()
         self.threads = threads
         self.missing = missing
-        self.device = device
+        self.devices = devices_of(device)
         self.prepare()
 
     def prepare(self) -> None:  # noqa: B027  not every method has something to load
@@ -306,7 +308,7 @@ def make_reranker(
     *,
     threads: int | None = None,
     missing: Missing = "error",
-    device: str | None = None,
+    device: str | Devices | None = None,
 ) -> Reranker:
     """The reranker of a name, of this package or of another one; the arguments are those of `Reranker`.
 

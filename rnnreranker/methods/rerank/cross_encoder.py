@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rnnreranker.base.command import counted
+from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import Params, context_setting, setting
 from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
@@ -54,13 +55,8 @@ class CrossEncoderReranker(Reranker):
     def prepare(self) -> None:
         from rnnreranker.encode.cross.encoder import PairScorer
 
-        device = self.device or "cpu"
-        if device != "cpu":
-            from rnnreranker.rnn.engines.torch import usable_device
-
-            usable_device(device)
         length = self.params.max_length
-        self.scorers = [_loaded(name, PairScorer.digest_of(name), device, length) for name in self._models()]
+        self.scorers = [_loaded(name, PairScorer.digest_of(name), self.devices, length) for name in self._models()]
         self._scored = self._cut = 0
 
     def _models(self) -> list[str]:
@@ -96,10 +92,8 @@ class CrossEncoderReranker(Reranker):
 
 
 @lru_cache(MODELS)
-def _loaded(name: str, digest: str, device: str, max_length: int | None) -> PairScorer:
+def _loaded(name: str, digest: str, devices: Devices | None, max_length: int | None) -> PairScorer:
     """The model of a name as long as its files have the digest; loaded once a process, whoever asks."""
     from rnnreranker.encode.cross.encoder import PairScorer
 
-    if device == "cpu":
-        return PairScorer.open(name, max_length=max_length)
-    return PairScorer.load(name, device=device, max_length=max_length)
+    return PairScorer.open(name, devices=devices, max_length=max_length)

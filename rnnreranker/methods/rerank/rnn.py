@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rnnreranker.base.command import progress
+from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.methods.rerank.base import Candidates, Missing, Query, Reranker, inner_products
@@ -81,7 +82,7 @@ class RnnReranker(Reranker):
         vectors: VectorSource | None = None,
         threads: int | None = None,
         missing: Missing = "error",
-        device: str | None = None,
+        device: str | Devices | None = None,
     ) -> None:
         from rnnreranker.parts.neighbours import NeighbourGraph
 
@@ -96,9 +97,14 @@ class RnnReranker(Reranker):
             raise InputError(f"queries={queries!r}: with {self.source} the query has its own; expected 'encoded'")
         if self.source != "vectors" and device is not None:
             of = "a graph" if self.source == "neighbours" else self.source
-            raise InputError(f"device={device!r}: from {of}, rnn computes on the processor")
+            raise InputError(f"device={device}: from {of}, rnn computes on the processor")
         self.needs = self.needs_from(self.source, queries)  # type: ignore[misc]  # of this one, not of the method
         super().__init__(inputs, params, threads=threads, missing=missing, device=device)
+
+    @property
+    def device(self) -> str | None:
+        """Where it computes on tensors; None = compiled."""
+        return None if self.devices is None else self.devices.of_tensors
 
     @classmethod
     def needs_from(cls, source: str, queries: str) -> frozenset[str]:
@@ -124,11 +130,7 @@ class RnnReranker(Reranker):
         return super().describe() | of
 
     def prepare(self) -> None:
-        """Look that this machine has the device, and that the parameters can do without what is not known."""
-        if self.device is not None:
-            from rnnreranker.rnn.engines.torch import usable_device
-
-            usable_device(self.device)
+        """Look that the parameters can do without what is not known."""
         if self.queries == "none":
             self.params.without_query()
 

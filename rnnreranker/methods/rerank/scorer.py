@@ -43,11 +43,8 @@ class ScorerReranker(Reranker):
                 "rerank scorer: which? give model (search --rerank scorer:model=FOLDER), a folder of train --scorer"
             )
         from rnnreranker.encode.scorer.folder import TrainedScorer
-        from rnnreranker.rnn.engines.torch import usable_device
 
-        device = self.device or "cpu"
-        usable_device(device)
-        self.model = TrainedScorer(self.params.model, device)
+        self.model = TrainedScorer(self.params.model, (self.devices and self.devices.of_tensors) or "cpu")
         if self.vectors.dimension != self.model.dimension:
             raise InputError(
                 f"{self.params.model} scores vectors of {self.model.dimension} dimensions, the index has "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rnnreranker.base import settings
+from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ class Retriever(ABC):
         inputs: what `needs` names.
         params: of the class `Params`; None = the defaults.
         threads: None = one per core; batch_size: queries at a time. Results depend on neither.
+        devices: where a model encodes queries for it; None = the processor.
         feedback: makes the queries of a second search, whose run it then is; None = one search.
 
     Raises:
@@ -45,6 +47,7 @@ class Retriever(ABC):
         *,
         threads: int | None = None,
         batch_size: int = 256,
+        devices: Devices | None = None,
         feedback: Feedback | None = None,
     ) -> None:
         if params is not None and not isinstance(params, self.Params):
@@ -55,6 +58,7 @@ class Retriever(ABC):
         self.params: Any = params if params is not None else self.Params()
         self.threads = threads
         self.batch_size = batch_size
+        self.devices = devices
         self.feedback = feedback
 
     def check(self) -> None:  # noqa: B027  not every method can tell

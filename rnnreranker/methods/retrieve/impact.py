@@ -81,7 +81,7 @@ class ImpactRetriever(Retriever):
             counts, words = term_counts(name, texts, source.vocabulary, binary=how == "binary")
             queries = QueryImpacts(counts)
         else:
-            kept = kept_queries(SparseEncoder, name, its, texts, self.threads)
+            kept = kept_queries(SparseEncoder, name, its, texts, self.threads, self.devices)
             parts, words = (kept["weights"], kept["terms"], kept["offsets"]), str(kept["words"])
             queries = source.as_stored(csr_matrix(parts, (len(texts), int(kept["size"]))))
         if words != source.words:

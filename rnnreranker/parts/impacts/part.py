@@ -69,7 +69,8 @@ class ImpactPart(CountedPart):
 
     def encoded(self, texts: list[str]) -> Encoded:
         """Weights (n, V) CSR, and how many texts were cut."""
-        return self._encoder.encode(texts, "document", threads=self._threads)
+        encoded: Encoded = self.of_documents.encode(texts, "document", threads=self._threads)
+        return encoded
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> Encoded:
         """The same, weights as they were before they were rounded to what the index has."""

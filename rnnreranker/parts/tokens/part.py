@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from rnnreranker.base import settings
 from rnnreranker.base.command import counted, say
+from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
-from rnnreranker.data.document import Document
 from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.parts.base import encoder_form
 from rnnreranker.parts.encoded import CountedPart
@@ -76,17 +76,24 @@ class TokensPart(CountedPart):
         return TokenSource(at, described)
 
     @classmethod
-    def queries(cls, opened: TokenSource, topics: Mapping[str, str], threads: int | None = None) -> QueryTokens:
+    def queries(
+        cls,
+        opened: TokenSource,
+        topics: Mapping[str, str],
+        threads: int | None = None,
+        devices: Devices | None = None,
+    ) -> QueryTokens:
         from rnnreranker.parts.tokens.queries import query_tokens
 
-        return query_tokens(opened, topics, threads)
+        return query_tokens(opened, topics, threads, devices)
 
     def opened(self, index: Path, described: dict[str, Any]) -> StoredTokens:
         return StoredTokens(index, described)
 
     def encoded(self, texts: list[str]) -> TokenVectors:
         """Vectors (T, d) float32, offsets and numbers of the tokens, and how many texts were cut."""
-        return self._encoder.encode(texts, "document", threads=self._threads)
+        encoded: TokenVectors = self.of_documents.encode(texts, "document", threads=self._threads)
+        return encoded
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> TokenVectors:
         """The same, as they are kept."""
@@ -106,11 +113,10 @@ class TokensPart(CountedPart):
             raise InputError(f"{self._encoder.name}: a token's vector is beyond float16, as which tokens are kept")
         np.savez(stream, vectors=halves, offsets=offsets, ids=ids, cut=cut)
 
-    def add(self, documents: Sequence[Document]) -> None:
-        """As `CountedPart`; before the first block it says how large the part will be."""
-        if not self._files:
-            self._foretell([document.text for document in documents])
-        super().add(documents)
+    def begin(self, texts: list[str]) -> None:
+        """As `CountedPart`; it says how large the part will be."""
+        self._foretell(texts)
+        super().begin(texts)
 
     def _foretell(self, texts: list[str]) -> None:
         """Say, before anything is encoded, what the documents will take."""

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.kept_queries import kept_queries
 from rnnreranker.encode.late.encoder import LateEncoder
@@ -52,11 +53,13 @@ class QueryTokens:
         return {qid: number for number, qid in enumerate(self.qids)}
 
 
-def query_tokens(source: TokenSource, topics: Mapping[str, str], threads: int | None = None) -> QueryTokens:
+def query_tokens(
+    source: TokenSource, topics: Mapping[str, str], threads: int | None = None, devices: Devices | None = None
+) -> QueryTokens:
     """The tokens of all topics, encoded together, in their order; errors as `check_token_encoder`."""
     check_token_encoder(source)
     name, settings = source.encoder["name"], dict(source.encoder["settings"])
-    kept = kept_queries(LateEncoder, name, settings, list(topics.values()), threads)
+    kept = kept_queries(LateEncoder, name, settings, list(topics.values()), threads, devices)
     return QueryTokens(tuple(topics), kept["vectors"], kept["offsets"])
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnreranker.base.device import Devices, least_cosine
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import hints_of
 from rnnreranker.encode.dense.encoder import Encoder, fingerprint_of
@@ -24,7 +25,6 @@ BESIDE = "query-encoder"  # the folder of the graph in indexes that were made be
 DESCRIBED = "query-encoder.json"  # in it
 AGAIN = "make the index again, or give --encoder"
 TRIED = 32  # documents of which the shortest is encoded again
-LEAST_COSINE = 0.9999  # to its vector in the index, which may be of float16
 
 
 @dataclass(frozen=True)
@@ -41,12 +41,14 @@ class IndexEncoder:
     said: dict[str, Any]
     graph: KeptGraph | None
 
-    def queries(self, texts: list[str], threads: int | None) -> np.ndarray:
+    def queries(self, texts: list[str], threads: int | None, devices: Devices | None = None) -> np.ndarray:
         """(n, d) float32: the vectors of n queries, those that were encoded before from the cache folder.
 
         Raises:
             InputError, UnavailableError: as `open`.
         """
+        if devices is not None:
+            return self.open(devices).encode(texts, threads=threads)
         if self.graph is not None:
             return queries_by_graph(self.graph, self.said["settings"], texts, threads, self.open)
         encoder = self.open()
@@ -54,8 +56,8 @@ class IndexEncoder:
             return encoder.encode(texts, threads=threads)
         return queries_by_graph(encoder.graph, self.said["settings"], texts, threads, lambda: encoder)
 
-    def open(self) -> Encoder:
-        """The encoder.
+    def open(self, devices: Devices | None = None) -> Encoder:
+        """The encoder; on devices it is the model, whether or not there is a graph.
 
         A graph with other files than those that made the index, as another version of ONNX Runtime writes them, has to
         give a document of the index its vector.
@@ -65,11 +67,11 @@ class IndexEncoder:
             UnavailableError: there is no graph of it on this machine, nor the model.
         """
         name, settings = self.said["name"], self.said["settings"]
-        if self.graph is not None:
+        if self.graph is not None and devices is None:
             own = {"model": name, **_settings(self.said, self.graph)}
             encoder = Encoder(name, GraphModel(self.graph, own), own, self.graph.about["digest"], graph=self.graph)
         else:
-            encoder = (Encoder.open if self.said.get("graph") else Encoder.load)(name, **settings)
+            encoder = (Encoder.open if self.said.get("graph") else Encoder.load)(name, devices=devices, **settings)
             if encoder.fingerprint != self.said.get("fingerprint", encoder.fingerprint):
                 raise InputError(
                     f"{self.index}: its vectors were made by {name} as it was then, which is another encoder now; "
@@ -89,7 +91,7 @@ class IndexEncoder:
         for _, row, text in ordered[:1]:
             kept = open_vectors(self.index).fetch(np.array([row]))
             cosine = cosine_of(encoder.encode([text], what="documents", threads=1), kept)
-            if not cosine >= LEAST_COSINE:
+            if not cosine >= least_cosine(self.said.get("computed", {}).get("dtype")):
                 raise InputError(
                     f"{encoder.graph.folder if encoder.graph else encoder.name}: does not give document {row + 1} of "
                     f"{self.index} its vector (cosine {cosine:.4f}); {AGAIN}"

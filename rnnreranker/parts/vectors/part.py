@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Literal
@@ -15,7 +15,6 @@ from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.settings import setting
-from rnnreranker.data.document import Document
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.parts.base import check_encoder, encoder_form
 from rnnreranker.parts.encoded import PartByEncoder
@@ -54,9 +53,6 @@ class DensePart(PartByEncoder):
     Args:
         encoder: turns texts into vectors.
         dtype: "float32" = Faiss folder; "float16" = `vectors.npy`, half the size, cosines change by less than 1e-3.
-
-    Attributes:
-        of_documents: what encodes documents: from the first block on the graph, if there is one.
 
     Raises:
         InputError: `dtype` unknown.
@@ -107,8 +103,7 @@ class DensePart(PartByEncoder):
     def __init__(self, encoder: Encoder, dtype: str = "float32") -> None:
         if dtype not in DTYPES:
             raise InputError(f"dtype={dtype}: expected {' or '.join(DTYPES)}")
-        super().__init__(encoder.fingerprint)
-        self._encoder = self.of_documents = encoder
+        super().__init__(encoder.fingerprint, encoder)
         self._graph: KeptGraph | None = None
         self._by_graph = True  # documents too, if there is one
         self._dtype = dtype
@@ -125,17 +120,23 @@ class DensePart(PartByEncoder):
         """
         check_encoder(index, "dense", self._encoder.fingerprint)
         made_by = read_json(index / "rnnreranker.json", repair="make the index again")["parts"]["dense"]["encoder"]
-        self._by_graph = made_by.get("documents") == "graph"
+        self._computed = made_by.get("computed", {})
+        self._by_graph = made_by.get("documents") == "graph" or bool(self._computed)
         self._old = open_vectors(index)
 
-    def add(self, documents: Sequence[Document]) -> None:
-        """As `EncodedPart`; the graph is opened before the first block."""
-        if not self._files:
-            self._open_graph()
-        super().add(documents)
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self._encoder.options)
+
+    def begin(self, texts: list[str]) -> None:
+        """As `EncodedPart`; the graph, which encodes queries, is opened too."""
+        self._open_graph()
+        super().begin(texts)
 
     def encoded(self, texts: list[str]) -> np.ndarray:
-        return self.of_documents.encode(texts, threads=self._threads, what="documents", progress=True)
+        options: dict[str, Any] = {"threads": self._threads, "what": "documents", "progress": True}
+        vectors: np.ndarray = self.of_documents.encode(texts, **options)
+        return vectors
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> np.ndarray:
         assert self._old is not None
@@ -165,7 +166,9 @@ class DensePart(PartByEncoder):
 
             exact = Encoder.load(made_by.name, **{**made_by.options, "dtype": "float32"}).model
             described["cosine"] = lowest_cosine(exact, made_by.model)
-        if self.of_documents.graph is not None:
+        if self._computed:
+            described["computed"] = self._computed
+        elif self.of_documents.graph is not None:
             described["documents"] = "graph"
         return {"dimension": self.dimension, "dtype": self._dtype, "encoder": described}
 
@@ -183,7 +186,8 @@ class DensePart(PartByEncoder):
         self._graph = encoder.graph
         if self._by_graph:
             self.of_documents = encoder
-            self._mark = fingerprint(self._mark, "graph")  # blocks that the model encoded are not taken for these
+            if self.devices is None:
+                self._mark = fingerprint(self._mark, "graph")  # blocks that the model encoded are not taken for these
             self.marks = (*self.marks, "graph")
         elif self._encoder.graph is not None:
             self.of_documents = Encoder.load(self._encoder.name, **self._encoder.options)

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from rnnreranker.base.device import one_device
 from rnnreranker.base.errors import InputError
 from rnnreranker.rnn import refusals, similarity
 from rnnreranker.rnn.engines import torch_steps
@@ -146,29 +147,14 @@ def jaccard_similarity(
 
 
 def usable_device(device: str | torch.device) -> torch.device:
-    """The device, if this machine has it.
+    """The device, if this machine has it; of several the first.
 
     Raises:
-        InputError: no name of a device, or one that is not there, with what to give in its place.
+        InputError: no name of a device, or one that is not there, with those that are.
     """
-    try:
-        where = torch.device(device)
-    except (RuntimeError, TypeError):
-        raise InputError(
-            f"received device {str(device)!r}: expected a name such as 'cpu', 'cuda' or 'cuda:1'"
-        ) from None
-    received, instead = f"received device {str(where)!r}", "use device='cpu'"
-    if where.type == "cuda":
-        if not torch.cuda.is_available():
-            raise InputError(f"{received}, but torch {torch.__version__} finds no CUDA device; {instead}")
-        count = torch.cuda.device_count()
-        if where.index is not None and where.index >= count:
-            raise InputError(f"{received}, but there are {count} CUDA devices: expected 'cuda:0' to 'cuda:{count - 1}'")
-        return torch.device("cuda", torch.cuda.current_device() if where.index is None else where.index)
-    if where.type == "mps" and not torch.backends.mps.is_available():
-        raise InputError(f"{received}, but torch {torch.__version__} finds no Apple GPU; {instead}")
-    if where.type not in ("cpu", "mps"):
-        raise InputError(f"{received}: expected 'cpu', 'cuda' or 'mps'")
+    where = torch.device(one_device(str(device)))
+    if where.type == "cuda" and where.index is None:
+        return torch.device("cuda", torch.cuda.current_device())
     return where
 
 

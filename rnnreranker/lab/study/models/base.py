@@ -100,10 +100,11 @@ class StudiedModel(ABC):
         self.encoder = str(request.encoder)
         self.params: Any = request.training.params
         self.reranks = request.test_candidates
+        self.devices, self.trained_on = request.devices, request.trained_on
         first = request.test_candidates or RERANKED
         self.hits = max(first, deepest_cutoff(request.measures))
         self.queries = self.query_vectors(request, index, topics) if "query vectors" in self.needs_of(request) else None
-        inputs = inputs_of(index, topics, self.queries)
+        inputs = inputs_of(index, topics, self.queries, self.devices)
         depths = [getattr(self.params, name, 0) for name in ("depth", "validation_candidates")]
         depth = max(first, *depths, *(getattr(arm.params, "depth", 0) for arm in arms))
         self.runs = {name: retrieved(one, inputs, depth, request.jobs) for name, one in request.stages.items()}
@@ -116,7 +117,8 @@ class StudiedModel(ABC):
         """The vectors of all topics by the encoder that made the index: that of the request is trained."""
         from rnnreranker.search.queries import QueryEncoding, query_vectors
 
-        return query_vectors(QueryEncoding.of(None, None, request.topics), index, topics, threads=request.jobs)
+        how = QueryEncoding.of(None, None, request.topics, request.devices)
+        return query_vectors(how, index, topics, threads=request.jobs)
 
     @functools.cached_property
     def identity(self) -> str:
@@ -128,6 +130,7 @@ class StudiedModel(ABC):
             self.qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist(),
             None if self.queries is None else self.queries.vectors.tolist(),
             *self.own_identity(),
+            *([str(self.devices)] if self.devices is not None else []),
         )
 
     def own_identity(self) -> list[Any]:
@@ -169,9 +172,9 @@ class StudiedModel(ABC):
             encoder=arm.own.start or self.encoder,
             validation_labels=hard,
             checkpoints=False,
-            device="cpu",
+            device=self.trained_on,
         )
-        trained: Trained = model.train(request, arm.params_of(task), arm.loss, "cpu")
+        trained: Trained = model.train(request, arm.params_of(task), arm.loss, self.trained_on)
         return trained
 
     def labels_of(self, task: Task, arm: Arm, run: Run) -> SoftLabels:

@@ -24,7 +24,7 @@ class CrossStudy(GroupStudy):
         """The values of its order of the candidates."""
         from rnnreranker.encode.cross.encoder import PairScorer
 
-        scorer = PairScorer.load(model, max_length=self.max_length)
+        scorer = PairScorer.load(model, devices=self.devices, max_length=self.max_length)
         scores_of: dict[str, dict[str, float]] = {}
         for qid in task.test:
             docids = self.runs[self.over].ranked(qid)[: self.hits] if qid in self.runs[self.over] else []

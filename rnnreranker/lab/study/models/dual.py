@@ -79,14 +79,15 @@ class DualStudy(GroupStudy):
         """The values of the encoder as trainings begin with it: its tokens averaged."""
         from rnnreranker.encode.dense.encoder import Encoder
 
-        encoder = Encoder.load(self.encoder, pooling="mean", normalize=True, max_length=self.max_length)
+        given: dict[str, Any] = {"pooling": "mean", "normalize": True, "max_length": self.max_length}
+        encoder = Encoder.load(self.encoder, devices=self.devices, **given)
         return self._measured(encoder, task)
 
     def tested(self, model: str, task: Task) -> dict[str, Any]:
         """The values of its search."""
         from rnnreranker.encode.dense.encoder import Encoder
 
-        return self._measured(Encoder.load(model), task)
+        return self._measured(Encoder.load(model, devices=self.devices), task)
 
     def made(self, task: Task, arm: Arm, folder: Path) -> dict[str, Any]:
         """As of every study, and `by_degrees`: the measures of all documents in the order of their labels."""
@@ -190,7 +191,10 @@ class DualStudy(GroupStudy):
         """Pools whose scores are the cosines of a model."""
         from rnnreranker.encode.dense.encoder import Encoder
 
-        encoder, rows = Encoder.load(model), {docid: row for row, docid in enumerate(self.documents)}
+        encoder, rows = (
+            Encoder.load(model, devices=self.devices),
+            {docid: row for row, docid in enumerate(self.documents)},
+        )
         documents, queries = self._documents_by(encoder), self._queries_by(encoder, task, [one.qid for one in pools])
         return [
             dataclasses.replace(

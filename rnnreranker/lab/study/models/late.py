@@ -101,7 +101,7 @@ class LateStudy(GroupStudy):
         positives, labels = task.part(validation=False), arm.labels
         if isinstance(labels.params, PairLabels):
             models, kept = labels.params.models.split(","), self.work / "cross-encoders"
-            run, seconds = taught_by(models, run, positives, task.topics, self.documents, kept)
+            run, seconds = taught_by(models, run, positives, task.topics, self.documents, kept, self.devices)
             params = find("labeler", "run").Params(context=arm.params.depth + 1)
             return list(make_labeler("run", Inputs(), params, labels.label_params).infer(run, positives)), seconds, None
         inputs = Inputs(topics=task.topics)
@@ -111,7 +111,7 @@ class LateStudy(GroupStudy):
             inputs = Inputs(
                 tokens=search.source,
                 query_tokens=asked,
-                teacher=lambda: with_teacher(inputs, labels.params, threads=1),
+                teacher=lambda: with_teacher(inputs, labels.params, 1, self.devices),
             )
         begun = time.perf_counter()
         labeler = make_labeler(labels.name, inputs, labels.params, labels.label_params, threads=1)
@@ -144,7 +144,7 @@ class LateStudy(GroupStudy):
     def _loaded(self, model: str) -> LateEncoder:
         from rnnreranker.encode.late.encoder import LateEncoder
 
-        return LateEncoder.load(model, **self._lengths)
+        return LateEncoder.load(model, devices=self.devices, **self._lengths)
 
     def _tokens(self, model: str, folder: Path) -> TokenSearch:
         """The tokens of all documents by a model, in a folder that may be kept."""

@@ -70,14 +70,15 @@ class QueryStudy(StudiedModel):
         self.index_name, self.index = request.index_name, index.vectors.fingerprint
         self.qrels, self.measures, self.protocol = qrels, request.measures, request.protocol
         self.hits = deepest_cutoff(request.measures)
-        encoding = QueryEncoding.of(request.encoder, None, request.topics)
+        self.devices, self.trained_on = request.devices, request.trained_on
+        encoding = QueryEncoding.of(request.encoder, None, request.topics, request.devices)
         self.queries: QueryVectors = query_vectors(encoding, index, topics, threads=request.jobs)
         params: Any = [request.training.params, *(arm.params for arm in arms)]
         deepest = max(request.context, *(one.candidates for one in params))
         self.run = dense_run(index.vectors, self.queries, deepest, threads=request.jobs, batch_size=256)
         self.fused = None
         if any(arm.labels.name == "run" for arm in arms):
-            inputs = inputs_of(index, topics, self.queries)
+            inputs = inputs_of(index, topics, self.queries, self.devices)
             others = [retrieved(stage, inputs, DEPTH, request.jobs) for stage in request.stages.values()]
             self.fused = fused_scores(self.run, others)
         self.arms = {arm.name: dataclasses.replace(arm, taught=self._taught(arm, index)) for arm in arms}
@@ -117,9 +118,9 @@ class QueryStudy(StudiedModel):
 
         run = self.fused if arm.labels.name == "run" and self.fused is not None else self.run
         index, judged = opened(self.index_name), task.part(validation=True)
-        labels, mass = training_labels(task, arm, inputs_of(index, task.topics, self.queries), run)
+        labels, mass = training_labels(task, arm, inputs_of(index, task.topics, self.queries, self.devices), run)
         begun = self.encoder, self.pooling, self.normalize
-        trial = QueryTrial(index.vectors, task.topics, self.queries, self.run, *begun)
+        trial = QueryTrial(index.vectors, task.topics, self.queries, self.run, *begun, self.trained_on)
         with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder:
             out = Path(folder) / MODEL
             other = bool(arm.taught)  # labels of tokens say which tokens
@@ -146,4 +147,4 @@ class QueryStudy(StudiedModel):
 
     def _test(self, task: Task) -> QueryTest:
         topics = {qid: task.topics[qid] for qid in task.test}
-        return QueryTest(topics, self.qrels, self.measures, self.protocol, 1)
+        return QueryTest(topics, self.qrels, self.measures, self.protocol, 1, self.devices)

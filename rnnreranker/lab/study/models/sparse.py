@@ -26,7 +26,7 @@ class SparseStudy(GroupStudy):
         from rnnreranker.parts.impacts.quantization import whole
         from rnnreranker.parts.impacts.word_use import word_use
 
-        encoder = SparseEncoder.load(model, max_length=self.max_length)
+        encoder = SparseEncoder.load(model, devices=self.devices, max_length=self.max_length)
         documents = whole(encoder.encode_documents(list(self.documents.values()), threads=1), FACTOR)
         queries = whole(encoder.encode_queries([task.topics[qid] for qid in task.test], threads=1), FACTOR, "queries")
         docids = list(self.documents)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rnnreranker.base.device import Devices
 from rnnreranker.base.files import fingerprint, write_json
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.encode.cross.encoder import PairScorer
@@ -25,6 +26,7 @@ def taught_by(
     topics: Mapping[str, str],
     documents: Mapping[str, str],
     folder: Path,
+    devices: Devices | None = None,
 ) -> tuple[Run, float]:
     """The candidates of a run and the positives, with the mean of the scores of cross-encoders, and seconds.
 
@@ -36,7 +38,7 @@ def taught_by(
     sums = {qid: np.zeros(len(docids)) for qid, docids in wanted.items()}
     seconds = 0.0
     for model in models:
-        scorer = PairScorer.load(model)
+        scorer = PairScorer.load(model, devices=devices)
         for qid, docids in wanted.items():
             scores, taken = _scored(scorer, topics[qid], [documents[docid] for docid in docids], folder)
             sums[qid] += np.array(scores)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rnnreranker.base import command
+from rnnreranker.base.device import AUTO
 from rnnreranker.base.method import names
 from rnnreranker.base.tables import interval, print_table
 from rnnreranker.base.typed_numbers import number
@@ -20,7 +21,7 @@ from rnnreranker.lab.tune.flags import (
     print_held_out,
     write_outcome,
 )
-from rnnreranker.lab.tune.joint.request import DEVICES, MODEL, TuneTrainRequest, check
+from rnnreranker.lab.tune.joint.request import MODEL, TuneTrainRequest, check
 
 if TYPE_CHECKING:
     from rnnreranker.lab.tune.joint.training import TunedTraining
@@ -112,7 +113,7 @@ def make_parser() -> argparse.ArgumentParser:
     text = "that is trained: NAME|DIR|hub id[:pooling=cls] (default: the index's)"
     search.add_argument("--encoder", metavar="NAME", help=text)
     add_search_flags(search, 40, "trainings")
-    search.add_argument("--device", choices=DEVICES, default="cpu", metavar="NAME", help="cpu, cuda (default: cpu)")
+    search.add_argument("--device", default="cpu", metavar="NAME", help=f"cpu, cuda, {AUTO} (default: cpu)")
 
     out = parser.add_argument_group("output")
     add_output_flags(out, "`labels` and `train --preset`", "the course of the trials, and the ablations")

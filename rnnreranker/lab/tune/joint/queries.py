@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rnnreranker.base.device import trained_on
 from rnnreranker.base.errors import InputError
 from rnnreranker.lab.tune.joint.request import TuneTrainRequest
 from rnnreranker.lab.tune.joint.trial import Test, Trainings
@@ -65,7 +66,7 @@ def load_trainings(request: TuneTrainRequest) -> tuple[Trainings, Test, QueryVec
         encoder,
         how.settings.pooling or described.get("pooling"),
         described.get("normalize") if how.settings.normalize is None else how.settings.normalize,
-        request.device,
+        trained_on(request.device),
         qrels=qrels,
         training=tuple(qid for qid in usable if qid not in checked),
         validation=tuple(qid for qid in usable if qid in checked),

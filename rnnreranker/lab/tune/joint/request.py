@@ -10,6 +10,7 @@ from typing import Any
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
+from rnnreranker.base.device import trained_on
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.method import defaults_of, find, names
 from rnnreranker.base.preset_files import is_file_name, sections_of
@@ -29,7 +30,6 @@ from rnnreranker.train.request import Training, training_of
 
 MODEL = "query"  # what is trained
 HARD = "hard"  # labels that nothing is searched of
-DEVICES = ("cpu", "cuda")
 ENCODER_SETTINGS = ("pooling", "normalize")
 UNREAD = {  # settings of a training that nothing reads here
     **dict.fromkeys(("validation_share", "validation_queries"), "which queries validate is said beside the model"),
@@ -51,7 +51,7 @@ class TuneTrainRequest(QuerySetRequest):
             tuning wrote, of similarity, labels and training.
         validation_share, test_share: of the queries, by a hash of their ids.
         final_seeds: trainings for the test.
-        device: "cpu" or "cuda".
+        device: "cpu", "cuda" or "auto".
     """
 
     hits: int = 200
@@ -196,11 +196,8 @@ def check(request: TuneTrainRequest, *, ablations: bool = False) -> None:
             hard and ablations,
             f"{argument('ablations')} leaves out parts of similarity and labels: not with {argument('method', HARD)}",
         ),
-        (
-            request.device not in DEVICES,
-            f"{argument('device', request.device)}: expected {' or '.join(DEVICES)}",
-        ),
     )
+    trained_on(request.device)
     for name in ("labeler", "searched", "encoding"):
         getattr(request, name)  # read now: each says what is wrong with its written form
     require("optuna", "tuning", "'rnnreranker[tune]'")

@@ -1,0 +1,174 @@
+"""Where models compute, and in which arithmetic: `--device` and `--compute-dtype`, read and checked in one way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.errors import InputError, nearest, require
+
+AUTO = "auto"
+EXACT = "float32"
+DTYPES = (EXACT, "bfloat16", "float16")
+NAME = re.compile(r"cpu|mps|cuda(:\d+)?")
+KNOWN = f"cpu, cuda, cuda:1, several as cuda:0,cuda:1, mps or {AUTO}"
+
+
+@dataclass(frozen=True)
+class Devices:
+    """Devices of torch that share the work; on the processor it is computed as on a GPU, by torch.
+
+    Attributes:
+        names: as torch has them, of one kind; dtype: of the models' weights and states.
+    """
+
+    names: tuple[str, ...] = ("cpu",)
+    dtype: str = EXACT
+
+    @property
+    def kind(self) -> str:
+        """What they are: "cpu", "cuda" or "mps"."""
+        return self.names[0].partition(":")[0]
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether they are something else than the processor."""
+        return self.kind != "cpu"
+
+    @property
+    def of_tensors(self) -> str | None:
+        """Where what computes in float32 works on tensors; None = compiled, as of other types on the processor."""
+        return self.names[0] if self.elsewhere or self.dtype == EXACT else None
+
+    @property
+    def marks(self) -> list[str]:
+        """What other numbers come of in the last bits; empty of the processor in float32, which models are for."""
+        return [] if (self.kind, self.dtype) == ("cpu", EXACT) else [self.kind, self.dtype]
+
+    def __str__(self) -> str:
+        return ",".join(self.names) + ("" if self.dtype == EXACT else f" in {self.dtype}")
+
+
+def devices_of(device: str | Devices | None, compute_dtype: str = EXACT) -> Devices | None:
+    """The devices of an argument; None where neither it nor the type asks for other than is usual on the processor.
+
+    Args:
+        device: one of `KNOWN`, None = the processor; `auto` is the GPU that torch has here, else None. Devices stay.
+        compute_dtype: one of `DTYPES`.
+
+    Raises:
+        InputError: no such name or type, a device that torch does not have here (with those that there are).
+        MissingDependencyError: torch is not installed.
+    """
+    if isinstance(device, Devices):
+        return device
+    if compute_dtype not in DTYPES:
+        shown = argument("compute_dtype", compute_dtype)
+        raise InputError(f"{shown}: no such type; {nearest(compute_dtype, DTYPES)}")
+    names: tuple[str, ...] = () if device is None else tuple(device.split(","))
+    if device == AUTO:
+        names = tuple(name.partition(":")[0] for name in devices_here() if name != "cpu")[:1]
+    for name in names:
+        _check(name)
+    if len({name.partition(":")[0] for name in names}) > 1 or len({*names}) < len(names):
+        raise InputError(f"{argument('device', device)}: expected different devices of one kind, as cuda:0,cuda:1")
+    if not names and compute_dtype == EXACT:
+        return None
+    return Devices(names or ("cpu",), compute_dtype)
+
+
+class ComputesOnDevices:
+    """A request with `device` and `compute_dtype`, as of `devices_of`."""
+
+    device: str | None
+    compute_dtype: str
+
+    @cached_property
+    def devices(self) -> Devices | None:
+        """Where models compute; None = the processor.
+
+        Raises:
+            InputError: no such device or type, or one that is not here.
+        """
+        return devices_of(self.device, self.compute_dtype)
+
+
+def one_device(device: str) -> str:
+    """The first of the devices of an argument, for what computes on one alone; `auto` may be the processor.
+
+    Raises:
+        InputError, MissingDependencyError: as `devices_of`.
+    """
+    devices = devices_of(device)
+    return "cpu" if devices is None else devices.names[0]
+
+
+def trained_on(device: str) -> str:
+    """The device of an argument for training, "cpu" or "cuda"; `auto` is the GPU where torch has one of CUDA.
+
+    Raises:
+        InputError: another one; as `devices_of`.
+    """
+    name = one_device(device)
+    if device == AUTO:
+        return name if name == "cuda" else "cpu"
+    if name not in ("cpu", "cuda") or device != name:
+        shown = argument("device", device)
+        raise InputError(f"{shown}: trained on cpu, cuda or {AUTO}; which GPU is for CUDA_VISIBLE_DEVICES to say")
+    return name
+
+
+def devices_here() -> list[str]:
+    """The names of the devices that torch has on this machine, the processor last."""
+    torch = require("torch", "computing on a device", "torch")
+    gpus = [f"cuda:{number}" for number in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
+    return [*gpus, *(["mps"] if torch.backends.mps.is_available() else []), "cpu"]
+
+
+def put(model: Any, device: str, dtype: str) -> Any:
+    """A module of torch on a device, its weights in the type; what it keeps besides, as angles, stays as it is."""
+    torch = require("torch", "computing on a device", "torch")
+    model.to(device)
+    if dtype != EXACT:
+        for parameter in _floats(model):
+            parameter.data = parameter.data.to(getattr(torch, dtype))
+    return model
+
+
+def least_cosine(*dtypes: str | None) -> float:
+    """What vectors that were computed in these types have, at least, to those of float32 on the processor."""
+    return 1 - 2e-3 if {*dtypes} - {EXACT, None} else 1 - 1e-4
+
+
+def moved(array: Any, device: str) -> Any:
+    """An array of numpy as a tensor on a device; to a GPU of CUDA it is copied while that computes."""
+    torch = require("torch", "computing on a device", "torch")
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.startswith("cuda") else tensor.to(device)
+
+
+def add_flags(group: Any, what: str) -> None:
+    """The flags --device and --compute-dtype; what: is computed there."""
+    text = f"{what}: on cuda, cuda:0,cuda:1, mps, {AUTO} (default: processor)"
+    group.add_argument("--device", metavar="NAME", help=text)
+    text = f"of models there: {', '.join(DTYPES)} (default: {EXACT})"
+    group.add_argument("--compute-dtype", choices=DTYPES, default=EXACT, metavar="TYPE", help=text)
+
+
+def _check(name: str) -> None:
+    """Look that torch has a device here."""
+    if not NAME.fullmatch(name):
+        raise InputError(f"{argument('device', name)}: no name of a device; expected {KNOWN}")
+    here = devices_here()
+    if name not in (here if ":" in name else [one.partition(":")[0] for one in here]):
+        torch = require("torch", "computing on a device", "torch")
+        others = f"torch {torch.__version__} has no such device here"
+        raise InputError(f"{argument('device', name)}: {others}; expected one of {', '.join(here)}")
+
+
+def _floats(model: Any) -> Iterator[Any]:
+    return (one for one in model.parameters() if one.is_floating_point())

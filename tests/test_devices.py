@@ -1,0 +1,260 @@
+"""Where models compute: names of devices, parts of an index made there, batches on several at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from rnnreranker.base.arguments import of_command  # noqa: E402
+from rnnreranker.base.device import Devices, devices_of, put, trained_on  # noqa: E402
+from rnnreranker.base.errors import InputError  # noqa: E402
+from rnnreranker.encode.base import TextEncoder  # noqa: E402
+from rnnreranker.encode.cross.encoder import PairScorer  # noqa: E402
+from rnnreranker.encode.dense.encoder import Encoder  # noqa: E402
+from rnnreranker.encode.late.base import make_late_base  # noqa: E402
+from rnnreranker.encode.late.encoder import LateEncoder  # noqa: E402
+from rnnreranker.encode.sparse.encoder import SparseEncoder  # noqa: E402
+from rnnreranker.index.__main__ import main as index  # noqa: E402
+from rnnreranker.index.opening import open_index  # noqa: E402
+from rnnreranker.parts import on_devices  # noqa: E402
+from rnnreranker.search.building import build_index  # noqa: E402
+from tests.tiny_encoder import WORDS, make_cross_encoder, make_encoder, make_masked  # noqa: E402
+
+TEXTS = [" ".join(WORDS[(7 * row + column) % 40] for column in range(1 + row % 30)) for row in range(90)]
+KINDS: dict[str, tuple[type[TextEncoder], str, dict[str, Any]]] = {
+    "dense": (Encoder, "encoder", {"pooling": "mean"}),
+    "impact": (SparseEncoder, "masked", {}),
+    "tokens": (LateEncoder, "late", {}),
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("devices")
+    make_encoder(folder / "encoder")
+    make_masked(folder / "masked")
+    make_late_base(str(make_encoder(folder / "bert", [*WORDS, "[unused0]", "[unused1]"])), folder / "late", 16)
+    make_cross_encoder(folder / "cross")
+    lines = [json.dumps({"id": f"d{row}", "contents": text}) for row, text in enumerate(TEXTS)]
+    (folder / "docs.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def with_gpus(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+
+
+def test_names_of_devices_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_gpus(monkeypatch, 2)
+    assert devices_of(None) is None
+    assert devices_of("cpu") == Devices(("cpu",), "float32")
+    assert devices_of(None, "bfloat16") == Devices(("cpu",), "bfloat16")
+    assert devices_of("cuda:0,cuda:1", "float16") == Devices(("cuda:0", "cuda:1"), "float16")
+    assert devices_of("auto") == devices_of("cuda")
+    assert str(devices_of("cuda:1", "bfloat16")) == "cuda:1 in bfloat16"
+    with_gpus(monkeypatch, 0)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    assert devices_of("auto") is None
+    assert devices_of("auto", "bfloat16") == Devices(("cpu",), "bfloat16")
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert devices_of("auto") == devices_of("mps")
+
+
+@pytest.mark.parametrize(
+    ("device", "dtype", "said"),
+    [
+        ("gpu", "float32", r"--device gpu: no name of a device; expected cpu, cuda, cuda:1, several as"),
+        (
+            "cuda:2",
+            "float32",
+            r"--device cuda:2: torch \S+ has no such device here; expected one of cuda:0, cuda:1, cpu$",
+        ),
+        ("mps", "float32", r"--device mps: torch \S+ has no such device here; expected one of cuda:0, cuda:1, cpu$"),
+        ("cpu,cuda:0", "float32", r"--device cpu,cuda:0: expected different devices of one kind, as cuda:0,cuda:1"),
+        ("cuda:1,cuda:1", "float32", r"expected different devices of one kind"),
+        ("cpu", "int8", r"--compute-dtype int8: no such type; known: bfloat16, float16, float32"),
+    ],
+)
+def test_other_devices_are_refused_in_one_line(
+    device: str, dtype: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_gpus(monkeypatch, 2)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with of_command(), pytest.raises(InputError, match=said) as error:
+        devices_of(device, dtype)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("part", KINDS)
+def test_the_same_code_computes_on_devices(world: Path, part: str) -> None:
+    kind, folder, options = KINDS[part]
+    usual, name = kind.load(str(world / folder), **options), str(world / folder)
+    rows = usual.rows(TEXTS)
+    for names in (("cpu",), ("cpu", "cpu")):
+        one = kind.load(name, devices=Devices(names), **options)
+        assert len(one.on_devices) == len(names)
+        assert one.rows(TEXTS).tobytes() == rows.tobytes()
+        assert one.fingerprint == usual.fingerprint
+    half = kind.load(name, devices=Devices(("cpu",), "bfloat16"), **options).rows(TEXTS)
+    assert half.dtype == np.float32
+    assert half.tobytes() != rows.tobytes()
+    assert on_devices.cosine_of(half, rows) >= 1 - 2e-3
+
+
+def test_pairs_are_scored_on_devices(world: Path) -> None:
+    name, pairs = str(world / "cross"), list(zip(TEXTS, TEXTS[::-1], strict=True))
+    usual = PairScorer.load(name)
+    two, half = (PairScorer.load(name, devices=one) for one in (Devices(("cpu", "cpu")), Devices(("cpu",), "bfloat16")))
+    scores = usual.score(pairs).scores
+    assert two.score(pairs).scores.tobytes() == scores.tobytes()
+    assert np.abs(half.score(pairs).scores - scores).max() < 0.1
+    assert usual.fingerprint == two.fingerprint != half.fingerprint  # scores of other bytes are kept apart
+
+
+def test_weights_change_their_type_and_nothing_else() -> None:
+    module = torch.nn.Linear(2, 2)
+    module.register_buffer("angles", torch.ones(2))
+    put(module, "cpu", "bfloat16")
+    assert (module.weight.dtype, module.angles.dtype) == (torch.bfloat16, torch.float32)
+
+
+def test_largest_logits_of_a_gpu_are_those_of_the_processor() -> None:
+    from rnnreranker.encode.sparse.splade_max import SpladeMax, largest
+
+    torch.manual_seed(0)
+    logits, attention = torch.randn(3, 5, 7), torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [0, 0, 1, 1, 0]])
+    pooled = SpladeMax()({"token_embeddings": logits, "attention_mask": attention})["sentence_embedding"]
+    assert torch.equal(largest(logits.clone(), attention).relu().log1p(), pooled)
+
+
+def make(world: Path, output: Path, part: str, *more: str) -> dict[str, Any]:
+    """What an index says of one that was made."""
+    encoder = f"{world / KINDS[part][1]}{':pooling=mean' if part == 'dense' else ''}"
+    argv = ["--documents", str(world / "docs.jsonl"), "--output", str(output), "--parts", part]
+    flag = {"dense": "--encoder", "impact": "--impact-encoder", "tokens": "--token-encoder"}[part]
+    assert index([*argv, flag, encoder, *more]) == 0
+    described: dict[str, Any] = json.loads((output / "rnnreranker.json").read_text())
+    return described
+
+
+@pytest.mark.parametrize("part", KINDS)
+def test_a_part_says_where_it_was_computed(
+    world: Path, tmp_path: Path, part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usual = make(world, tmp_path / "usual", part)
+    capsys.readouterr()
+    half = make(world, tmp_path / "half", part, "--device", "cpu", "--compute-dtype", "bfloat16")
+    computed = half["parts"][part]["encoder"]["computed"]
+    assert (computed["device"], computed["dtype"]) == ("cpu", "bfloat16")
+    assert 1 - 2e-3 <= computed["cosine"] < 1
+    assert f"on cpu in bfloat16: lowest cosine of 16 texts to the processor's {computed['cosine']:.6f}" in (
+        capsys.readouterr().err
+    )
+    assert half["fingerprint"] == usual["fingerprint"]
+    assert half["inputs"] == usual["inputs"]
+    assert half["files"] != usual["files"]
+    assert make(world, tmp_path / "half", part) == half  # it is the same index: nothing is made again
+
+
+def test_an_index_is_made_from_python_on_a_device(world: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"parts": ["dense"], "encoder": f"{world / 'encoder'}:pooling=mean"}
+    pairs = [(f"d{row}", text) for row, text in enumerate(TEXTS)]
+    build_index(pairs, tmp_path / "out", device="cpu", **options)
+    rows = open_index(tmp_path / "out").vectors.fetch(np.arange(len(TEXTS)))
+    expected = Encoder.load(str(world / "encoder"), pooling="mean").encode(TEXTS, what="documents")
+    assert rows.tobytes() == expected.tobytes()
+    with pytest.raises(InputError, match="device=cpu: of dense, impact, tokens, which encoders make, not of terms"):
+        build_index(pairs, tmp_path / "terms", parts=["terms"], device="cpu")
+    with pytest.raises(InputError, match="e5: code of its own, which computes on the processor; not on cpu in float16"):
+        Encoder.load("e5", devices=Devices(("cpu",), "float16"))
+
+
+def test_vectors_that_stand_too_far_away_are_refused(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(on_devices, "least_cosine", lambda *_: 1.1)
+    with pytest.raises(InputError, match=r"encoder on cpu in float16: the lowest cosine of 16 texts to what the proc"):
+        make(world, tmp_path / "out", "dense", "--compute-dtype", "float16")
+    assert not (tmp_path / "out").exists()
+
+
+def test_blocks_of_other_arithmetic_are_not_taken(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("rnnreranker.parts.vectors.part.DensePart.write", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            make(world, tmp_path / "out", "dense", "--compute-dtype", "bfloat16")
+    assert list((tmp_path / "out.partial" / "vectors").iterdir())
+    plain = make(world, tmp_path / "plain", "dense")
+    assert make(world, tmp_path / "out", "dense")["files"] == plain["files"]
+
+
+def test_documents_are_added_on_a_device(world: Path, tmp_path: Path) -> None:
+    make(world, tmp_path / "out", "dense")
+    (tmp_path / "more.jsonl").write_text(json.dumps({"id": "new", "contents": "w1 w2 w3"}) + "\n")
+    argv = ["--add", str(tmp_path / "more.jsonl"), "--output", str(tmp_path / "out")]
+    assert index([*argv, "--compute-dtype", "bfloat16"]) == 0
+    described = json.loads((tmp_path / "out" / "rnnreranker.json").read_text())
+    assert (described["count"], described["parts"]["dense"]["encoder"]["computed"]["dtype"]) == (91, "bfloat16")
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        ("dense", ["--retriever", "dense", "--rerank", "none"]),
+        ("dense", ["--retriever", "dense", "--rerank", "cross-encoder:model=CROSS"]),
+        ("impact", ["--retriever", "impact", "--rerank", "none"]),
+        ("tokens", ["--retriever", "late", "--rerank", "none"]),
+    ],
+)
+def test_queries_are_encoded_on_a_device(world: Path, tmp_path: Path, part: str, words: list[str]) -> None:
+    from rnnreranker.runs import Run
+    from rnnreranker.search.__main__ import main as search
+
+    make(world, tmp_path / "index", part)
+    (tmp_path / "topics.tsv").write_text("".join(f"q{row}\t{text}\n" for row, text in enumerate(TEXTS[5:9])))
+    argv = ["--index", str(tmp_path / "index"), "--topics", str(tmp_path / "topics.tsv"), "--hits", "5"]
+    argv += [word.replace("CROSS", str(world / "cross")) for word in words]
+    runs = {}
+    for name, how in (("usual", []), ("torch", ["--device", "cpu"]), ("half", ["--compute-dtype", "bfloat16"])):
+        assert search([*argv, *how, "--output", str(tmp_path / f"{name}.txt")]) == 0
+        runs[name] = Run.read(tmp_path / f"{name}.txt")
+    for name, most in (("torch", 1e-4), ("half", 0.1)):
+        for qid in runs["usual"]:
+            scores = [[score for _, score in runs[one][qid]] for one in ("usual", name)]
+            np.testing.assert_allclose(*scores, atol=most, rtol=most)
+    assert (tmp_path / "half.txt").read_bytes() != (tmp_path / "usual.txt").read_bytes()
+
+
+def test_queries_of_a_tuning_are_encoded_on_a_device(world: Path, tmp_path: Path) -> None:
+    from rnnreranker.lab.tune.query_set import load_objective
+    from rnnreranker.lab.tune.request import TuneRequest
+
+    make(world, tmp_path / "index", "dense")
+    opened, topics = open_index(tmp_path / "index"), {f"q{row}": text for row, text in enumerate(TEXTS[5:9])}
+    qrels = {qid: {"d1": 1} for qid in topics}
+    given: dict[str, Any] = {"index": opened, "topics": topics, "qrels": qrels, "hits": 5}
+    seen = []
+    for how in ({}, {"compute_dtype": "bfloat16"}):
+        objective = load_objective(TuneRequest(**given, **how), opened, topics, qrels)
+        seen.append(objective.contexts.about)
+    assert seen[0] != seen[1]
+    with pytest.raises(InputError, match="device=cuda:99: torch"):
+        _ = TuneRequest(**given, device="cuda:99").devices
+
+
+def test_where_a_training_may_compute(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_gpus(monkeypatch, 2)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert [trained_on(name) for name in ("cpu", "cuda", "auto")] == ["cpu", "cuda", "cuda"]
+    for name in ("cuda:1", "cuda:0,cuda:1", "mps"):
+        with pytest.raises(InputError, match="trained on cpu, cuda or auto; which GPU is for CUDA_VISIBLE_DEVICES to"):
+            trained_on(name)
+    with_gpus(monkeypatch, 0)
+    assert trained_on("auto") == "cpu"
