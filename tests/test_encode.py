@@ -327,3 +327,13 @@ def test_weights_that_a_file_lacks_are_not_drawn_at_random(tmp_path: Path) -> No
     save_file(weights, str(tmp_path / "model.safetensors"), {"format": "pt"})
     with pytest.raises(InputError, match=r"its weights lack encoder\.layer\.0.attention.self.query.weight .1 missing"):
         Encoder.load(str(tmp_path), pooling="mean")
+
+
+def test_a_folder_without_a_tokenizer(plain: Path, tmp_path: Path) -> None:
+    """As RepBERT's authors hand it out: transformers would read every word as unknown, without a word."""
+    for file in ("config.json", "model.safetensors"):
+        (tmp_path / file).write_bytes((plain / file).read_bytes())
+    with pytest.raises(InputError, match="its tokenizer knows no words; expected tokenizer"):
+        Encoder.load(str(tmp_path), pooling="mean")
+    (tmp_path / "vocab.txt").write_bytes((plain / "vocab.txt").read_bytes())
+    assert Encoder.load(str(tmp_path), pooling="mean").encode([WORDS[-1]]).shape == (1, 8)

@@ -99,11 +99,11 @@ def test_colbert_masks_punctuation(opened: dict[str, Any]) -> None:
     assert lengths[1] == 5
 
 
-def test_repbert_is_what_its_authors_hand_out(models: tuple[Path, dict[str, str]]) -> None:
-    """Two files, no tokenizer; weights in the form of before torch 1.6."""
+def test_repbert_is_what_its_authors_hand_out_and_its_words(models: tuple[Path, dict[str, str]]) -> None:
+    """Two files and the vocabulary that recipes ask for beside them; weights in the form of before torch 1.6."""
     folder, _ = models
     files = sorted(path.name for path in (folder / "checkpoints" / "repbert").iterdir())
-    assert files == ["config.json", "pytorch_model.bin"]
+    assert files == ["config.json", "pytorch_model.bin", "vocab.txt"]
     assert (folder / "checkpoints" / "repbert" / "pytorch_model.bin").read_bytes()[:2] != b"PK"
 
 

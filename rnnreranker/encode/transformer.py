@@ -37,8 +37,18 @@ def load_whole(folder: Path, kind: str = "AutoModel", **options: Any) -> Any:
 
 
 def check_vocabulary(folder: Path, tokenizer: Any, model: Any) -> None:
-    """Look that every token has a row among the embeddings; InputError: a token number beyond them."""
+    """Look that every token has a row among the embeddings, and that there are words.
+
+    Raises:
+        InputError: a token number beyond them; special tokens alone, as of a folder without a tokenizer: transformers
+            makes one that reads every word as unknown.
+    """
     words, rows = tokenizer.get_vocab(), model.get_input_embeddings().weight.shape[0]
+    if words and set(words.values()) <= {*tokenizer.all_special_ids}:
+        raise InputError(
+            f"{folder}: its tokenizer knows no words; expected tokenizer.json or vocab.txt in this folder: put those of "
+            "the model that it was trained from beside its weights"
+        )
     if not words or max(words.values()) >= rows:
         raise InputError(
             f"{folder}: its tokenizer has token {max(words.values(), default=0)}, its model {rows} embeddings; get it "

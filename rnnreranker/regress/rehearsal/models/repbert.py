@@ -1,4 +1,4 @@
-"""RepBERT's folder as its authors hand it out: `config.json` and `pytorch_model.bin` of 2020, and no tokenizer."""
+"""RepBERT's folder as its authors hand it out, `config.json` and `pytorch_model.bin` of 2020, with the words it lacks."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ NAMES = ("checkpoints/repbert", "checkpoints/repbert-tripclick")
 
 
 def write(folder: Path, name: str) -> None:
-    """Write a checkpoint of that name, whose words are those of bert-base-uncased."""
+    """Write a checkpoint of that name, and `vocab.txt` of bert-base-uncased, which the needs of recipes ask for."""
     import transformers
 
-    words = write_wordpiece(folder)
-    for file in ("vocab.txt", "tokenizer_config.json", "tokenizer.json"):
-        (folder / file).unlink()
+    words = write_wordpiece(folder, fast=False)
+    (folder / "tokenizer_config.json").unlink()
     config = transformers.BertConfig(vocab_size=words, **weights.SMALL)
     model = weights.draw(transformers.BertModel, config, name)
     weights.write_config(folder, config, "RepBERT_Train")
