@@ -110,7 +110,10 @@ def test_bad_flags_are_said_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--teacher", "m"], "--teacher is a setting of teacher: --method teacher:teacher=VALUE; "),
+        (
+            ["--teacher-model", "m"],
+            "--teacher-model of teacher is model (models of ensemble) now: --method teacher:KEY=VALUE; ",
+        ),
         (
             ["--term-weights", "scorer"],
             "--term-weights is a setting of term-weight: --method term-weight:weights=VALUE; ",

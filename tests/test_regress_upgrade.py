@@ -1,8 +1,10 @@
-"""Specs of earlier names in today's: comments and anchors kept."""
+"""Specs of earlier forms in today's: the same commands, comments and anchors kept, what has no form refused by line."""
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +12,10 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.plans.runner import chosen_plan
 from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.spec import Condition, Model
 from rnnreranker.regress.upgrade import upgrade
+from rnnreranker.regress.upgrade.uses import KINDS
+from rnnreranker.regress.upgrade.works import of_study
 
 OLD = """\
 schema: 3
@@ -26,9 +31,10 @@ models:
     first: {tf-idf: {tf_idf: paper}}
     labels: {term-weight: {}}
     start: minilm
-    train: {dual: {preset: le-bs, degrees: cosine}}
+    train: {dual: {preset: le-bs, alpha: 0.2, degrees: cosine}}
     topics: cranfield
     qrels: cranfield
+  other: {<<: *bs, train: {dual: {preset: le-bs, alpha: 0.5}}}
   taught: {<<: *bs, index: tokens, first: {late: {late_search: exact}}, labels: {collective: {prf_clusters: 24}}, train: {late: {}}, start: minilm-tokens}
   pairs:
     <<: *bs
@@ -50,6 +56,8 @@ conditions:
     index: main
   colbert: {title: PRF, rerank: [{colbert-prf: {prf_clusters: 4}}, {zhong: {zhong_k1: 5}}], of: dense, index: tokens}
   grown: {title: more, expand: {ladr: {ladr: adaptive, ladr_depth: 20}}, of: dense, index: main}
+recoveries:
+  beside: {index: tokens, query_set: test, beside: [late, collective, cross-encoder], beside_model: ms-marco-minilm-l6, prf_clusters: 24}
 """  # noqa: E501
 NEW = """\
 schema: 3
@@ -65,9 +73,10 @@ models:
     first: {tf-idf: {variant: paper}}
     labels: {term-weight: {}}
     start: minilm
-    train: {dual: {preset: le-bs, label_scale: cosine}}
+    train: {dual: {loss: {distance: {alpha: 0.2}}, preset: le-bs, label_scale: cosine}}
     topics: cranfield
     qrels: cranfield
+  other: {<<: *bs, train: {dual: {loss: {distance: {alpha: 0.5}}, preset: le-bs}}}
   taught: {<<: *bs, index: tokens, first: {late: {search: exact}}, labels: {collective: {fb_clusters: 24}}, train: {late: {}}, start: minilm-tokens}
   pairs:
     <<: *bs
@@ -89,6 +98,8 @@ conditions:
     index: main
   colbert: {title: PRF, rerank: [{prf: {feedback: colbert, context: 1000, fb_clusters: 4}}, {zhong: {k1: 5}}], of: dense, index: tokens}
   grown: {title: more, expand: {ladr: {variant: adaptive, depth: 20}}, of: dense, index: main}
+recoveries:
+  beside: {index: tokens, query_set: test, beside: [late, {collective: {fb_clusters: 24}}, {cross-encoder: {model: ms-marco-minilm-l6}}]}
 """  # noqa: E501
 
 
@@ -103,9 +114,9 @@ def test_a_spec_is_written_in_its_form_of_today(tmp_path: Path, capsys: pytest.C
     assert path.read_text(encoding="utf-8") == NEW
     said = capsys.readouterr().err
     for one in (
-        f"{path}:14: dual: degrees → label_scale\n",
-        f"{path}:29: prf-rocchio → prf\n",
-        f"{path}: 17 changes\n",
+        f"{path}:14: dual: alpha → loss\n",
+        f"{path}:30: prf-rocchio → prf\n",
+        f"{path}: 22 changes\n",
     ):
         assert one in said
     assert main(["--upgrade", str(path)]) == 0
@@ -114,6 +125,16 @@ def test_a_spec_is_written_in_its_form_of_today(tmp_path: Path, capsys: pytest.C
     commands = [step.command() for step in chosen_plan(spec, spec.query_sets, [], Path("runs")).steps]
     rerankers = [line.split("--rerank ", 1)[1] for line in commands if "--rerank prf:" in line]
     assert rerankers[1].startswith("prf:feedback=rocchio,fb_alpha=0.4,fb_beta=0.6,fb_depth=9,fb_docs=4 --hits")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"arms": "dual"}, {"methods": ["query", "joint:share"]}, {"arms": {"hard": {}}, "losses": ["margin"]}],
+)
+def test_arms_that_are_no_models_are_left_to_the_writer(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="an arm is a model now, with a name of its own"):
+        of_study(options)
+    assert of_study({"arms": {"hard": {}}, "model": {"query": {}}}) == {}
 
 
 def test_it_is_printed_or_put_elsewhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -128,11 +149,19 @@ def test_it_is_printed_or_put_elsewhere(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize(
     ("was", "now", "said"),
     [
+        ("zhong_k1: 5", "zhong_kk: 5", "37: unknown parameters of zhong: zhong_kk; known: k1, k2, lam, context"),
+        ("zhong: {", "zong: {", "37: zong: no such reranker; did you mean zhong?"),
+        ("teacher_model: m", "teacher_params: m", "21: teacher_params: write the settings that the file has beside"),
+        (
+            "l6, prf_clusters: 24}",
+            "l6, prf_clusters: &c 24, of: *c}",
+            " in today's form it would have, in line 40: not YAML (found undefined alias); write what an anchor",
+        ),
         ("schema: 3", "schema: 2", " schema 2; expected 3"),
         ("name: own", "name: [own", "3: not YAML"),
     ],
 )
-def test_what_is_no_spec_is_refused(tmp_path: Path, was: str, now: str, said: str) -> None:
+def test_what_has_no_form_today_is_refused_by_line(tmp_path: Path, was: str, now: str, said: str) -> None:
     path = written(tmp_path, OLD.replace(was, now))
     with pytest.raises(InputError) as refused:
         upgrade(path)
@@ -140,3 +169,8 @@ def test_what_is_no_spec_is_refused(tmp_path: Path, was: str, now: str, said: st
     with pytest.raises(InputError, match="it takes one file, and runs nothing"):
         main(["--upgrade", str(path), "scifact"])
     assert path.read_text(encoding="utf-8") != NEW
+
+
+def test_every_method_of_a_spec_is_known() -> None:
+    uses = {one.name for of in (Condition, Model) for one in dataclasses.fields(of) if "Written" in str(one.type)}
+    assert set(KINDS) == uses

@@ -274,9 +274,9 @@ def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: P
         make_reranker("scorer", source)
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     config["scorer"]["blocks"] = 3
-    old = {**config, "scorer": {**config["scorer"], "rate": 1e-4}}
+    old = {**config, "scorer": {**config["scorer"], "scorer_rate": 1e-4}}
     (tmp_path / "out" / "config.json").write_text(json.dumps(old))
-    with pytest.raises(InputError, match=r"config.json: no setting rate, "):
+    with pytest.raises(InputError, match=r"config.json: scorer_rate is learning_rate now"):
         TrainedScorer(tmp_path / "out")
     (tmp_path / "out" / "config.json").write_text(json.dumps(config))
     with pytest.raises(InputError, match=r"does not fit config.json"):

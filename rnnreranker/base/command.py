@@ -132,11 +132,11 @@ class _Parser(argparse.ArgumentParser):
         """As argparse's; an unknown flag gets the nearest ones."""
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            from rnnreranker.base.method_lists import taker_of
+            from rnnreranker.base.method_lists import moved
 
             flags = [one.partition("=")[0] for one in unknown if one.startswith("--")]
             known = flags_of_parser(self)
-            if said := [now for one in flags if (now := taker_of(one, known))]:
+            if said := [now for one in flags if (now := moved(one, known))]:
                 self.error("; ".join(said))
             hints = (nearest(flag, known) for flag in flags)
             hint = next((f"; {hint}" for hint in hints if hint.startswith("did you mean")), "")

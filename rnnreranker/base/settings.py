@@ -27,6 +27,7 @@ def setting(
     one_of: Callable[[], list[str]] = list,
     tunable: bool = True,
     flag: str = "",
+    was: str = "",
     before: str = "",
 ) -> Any:
     """A field of `Params`: its default, the help text of its flag, and its limits.
@@ -38,10 +39,11 @@ def setting(
         one_of: gives the words that a text may be, where they are found when the program runs, as names of methods are.
         tunable: whether a search over parameters may vary it.
         flag: its word on the command line, where that is not its name.
+        was: the name that it had before, which errors translate.
         before: the inherited setting that it is listed before, see `setting_order.in_order`.
     """
     limits = {"at_least": at_least, "at_most": at_most, "above": above}
-    metadata = {"help": meaning, "limits": limits, "one_of": one_of, "tunable": tunable, "flag": flag}
+    metadata = {"help": meaning, "limits": limits, "one_of": one_of, "tunable": tunable, "flag": flag, "was": was}
     return dataclasses.field(default=default, metadata=metadata | {"before": before})
 
 
@@ -121,7 +123,7 @@ class Params:
         hints = {name: hint for name, hint in hints_of(cls).items() if name not in fixed}
         before = f"{shown}: " if shown else ""
         if unknown := [name for name in values if name not in hints]:
-            raise InputError(before + "; ".join(no_setting(name, hints) for name in unknown))
+            raise InputError(before + "; ".join(no_setting(cls, name, hints) for name in unknown))
         try:
             return cls(**{name: plain(value, hints[name]) for name, value in values.items()}, **fixed)
         except InputError as error:
@@ -141,7 +143,7 @@ class Params:
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
         if unknown := [key for key in content if key not in hints]:
-            raise InputError(f"{where}: " + "; ".join(no_setting(key, hints, "unknown key") for key in unknown))
+            raise InputError(f"{where}: " + "; ".join(no_setting(cls, key, hints, "unknown key") for key in unknown))
         try:
             return dataclasses.replace(
                 base or cls(), **{key: plain(value, hints[key]) for key, value in content.items()}
@@ -159,8 +161,16 @@ class Params:
         return dataclasses.asdict(self)
 
 
-def no_setting(name: Any, known: Iterable[str], said: str = "no setting") -> str:
-    """That there is no setting of a name, and the nearest of those known."""
+def former_names(kind: Any) -> dict[str, str]:
+    """What settings of a class were called before → what they are called."""
+    fields = {field.name: str(field.metadata.get("was", "")) for field in dataclasses.fields(kind)}
+    return {was: name for name, was in fields.items() if was}
+
+
+def no_setting(kind: Any, name: Any, known: Iterable[str], said: str = "no setting") -> str:
+    """That a class of settings has none of a name: what it is called now, or the nearest of those known."""
+    if now := former_names(kind).get(str(name)):
+        return f"{name} is {now} now"
     return f"{said} {name}, {nearest(str(name), known)}"
 
 

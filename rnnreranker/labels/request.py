@@ -87,7 +87,7 @@ def _chosen(written: Written) -> ChosenLabeler:
     method = find("labeler", written.name)
     others = [name for name in written.params if name not in known]
     if others and method.inner is None:
-        raise InputError("; ".join(no_setting(name, known) for name in others))
+        raise InputError("; ".join(no_setting(method.Params, name, known) for name in others))
     in_file = written.preset and is_file_name(written.preset) and "labels" in sections_of(written.preset)
     preset = written.params.get(LABEL_PRESET) or (written.preset if in_file else None)
     of_labels = {name: plain(value, hints[name]) for name, value in written.params.items() if name in hints}

@@ -22,8 +22,9 @@ class RegulariseParams(Params):
         1.0,
         "alpha: weight of smoothness against closeness to the run's scores",
         at_least=0,
+        was="regularise_alpha",
     )
-    k: int = setting(10, "k: nearest neighbours that a candidate is linked with", at_least=1)
+    k: int = setting(10, "k: nearest neighbours that a candidate is linked with", at_least=1, was="regularise_k")
     context: int = context_setting()
 
 

@@ -28,7 +28,9 @@ class SharedWords(Params):
         "products of weights over the shared words: their mean, as eq. 5 prints it, or their sum",
         flag="term-products",
     )
-    scale: float = setting(1.0, "factor of the mean or sum before tanh, so that d fills [0, 1]", above=0)
+    scale: float = setting(
+        1.0, "factor of the mean or sum before tanh, so that d fills [0, 1]", above=0, was="term_scale"
+    )
 
 
 def label_distribution(
