@@ -21,7 +21,7 @@ from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.neighbours import files as graph_files
-from rnnreranker.parts.neighbours import nearest, open_neighbours, pairs
+from rnnreranker.parts.neighbours import highest, nearest, open_neighbours, pairs
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.highest import Highest
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
@@ -89,14 +89,19 @@ def test_its_first_columns_are_the_graph_of_fewer_neighbours(tmp_path: Path) -> 
     np.testing.assert_array_equal(wide.weights[:, :16], usual.weights)
 
 
-@pytest.mark.parametrize(("threads", "rows", "held"), [(1, 512, 2**25), (3, 37, 2**25), (2, 20, 2**14), (4, 1, 1)])
-def test_bytes_depend_neither_on_threads_nor_on_blocks_nor_on_bands(
-    threads: int, rows: int, held: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize(
+    ("threads", "rows", "least", "block"), [(1, 512, 4096, 1024), (3, 37, 60, 16), (2, 20, 20, 33), (4, 7, 1, 100)]
+)
+def test_bytes_depend_neither_on_threads_nor_on_blocks_nor_on_stretches(
+    threads: int, rows: int, least: int, block: int, compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = open_vectors(index_of(tmp_path, random_vectors(150)))
     write_graph(DenseNeighbours(source), tmp_path / "plain", 5)
     monkeypatch.setattr(graph_files, "ROWS", rows)
-    monkeypatch.setattr(pairs, "HELD", held)
+    monkeypatch.setattr(highest, "SMALL", -1 if compiled else 2**60)
+    for name, value in (("LEAST", least), ("ROWS", block), ("HELD", 48 * 50)):
+        monkeypatch.setattr(pairs, name, value)
     write_graph(DenseNeighbours(source), tmp_path / "other", 5, threads=threads)
     assert content(tmp_path / "other") == content(tmp_path / "plain")
 
@@ -113,24 +118,30 @@ def test_some_documents_have_the_neighbours_that_all_together_have(
     np.testing.assert_array_equal(similarities.astype(np.float16), graph.weights[rows])
 
 
-def test_the_highest_products_are_kept_whatever_the_order() -> None:
+@pytest.mark.parametrize("compiled", [True, False])
+def test_the_highest_products_are_kept_whatever_the_order(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rising, so that every product is among the highest when it comes, falling, and with one value many times."""
-    products = np.sort(np.random.default_rng(0).standard_normal((40, 900)).astype(np.float32), axis=1)
+    monkeypatch.setattr(highest, "SMALL", -1 if compiled else 2**60)
+    products = np.sort(np.random.default_rng(0).standard_normal((70, 900)).astype(np.float32), axis=1)
     products[:, 400:500] = products[:, [450]]
     for given in (products, products[:, ::-1]):
-        highest = Highest(40, 6)
+        floors = np.sort(given, axis=1)[:, -6].copy()
+        floors[::2] = np.nextafter(floors[::2], np.float32(-np.inf))
+        lists = Highest.empty(70, 6, 1), Highest.empty(80, 6, 1), Highest.empty(70, 6, 1, floors)
         for first in range(0, 900, 90):
-            highest.offer_rows(np.ascontiguousarray(given[:, first : first + 90]), first)
-        beside = Highest(40, 6)
-        for first in range(0, 900, 90):
-            beside.offer_columns(np.ascontiguousarray(given[:, first : first + 90].T), first)
-        halves = Highest(40, 6), Highest(40, 6)
-        for first in range(0, 900, 90):
-            halves[first // 90 % 2].offer_rows(np.ascontiguousarray(given[:, first : first + 90]), first)
-        halves[0].join(halves[1])
-        for scores, documents in (highest.best(), beside.best(), halves[0].best()):
+            block = np.ascontiguousarray(given[:, first : first + 90])
+            lists[0].offer(block, first)
+            lists[2].offer(block, first)
+            Highest.empty(90, 6, 1).offer(np.ascontiguousarray(block.T), 0, lists[1].of(slice(10, None)), first)
+        of_others = lists[1].of(slice(10, None))
+        for scores, documents in (lists[0].best(), of_others.best()):
             np.testing.assert_array_equal(scores, -np.sort(-given, axis=1)[:, :6])
             np.testing.assert_array_equal(np.take_along_axis(given, documents, axis=1), scores)
+            assert all(len({*line}) == 6 for line in documents.tolist())
+        assert not lists[1].of(slice(10)).best()[1].any()
+        highest_of, scores = -np.sort(-given, axis=1)[:, :6], lists[2].best()[0]
+        above = highest_of > floors[:, None]  # equal ones may be left out
+        np.testing.assert_array_equal(scores[above], highest_of[above])
 
 
 def test_an_interrupted_build_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,6 +164,32 @@ def test_an_interrupted_build_goes_on_to_the_same_bytes(tmp_path: Path, monkeypa
     assert write_graph(DenseNeighbours(source), tmp_path / "graph", 5) == 100
     assert content(tmp_path / "graph") == content(tmp_path / "plain")
     assert not (tmp_path / "graph.partial").exists()
+
+
+def test_a_build_that_is_killed_loses_the_pairs_of_stretches_that_are_not_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = open_vectors(index_of(tmp_path, random_vectors()))
+    write_graph(DenseNeighbours(source), tmp_path / "plain", 5)
+    monkeypatch.setattr(graph_files, "ROWS", 50)
+    monkeypatch.setattr(pairs, "LEAST", 100)
+    made, put = [], pairs.put_array
+
+    def failing(file: Path, array: np.ndarray) -> None:
+        if len(made) == 4:
+            raise KeyboardInterrupt
+        made.append(file.name)
+        put(file, array)
+
+    monkeypatch.setattr(pairs, "put_array", failing)
+    with pytest.raises(KeyboardInterrupt):
+        write_graph(DenseNeighbours(source), tmp_path / "graph", 5, threads=1)
+    assert sorted(path.name for path in (tmp_path / "graph.partial").iterdir()) == sorted(made)
+    made.insert(0, "")  # two are left of three stretches' six
+    monkeypatch.setattr(pairs, "put_array", lambda file, array: (made.append(file.name), put(file, array)))
+    write_graph(DenseNeighbours(source), tmp_path / "graph", 5, threads=2)
+    assert len(made) == len({*made}) == 7
+    assert content(tmp_path / "graph") == content(tmp_path / "plain")
 
 
 def test_few_documents_have_fewer_neighbours(tmp_path: Path) -> None:

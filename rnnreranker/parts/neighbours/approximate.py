@@ -17,12 +17,12 @@ import numpy as np
 
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.files import fingerprint, write_atomically
+from rnnreranker.base.files import fingerprint
 from rnnreranker.base.process.blas import one_blas_thread
 from rnnreranker.base.process.faiss_threads import one_thread
 from rnnreranker.parts.neighbours.nearest import COLUMNS, DenseNeighbours
 from rnnreranker.parts.vectors.exact import inner_products
-from rnnreranker.parts.vectors.npy_files import write_array
+from rnnreranker.parts.vectors.npy_files import put_array
 
 # documents up to which search is exact: 2 N^2 d operations are 10^14 at 768 dimensions, an hour of a core
 EXACT = 2**18
@@ -84,8 +84,7 @@ def sample_of(exact: DenseNeighbours, k: int, work: Path) -> tuple[np.ndarray, n
     if not file.is_file():
         with one_blas_thread():
             edges = exact.nearest(rows, k)[0]
-        with write_atomically(file) as stream:
-            write_array(stream, edges)
+        put_array(file, edges)
     return rows, np.load(file, allow_pickle=False)
 
 

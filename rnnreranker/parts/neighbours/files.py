@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from rnnreranker.base.command import cores, counted, progress, say
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import fingerprint, folder_written_whole, write_atomically
+from rnnreranker.base.files import fingerprint, folder_written_whole
 from rnnreranker.base.process.backends import check_backend, do_parts
 from rnnreranker.base.process.blas import one_blas_thread
 from rnnreranker.parts.neighbours.approximate import ApproximateNeighbours, recall_of, sample_of
@@ -34,10 +35,10 @@ from rnnreranker.parts.neighbours.description import (
 from rnnreranker.parts.neighbours.docnos import write_docnos
 from rnnreranker.parts.neighbours.graph import NeighbourGraph, map_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
-from rnnreranker.parts.neighbours.pairs import Band, bands
+from rnnreranker.parts.neighbours.pairs import Pairs
 from rnnreranker.parts.neighbours.source import ENTRY, Earlier, GraphSource, as_entries, entries_of
 from rnnreranker.parts.vectors.ids import Ids
-from rnnreranker.parts.vectors.npy_files import write_array
+from rnnreranker.parts.vectors.npy_files import put_array
 
 K = 16
 ROWS = 1024  # documents of a block
@@ -87,58 +88,70 @@ def write_graph(
     rows_of = _files(source, k, work)
     missing = [file for file in rows_of if not file.is_file()]
     done = count - sum(len(rows_of[file]) for file in missing)
-    parts: list[tuple[Any, ...]] = [(make_block, source, rows_of[file], k, file, earlier) for file in missing]
-    of_first = 1.0  # the time of a part beside that of the first
-    if backend == "threads" and earlier is None and isinstance(source, DenseNeighbours):
-        parts, of_first = list(_in_bands(source, rows_of, missing, k)), 0.5
-    if parts:
-        begun = time.perf_counter()
-        _do(*parts[0])
-        _foretell(source, k, len(parts) - 1, of_first * (time.perf_counter() - begun), threads or cores())
-        do_parts(
-            _do,
-            parts[1:],
-            workers=threads or cores(),
-            backend=backend,
-            cluster=cluster,
-            shown=lambda made: progress(made, unit="blocks", total=len(parts) - 1, what="neighbours"),
-        )
+    do = partial(_do_all, workers=threads or cores(), backend=backend, cluster=cluster)
+    pairs = None
+    if missing and earlier is None and isinstance(source, DenseNeighbours):
+        pairs = Pairs.of(source, k, ROWS, work)
+        lacking = [pair for pair, file in pairs.files.items() if not file.is_file()]
+        tell = partial(_foretell, source, k, "pair", 2 if len(pairs.stretches) > 1 else 1)
+        do([(pairs.make, pair) for pair in lacking], tell, "pairs", "neighbours")
+    blocks = [(make_block, source, rows_of[file], k, file, earlier, pairs) for file in missing]
+    do(blocks, partial(_foretell, source, k, "block", 1) if pairs is None else None, "blocks", "neighbours")
     with folder_written_whole(output) as folder:
         _write(folder, list(rows_of), source, k, work)
     shutil.rmtree(work)
     return done
 
 
-def make_block(source: GraphSource, rows: range, k: int, file: Path, earlier: Earlier | None = None) -> None:
-    """Write some rows of the graph into a file that appears when they are all there."""
+def make_block(
+    source: GraphSource, rows: range, k: int, file: Path, earlier: Earlier | None = None, pairs: Pairs | None = None
+) -> None:
+    """Write some rows of the graph into a file that appears when they are all there.
+
+    pairs: whose files propose the nearest; None = they are looked for.
+    """
+    numbers = np.array(rows)
     with one_blas_thread():
-        entries = entries_of(source, np.array(rows), k, earlier)
-    _write_entries(file, entries)
+        if pairs is None:
+            entries = entries_of(source, numbers, k, earlier)
+        else:
+            found = pairs.source.nearest(numbers, k, proposed=pairs.proposals(rows))
+            entries = as_entries(source, numbers, *found)
+    put_array(file, entries)
+
+
+def _do_all(
+    jobs: Sequence[tuple[Any, ...]],
+    tell: Callable[[int, int, float], None] | None,
+    unit: str,
+    what: str,
+    *,
+    workers: int,
+    backend: str,
+    cluster: str | None,
+) -> None:
+    """Do jobs, functions with what they are given: the first, then those that are left, several at a time.
+
+    tell: is given how many are left, the workers, and the seconds that the first took.
+    """
+    if not jobs:
+        return
+    begun = time.perf_counter()
+    _do(*jobs[0])
+    if tell is not None:
+        tell(len(jobs) - 1, workers, time.perf_counter() - begun)
+    do_parts(
+        _do,
+        jobs[1:],
+        workers=workers,
+        backend=backend,
+        cluster=cluster,
+        shown=lambda made: progress(made, unit=unit, total=len(jobs) - 1, what=what),
+    )
 
 
 def _do(do: Callable[..., None], *given: Any) -> None:
     do(*given)
-
-
-def _in_bands(
-    source: DenseNeighbours, rows_of: dict[Path, range], missing: list[Path], k: int
-) -> Iterator[tuple[Any, ...]]:
-    """Parts that make all blocks that are missing, where two documents of a band are multiplied once."""
-    files = {rows: file for file, rows in rows_of.items()}
-    for own in bands([rows_of[file] for file in missing], k):
-
-        def write(number: int, edges: np.ndarray, scores: np.ndarray, own: list[range] = own) -> None:
-            _write_entries(files[own[number]], as_entries(source, np.array(own[number]), edges, scores))
-
-        band = Band(source, k, list(rows_of.values()), own, write)
-        yield from ((band.multiply, number) for number in range(len(own)))
-
-
-def _write_entries(file: Path, entries: np.ndarray) -> None:
-    with write_atomically(file) as stream:
-        write_array(stream, entries)
-        stream.flush()
-        os.fsync(stream.fileno())
 
 
 def _files(source: GraphSource, k: int, work: Path) -> dict[Path, range]:
@@ -150,15 +163,16 @@ def _files(source: GraphSource, k: int, work: Path) -> dict[Path, range]:
     return {work / f"{first:010d}-{mark}.npy": range(first, min(first + ROWS, count)) for first in firsts}
 
 
-def _foretell(source: GraphSource, k: int, blocks: int, seconds: float, workers: int) -> None:
-    if blocks:
+def _foretell(source: GraphSource, k: int, unit: str, beside: int, jobs: int, workers: int, seconds: float) -> None:
+    """Say how large a graph is and how long the jobs that are left take, each `beside` times as long as the first."""
+    if jobs:
         size = len(source.docids) * k * ENTRY.itemsize
-        took = seconds * -(-blocks // workers)
+        took = seconds * beside * -(-jobs // workers)
         units = ((3600, "hours"), (60, "minutes"), (1, "seconds"))
-        unit, name = next((one for one in units if took >= one[0]), units[-1])
+        of_time, name = next((one for one in units if took >= one[0]), units[-1])
         say(
             f"neighbours: {k} of each of {counted(len(source.docids), 'document')} take {size / 1e6:.3g} MB; "
-            f"{counted(blocks, 'block')} to come, about {took / unit:.1f} {name} at the pace of the first"
+            f"{counted(jobs, unit)} to come, about {took / of_time:.1f} {name} at the pace of the first"
         )
 
 

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
+
+from rnnreranker.parts.vectors.exact import largest
+from rnnreranker.rnn.engines.when_compiled import compiles
 
 SAFE = 1e37  # sums of products below it fit float32
 LOWEST = float(np.finfo(np.float32).min)
+SMALL = 2**24  # products of a whole job that numpy goes through sooner than the kernel is loaded
 
 
 def multiplied(vectors: np.ndarray, others: np.ndarray, room: np.ndarray | None = None) -> np.ndarray:
@@ -23,93 +31,73 @@ def multiplied(vectors: np.ndarray, others: np.ndarray, room: np.ndarray | None 
     return products
 
 
+@dataclass(frozen=True)
 class Highest:
-    """At least the `count` highest products of each of R documents, and whose they are.
+    """The highest products of each of R documents, at most m of each, and whose they are.
 
-    What is offered is kept if it is above the floor of its list, which rises to the lowest of the `count` highest
-    whenever a list is full: so a list is put in order once for many that it takes.
+    Attributes:
+        scores: (R, m) float32, in no order, -inf where there are fewer; documents: (R, m) int32.
+        held: (R,) int64, how many a list has; floors: (R,) float32, what is not above them is left out.
+        compiled: whether products are gone through by the compiled scan; what is kept does not depend on it.
     """
 
-    def __init__(self, rows: int, count: int) -> None:
-        self.count = count
-        room = _room(count)
-        self._scores = np.full((rows, room), -np.inf, dtype=np.float32)
-        self._documents = np.zeros((rows, room), dtype=np.int32)
-        self._held = np.zeros(rows, dtype=np.int64)
-        self._floors, self._begun = np.full(rows, -np.inf, dtype=np.float32), False
+    scores: np.ndarray
+    documents: np.ndarray
+    held: np.ndarray
+    floors: np.ndarray
+    compiled: bool
 
-    @staticmethod
-    def size(count: int) -> int:
-        """Bytes of one list."""
-        return 8 * _room(count) + 12
+    @classmethod
+    def empty(cls, rows: int, count: int, products: int, floors: np.ndarray | None = None) -> Highest:
+        """Lists for `count` products of each of so many documents.
 
-    def offer_rows(self, products: np.ndarray, first: int) -> None:
-        """Products (R, C) of these documents with those from `first` on."""
-        self._begin(products.T)
-        chosen = np.flatnonzero(products > self._floors[:, None])
-        lists = chosen // max(1, products.shape[1])
-        self._take(lists, chosen - lists * products.shape[1] + first, products.ravel()[chosen])
+        Args:
+            products: of the whole job; many are worth the compiled scan.
+            floors: see above; None = nothing is left out.
+        """
+        scores = np.full((rows, count), -np.inf, dtype=np.float32)
+        floors = np.full(rows, -np.inf, dtype=np.float32) if floors is None else floors
+        documents, held = np.zeros((rows, count), dtype=np.int32), np.zeros(rows, dtype=np.int64)
+        return cls(scores, documents, held, floors, products > SMALL and compiles())
 
-    def offer_columns(self, products: np.ndarray, first: int) -> None:
-        """Products (C, R) of those from `first` on with these documents."""
-        self._begin(products)
-        chosen = np.flatnonzero(products > self._floors)
-        others = chosen // max(1, products.shape[1])
-        lists = chosen - others * products.shape[1]
-        order = np.argsort(lists.astype(np.uint16), kind="stable")  # in linear time
-        self._take(lists[order], others[order] + first, products.ravel()[chosen[order]])
+    def of(self, rows: slice) -> Highest:
+        """The lists of some of the documents, not copied."""
+        return Highest(self.scores[rows], self.documents[rows], self.held[rows], self.floors[rows], self.compiled)
 
-    def join(self, other: Highest) -> None:
-        """What another has of the same documents."""
-        lists, columns = np.nonzero(np.arange(other._scores.shape[1]) < other._held[:, None])
-        self._take(lists, other._documents[lists, columns], other._scores[lists, columns])
+    def offer(self, products: np.ndarray, first: int, others: Highest | None = None, own_first: int = 0) -> None:
+        """Products (R, C) of these documents, those from `own_first` on, with those from `first` on.
+
+        Args:
+            others: the highest of the last of those that they are multiplied with, to be offered these.
+        """
+        others = self.of(slice(0)) if others is None else others
+        if self.compiled:
+            _scan()(products, *self._lists(), first, *others._lists(), own_first)
+            return
+        self._join(products, first)
+        others._join(products[:, products.shape[1] - len(others.held) :].T, own_first)
 
     def best(self) -> tuple[np.ndarray, np.ndarray]:
-        """Scores (R, count) float32, from the highest on, and documents (R, count) int64."""
-        order = np.argsort(-self._scores, axis=1, kind="stable")[:, : self.count]
-        documents = np.take_along_axis(self._documents, order, axis=1).astype(np.int64)
-        return np.take_along_axis(self._scores, order, axis=1), documents
+        """Scores (R, m) float32, from the highest on, and documents (R, m) int64."""
+        order = np.argsort(-self.scores, axis=1, kind="stable")
+        documents = np.take_along_axis(self.documents, order, axis=1).astype(np.int64)
+        return np.take_along_axis(self.scores, order, axis=1), documents
 
-    def _begin(self, products: np.ndarray) -> None:
-        """Set the first floors, below as many maxima of some of (C, R) products as are to be kept."""
-        together = len(products) // (2 * self.count)
-        if self._begun or together < 2:
-            return
-        self._begun = True
-        maxima = products[: 2 * self.count * together].reshape(2 * self.count, together, -1).max(axis=1)
-        maxima.partition(self.count, axis=0)
-        self._floors = np.nextafter(maxima[self.count], np.float32(-np.inf))
+    def _lists(self) -> tuple[np.ndarray, ...]:
+        return self.scores, self.documents, self.held, self.floors
 
-    def _take(self, lists: np.ndarray, documents: np.ndarray, scores: np.ndarray) -> None:
-        """Add documents to lists, ascending numbers; as many of a list as find room, and then the rest."""
-        room = self._scores.shape[1]
-        while len(lists):
-            counts = np.bincount(lists, minlength=len(self._held))
-            full = np.flatnonzero(self._held + counts > room)
-            if len(full):
-                self._shorten(full)
-                above = scores > self._floors[lists]
-                lists, documents, scores = lists[above], documents[above], scores[above]
-                counts = np.bincount(lists, minlength=len(self._held))
-            columns = np.arange(len(lists)) - (np.cumsum(counts) - counts)[lists] + self._held[lists]
-            now = columns < room
-            self._scores[lists[now], columns[now]] = scores[now]
-            self._documents[lists[now], columns[now]] = documents[now]
-            self._held = np.minimum(self._held + counts, room)
-            later = ~now
-            lists, documents, scores = lists[later], documents[later], scores[later]
-
-    def _shorten(self, full: np.ndarray) -> None:
-        """Keep the highest of some lists alone."""
-        own, count = self._scores[full], self.count
-        highest = np.argpartition(own, own.shape[1] - count, axis=1)[:, -count:]
-        kept = np.take_along_axis(own, highest, axis=1)
-        self._documents[full[:, None], np.arange(count)] = np.take_along_axis(self._documents[full], highest, axis=1)
-        self._scores[full, :count], self._scores[full, count:] = kept, -np.inf
-        self._held[full] = np.minimum(self._held[full], count)
-        self._floors[full] = kept.min(axis=1)
+    def _join(self, products: np.ndarray, first: int) -> None:
+        """Offer (R, C) by NumPy."""
+        count = self.scores.shape[1]
+        scores, columns = largest(np.concatenate([self.scores, products], axis=1), count)
+        numbers = np.broadcast_to(np.arange(first, first + products.shape[1], dtype=np.int32), products.shape)
+        documents = np.take_along_axis(np.concatenate([self.documents, numbers], axis=1), columns, axis=1)
+        self.scores[:], self.documents[:] = scores, documents
 
 
-def _room(count: int) -> int:
-    """Products that a list has room for."""
-    return 2 * count + 12
+@lru_cache(maxsize=1)
+def _scan() -> Any:
+    """The compiled scan, imported where it is needed first."""
+    from rnnreranker.parts.neighbours.scan import scan
+
+    return scan

@@ -68,13 +68,13 @@ class DenseNeighbours:
             if wanted >= count:  # all are settled
                 shape = len(queries), count
                 return np.zeros(shape, dtype=np.float32), np.broadcast_to(np.arange(count), shape)
-            highest = Highest(len(queries), wanted)
+            highest = Highest.empty(len(queries), wanted, len(queries) * count)
             step = max(wanted, min(COLUMNS, AT_ONCE // max(1, len(queries))))
             for start in range(first, first + count, step):
                 rows = np.arange(start, min(start + step, first + count))
                 with one_blas_thread():
                     products = multiplied(queries, self.vectors.fetch(rows))
-                highest.offer_rows(products, start - first)
+                highest.offer(products, start - first)
             return highest.best()
 
         def fetch(positions: np.ndarray) -> np.ndarray:

@@ -1,100 +1,103 @@
-"""The nearest of all documents of a collection: every two are multiplied once, and each is offered to the other."""
+"""Two stretches of a collection: every two documents of them are multiplied once, and each is offered to the other.
+
+What comes of it is a file, which any process can make. Together the files of all pairs of stretches propose the
+nearest of every document.
+"""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
+from rnnreranker.base.files import fingerprint
 from rnnreranker.base.process.blas import one_blas_thread
 from rnnreranker.parts.neighbours.highest import Highest, multiplied
 from rnnreranker.parts.neighbours.nearest import SPARE, DenseNeighbours
+from rnnreranker.parts.vectors.npy_files import map_array, put_array
 
-HELD = 2**25  # bytes of what is held for a band
-
-
-def bands(missing: Sequence[range], k: int) -> list[list[range]]:
-    """Blocks of documents whose lists are held in memory together, in their order."""
-    rows = max(1, HELD // Highest.size(k + 1 + SPARE))
-    bands_of: list[list[range]] = []
-    held = rows
-    for block in missing:
-        if held + len(block) > rows:
-            bands_of.append([])
-            held = 0
-        bands_of[-1].append(block)
-        held += len(block)
-    return bands_of
+ROWS = 1024  # documents that are multiplied with as many others at a time
+PROPOSED = np.dtype([("score", "<f4"), ("document", "<u4")])
+STRETCHES = 16  # of a large collection; every document has proposals of each
+LEAST = 8192  # documents of a stretch, where there are more
+HELD = 2**26  # bytes of the vectors of a stretch that are in memory at a time
 
 
-class Band:
-    """The blocks of a band, each multiplied with itself, with those behind it in the band and all others.
-
-    What is proposed is settled as `DenseNeighbours.nearest` does, so that the result is the same.
+@dataclass(frozen=True)
+class Pairs:
+    """All pairs of stretches of a collection, and the files of their proposals.
 
     Args:
-        source: of the vectors; k: neighbours of a document.
-        blocks: all documents; own: the blocks of the band, some of them, ascending.
-        settled: is given the place of a block in the band, and edges and similarities of its documents, once they are
-            known: as soon as all blocks before it are.
+        source: of the vectors; count: m, products that are kept of a document, from each stretch.
+        stretches: all documents; files: of the pairs, the first number not above the second; those of a stretch with
+            itself stand first, as the others leave out what is not above their floors.
     """
 
-    def __init__(
-        self,
-        source: DenseNeighbours,
-        k: int,
-        blocks: Sequence[range],
-        own: Sequence[range],
-        settled: Callable[[int, np.ndarray, np.ndarray], None],
-    ) -> None:
-        self._source, self._k, self._blocks, self._own, self._settled = source, k, blocks, own, settled
-        self._count = min(len(source.docids), k + 1 + SPARE)
-        self._numbers = {block.start: number for number, block in enumerate(own)}
-        self._highest: list[Highest | None] = [None] * len(own)
-        self._locks = [threading.Lock() for _ in own]
-        self._order, self._done, self._next = threading.Lock(), set[int](), 0
+    source: DenseNeighbours
+    count: int
+    stretches: list[range]
+    files: dict[tuple[int, int], Path]
 
-    def multiply(self, number: int) -> None:
-        """Multiply a block of the band; blocks may be multiplied side by side."""
-        own = self._own[number]
-        vectors = self._fetch(own)
-        with self._locks[number]:
-            highest, self._highest[number] = self._of(number), None
-        room = np.empty(len(own) * max(map(len, self._blocks)), dtype=np.float32)
-        for block in self._blocks:
-            other = self._numbers.get(block.start)
-            if other is not None and other < number:
-                continue  # it has multiplied this one
-            others = vectors if other == number else self._fetch(block)
-            with one_blas_thread():
-                products = multiplied(vectors, others, room)
-            highest.offer_rows(products, block.start)
-            if other is not None and other != number:
-                with self._locks[other]:
-                    self._highest[other] = of_other = self._of(other)
-                    of_other.offer_columns(products, own.start)
-        with self._locks[number]:
-            if (meanwhile := self._highest[number]) is not None:
-                highest.join(meanwhile)
-            self._highest[number] = highest
-        self._settle(number)
+    @classmethod
+    def of(cls, source: DenseNeighbours, k: int, block: int, work: Path) -> Pairs:
+        """Those for a graph with k neighbours; a stretch is whole blocks of so many, files are in the folder `work`."""
+        count = len(source.docids)
+        size = -(-max(LEAST, -(-count // STRETCHES)) // block) * block
+        stretches = list(_cut(range(count), size))
+        mark = fingerprint(source.fingerprint, k, size, SPARE)
+        pairs = [(one, one + apart) for apart in range(len(stretches)) for one in range(len(stretches) - apart)]
+        files = {(one, other): work / f"{one:03d}x{other:03d}-{mark}.npy" for one, other in pairs}
+        return cls(source, min(count, k + 1 + SPARE), stretches, files)
 
-    def _of(self, number: int) -> Highest:
-        """What a block has been offered so far."""
-        return self._highest[number] or Highest(len(self._own[number]), self._count)
+    def make(self, pair: tuple[int, int]) -> None:
+        """Write the file of two stretches, (A + B, m) of `PROPOSED`, or of one with itself, (A, m)."""
+        own, others = (self.stretches[number] for number in pair)
+        same, products = own == others, len(self.source.docids) ** 2
+        highest = Highest.empty(len(own), self.count, products, self._floors(pair[0]))
+        theirs = highest if same else Highest.empty(len(others), self.count, products, self._floors(pair[1]))
+        room = np.empty(ROWS * ROWS, dtype=np.float32)
+        for part in _cut(others, max(1, HELD // (4 * self.source.vectors.dimension))):
+            vectors = self._fetch(part)
+            for block in _cut(own, ROWS):
+                mine = self._fetch(block)
+                for columns in _cut(range(max(part.start, block.start) if same else part.start, part.stop), ROWS):
+                    with one_blas_thread():
+                        got = multiplied(mine, vectors[columns.start - part.start : columns.stop - part.start], room)
+                    begun = min(columns.stop, max(columns.start, block.stop)) if same else columns.start
+                    lists = theirs.of(slice(begun - others.start, columns.stop - others.start))
+                    rows = slice(block.start - own.start, block.stop - own.start)
+                    highest.of(rows).offer(got, columns.start, lists, block.start)
+        made = [highest] if same else [highest, theirs]
+        proposed = np.empty((sum(len(one.scores) for one in made), self.count), dtype=PROPOSED)
+        proposed["score"] = np.concatenate([one.scores for one in made])
+        proposed["document"] = np.concatenate([one.documents for one in made])
+        put_array(self.files[pair], proposed)
 
-    def _settle(self, number: int) -> None:
-        """Settle the blocks that no other will be offered to any more."""
-        with self._order:
-            self._done.add(number)
-            first = self._next
-            while self._next in self._done:
-                self._next += 1
-            ready = range(first, self._next)
-        for one in ready:
-            highest, self._highest[one] = self._of(one), None
-            self._settled(one, *self._source.nearest(np.array(self._own[one]), self._k, proposed=highest.best()))
+    def proposals(self, rows: range) -> tuple[np.ndarray, np.ndarray]:
+        """Of documents of one stretch scores (R, m) float32, from the highest on, and documents (R, m) int64."""
+        number = next(at for at, one in enumerate(self.stretches) if rows.start in one)
+        begin = rows.start - self.stretches[number].start
+        found = []
+        for (one, other), file in self.files.items():
+            if number in (one, other):
+                first = begin + (len(self.stretches[one]) if number != one else 0)
+                found.append(map_array(file)[first : first + len(rows)])
+        joined = np.concatenate(found, axis=1)
+        order = np.argsort(-joined["score"], axis=1, kind="stable")[:, : self.count]
+        best = np.take_along_axis(joined, order, axis=1)
+        return best["score"], best["document"].astype(np.int64)
 
-    def _fetch(self, block: range) -> np.ndarray:
-        return self._source.vectors.fetch(np.array(block))
+    def _floors(self, number: int) -> np.ndarray | None:
+        """Of the documents of a stretch what so many products are not below; None as long as that is not known."""
+        file = self.files[number, number]
+        return map_array(file)["score"].min(axis=1) if file.is_file() else None
+
+    def _fetch(self, rows: range) -> np.ndarray:
+        return self.source.vectors.fetch(np.array(rows))
+
+
+def _cut(rows: range, size: int) -> Iterator[range]:
+    for first in range(rows.start, rows.stop, size):
+        yield range(first, min(first + size, rows.stop))

@@ -14,6 +14,7 @@ from typing import IO, BinaryIO
 import numpy as np
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import write_atomically
 
 MAGIC = b"\x93NUMPY"
 ZIP = b"PK"  # what an .npz file begins with
@@ -23,6 +24,14 @@ HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.re
 def write_array(stream: IO[bytes], array: np.ndarray) -> None:
     """Write an array as `numpy.save` does, by which what fails as the C library closes a file goes unsaid."""
     np.lib.format.write_array(_Written(stream), array, allow_pickle=False)
+
+
+def put_array(path: Path, array: np.ndarray) -> None:
+    """Write an array into a file that appears when all of it is on the disk."""
+    with write_atomically(path) as stream:
+        write_array(stream, array)
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 class _Written:
