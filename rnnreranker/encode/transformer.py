@@ -46,7 +46,7 @@ def check_vocabulary(folder: Path, tokenizer: Any, model: Any) -> None:
     words, rows = tokenizer.get_vocab(), model.get_input_embeddings().weight.shape[0]
     if words and set(words.values()) <= {*tokenizer.all_special_ids}:
         raise InputError(
-            f"{folder}: its tokenizer knows no words; expected tokenizer.json or vocab.txt in this folder: put those of "
+            f"{folder}: its tokenizer knows no words; expected tokenizer.json or vocab.txt in it: put those of "
             "the model that it was trained from beside its weights"
         )
     if not words or max(words.values()) >= rows:

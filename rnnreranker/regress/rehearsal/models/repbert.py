@@ -1,4 +1,4 @@
-"""RepBERT's folder as its authors hand it out, `config.json` and `pytorch_model.bin` of 2020, with the words it lacks."""
+"""RepBERT's folder: `config.json` and `pytorch_model.bin` of 2020, as its authors have them, and the words they lack."""
 
 from __future__ import annotations
 
