@@ -1,4 +1,4 @@
-"""RepBERT's folder: `config.json` and `pytorch_model.bin` of 2020, as its authors have them, and the words they lack."""
+"""RepBERT's folder: `config.json` and `pytorch_model.bin` of 2020, as its authors have them, and its vocabulary."""
 
 from __future__ import annotations
 
