@@ -105,7 +105,7 @@ def test_models_in_settings_are_folders_whose_steps_come_before(tmp_path: Path) 
     assert {Path("runs/models/cranfield/small"), Path("runs/models/cranfield/large")} <= set(rerank.inputs)
     assert plan.needs() == {"gpu_hours": 7}
     assert rerank.needs == {"gpu_hours": 1}
-    assert rerank.value("--device") == "cuda"
+    assert rerank.value("--device") == "auto"
     [of_documents] = [
         step for step in plan_of(tmp_path, "both", "documents").steps if step.output.name.startswith("both")
     ]
@@ -301,7 +301,7 @@ def test_teachers_that_can_score_on_a_gpu_where_it_is_needed(tmp_path: Path) -> 
     plan = plan_of(tmp_path, "student", text=LATE.replace("{encoder: {model: student}}", "{encoder: {model: taught}}"))
     labels = [step for step in plan.steps if step.module == "labels"][-1]
     assert 'models="a/b,runs/models/cranfield/cross"' in labels.value("--method")
-    assert labels.argv[-2:] == ("--device", "cuda")
+    assert labels.argv[-2:] == ("--device", "auto")
     page = spec_page(read_spec(write(tmp_path, LATE)), [])
     assert "labels collective (15 hours of a GPU) of `late` in `tokens` (20 hours of computing); 20 hours of a" in page
 

@@ -190,6 +190,13 @@ class TestWhatIsStale:
         assert (keys[0] != keys[1]) == read
         assert Keys(plan).of(step) == keys[1]
 
+    def test_where_a_step_computes_is_not_in_its_key(self, place: Path) -> None:
+        keys = []
+        for argv in (("--documents", "pydoc"), ("--documents", "pydoc", "--device", "auto")):
+            step = Step("index", argv, place / "work" / "out")
+            keys.append(Keys(Plan(small(place), place / "work", (), (), (), (step,))).of(step))
+        assert keys[0] == keys[1]
+
     @pytest.mark.parametrize(
         "argv", [("--model", "query:preset=my.yaml,epochs=1"), ("--encoder", "my.yaml:pooling=cls")]
     )

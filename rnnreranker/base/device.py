@@ -153,7 +153,7 @@ def moved(array: Any, device: str) -> Any:
 
 def add_flags(group: Any, what: str) -> None:
     """The flags --device and --compute-dtype; what: is computed there."""
-    text = f"{what}: on cuda, cuda:0,cuda:1, mps, {AUTO} (default: processor)"
+    text = f"{what}: cuda, cuda:0,cuda:1, mps, {AUTO} (default: processor)"
     group.add_argument("--device", metavar="NAME", help=text)
     text = f"of models there: {', '.join(DTYPES)} (default: {EXACT})"
     group.add_argument("--compute-dtype", choices=DTYPES, default=EXACT, metavar="TYPE", help=text)

@@ -14,7 +14,7 @@ from rnnreranker.encode.params import QUERY_SIDE
 from rnnreranker.index.request import USUAL, choose_part, settings_with_flags
 from rnnreranker.parts.needs import part as part_of_name
 from rnnreranker.parts.needs import parts_of
-from rnnreranker.regress.plans.step import Step, built_in, documents_words, index_name
+from rnnreranker.regress.plans.step import ON_GPU, Step, built_in, documents_words, index_name
 from rnnreranker.regress.specs.methods import spec_part
 from rnnreranker.regress.specs.model_names import models_in, use_with_folders
 from rnnreranker.regress.specs.spec import IndexEntry, Spec
@@ -67,11 +67,14 @@ class IndexSteps(ABC):
         if first == USUAL and (other := self._of_the_same_vectors(index)):
             same, before = self.index(other)
             flags, named = [*flags, "--from-index", same], [*named, *before]
+        elif index.needs.get("gpu_hours") and part_of_name(first).encoder:
+            flags = [*flags, *ON_GPU]
         self.add("index", [*argv, *flags], output, named, index.needs)
         if part and part != first:
             kind = part_of_name(part)
             made = output / (kind.folder or part)
             flags, named = self._part(index, part)
+            flags += ON_GPU if index.needs.get("gpu_hours") and kind.encoder else []
             origins = kind.origins(choose_part(spec_part(part, index.parts.get(part))).params)
             for origin in [one for one in origins if one in index.parts][:1]:
                 named = [*[path for path in self.index(index, origin)[1] if path != output], *named]

@@ -11,7 +11,7 @@ from rnnreranker.base.method import find
 from rnnreranker.base.written_form import Written
 from rnnreranker.parts.needs import parts_of
 from rnnreranker.regress.plans.model_steps import ModelSteps
-from rnnreranker.regress.plans.step import run_files, work_file
+from rnnreranker.regress.plans.step import ON_GPU, run_files, work_file
 from rnnreranker.regress.specs.methods import (
     beside_parts,
     beside_uses,
@@ -75,7 +75,7 @@ class Maker(ModelSteps):
             inputs = [*inputs, *(folder for _, named in resolved for folder in named)]
             argv += [*encoder, "--run", str(before[0])]
             if needs.get("gpu_hours") and any(find("reranker", use.name).takes_device for use in uses):
-                argv += ["--device", "cuda"]
+                argv += ON_GPU
         for output, context in zip(paths, condition.contexts or [None], strict=True):
             rerank = [word for use in uses for word in ("--rerank", str(_with_context(use, context)))]
             words_ = [*argv, *rerank, *last, "--output", str(output)]
@@ -111,6 +111,7 @@ class Maker(ModelSteps):
             options[key] = with_folders(options[key], self.model)
         output = work_file(self.spec, self.folder, work)
         argv += [word for key, value in options.items() for word in option_words(key, value)]
+        argv += ON_GPU if work.needs.get("gpu_hours") and ON_GPU[0] in flags_of(module) else []
         argv += ["--record" if "--record" in flags_of(module) else "--output", str(output)]
         self.add(module, argv, output, inputs, work.needs)
 

@@ -9,7 +9,7 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.base.settings import words
 from rnnreranker.base.written_form import Written
 from rnnreranker.regress.plans.index_steps import IndexSteps
-from rnnreranker.regress.plans.step import documents_words, word_of
+from rnnreranker.regress.plans.step import ON_GPU, documents_words, word_of
 from rnnreranker.regress.specs.methods import labels_on_gpu, labels_options, parts_of_labels
 from rnnreranker.regress.specs.model_names import reads_texts_alone, start_models
 from rnnreranker.regress.specs.needs import needs_of
@@ -85,7 +85,7 @@ class ModelSteps(IndexSteps):
         argv += ["--method", str(method), *words(options), "--output", str(made)]
         own = model.step_needs.get("labels", {})
         if own.get("gpu_hours") and labels_on_gpu(labels):
-            argv += ["--device", "cuda"]
+            argv += ON_GPU
         needs = [self.first_needs(self.spec.index(model.index))] if model.index else []
         self.add("labels", argv, made, [run, *files, *named], needs_of([*needs, own]))
         return made

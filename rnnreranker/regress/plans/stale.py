@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 INPUTS = ("--documents", "--topics", "--qrels", "--encoder", "--preset")  # flags that may name a file or folder
 REMOVED = "removed"  # of a stamp: nobody needed the output any more
-NO_INPUTS = ("--output", "--record", "--tag")  # flags whose values are not read, even where a file has their name
+DEVICE = "--device"  # where a step computes: its output does not depend on it but for the last bits
+NO_INPUTS = ("--output", "--record", "--tag", DEVICE)  # flags whose values are not read, even where a file has their name
 
 
 class Keys:
@@ -44,7 +45,8 @@ class Keys:
 
     def inputs(self, step: Step) -> str:
         """16 hexadecimal digits that do not depend on the code: of the command and of the files outside the plan."""
-        words = [_within(word, self._folder) for word in step.argv]
+        argv = zip(("", *step.argv), step.argv, strict=False)
+        words = [_within(word, self._folder) for before, word in argv if DEVICE not in (before, word)]
         given = [step.value(flag) for flag in INPUTS]
         read = [_content(form.name if (form := _form(word)) else word, self._folder) for word in given]
         read += filter(None, (_content(word, self._folder) for word in _others(step)))

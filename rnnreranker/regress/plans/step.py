@@ -17,6 +17,8 @@ from rnnreranker.regress.specs.spec import Condition, IndexEntry, Model, QuerySe
 
 PASTE_FOLDER = Path("runs")  # where printed commands put their files
 
+ON_GPU = ["--device", "auto"]  # of a step that a GPU is for
+
 
 @dataclass(frozen=True)
 class Step:
