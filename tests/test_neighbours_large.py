@@ -6,7 +6,9 @@ import importlib.util
 import pickle
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from rnnreranker.index.__main__ import main
 from rnnreranker.parts.impacts.files import write_impacts
 from rnnreranker.parts.neighbours import approximate as approximate_module
 from rnnreranker.parts.neighbours import files as graph_files
-from rnnreranker.parts.neighbours import open_neighbours, part
+from rnnreranker.parts.neighbours import on_device, open_neighbours, pairs, part
 from rnnreranker.parts.neighbours.approximate import ApproximateNeighbours, approximate
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
@@ -117,6 +119,46 @@ def test_search_is_exact_up_to_a_number_of_documents(
         graph_source(index, "bm25", tmp_path / "work", "hnsw")
     with pytest.raises(InputError, match="graph search ivf is of dense vectors; impact is searched exactly"):
         GraphParams(by="impact", search="ivf")
+
+
+@pytest.mark.parametrize(("size", "memory"), [(1e-3, None), (1, 200_000), (300, 20_000)])
+def test_products_in_half_precision_propose_the_same(
+    size: float, memory: int | None, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By torch on the processor, as on a GPU; some vectors are alike in half precision, and lengths differ."""
+    pytest.importorskip("torch")
+    vectors = np.tile(clustered(), (4, 1)) * np.float32(size)
+    vectors[600:] += np.random.default_rng(2).standard_normal((1800, 16)).astype(np.float32) * np.float32(size / 20)
+    vectors[1000:1040] = vectors[1000] * (1 + np.arange(40, dtype=np.float32)[:, None] / 100_000)
+    vectors[50] *= 0
+    vectors[51:] *= np.linspace(0.5, 1, 2349, dtype=np.float32)[:, None]
+    vectors *= np.float32(min(1, 200 / np.linalg.norm(vectors, axis=1).max()))
+    np.save(index / "vectors.npy", vectors)
+    (index / "docid").write_text("".join(f"d{row}\n" for row in range(2400)))
+    source = DenseNeighbours(open_vectors(index), index)
+    write_graph(source, tmp_path / "plain", 3)
+    monkeypatch.setattr(pairs, "LEAST", 1024)
+    monkeypatch.setattr(on_device, "LARGEST", 704)
+    made = []
+    monkeypatch.setattr(on_device.HalfProducts, "highest", recording(on_device.HalfProducts.highest, made))
+    write_graph(source, tmp_path / "half", 3, half=(on_device.HalfProducts("cpu", memory),) * 2)
+    assert content(tmp_path / "half") == content(tmp_path / "plain")
+    assert len(made) == 6
+    for own, others, lists in made:
+        for documents, candidates, (scores, proposed) in zip((own, others), (others, own), lists, strict=False):
+            true = np.einsum("rd,rmd->rm", vectors[documents].astype(float), vectors[proposed].astype(float))
+            assert (scores >= true).all()
+            assert (scores - true).max() <= 4e-3 * np.linalg.norm(vectors, axis=1).max() ** 2
+            assert candidates.start <= proposed.min() <= proposed.max() < candidates.stop
+
+
+def recording(make: Callable[..., Any], made: list[Any]) -> Callable[..., Any]:
+    def highest(self: Any, fetch: Any, own: range, others: range, count: int) -> Any:
+        lists = make(self, fetch, own, others, count)
+        made.append((own, others, lists))
+        return lists
+
+    return highest
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -56,10 +56,10 @@ class IndexRequest(ComputesOnDevices, Request):
     def __post_init__(self) -> None:
         _ = self.chosen
         check_cluster(self.backend, self.cluster)
-        if self.devices is not None and not any(part(name).encoder for name in self.names):
-            encoded = ", ".join(name for name, one in parts().items() if one.encoder)
+        if self.devices is not None and not any(part(name).on_devices() for name in self.names):
+            encoded = ", ".join(name for name, one in parts().items() if one.on_devices())
             shown = argument("device", self.device) if self.device else argument("compute_dtype", self.compute_dtype)
-            raise InputError(f"{shown}: of {encoded}, which encoders make, not of {', '.join(self.names)}")
+            raise InputError(f"{shown}: of {encoded}, not of {', '.join(self.names)}")
 
     @cached_property
     def chosen(self) -> dict[str, Chosen]:

@@ -41,7 +41,7 @@ class Part(ABC):
         marks: what, besides the documents, the part depends on; plain values, for the fingerprint of the index.
         reused: documents that an earlier, interrupted build had done.
         backend, cluster: who makes what can be made piece by piece, as `do_parts`; the bytes do not depend on it.
-        devices: where its encoder computes; None = the processor.
+        devices: where its encoder computes, or what else there is to compute; None = the processor.
         block: documents that it takes at a time.
     """
 
@@ -105,6 +105,11 @@ class Part(ABC):
     def origins(cls, params: Any) -> tuple[str, ...]:
         """Those of `made_of` that it can be made from with these settings, the first that there is."""
         return cls.made_of
+
+    @classmethod
+    def on_devices(cls) -> bool:
+        """Whether it can be made on devices of torch."""
+        return bool(cls.encoder)
 
     @classmethod
     def depth(cls) -> int:

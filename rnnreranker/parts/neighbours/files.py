@@ -35,6 +35,7 @@ from rnnreranker.parts.neighbours.description import (
 from rnnreranker.parts.neighbours.docnos import write_docnos
 from rnnreranker.parts.neighbours.graph import NeighbourGraph, map_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.on_device import HalfProducts
 from rnnreranker.parts.neighbours.pairs import Pairs
 from rnnreranker.parts.neighbours.source import ENTRY, Earlier, GraphSource, as_entries, entries_of
 from rnnreranker.parts.vectors.ids import Ids
@@ -54,6 +55,7 @@ def write_graph(
     cluster: str | None = None,
     work: Path | None = None,
     earlier: Earlier | None = None,
+    half: tuple[HalfProducts, ...] = (),
 ) -> int:
     """Write the folder of a graph; how many documents an earlier, interrupted build had done.
 
@@ -69,7 +71,7 @@ def write_graph(
             the same files.
         cluster: address of the Dask scheduler; None starts one on this machine.
         work: where blocks are kept until the end; None = `<output>.partial`.
-        earlier: as `entries_of`; the bytes do not depend on it.
+        earlier: as `entries_of`; half: devices for the products of vectors; the bytes depend on neither.
 
     Raises:
         InputError: fewer than two documents, k < 1, an unknown backend; as `entries_of`.
@@ -91,10 +93,11 @@ def write_graph(
     do = partial(_do_all, workers=threads or cores(), backend=backend, cluster=cluster)
     pairs = None
     if missing and earlier is None and isinstance(source, DenseNeighbours):
-        pairs = Pairs.of(source, k, ROWS, work)
+        pairs = Pairs.of(source, k, ROWS, work, half)
         lacking = [pair for pair, file in pairs.files.items() if not file.is_file()]
         tell = partial(_foretell, source, k, "pair", 2 if len(pairs.stretches) > 1 else 1)
-        do([(pairs.make, pair) for pair in lacking], tell, "pairs", "neighbours")
+        at_once = {"workers": len(half)} if half else {}
+        do([(pairs.make, pair) for pair in lacking], tell, "pairs", "neighbours", **at_once)
     blocks = [(make_block, source, rows_of[file], k, file, earlier, pairs) for file in missing]
     do(blocks, partial(_foretell, source, k, "block", 1) if pairs is None else None, "blocks", "neighbours")
     with folder_written_whole(output) as folder:

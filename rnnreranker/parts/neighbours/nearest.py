@@ -54,8 +54,8 @@ class DenseNeighbours:
 
         Args:
             rows, k, first: as there.
-            proposed: the k + 1 + SPARE highest float32 products of every row, or all, from the highest on, and their
-                rows, where they are known.
+            proposed: the k + 1 + SPARE highest float32 products of every row, or more, or all, from the highest on, and
+                their rows, where they are known; products that are not so exact are none below the true ones.
 
         Raises:
             InputError: NaN or infinite vectors.
@@ -63,7 +63,7 @@ class DenseNeighbours:
         count = len(self.docids) - first
 
         def propose(queries: np.ndarray, wanted: int) -> tuple[np.ndarray, np.ndarray]:
-            if proposed is not None and proposed[0].shape == (len(queries), wanted):
+            if proposed is not None and len(proposed[0]) == len(queries) and proposed[0].shape[1] >= wanted:
                 return proposed
             if wanted >= count:  # all are settled
                 shape = len(queries), count

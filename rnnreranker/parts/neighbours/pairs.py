@@ -16,12 +16,14 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.base.process.blas import one_blas_thread
 from rnnreranker.parts.neighbours.highest import Highest, multiplied
 from rnnreranker.parts.neighbours.nearest import SPARE, DenseNeighbours
+from rnnreranker.parts.neighbours.on_device import HalfProducts
 from rnnreranker.parts.vectors.npy_files import map_array, put_array
 
 ROWS = 1024  # documents that are multiplied with as many others at a time
 PROPOSED = np.dtype([("score", "<f4"), ("document", "<u4")])
 STRETCHES = 16  # of a large collection; every document has proposals of each
 LEAST = 8192  # documents of a stretch, where there are more
+SPARE_OF_HALVES = 16  # documents proposed beyond a list and the document itself, of products in half precision
 HELD = 2**26  # bytes of the vectors of a stretch that are in memory at a time
 
 
@@ -31,7 +33,8 @@ class Pairs:
 
     Args:
         source: of the vectors; count: m, products that are kept of a document, from each stretch.
-        stretches: all documents; files: of the pairs, the first number not above the second; those of a stretch with
+        stretches: all documents; half: what makes products in half precision in turn; none = the processor, in float32.
+        files: of the pairs, the first number not above the second; those of a stretch with
             itself stand first, as the others leave out what is not above their floors.
     """
 
@@ -39,20 +42,47 @@ class Pairs:
     count: int
     stretches: list[range]
     files: dict[tuple[int, int], Path]
+    half: tuple[HalfProducts, ...] = ()
 
     @classmethod
-    def of(cls, source: DenseNeighbours, k: int, block: int, work: Path) -> Pairs:
+    def of(cls, source: DenseNeighbours, k: int, block: int, work: Path, half: tuple[HalfProducts, ...] = ()) -> Pairs:
         """Those for a graph with k neighbours; a stretch is whole blocks of so many, files are in the folder `work`."""
         count = len(source.docids)
         size = -(-max(LEAST, -(-count // STRETCHES)) // block) * block
         stretches = list(_cut(range(count), size))
-        mark = fingerprint(source.fingerprint, k, size, SPARE)
+        spare = SPARE_OF_HALVES if half else SPARE
+        mark = fingerprint(source.fingerprint, k, size, spare)
         pairs = [(one, one + apart) for apart in range(len(stretches)) for one in range(len(stretches) - apart)]
         files = {(one, other): work / f"{one:03d}x{other:03d}-{mark}.npy" for one, other in pairs}
-        return cls(source, min(count, k + 1 + SPARE), stretches, files)
+        return cls(source, min(count, k + 1 + spare), stretches, files, half)
 
     def make(self, pair: tuple[int, int]) -> None:
         """Write the file of two stretches, (A + B, m) of `PROPOSED`, or of one with itself, (A, m)."""
+        own, others = (self.stretches[number] for number in pair)
+        if self.half:
+            made = self.half[sum(pair) % len(self.half)].highest(self._fetch, own, others, self.count)
+        else:
+            made = [(one.scores, one.documents) for one in self._highest(pair)]
+        proposed = np.empty((sum(len(scores) for scores, _ in made), self.count), dtype=PROPOSED)
+        proposed["score"] = np.concatenate([scores for scores, _ in made])
+        proposed["document"] = np.concatenate([documents for _, documents in made])
+        put_array(self.files[pair], proposed)
+
+    def proposals(self, rows: range) -> tuple[np.ndarray, np.ndarray]:
+        """Of documents of one stretch scores (R, m) float32, from the highest on, and documents (R, m) int64."""
+        number = next(at for at, one in enumerate(self.stretches) if rows.start in one)
+        begin = rows.start - self.stretches[number].start
+        found = []
+        for (one, other), file in self.files.items():
+            if number in (one, other):
+                first = begin + (len(self.stretches[one]) if number != one else 0)
+                found.append(map_array(file)[first : first + len(rows)])
+        joined = np.concatenate(found, axis=1)
+        order = np.argsort(-joined["score"], axis=1, kind="stable")[:, : self.count]
+        best = np.take_along_axis(joined, order, axis=1)
+        return best["score"], best["document"].astype(np.int64)
+
+    def _highest(self, pair: tuple[int, int]) -> list[Highest]:
         own, others = (self.stretches[number] for number in pair)
         same, products = own == others, len(self.source.docids) ** 2
         highest = Highest.empty(len(own), self.count, products, self._floors(pair[0]))
@@ -69,25 +99,7 @@ class Pairs:
                     lists = theirs.of(slice(begun - others.start, columns.stop - others.start))
                     rows = slice(block.start - own.start, block.stop - own.start)
                     highest.of(rows).offer(got, columns.start, lists, block.start)
-        made = [highest] if same else [highest, theirs]
-        proposed = np.empty((sum(len(one.scores) for one in made), self.count), dtype=PROPOSED)
-        proposed["score"] = np.concatenate([one.scores for one in made])
-        proposed["document"] = np.concatenate([one.documents for one in made])
-        put_array(self.files[pair], proposed)
-
-    def proposals(self, rows: range) -> tuple[np.ndarray, np.ndarray]:
-        """Of documents of one stretch scores (R, m) float32, from the highest on, and documents (R, m) int64."""
-        number = next(at for at, one in enumerate(self.stretches) if rows.start in one)
-        begin = rows.start - self.stretches[number].start
-        found = []
-        for (one, other), file in self.files.items():
-            if number in (one, other):
-                first = begin + (len(self.stretches[one]) if number != one else 0)
-                found.append(map_array(file)[first : first + len(rows)])
-        joined = np.concatenate(found, axis=1)
-        order = np.argsort(-joined["score"], axis=1, kind="stable")[:, : self.count]
-        best = np.take_along_axis(joined, order, axis=1)
-        return best["score"], best["document"].astype(np.int64)
+        return [highest] if same else [highest, theirs]
 
     def _floors(self, number: int) -> np.ndarray | None:
         """Of the documents of a stretch what so many products are not below; None as long as that is not known."""

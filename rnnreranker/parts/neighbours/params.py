@@ -27,6 +27,9 @@ class GraphParams(Params):
     search: Literal["exact", "hnsw", "ivf"] | None = setting(
         None, f"of dense vectors; none: exact up to {EXACT} documents and ivf beyond", was="graph_search"
     )
+    device_memory: float | None = setting(
+        None, "GB of each --device for blocks of vectors and their products; none: half of what is free", above=0
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

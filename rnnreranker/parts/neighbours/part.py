@@ -22,6 +22,7 @@ from rnnreranker.parts.neighbours.files import K, write_graph
 from rnnreranker.parts.neighbours.graph import PART
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.neighbours.nearest_words import WordNeighbours
+from rnnreranker.parts.neighbours.on_device import HalfProducts
 from rnnreranker.parts.neighbours.params import GraphParams
 from rnnreranker.parts.neighbours.source import Earlier, GraphSource
 from rnnreranker.parts.vectors import open_vectors
@@ -51,6 +52,11 @@ class NeighboursPart(Part):
     @classmethod
     def origins(cls, params: GraphParams) -> tuple[str, ...]:
         return (params.by,) if params.by else cls.made_of
+
+    @classmethod
+    def on_devices(cls) -> bool:
+        """Products of dense vectors can."""
+        return True
 
     @classmethod
     def inputs(cls, params: GraphParams) -> None:
@@ -111,9 +117,18 @@ class NeighboursPart(Part):
             cluster=self.cluster,
             work=self._work,
             earlier=self._earlier,
+            half=self._half(),
         )
         _, k, origin = read_description(folder / PART)
         return {"k": k, "wanted": wanted, **asdict(origin)}
+
+    def _half(self) -> tuple[HalfProducts, ...]:
+        """The GPUs that products of vectors are made on; none = they are made by the processor, in float32."""
+        if self.devices is None or not self.devices.elsewhere:
+            return ()
+        given = self._params.device_memory
+        memory = None if given is None else int(given * 1e9)
+        return tuple(HalfProducts(name, memory) for name in self.devices.names)
 
 
 def graph_source(index: Path, of: str, work: Path, search: str | None = None, k: int = K) -> GraphSource:
