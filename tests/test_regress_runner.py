@@ -361,7 +361,7 @@ class TestWhatStandsInTheWay:
         text = text.replace("disk_gb: 60", "disk_gb: 160")
         (place / "work").rename(place / "other")
         assert {state.split(" in ")[0] for state in self.states(place, text).values()} == {
-            "skipped: needs 160 GB of disk at most at a time"
+            "skipped: needs 160 GB of disk"
         }
 
     @pytest.mark.usefixtures("as_command")

@@ -77,7 +77,7 @@ class TestShortened:
                 words = [word for word in words if word not in ("--model", after.value("--model"))]
             own = [word for word in before.argv if word not in ("--model", before.value("--model"))]
             own = own if before.module == "train" else list(before.argv)
-            assert words == [("auto" if word == "cuda" else word) for word in own]
+            assert words == [("cpu" if word == "cuda" else word) for word in own]
             assert not after.needs
 
     def test_indexes_may_have_any_number_of_documents(self, folder: Path) -> None:

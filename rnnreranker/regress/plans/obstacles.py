@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from rnnreranker.base.errors import MissingDependencyError, RnnrerankerError, UnavailableError
 from rnnreranker.regress.plans.disk import last_readers, sizes
+from rnnreranker.regress.plans.inputs import Inputs
 from rnnreranker.regress.plans.state import State, failed, skipped
 from rnnreranker.regress.plans.step import index_name
 
@@ -44,13 +45,13 @@ def obstacles(plan: Plan, steps: Sequence[Step]) -> dict[Path, State]:
         if not path.exists()
     }
     disk, size, gone = _Disk(), sizes(plan.steps, plan.spec), last_readers(plan.readers)
-    wrong = _other_collections(plan)
+    wrong, inputs = _other_collections(plan), Inputs(plan)
     for step in plan.steps:
         named = wrong.get(step.value("--index")) or (step.module == "index" and wrong.get(step.value("--output")))
         state = named or next((blocked[path] for path in step.inputs if path in blocked), None)
         if step in steps:
             state = state or _data(plan, step) or _files(step) or _gpu(step) or _space(plan, step, disk)
-            state = state or _download(plan, step)
+            state = state or _download(plan, step) or inputs.state(step)
         if state:
             blocked[step.output] = state
         else:

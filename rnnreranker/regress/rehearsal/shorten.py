@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from rnnreranker.base.settings import Params, setting
+from rnnreranker.base.method import find
+from rnnreranker.base.settings import Params, hints_of, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.regress.plans.plan import Plan
 from rnnreranker.regress.plans.step import Step
+
+WIDTH = 16  # numbers of a token's vector, half of what models of miniatures have
 
 
 @dataclass(frozen=True)
@@ -20,13 +23,14 @@ class Miniature(Params):
 
 
 def shortened(plan: Plan, size: Miniature) -> Plan:
-    """The same plan on miniatures: commands in which trainings take `size.steps` steps, on whatever device there is.
+    """The same plan on miniatures: commands in which trainings take `size.steps` steps, all on the processor.
 
     Indexes of any number of documents are those of the spec, and no step says what it needs.
     """
     indexes = tuple(replace(entry, count=None, needs={}) for entry in plan.spec.indexes)
     steps = tuple(replace(step, argv=_argv(step, size), needs={}) for step in plan.steps)
-    return replace(plan, spec=replace(plan.spec, indexes=indexes, needs={}), steps=steps)
+    sets = tuple(replace(entry, needs={}) for entry in plan.query_sets)
+    return replace(plan, spec=replace(plan.spec, indexes=indexes, needs={}), query_sets=sets, steps=steps)
 
 
 def _argv(step: Step, size: Miniature) -> tuple[str, ...]:
@@ -34,16 +38,18 @@ def _argv(step: Step, size: Miniature) -> tuple[str, ...]:
 
     >>> from pathlib import Path
     >>> _argv(Step("train", ("--model", "cross:epochs=2,depth=9", "--device", "cuda"), Path("m")), Miniature(steps=3))
-    ('--model', 'cross:epochs=2,depth=9,max_steps=3,evaluate_every=3', '--device', 'auto')
+    ('--model', 'cross:epochs=2,depth=9,max_steps=3,evaluate_every=3', '--device', 'cpu')
     """
     argv = list(step.argv)
     if "--device" in argv:
-        argv[argv.index("--device") + 1] = "auto"
+        argv[argv.index("--device") + 1] = "cpu"
     if step.module == "train":
         if "--model" not in argv:
             argv = ["--model", "query", *argv]
         where = argv.index("--model") + 1
         form = Written.read(argv[where])
         own = {"max_steps": size.steps, "evaluate_every": size.steps}
+        if "dimension" in hints_of(find("trained-model", form.name).Params):
+            own["dimension"] = WIDTH  # that of a published preset is more than models of miniatures have
         argv[where] = str(replace(form, params={**form.params, **own}))
     return tuple(argv)

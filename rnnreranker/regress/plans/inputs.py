@@ -1,0 +1,204 @@
+"""What steps read is looked at before the first of them: archives that are cut, judgements that are not there, models
+whose tokenizer is another's. Each is told hours before the step that would meet it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import tarfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rnnreranker.base.errors import MissingDependencyError, RnnrerankerError, UnavailableError
+from rnnreranker.base.files import cache_home, fingerprint
+from rnnreranker.base.files.atomic import write_json
+from rnnreranker.base.process.phases import phase
+from rnnreranker.regress.plans.model_words import hub_id, models_of
+from rnnreranker.regress.plans.state import State, failed, skipped
+
+if TYPE_CHECKING:
+    from rnnreranker.regress.plans.plan import Plan
+    from rnnreranker.regress.plans.step import Step
+
+ARCHIVES = ("*.gz", "*.tgz", "*.tar")
+CHUNK = 2**22  # bytes that are read at a time
+EMBEDDINGS = ("word_embeddings.weight", "embed_tokens.weight")  # how the names of weights end that have a row a token
+
+
+class Inputs:
+    """Looks at what steps of a plan read, each name once."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._judged = {
+            path: one.qrels
+            for one in plan.query_sets
+            for entry in plan.conditions
+            for path in plan.run_files(entry, one)
+        }
+        self._known: dict[tuple[str, str], State | None] = {}
+
+    def state(self, step: Step) -> State | None:
+        """Why the step, or the measuring of what it makes, would fail; None where nothing is known against it."""
+        return next((state for kind, name in self._read(step) if (state := self._look(kind, name))), None)
+
+    def _read(self, step: Step) -> Iterator[tuple[str, str]]:
+        for kind in ("topics", "qrels"):
+            for flag in (f"--{kind}", f"--validation-{kind}"):
+                yield kind, step.value(flag)
+        yield "qrels", self._judged.get(step.output, "")
+        yield "documents", step.value("--documents")
+        for name in models_of(step):
+            yield "model", name
+
+    def _look(self, kind: str, name: str) -> State | None:
+        if name and (kind, name) not in self._known:
+            try:
+                self._known[kind, name] = _LOOKS[kind](name)
+            except (UnavailableError, MissingDependencyError) as error:
+                self._known[kind, name] = skipped(error)
+            except RnnrerankerError as error:
+                self._known[kind, name] = failed(error)
+        return self._known.get((kind, name))
+
+
+def _topics(name: str) -> None:
+    from rnnreranker.data.topics import load_topics
+
+    load_topics(name)
+
+
+def _qrels(name: str) -> None:
+    from rnnreranker.data.qrels import load_qrels
+
+    load_qrels(name)
+
+
+def _documents(name: str) -> State | None:
+    """The archives that documents are read from, where they are here."""
+    for path in _archives(name):
+        if said := damage(path):
+            return failed(f"{name}: {path}: {said}; delete it and get it again")
+    return None
+
+
+def _archives(name: str) -> list[Path]:
+    from rnnreranker.data.irds import SHORT_NAMES
+    from rnnreranker.data.local import kept_at
+
+    kept = kept_at(name)
+    home = Path(os.environ.get("IR_DATASETS_HOME", "~/.ir_datasets")).expanduser()
+    folder = kept or home / SHORT_NAMES.get(name, name).partition("/")[0]
+    if folder.is_file():
+        return [folder] if any(folder.match(pattern) for pattern in ARCHIVES) else []
+    return sorted({path for pattern in ARCHIVES for path in folder.rglob(pattern)}) if folder.is_dir() else []
+
+
+def damage(path: Path) -> str:
+    """What is wrong with an archive; empty where nothing is.
+
+    It is read to its end, once for as long as its size and its time stay.
+    """
+    stat = path.stat()
+    seen = cache_home() / "whole" / f"{fingerprint(str(path.resolve()), stat.st_size, stat.st_mtime_ns)}.json"
+    if seen.is_file():
+        return ""
+    try:
+        with phase(f"looking whether {path.name} is whole"):
+            _read_through(path)
+    except (EOFError, OSError, zlib.error, tarfile.TarError) as error:
+        return f"cut or damaged ({' '.join(str(error).split()) or type(error).__name__})"
+    seen.parent.mkdir(parents=True, exist_ok=True)
+    write_json(seen, {"path": str(path)})
+    return ""
+
+
+def _read_through(path: Path) -> None:
+    """Read an archive to its end; of a plain tar only where its members end."""
+    if path.suffix != ".tar":
+        with gzip.open(path) as stream:
+            while stream.read(CHUNK):
+                pass
+        return
+    size = path.stat().st_size
+    with tarfile.open(path, "r:") as archive:
+        for member in archive:
+            if member.offset_data + member.size > size:
+                raise EOFError(f"{member.name} ends behind the end of the file")
+
+
+def _model(name: str) -> State | None:
+    """A model that is here: whether its tokenizer and its weights are of one vocabulary."""
+    folder = _folder(name)
+    said = other_vocabulary(folder) if folder else ""
+    return failed(f"model {name}: {folder}: {said}; these are files of two models: get them again") if said else None
+
+
+def _folder(name: str) -> Path | None:
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder
+    if "/" not in (hub := hub_id(name)):
+        return None
+    from huggingface_hub import try_to_load_from_cache
+
+    home = os.environ.get("HF_HOME", "~/.cache/huggingface")
+    cache = Path(os.environ.get("HF_HUB_CACHE", f"{home}/hub")).expanduser()
+    path = try_to_load_from_cache(hub, "config.json", cache_dir=cache) if hub.count("/") == 1 else None
+    return Path(path).parent if isinstance(path, str) else None
+
+
+def other_vocabulary(folder: Path) -> str:
+    """How many tokens the tokenizer of a model's folder has and its weights have not; empty where they fit.
+
+    A model may have rows that no token has, and files that say nothing of either are no fault.
+    """
+    config = _json(folder / "config.json")
+    size, tokens = config.get("vocab_size"), _tokens(folder)
+    if not isinstance(size, int):
+        return ""
+    rows = _rows(folder)
+    if rows is not None and rows != size:
+        return f"config.json says {size:,} tokens, its weights have {rows:,}"
+    return f"its tokenizer has {tokens:,} tokens, its weights {size:,}" if tokens > size else ""
+
+
+def _tokens(folder: Path) -> int:
+    """One more than the largest number of a token; 0 where no file says it."""
+    tokenizer = _json(folder / "tokenizer.json")
+    model, added = tokenizer.get("model"), tokenizer.get("added_tokens")
+    vocabulary = model.get("vocab") if isinstance(model, dict) else None
+    ids = [*vocabulary.values()] if isinstance(vocabulary, dict) else [*range(len(vocabulary or ()))]
+    ids += [one["id"] for one in added or () if isinstance(one, dict) and "id" in one]
+    if not ids and (words := folder / "vocab.txt").is_file():
+        return len(words.read_text("utf-8", "replace").splitlines())
+    return max(ids, default=-1) + 1
+
+
+def _rows(folder: Path) -> int | None:
+    """The rows of the embeddings of tokens in model.safetensors, of which the header alone is read."""
+    path = folder / "model.safetensors"
+    if not path.is_file():
+        return None
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as weights:
+            name = next((name for name in weights.keys() if name.endswith(EMBEDDINGS)), None)  # noqa: SIM118
+            return int(weights.get_slice(name).get_shape()[0]) if name else None
+    except SafetensorError as error:
+        raise UnavailableError(f"{path}: cut or damaged ({error}); delete it and get it again") from None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):  # whoever loads the model says what is wrong with it
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+_LOOKS: dict[str, Any] = {"topics": _topics, "qrels": _qrels, "documents": _documents, "model": _model}

@@ -1,0 +1,167 @@
+"""Inputs that are cut, missing or of another model are told before the first step, in one line."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+from tiny_encoder import WORDS, make_encoder
+
+from rnnreranker.regress.plans import runner
+from rnnreranker.regress.plans.inputs import damage, other_vocabulary
+from rnnreranker.regress.plans.plan import make_plan
+from rnnreranker.regress.plans.step import Step
+from rnnreranker.regress.specs.checks import read_spec
+
+SMALL = """\
+schema: 3
+name: small
+title: A small spec
+about: Nothing much.
+query_sets:
+  some: {topics: topics.tsv, qrels: qrels.txt}
+  other: {topics: topics.tsv, qrels: others.txt}
+measures: [RR@10]
+indexes:
+  words: {documents: corpus.jsonl.gz, parts: {bm25: {}}}
+  dense: {documents: corpus.jsonl.gz, parts: {dense: {encoder: ENCODER, pooling: mean}}}
+conditions:
+  bm25: {title: bm25, retrieve: {bm25: {}}, index: words}
+  dense: {title: dense, retrieve: {dense: {}}, index: dense}
+"""
+
+
+@pytest.fixture
+def states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], tuple[dict[str, str], list[str]]]:
+    """Gives what became of every run, and the steps that were taken."""
+    (tmp_path / "topics.tsv").write_text("q1\tw1\n")
+    for name in ("qrels.txt", "others.txt"):
+        (tmp_path / name).write_text("q1 0 d1 1\n")
+    with gzip.open(tmp_path / "corpus.jsonl.gz", "wt") as stream:
+        stream.writelines(json.dumps({"id": f"d{n}", "text": f"w{n * 7 % 60} w{n}"}) + "\n" for n in range(3000))
+    make_encoder(tmp_path / "encoder", WORDS)
+    (tmp_path / "small.yaml").write_text(SMALL.replace("ENCODER", str(tmp_path / "encoder")), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    taken: list[str] = []
+
+    def process(step: Step) -> tuple[int, str]:
+        taken.append(step.output.name)
+        if step.module == "index":
+            step.output.mkdir(exist_ok=True)
+        else:
+            step.output.write_text("q1 Q0 d1 1 1.0 x\n")
+        return 0, ""
+
+    monkeypatch.setattr(runner, "_process", process)
+
+    def become() -> tuple[dict[str, str], list[str]]:
+        taken.clear()
+        plan = make_plan(read_spec(tmp_path / "small.yaml"), tmp_path / "work")
+        lost = runner.run_plan(plan, 1)
+        shutil.rmtree(tmp_path / "work", ignore_errors=True)
+        return {path.stem: str(lost.get(path, "done")) for path in plan.outputs()}, taken
+
+    return become
+
+
+def cut(path: Path, share: float = 0.6) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * share)])
+
+
+class TestBeforeTheFirstStep:
+    def test_whole_inputs_are_no_obstacle(self, states: Callable[[], tuple[dict[str, str], list[str]]]) -> None:
+        became, taken = states()
+        assert set(became.values()) == {"done"}
+        assert len(taken) == 6
+
+    def test_a_cut_archive(self, states: Callable[[], tuple[dict[str, str], list[str]]]) -> None:
+        cut(Path("corpus.jsonl.gz"))
+        became, taken = states()
+        assert taken == []
+        assert len(set(became.values())) == 1
+        said = became["bm25.some"]
+        assert said.startswith("error: corpus.jsonl.gz: ")
+        assert "cut or damaged" in said
+        assert said.endswith("delete it and get it again")
+
+    def test_missing_judgements(self, states: Callable[[], tuple[dict[str, str], list[str]]]) -> None:
+        Path("others.txt").unlink()
+        became, taken = states()
+        assert {name for name, state in became.items() if state == "done"} == {"bm25.some", "dense.some"}
+        assert "others.txt: no such file" in became["bm25.other"]
+        assert not any("other" in name for name in taken)
+
+    def test_damaged_judgements(self, states: Callable[[], tuple[dict[str, str], list[str]]]) -> None:
+        Path("others.txt").write_text("q1 0 d1 1\nq1 0 d2\n")
+        assert "others.txt:2" in states()[0]["dense.other"]
+
+    def test_a_model_with_the_tokenizer_of_another(
+        self, states: Callable[[], tuple[dict[str, str], list[str]]]
+    ) -> None:
+        path = Path("encoder", "tokenizer.json")
+        tokenizer = json.loads(path.read_text())
+        size = len(tokenizer["model"]["vocab"])
+        tokenizer["model"]["vocab"] |= {f"more{number}": size + number for number in range(900)}
+        path.write_text(json.dumps(tokenizer))
+        became, taken = states()
+        assert became["bm25.some"] == "done"
+        assert "tokens" in became["dense.some"]
+        assert "files of two models" in became["dense.some"]
+        assert not any("dense" in name for name in taken)
+
+
+class TestVocabulary:
+    def folder(self, tmp_path: Path, rows: int, size: int, tokens: int) -> Path:
+        save_file({"bert.embeddings.word_embeddings.weight": np.zeros((rows, 2))}, tmp_path / "model.safetensors")
+        (tmp_path / "config.json").write_text(json.dumps({"vocab_size": size}))
+        (tmp_path / "vocab.txt").write_text("".join(f"w{number}\n" for number in range(tokens)))
+        return tmp_path
+
+    @pytest.mark.parametrize(
+        ("rows", "size", "tokens", "said"),
+        [
+            (30, 30, 30, ""),
+            (32, 32, 30, ""),  # rows that no token has
+            (30, 30, 31, "its tokenizer has 31 tokens, its weights 30"),
+            (21, 30, 30, "config.json says 30 tokens, its weights have 21"),
+        ],
+    )
+    def test_of_config_weights_and_tokenizer(
+        self, tmp_path: Path, rows: int, size: int, tokens: int, said: str
+    ) -> None:
+        assert other_vocabulary(self.folder(tmp_path, rows, size, tokens)) == said
+
+    def test_a_folder_that_says_nothing_is_no_fault(self, tmp_path: Path) -> None:
+        assert other_vocabulary(tmp_path) == ""
+
+
+class TestDamage:
+    def tar(self, path: Path, mode: str) -> Path:
+        with tarfile.open(path, mode) as archive:  # type: ignore[call-overload]
+            for name in ("a", "b"):
+                info = tarfile.TarInfo(name)
+                content = np.random.default_rng(3).bytes(50_000)
+                info.size = len(content)
+                archive.addfile(info, io.BytesIO(content))
+        return path
+
+    @pytest.mark.parametrize(("name", "mode"), [("c.tar", "w"), ("c.tar.gz", "w:gz")])
+    def test_of_tars(self, tmp_path: Path, name: str, mode: str) -> None:
+        path = self.tar(tmp_path / name, mode)
+        assert damage(path) == ""
+        cut(path, 0.7)
+        assert damage(path).startswith("cut or damaged (")
+
+    def test_what_is_no_archive(self, tmp_path: Path) -> None:
+        path = tmp_path / "a.gz"
+        path.write_text("<html>404</html>")
+        assert "cut or damaged" in damage(path)
