@@ -1,4 +1,4 @@
-"""What a rehearsal shortens in a plan's own commands: trainings; and what a miniature does not need: a GPU, disk."""
+"""What a rehearsal shortens in a plan's own commands: trainings; and what a miniature does not need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Miniature(Params):
 
 
 def shortened(plan: Plan, size: Miniature) -> Plan:
-    """The same plan on miniatures: commands in which trainings take `size.steps` steps, all on the processor.
+    """The same plan on miniatures: commands in which trainings take `size.steps` steps.
 
     Indexes of any number of documents are those of the spec, and no step says what it needs.
     """
@@ -37,12 +37,10 @@ def _argv(step: Step, size: Miniature) -> tuple[str, ...]:
     """The words of a command.
 
     >>> from pathlib import Path
-    >>> _argv(Step("train", ("--model", "cross:epochs=2,depth=9", "--device", "cuda"), Path("m")), Miniature(steps=3))
-    ('--model', 'cross:epochs=2,depth=9,max_steps=3,evaluate_every=3', '--device', 'cpu')
+    >>> _argv(Step("train", ("--model", "cross:epochs=2,depth=9", "--device", "auto"), Path("m")), Miniature(steps=3))
+    ('--model', 'cross:epochs=2,depth=9,max_steps=3,evaluate_every=3', '--device', 'auto')
     """
     argv = list(step.argv)
-    if "--device" in argv:
-        argv[argv.index("--device") + 1] = "cpu"
     if step.module == "train":
         if "--model" not in argv:
             argv = ["--model", "query", *argv]
