@@ -29,7 +29,7 @@ CHUNK = 2**22  # bytes that are read at a time
 EMBEDDINGS = ("word_embeddings.weight", "embed_tokens.weight")  # how the names of weights end that have a row a token
 
 
-class Inputs:
+class ReadFirst:
     """Looks at what steps of a plan read, each name once."""
 
     def __init__(self, plan: Plan) -> None:

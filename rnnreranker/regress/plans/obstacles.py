@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from rnnreranker.base.errors import MissingDependencyError, RnnrerankerError, UnavailableError
 from rnnreranker.regress.plans.disk import last_readers, sizes
-from rnnreranker.regress.plans.inputs import Inputs
+from rnnreranker.regress.plans.inputs import ReadFirst
 from rnnreranker.regress.plans.state import State, failed, skipped
 from rnnreranker.regress.plans.step import index_name
 
@@ -45,7 +45,7 @@ def obstacles(plan: Plan, steps: Sequence[Step]) -> dict[Path, State]:
         if not path.exists()
     }
     disk, size, gone = _Disk(), sizes(plan.steps, plan.spec), last_readers(plan.readers)
-    wrong, inputs = _other_collections(plan), Inputs(plan)
+    wrong, inputs = _other_collections(plan), ReadFirst(plan)
     for step in plan.steps:
         named = wrong.get(step.value("--index")) or (step.module == "index" and wrong.get(step.value("--output")))
         state = named or next((blocked[path] for path in step.inputs if path in blocked), None)

@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 INPUTS = ("--documents", "--topics", "--qrels", "--encoder", "--preset")  # flags that may name a file or folder
 REMOVED = "removed"  # of a stamp: nobody needed the output any more
 DEVICE = "--device"  # where a step computes: its output does not depend on it but for the last bits
-NO_INPUTS = (
-    "--output",
-    "--record",
-    "--tag",
-    DEVICE,
-)  # flags whose values are not read, even where a file has their name
+NO_INPUTS = ("--output", "--record", "--tag", DEVICE)  # flags whose values are not read, even those that name a file
 
 
 class Keys:
