@@ -29,7 +29,7 @@ from rnnreranker.base.files.leftovers import temporary
 from rnnreranker.base.locks import alone
 from rnnreranker.base.process import interrupts
 from rnnreranker.data.document import Document
-from rnnreranker.parts.base import Part
+from rnnreranker.parts.base import BLOCK, Part
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.texts import FOLDER, CorpusWriter, documents_of
 
@@ -241,7 +241,7 @@ def _stream(documents: Iterable[Document], result: Path, parts: Sequence[Part]) 
 
 
 def _blocks(documents: Iterable[Document], parts: Sequence[Part]) -> Iterator[list[Document]]:
-    waiting, most = iter(documents), max(part.block for part in parts)
+    waiting, most = iter(documents), BLOCK * max(part.blocks_at_once for part in parts)
     while block := list(itertools.islice(waiting, most)):
         yield block
 

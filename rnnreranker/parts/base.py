@@ -42,7 +42,7 @@ class Part(ABC):
         reused: documents that an earlier, interrupted build had done.
         backend, cluster: who makes what can be made piece by piece, as `do_parts`; the bytes do not depend on it.
         devices: where its encoder computes, or what else there is to compute; None = the processor.
-        block: documents that it takes at a time.
+        blocks_at_once: that it takes together, of BLOCK documents each.
     """
 
     name: ClassVar[str]
@@ -65,8 +65,8 @@ class Part(ABC):
     devices: Devices | None = None
 
     @property
-    def block(self) -> int:
-        return BLOCK
+    def blocks_at_once(self) -> int:
+        return 1
 
     @classmethod
     def make(cls, params: Any, beside: Mapping[str, Any]) -> Part:

@@ -15,12 +15,12 @@ from rnnreranker.base.files import fingerprint, write_atomically
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.settings import Params
 from rnnreranker.data.document import Document
-from rnnreranker.parts.base import BLOCK, Part, check_encoder, read_encoder
+from rnnreranker.parts.base import Part, check_encoder, read_encoder
 
 if TYPE_CHECKING:
     from rnnreranker.encode.base import TextEncoder
 
-DEVICE_BLOCK = 16 * BLOCK  # documents that a GPU encodes together
+DEVICE_BLOCKS = 16  # that a GPU encodes together
 
 
 class EncodedPart(Part):
@@ -99,9 +99,9 @@ class PartByEncoder(EncodedPart):
         self._computed: dict[str, Any] = {}  # where, as the index says
 
     @property
-    def block(self) -> int:
+    def blocks_at_once(self) -> int:
         """More on a GPU, where more texts of one length can be encoded together."""
-        return DEVICE_BLOCK if self.devices is not None and self.devices.elsewhere else BLOCK
+        return DEVICE_BLOCKS if self.devices is not None and self.devices.elsewhere else 1
 
     @property
     @abstractmethod
