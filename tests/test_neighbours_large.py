@@ -6,6 +6,9 @@ import importlib.util
 import pickle
 import re
 import shutil
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -199,6 +202,76 @@ def test_blocks_made_by_others_are_the_same(
 def test_flags_that_do_not_go_together(flags: list[str], said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=said):
         main(["--documents", "pydoc", "--output", str(tmp_path / "out"), *flags])
+
+
+@pytest.mark.usefixtures("as_command")
+def test_shares_are_put_together_to_the_bytes_of_one_process(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A share that lacks is made when they are put together."""
+    monkeypatch.setattr(pairs, "LEAST", 150)
+    monkeypatch.setattr(graph_files, "ROWS", 75)
+    plain = tmp_path / "plain"
+    shutil.copytree(index, plain)
+    command = ["--parts", "neighbours:k=5", "--output"]
+    assert main([*command, str(plain)]) == 0
+    for number in (2, 0):
+        assert main([*command, str(index), "--shard-id", str(number), "--shard-num", "3"]) == 0
+    work = index / "neighbours.partial" / "neighbours"
+    assert len(list(work.glob("*x*.npy"))) == 7  # of ten
+    assert main([*command, str(index), "--shard-id", "2", "--shard-num", "3"]) == 0
+    assert f"{index}: shard 2 of 3 of neighbours: 0 files made, 3 were there" in capsys.readouterr().err
+    assert not (index / "neighbours").exists()
+    assert main([*command, str(index)]) == 0
+    assert content(index / "neighbours") == content(plain / "neighbours")
+    assert not work.exists()
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--shard-id", "0"], "--shard-id and --shard-num go together: give both, or neither"),
+        (
+            ["--shard-id", "3", "--shard-num", "3"],
+            "--shard-id 3: no such shard; expected 0..2, as --shard-num 3",
+        ),
+        (["--shard-id", "-1", "--shard-num", "3"], "--shard-id -1: no such shard; expected 0..2"),
+        (["--shard-id", "0", "--shard-num", "3", "--overwrite"], "--shard-id 0 beside --overwrite: shards are made of"),
+        (["--shard-id", "0", "--shard-num", "3", "--documents", "pydoc"], "--shard-id 0 beside --documents: shards"),
+        (
+            ["--shard-id", "0", "--shard-num", "3", "--parts", "neighbours:search=ivf"],
+            "--shard-id 0: a graph with search=ivf is made by one process; leave it out",
+        ),
+    ],
+)
+@pytest.mark.usefixtures("as_command")
+def test_shares_that_there_are_not(flags: list[str], said: str, index: Path) -> None:
+    before = sorted(index.iterdir())
+    with pytest.raises(InputError, match=said):
+        main(["--output", str(index), "--parts", "neighbours", *flags])
+    assert sorted(index.iterdir()) == before
+
+
+@pytest.mark.slow
+def test_four_processes_of_which_one_is_killed(index: Path, tmp_path: Path) -> None:
+    vectors = np.concatenate([clustered(13_000), clustered(13_000, 1)])
+    np.save(index / "vectors.npy", vectors)
+    (index / "docid").write_text("".join(f"d{row}\n" for row in range(26_000)))
+    write_graph(DenseNeighbours(open_vectors(index), index), tmp_path / "plain", 16)
+    command = [sys.executable, "-m", "rnnreranker.index", "--output", str(index), "--parts", "neighbours"]
+
+    def begin(number: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([*command, "--threads", "1", "--shard-id", str(number), "--shard-num", "4"])
+
+    processes = [begin(number) for number in range(4)]
+    while not any(index.glob("neighbours.partial/neighbours/*.npy")) and processes[1].poll() is None:
+        time.sleep(0.01)
+    processes[1].kill()
+    assert [process.wait() for process in processes][::2] == [0, 0]
+    assert begin(1).wait() == 0
+    assert len(list(index.glob("neighbours.partial/neighbours/*x*.npy"))) == 10
+    assert subprocess.run(command, check=False).returncode == 0
+    assert content(index / "neighbours") == content(tmp_path / "plain")
 
 
 @pytest.mark.slow

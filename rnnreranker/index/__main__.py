@@ -31,7 +31,18 @@ from rnnreranker.index.request import (
 )
 from rnnreranker.parts.needs import part, parts
 
-BESIDE = ("output", "parts", "overwrite", "threads", "backend", "cluster")  # flags that go without --documents
+BESIDE = (
+    "output",
+    "parts",
+    "overwrite",
+    "threads",
+    "backend",
+    "cluster",
+    "device",
+    "compute_dtype",
+    "shard_id",
+    "shard_num",
+)  # flags that go without --documents
 USAGE = """\
 python -m rnnreranker.index --documents NAME|FILE --output DIR [--parts NAMES]
        python -m rnnreranker.index --add NAME|FILE --output DIR
@@ -69,9 +80,9 @@ def main(argv: Sequence[str]) -> int:
         built, made = extend_index(output, args.add, **how)
         _tell(args, built, made, started)
         return 0
-    request = _request(args)
+    request, shard = _request(args), _shard(args)
     if args.documents is None:
-        from rnnreranker.index.derived_parts import make_beside
+        from rnnreranker.index.derived_parts import make_beside, make_shard
 
         if of_texts := [name for name in request.names if not part(name).made_of]:
             raise InputError(
@@ -79,6 +90,10 @@ def main(argv: Sequence[str]) -> int:
                 f"that are made of others, as --parts neighbours, not {', '.join(of_texts)}"
             )
         _check_typed(args, BESIDE, "without --documents, where parts of those there are made; leave it out")
+        if shard is not None:
+            for name, said_of in make_shard(output, request, shard, args.threads):
+                command.say(f"{output}: shard {shard[0]} of {shard[1]} of {name}: {said_of}")
+            return 0
         built, made = make_beside(output, request, args.threads, args.overwrite)
     else:
         if args.parts == AUTO:
@@ -107,6 +122,25 @@ def _request(args: argparse.Namespace) -> IndexRequest:
         args.device,
         args.compute_dtype,
     )
+
+
+def _shard(args: argparse.Namespace) -> tuple[int, int] | None:
+    """The number of this process's share, and how many there are.
+
+    Raises:
+        InputError: one without the other, or with what one process makes.
+    """
+    if args.shard_id is None and args.shard_num is None:
+        return None
+    if args.shard_id is None or args.shard_num is None:
+        raise InputError("--shard-id and --shard-num go together: give both, or neither to put the shards together")
+    if args.documents is not None or args.overwrite:
+        other = "--overwrite" if args.overwrite else "--documents"
+        raise InputError(
+            f"--shard-id {args.shard_id} beside {other}: shards are made of parts that are made of others, as --parts "
+            "neighbours, of an index that stands; leave it out"
+        )
+    return args.shard_id, args.shard_num
 
 
 def _tell(args: argparse.Namespace, built: Built, made: Sequence[str], started: float) -> None:
@@ -158,6 +192,9 @@ def make_parser() -> argparse.ArgumentParser:
     text = f"who makes blocks of a graph: {', '.join(BACKENDS)}"
     parser.add_argument("--backend", choices=BACKENDS, default="threads", metavar="NAME", help=text)
     parser.add_argument("--cluster", metavar="ADDRESS", help="Dask scheduler (default: start one here)")
+    text = "make one process's share of --parts neighbours, from 0; without it shares are put together"
+    parser.add_argument("--shard-id", type=int, metavar="I", help=text)
+    parser.add_argument("--shard-num", type=command.positive, metavar="N", help="how many shares there are")
     add_device_flags(parser, "encoders")
     group = parser.add_argument_group("parts")
     text = f"{', '.join(names('part'))}, NAME:KEY=VALUE,…; {AUTO}: those usual ones that can be made here"

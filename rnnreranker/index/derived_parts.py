@@ -5,15 +5,49 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.index.build import Built, add_parts
 from rnnreranker.index.make import makers
 from rnnreranker.index.request import IndexRequest
+from rnnreranker.parts.base import Part
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.needs import part, stored_parts, stored_settings
 from rnnreranker.parts.vectors.ids import read_ids
 
 DOCIDS = ("docid", "ids")  # files that have them, one of which an index must have
+
+
+def make_shard(
+    index: Path, request: IndexRequest, shard: tuple[int, int], threads: int | None = None
+) -> list[tuple[str, str]]:
+    """One process's share of parts that are made of others, in files that `make_beside` puts together.
+
+    No lock is taken: several processes, each with a number of its own, work at the same time on an index that all see.
+
+    Args:
+        index, request, threads: as of `make_beside`; shard: number, from 0, and how many there are.
+
+    Returns:
+        The parts that are not there yet, each with what was made of it.
+
+    Raises:
+        InputError, UnavailableError: as `make_beside`; a shard that there is not, a part that one process makes.
+    """
+    if not 0 <= shard[0] < shard[1]:
+        expected = f"expected 0..{shard[1] - 1}, as {argument('shard_num', shard[1])} counts from 0"
+        raise InputError(f"{argument('shard_id', shard[0])}: no such shard; {expected}")
+    _, makers_of = _to_make(index, request, False)
+    made = []
+    for maker in makers_of:
+        maker.start(work_of(index, maker), threads)
+        made.append((maker.name, maker.write_shard(index, shard)))
+    return made
+
+
+def work_of(index: Path, maker: Part) -> Path:
+    """The folder of what is kept of a part until it is whole."""
+    return index.with_name(f"{index.name}.partial") if describe(index) else index / f"{maker.name}.partial"
 
 
 def make_beside(
@@ -33,6 +67,22 @@ def make_beside(
         InputError: no index, one without docids or without a part that these are made of; as `Part.write`.
         UnavailableError: as `Part.check`.
     """
+    count, made = _to_make(index, request, overwrite)
+    names = [maker.name for maker in made]
+    if not made:
+        return Built(index, count, count), []
+    if describe(index):
+        return add_parts(index, made, threads=threads), names
+    for maker in made:
+        work = work_of(index, maker)
+        maker.start(work, threads)
+        maker.write(index, index / "corpus", count)
+        shutil.rmtree(work)
+    return Built(index, count, min(count, max(maker.reused for maker in made))), names
+
+
+def _to_make(index: Path, request: IndexRequest, overwrite: bool) -> tuple[int, list[Part]]:
+    """How many documents there are, and what makes those parts of a request that are not there as it says."""
     described, there = describe(index), stored_parts(index)
     file = next((index / name for name in DOCIDS if (index / name).is_file()), index)
     for name, one in request.chosen.items():
@@ -43,14 +93,4 @@ def make_beside(
     asked = request.chosen
     missing = [name for name in asked if overwrite or not part(name).stands(index, asked[name].params)]
     count = described["count"] if described else len(read_ids(file).names)
-    if not missing:
-        return Built(index, count, count), []
-    made = makers(missing, request, beside, index)
-    if described:
-        return add_parts(index, made, threads=threads), missing
-    for maker in made:
-        work = index / f"{maker.name}.partial"
-        maker.start(work, threads)
-        maker.write(index, index / "corpus", count)
-        shutil.rmtree(work)
-    return Built(index, count, min(count, max(maker.reused for maker in made))), missing
+    return count, makers(missing, request, beside, index) if missing else []

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rnnreranker.base import settings
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
@@ -186,6 +187,17 @@ class Part(ABC):
 
     def add(self, documents: Sequence[Document]) -> None:  # noqa: B027  nor reads the stream
         """Take the next block of documents."""
+
+    def write_shard(self, index: Path, shard: tuple[int, int]) -> str:
+        """Make one process's share of what `write` puts together, in the folder of `start`; what there is to say of it.
+
+        Args:
+            index: with what the part is made of; shard: number, from 0, and how many there are.
+
+        Raises:
+            InputError: a part that one process makes.
+        """
+        raise InputError(f"{argument('shard_id', shard[0])}: {self.name} is made by one process; leave it out")
 
     @abstractmethod
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:

@@ -24,8 +24,8 @@ from rnnreranker.parts.neighbours.nearest import COLUMNS, DenseNeighbours
 from rnnreranker.parts.vectors.exact import inner_products
 from rnnreranker.parts.vectors.npy_files import put_array
 
-# documents up to which search is exact: 2 N^2 d operations are 10^14 at 768 dimensions, an hour of a core
-EXACT = 2**18
+# documents up to which search is exact: N^2 d multiplications are 4 x 10^14 at 384 dimensions, 80 minutes of a core
+EXACT = 2**20
 SAMPLE = 256  # documents whose nearest are looked for exactly
 GOAL = 0.95  # share of them that is to be found
 SPARE = 16  # documents that Faiss proposes beyond those wanted

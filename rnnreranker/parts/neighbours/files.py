@@ -80,30 +80,82 @@ def write_graph(
     output = Path(output).expanduser()
     work = output.with_name(output.name + ".partial") if work is None else work
     count = len(source.docids)
+    k = _checked(source, k, backend)
+    work.mkdir(parents=True, exist_ok=True)
+    rows_of = _files(source, k, work)
+    missing = [file for file in rows_of if not file.is_file()]
+    done = count - sum(len(rows_of[file]) for file in missing)
+    do, workers = partial(_do_all, backend=backend, cluster=cluster), threads or cores()
+    pairs = None
+    if missing and earlier is None and isinstance(source, DenseNeighbours):
+        pairs = Pairs.of(source, k, ROWS, work, half)
+        lacking = [pair for pair, file in pairs.files.items() if not file.is_file()]
+        tell_pairs = partial(_foretell, source, k, "pair", 2 if len(pairs.stretches) > 1 else 1)
+        do([(pairs.make, pair) for pair in lacking], tell_pairs, "pairs", "neighbours", workers=len(half) or workers)
+    blocks = [(make_block, source, rows_of[file], k, file, earlier, pairs) for file in missing]
+    do(
+        blocks,
+        partial(_foretell, source, k, "block", 1) if pairs is None else None,
+        "blocks",
+        "neighbours",
+        workers=workers,
+    )
+    with folder_written_whole(output) as folder:
+        _write(folder, list(rows_of), source, k, work)
+    shutil.rmtree(work)
+    return done
+
+
+def write_shard(
+    source: GraphSource,
+    k: int,
+    shard: tuple[int, int],
+    work: Path,
+    *,
+    threads: int | None = None,
+    backend: str = "threads",
+    cluster: str | None = None,
+    half: tuple[HalfProducts, ...] = (),
+) -> tuple[int, int]:
+    """Make one process's share of the files that `write_graph` puts together: how many it made, and has in all.
+
+    Args:
+        source, k, threads, backend, cluster, half: as there; an exact search.
+        shard: its number, from 0, and how many there are; work: where files are kept, the same of all of them.
+
+    Raises:
+        InputError, MissingDependencyError: as `write_graph`.
+    """
+    k = _checked(source, k, backend)
+    work.mkdir(parents=True, exist_ok=True)
+    jobs: dict[Path, tuple[Any, ...]]
+    if isinstance(source, DenseNeighbours):
+        pairs, unit = Pairs.of(source, k, ROWS, work, half), "pair"
+        jobs = {file: (pairs.make, pair) for pair, file in pairs.files.items()}
+    else:
+        unit = "block"
+        jobs = {file: (make_block, source, rows, k, file) for file, rows in _files(source, k, work).items()}
+    own = list(jobs)[shard[0] :: shard[1]]
+    lacking = [jobs[file] for file in own if not file.is_file()]
+    tell = partial(_foretell, source, k, unit, 1)
+    workers = len(half) or threads or cores()
+    _do_all(lacking, tell, f"{unit}s", "neighbours", workers=workers, backend=backend, cluster=cluster)
+    return len(lacking), len(own)
+
+
+def _checked(source: GraphSource, k: int, backend: str) -> int:
+    """The neighbours that documents can have, at most k.
+
+    Raises:
+        InputError, MissingDependencyError: as `write_graph`.
+    """
+    count = len(source.docids)
     check_backend(backend)
     if k < 1:
         raise InputError(f"neighbours={k}: expected an integer >= 1")
     if count < 2:
         raise InputError(f"{counted(count, 'document')}: no neighbours; expected at least two documents")
-    k = min(k, count - 1)
-    work.mkdir(parents=True, exist_ok=True)
-    rows_of = _files(source, k, work)
-    missing = [file for file in rows_of if not file.is_file()]
-    done = count - sum(len(rows_of[file]) for file in missing)
-    do = partial(_do_all, workers=threads or cores(), backend=backend, cluster=cluster)
-    pairs = None
-    if missing and earlier is None and isinstance(source, DenseNeighbours):
-        pairs = Pairs.of(source, k, ROWS, work, half)
-        lacking = [pair for pair, file in pairs.files.items() if not file.is_file()]
-        tell = partial(_foretell, source, k, "pair", 2 if len(pairs.stretches) > 1 else 1)
-        at_once = {"workers": len(half)} if half else {}
-        do([(pairs.make, pair) for pair in lacking], tell, "pairs", "neighbours", **at_once)
-    blocks = [(make_block, source, rows_of[file], k, file, earlier, pairs) for file in missing]
-    do(blocks, partial(_foretell, source, k, "block", 1) if pairs is None else None, "blocks", "neighbours")
-    with folder_written_whole(output) as folder:
-        _write(folder, list(rows_of), source, k, work)
-    shutil.rmtree(work)
-    return done
+    return min(k, count - 1)
 
 
 def make_block(
