@@ -337,3 +337,28 @@ def test_a_folder_without_a_tokenizer(plain: Path, tmp_path: Path) -> None:
         Encoder.load(str(tmp_path), pooling="mean")
     (tmp_path / "vocab.txt").write_bytes((plain / "vocab.txt").read_bytes())
     assert Encoder.load(str(tmp_path), pooling="mean").encode([WORDS[-1]]).shape == (1, 8)
+
+
+def test_documents_of_another_token_type(plain: Path, tmp_path: Path) -> None:
+    """RepBERT's documents are BERT's second segment: queries stay as they are, and no graph takes the place of both."""
+    import transformers
+
+    encoder = Encoder.load(str(plain), pooling="mean", document_type=1)
+    usual = Encoder.load(str(plain), pooling="mean")
+    texts = [" ".join(WORDS[5:8])]
+    model = transformers.BertModel.from_pretrained(plain).eval()
+    tokens = transformers.BertTokenizer.from_pretrained(plain)(texts, return_tensors="pt")
+    tokens["token_type_ids"][:] = 1
+    expected = model(**tokens).last_hidden_state.mean(1).detach().numpy()
+    documents = encoder.encode(texts, what="documents")
+    assert np.allclose(documents, expected, atol=1e-5)
+    assert not np.allclose(documents, encoder.encode(texts), atol=1e-2)
+    assert np.array_equal(encoder.encode(texts), usual.encode(texts))
+    assert np.array_equal(usual.encode(texts, what="documents"), usual.encode(texts))
+    assert encoder.fingerprint != usual.fingerprint
+    assert "document_type" not in usual.options
+    assert Encoder.load(str(plain), **encoder.options).fingerprint == encoder.fingerprint
+    opened = Encoder.open(str(plain), pooling="mean", document_type=1)
+    assert np.array_equal(opened.encode(texts, what="documents"), documents)
+    with pytest.raises(InputError, match=r"document_type=2: .* has 2 token types"):
+        Encoder.load(str(plain), pooling="mean", document_type=2)

@@ -26,6 +26,9 @@ class EncoderParams(Params):
     )
     query_prompt: str | None = setting(None, 'text before queries, like "query: "')
     document_prompt: str | None = setting(None, 'text before documents, like "passage: "')
+    document_type: int | None = setting(
+        None, "token type of documents, 0 where it is not given, as queries have; RepBERT: 1", at_least=0
+    )
 
     def given(self) -> dict[str, Any]:
         """The settings that differ from the model's own, for `Encoder.load(name, **given)`."""
@@ -34,7 +37,9 @@ class EncoderParams(Params):
 
 POOLINGS = choices(hints_of(EncoderParams)["pooling"])
 TRAINED_POOLINGS = ("mean", "cls")  # those of them that an encoder can be trained with
-QUERY_SIDE = ("dtype", "document_prompt")  # settings that a command which encodes queries alone has no flags for
+WHERE_GIVEN = ("document_type",)  # among the settings of an encoder only where it is given
+# settings that a command which encodes queries alone has no flags for
+QUERY_SIDE = ("dtype", "document_prompt", "document_type")
 
 
 @dataclass(frozen=True)

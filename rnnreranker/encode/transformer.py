@@ -60,7 +60,8 @@ class TransformerModel:
     """An encoder of transformers (AutoModel) with pooling.
 
     Attributes:
-        transformer, tokenizer: of transformers; pad: the token that fills short lists; limit: tokens that it can take.
+        transformer, tokenizer: of transformers; pad: the token that fills short lists; limit: tokens that it can take;
+            token_type: of all tokens.
 
     Args:
         folder: of the transformer and its tokenizer.
@@ -82,7 +83,7 @@ class TransformerModel:
             self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
             own = getattr(self._torch, settings["dtype"])
             self.transformer = put(load_whole(folder, dtype=own).eval(), device, dtype)
-        self._device = device
+        self._device, self._folder = device, folder
         check_vocabulary(folder, self.tokenizer, self.transformer)
         limits = [getattr(config, "max_position_embeddings", None), self.tokenizer.model_max_length]
         limit = min((limit for limit in limits if limit and limit < NO_LIMIT), default=512)
@@ -91,6 +92,16 @@ class TransformerModel:
         self.limit = int(limit)
         self.pad = self.tokenizer.pad_token_id or 0
         self.dimension = int(config.hidden_size)
+        self.token_type = 0
+
+    def of_type(self, number: int) -> TransformerModel:
+        """The same model for texts whose tokens are of another type than 0; InputError: a type that it has not."""
+        types = int(getattr(self.transformer.config, "type_vocab_size", 0))
+        if number >= types:
+            raise InputError(f"document_type={number}: {self._folder} has {types} token types")
+        other = copy(self)
+        other.token_type = number
+        return other
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """The token numbers of each text, cut at max_length; never empty."""
@@ -118,7 +129,8 @@ class TransformerModel:
 
     def vectors(self, tokens: Any, attention: Any) -> Any:
         """(b, d) float32 tensor: the vectors of a batch; tokens, attention: (b, longest) int64, as of `padded`."""
-        states = self.transformer(input_ids=tokens, attention_mask=attention).last_hidden_state.float()
+        types = {"token_type_ids": self._torch.full_like(tokens, self.token_type)} if self.token_type else {}
+        states = self.transformer(input_ids=tokens, attention_mask=attention, **types).last_hidden_state.float()
         pooled = self._pool(states, attention)
         return self._torch.nn.functional.normalize(pooled, dim=1) if self.settings["normalize"] else pooled
 

@@ -20,7 +20,7 @@ from rnnreranker.encode.in_batches import encode_texts
 from rnnreranker.encode.model_folder import ModelFolder, content_of
 from rnnreranker.encode.model_settings import ModelSettings, length_of, read_settings
 from rnnreranker.encode.named import KnownModel, TextModel
-from rnnreranker.encode.params import EncoderParams
+from rnnreranker.encode.params import WHERE_GIVEN, EncoderParams
 
 
 class DenseModel(Protocol):
@@ -80,7 +80,7 @@ class Encoder(TextEncoder):
         if devices is not None:
             raise InputError(f"{name}: code of its own, which computes on the processor; not on {devices}")
         params = EncoderParams(**given)
-        settings = {"model": name, **params.to_dict()}
+        settings = _without_none({"model": name, **params.to_dict()})
         for prompt in ("query_prompt", "document_prompt"):
             settings[prompt] = getattr(of, prompt) if settings[prompt] is None else settings[prompt]
         return cls(name, of(params), settings, of.digest())
@@ -103,7 +103,7 @@ class Encoder(TextEncoder):
     @classmethod
     def graph_key(cls, folder: ModelFolder, params: Any) -> str | None:
         settings, own = _settings(folder, params)
-        if own.beyond or settings["dtype"] != "float32" or settings["pooling"] is None:
+        if own.beyond or settings["dtype"] != "float32" or settings["pooling"] is None or _has_type(settings):
             return None
         return dense_key(content_of(folder.path), settings)
 
@@ -125,6 +125,7 @@ class Encoder(TextEncoder):
             )
         else:
             model = TransformerModel(folder.path / own.transformer, settings, device, dtype)
+            documents = model.of_type(settings["document_type"]) if _has_type(settings) else None
         model.forward(model.tokenize(["a"]))  # settings that fit one another until then may not fit the weights
         return cls(folder.name, model, settings, folder.digest, documents, path=folder.path)
 
@@ -145,6 +146,8 @@ class Encoder(TextEncoder):
     def make_graph(self) -> KeptGraph:
         if self.path is None or self.refused:
             raise Refused(self.refused or "it is code of its own")
+        if _has_type(self.settings):
+            raise Refused("its documents have a token type of their own")
         try:
             key = dense_key(content_of(self.path), self.settings)
             return make_dense_graph(self.model, self.settings, self.digest, key)
@@ -155,7 +158,7 @@ class Encoder(TextEncoder):
     @property
     def options(self) -> dict[str, Any]:
         """What to call `Encoder.load(name, **options)` with for the same encoder, whatever its files say then."""
-        return {key: self.settings[key] for key in hints_of(EncoderParams)}
+        return {key: self.settings[key] for key in hints_of(EncoderParams) if key in self.settings}
 
     @property
     def transformer(self) -> Any:
@@ -209,14 +212,25 @@ class Encoder(TextEncoder):
 
 def fingerprint_of(digest: str, settings: dict[str, Any]) -> str:
     """What tells an encoder of weights and settings from others, whatever it is called."""
-    return fingerprint("encoder", digest, {key: value for key, value in settings.items() if key != "model"})
+    own = {key: value for key, value in settings.items() if key != "model"}
+    return fingerprint("encoder", digest, _without_none(own))
+
+
+def _without_none(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings without those of `WHERE_GIVEN` that are not given."""
+    return {key: value for key, value in settings.items() if value is not None or key not in WHERE_GIVEN}
+
+
+def _has_type(settings: dict[str, Any]) -> bool:
+    """Whether documents have another token type than queries."""
+    return bool(settings.get("document_type"))
 
 
 def _settings(folder: ModelFolder, params: EncoderParams) -> tuple[dict[str, Any], ModelSettings]:
     """The settings of a model of files, max_length None where only the model itself says it; and what its files say."""
     own, known = read_settings(folder.path), folder.known
     dtype = ("bfloat16" if has_bfloat16() else "float32") if params.dtype == "auto" else params.dtype
-    settings = {
+    settings: dict[str, Any] = {
         "model": folder.name,
         "pooling": None if own.beyond else params.pooling or own.pooling or known.get("pooling"),
         "normalize": next(
@@ -226,8 +240,11 @@ def _settings(folder: ModelFolder, params: EncoderParams) -> tuple[dict[str, Any
         "dtype": dtype,
         "lowercase": own.lowercase,
         **{prompt: _prompt(prompt, params, own, known) for prompt in ("query_prompt", "document_prompt")},
+        "document_type": params.document_type,
     }
-    return settings, own
+    if own.beyond and _has_type(settings):
+        raise InputError(f"{folder.path}: has a module {own.beyond}, so token types are fixed; leave document_type out")
+    return _without_none(settings), own
 
 
 def _prompt(name: str, params: EncoderParams, own: ModelSettings, known: dict[str, Any]) -> str:

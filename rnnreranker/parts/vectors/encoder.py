@@ -17,7 +17,7 @@ from rnnreranker.encode.dense.graph import GraphModel, check_about
 from rnnreranker.encode.graphs.near import cosine_of
 from rnnreranker.encode.graphs.store import KeptGraph, graph_in, kept_graph
 from rnnreranker.encode.kept_queries import queries_by_graph
-from rnnreranker.encode.params import EncoderParams
+from rnnreranker.encode.params import WHERE_GIVEN, EncoderParams
 from rnnreranker.parts.texts import FOLDER, documents_of
 from rnnreranker.parts.vectors import open_vectors
 
@@ -139,7 +139,7 @@ def _beside(folder: Path, said: dict[str, Any]) -> KeptGraph:
     """
     graph = graph_in(folder, DESCRIBED, AGAIN)
     own, path = graph.about.get("settings"), folder / DESCRIBED
-    if not isinstance(own, dict) or not {*hints_of(EncoderParams), "lowercase"} <= set(own):
+    if not isinstance(own, dict) or not {*hints_of(EncoderParams), "lowercase"} - {*WHERE_GIVEN} <= set(own):
         raise InputError(f"{path}: its settings are not those of an encoder; {AGAIN}")
     about = {**graph.about, "lowercase": own["lowercase"], "limit": own["max_length"]}
     kept = KeptGraph(folder, about, graph.content)

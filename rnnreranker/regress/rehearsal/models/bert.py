@@ -8,20 +8,23 @@ from pathlib import Path
 from rnnreranker.regress.rehearsal.models import weights
 from rnnreranker.regress.rehearsal.models.words import write_wordpiece
 
+TOKEN = 128  # numbers of a token of ColBERT, which a transformer has at least
+
 
 @dataclass(frozen=True)
 class BertFiles:
-    """What differs between BERTs: whether with heads of pre-training, in which file, with which words."""
+    """What differs between BERTs: whether with heads of pre-training, in which file, with which words, how wide."""
 
     heads: bool = True
     file: str = weights.SAFE
     chinese: bool = False
     fast: bool = True
     architecture: str | None = "BertForMaskedLM"
+    width: int = weights.WIDTH
 
 
 NAMES = {
-    "google-bert/bert-base-uncased": BertFiles(),
+    "google-bert/bert-base-uncased": BertFiles(width=TOKEN),
     "google-bert/bert-large-uncased": BertFiles(),
     "google-bert/bert-base-chinese": BertFiles(chinese=True),
     "microsoft/MiniLM-L12-H384-uncased": BertFiles(heads=False, file=weights.BIN, fast=False, architecture=None),
@@ -36,7 +39,7 @@ def write(folder: Path, name: str) -> None:
 
     published = NAMES[name]
     words = write_wordpiece(folder, published.chinese, published.fast)
-    config = transformers.BertConfig(vocab_size=words, **weights.SMALL)
+    config = transformers.BertConfig(vocab_size=words, **weights.SMALL | {"hidden_size": published.width})
     if published.heads:
         model = weights.draw(transformers.BertForPreTraining, config, name)
         weights.rare_words(model.cls.predictions.bias)
