@@ -20,6 +20,7 @@ from lost_worker import cluster_that_loses_a_worker
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, SoftLabels
 from rnnreranker.base.errors import InputError
+from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.job import Job, stored_part
 from rnnreranker.labels.judged import positives_of
 from rnnreranker.labels.shards import Shard, make_shard, make_shards
@@ -73,6 +74,28 @@ def test_shards_and_workers_leave_no_trace(folder: Path, tmp_path: Path, backend
     make_shards(out, work, run, judged, queries, backend=backend, jobs=2, shard_size=size)  # type: ignore[arg-type]
     assert out.read_bytes() == undisturbed(folder, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.parquet", "whole.parquet"]
+
+
+def test_shares_are_put_together_to_the_bytes_of_one_process(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each is made without a lock, and what lacks when they are put together."""
+    command = ["--run", "run.txt", "--qrels", "qrels.txt", "--index", "v.npy", "--encoded-queries", "q.npy"]
+    command = [str(folder / one) if "." in one else one for one in command]
+    command += ["--shard-size", "7", "--jobs", "1", "--output"]
+    out = tmp_path / "shares.parquet"
+    assert main([*command, str(tmp_path / "whole.parquet")]) == 0
+    for number in (2, 0):
+        assert main([*command, str(out), "--shard-id", str(number), "--shard-num", "3"]) == 0
+    assert (count(tmp_path), out.exists()) == (6, False)  # of nine
+    capsys.readouterr()
+    assert main([*command, str(out), "--shard-id", "0", "--shard-num", "3"]) == 0
+    assert "shares.parquet: shard 0 of 3: 0 shard files made, 3 were there" in capsys.readouterr().err
+    assert main([*command, str(out)]) == 0
+    assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    assert count(tmp_path) == 0
+    with pytest.raises(InputError, match="--shard-id and --shard-num go together: give both, or neither"):
+        main([*command, str(out), "--shard-num", "3"])
 
 
 SLOW = """

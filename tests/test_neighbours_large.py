@@ -233,11 +233,11 @@ def test_shares_are_put_together_to_the_bytes_of_one_process(
         (["--shard-id", "0"], "--shard-id and --shard-num go together: give both, or neither"),
         (
             ["--shard-id", "3", "--shard-num", "3"],
-            "--shard-id 3: no such shard; expected 0..2, as --shard-num 3",
+            "--shard-id 3: no such share; expected 0..2, as --shard-num 3",
         ),
-        (["--shard-id", "-1", "--shard-num", "3"], "--shard-id -1: no such shard; expected 0..2"),
-        (["--shard-id", "0", "--shard-num", "3", "--overwrite"], "--shard-id 0 beside --overwrite: shards are made of"),
-        (["--shard-id", "0", "--shard-num", "3", "--documents", "pydoc"], "--shard-id 0 beside --documents: shards"),
+        (["--shard-id", "-1", "--shard-num", "3"], "--shard-id -1: no such share; expected 0..2"),
+        (["--shard-id", "0", "--shard-num", "3", "--overwrite"], "--shard-id 0 beside --overwrite: shares are made of"),
+        (["--shard-id", "0", "--shard-num", "3", "--documents", "pydoc"], "--shard-id 0 beside --documents: shares"),
         (
             ["--shard-id", "0", "--shard-num", "3", "--parts", "neighbours:search=ivf"],
             "--shard-id 0: a graph with search=ivf is made by one process; leave it out",

@@ -14,6 +14,8 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import names
 from rnnreranker.base.process.backends import BACKENDS
 from rnnreranker.base.settings import hints_of, typed_name
+from rnnreranker.base.shards import Share, share_of
+from rnnreranker.base.shards import add_flags as add_share_flags
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import add_documents_flags, asked_fields
 from rnnreranker.index.build import Built
@@ -80,9 +82,9 @@ def main(argv: Sequence[str]) -> int:
         built, made = extend_index(output, args.add, **how)
         _tell(args, built, made, started)
         return 0
-    request, shard = _request(args), _shard(args)
+    request, share = _request(args), _share(args)
     if args.documents is None:
-        from rnnreranker.index.derived_parts import make_beside, make_shard
+        from rnnreranker.index.derived_parts import make_beside, make_share
 
         if of_texts := [name for name in request.names if not part(name).made_of]:
             raise InputError(
@@ -90,9 +92,9 @@ def main(argv: Sequence[str]) -> int:
                 f"that are made of others, as --parts neighbours, not {', '.join(of_texts)}"
             )
         _check_typed(args, BESIDE, "without --documents, where parts of those there are made; leave it out")
-        if shard is not None:
-            for name, said_of in make_shard(output, request, shard, args.threads):
-                command.say(f"{output}: shard {shard[0]} of {shard[1]} of {name}: {said_of}")
+        if share is not None:
+            for name, said_of in make_share(output, request, share, args.threads):
+                command.say(f"{output}: shard {share[0]} of {share[1]} of {name}: {said_of}")
             return 0
         built, made = make_beside(output, request, args.threads, args.overwrite)
     else:
@@ -124,23 +126,20 @@ def _request(args: argparse.Namespace) -> IndexRequest:
     )
 
 
-def _shard(args: argparse.Namespace) -> tuple[int, int] | None:
-    """The number of this process's share, and how many there are.
+def _share(args: argparse.Namespace) -> Share | None:
+    """The share of the work that is this process's.
 
     Raises:
-        InputError: one without the other, or with what one process makes.
+        InputError: as `share_of`; with what one process makes.
     """
-    if args.shard_id is None and args.shard_num is None:
-        return None
-    if args.shard_id is None or args.shard_num is None:
-        raise InputError("--shard-id and --shard-num go together: give both, or neither to put the shards together")
-    if args.documents is not None or args.overwrite:
+    share = share_of(args.shard_id, args.shard_num)
+    if share and (args.documents is not None or args.overwrite):
         other = "--overwrite" if args.overwrite else "--documents"
         raise InputError(
-            f"--shard-id {args.shard_id} beside {other}: shards are made of parts that are made of others, as --parts "
+            f"--shard-id {args.shard_id} beside {other}: shares are made of parts that are made of others, as --parts "
             "neighbours, of an index that stands; leave it out"
         )
-    return args.shard_id, args.shard_num
+    return share
 
 
 def _tell(args: argparse.Namespace, built: Built, made: Sequence[str], started: float) -> None:
@@ -192,9 +191,7 @@ def make_parser() -> argparse.ArgumentParser:
     text = f"who makes blocks of a graph: {', '.join(BACKENDS)}"
     parser.add_argument("--backend", choices=BACKENDS, default="threads", metavar="NAME", help=text)
     parser.add_argument("--cluster", metavar="ADDRESS", help="Dask scheduler (default: start one here)")
-    text = "make one process's share of --parts neighbours, from 0; without it shares are put together"
-    parser.add_argument("--shard-id", type=int, metavar="I", help=text)
-    parser.add_argument("--shard-num", type=command.positive, metavar="N", help="how many shares there are")
+    add_share_flags(parser, "--parts neighbours")
     add_device_flags(parser, "encoders")
     group = parser.add_argument_group("parts")
     text = f"{', '.join(names('part'))}, NAME:KEY=VALUE,…; {AUTO}: those usual ones that can be made here"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.shards import Share
 from rnnreranker.index.build import Built, add_parts
 from rnnreranker.index.make import makers
 from rnnreranker.index.request import IndexRequest
@@ -18,30 +18,25 @@ from rnnreranker.parts.vectors.ids import read_ids
 DOCIDS = ("docid", "ids")  # files that have them, one of which an index must have
 
 
-def make_shard(
-    index: Path, request: IndexRequest, shard: tuple[int, int], threads: int | None = None
-) -> list[tuple[str, str]]:
+def make_share(index: Path, request: IndexRequest, share: Share, threads: int | None = None) -> list[tuple[str, str]]:
     """One process's share of parts that are made of others, in files that `make_beside` puts together.
 
     No lock is taken: several processes, each with a number of its own, work at the same time on an index that all see.
 
     Args:
-        index, request, threads: as of `make_beside`; shard: number, from 0, and how many there are.
+        index, request, threads: as of `make_beside`; share: of this process.
 
     Returns:
         The parts that are not there yet, each with what was made of it.
 
     Raises:
-        InputError, UnavailableError: as `make_beside`; a shard that there is not, a part that one process makes.
+        InputError, UnavailableError: as `make_beside`; a part that one process makes.
     """
-    if not 0 <= shard[0] < shard[1]:
-        expected = f"expected 0..{shard[1] - 1}, as {argument('shard_num', shard[1])} counts from 0"
-        raise InputError(f"{argument('shard_id', shard[0])}: no such shard; {expected}")
     _, makers_of = _to_make(index, request, False)
     made = []
     for maker in makers_of:
         maker.start(work_of(index, maker), threads)
-        made.append((maker.name, maker.write_shard(index, shard)))
+        made.append((maker.name, maker.write_share(index, share)))
     return made
 
 

@@ -15,11 +15,13 @@ from rnnreranker.base.files import check_writable
 from rnnreranker.base.method import fields_of, find, names
 from rnnreranker.base.process.backends import BACKENDS
 from rnnreranker.base.settings import hints_of
+from rnnreranker.base.shards import add_flags as add_share_flags
+from rnnreranker.base.shards import share_of
 from rnnreranker.base.typed_numbers import number
 from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import add_documents_flags, asked_fields
 from rnnreranker.labels.check import check
-from rnnreranker.labels.make import Made, write_labels
+from rnnreranker.labels.make import Made, write_labels, write_share
 from rnnreranker.labels.methods.base import Source
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.request import SOURCE, LabelsRequest
@@ -71,6 +73,11 @@ def main(argv: Sequence[str]) -> int:
         args = make_parser().parse_args(argv)
         request = command.request(args, LabelsRequest, method=_method(args))
         _check(args, request)
+        if (share := share_of(args.shard_id, args.shard_num)) is not None:
+            made_now, own = write_share(request, args.output, share)
+            there = f"{command.counted(made_now, 'shard file')} made, {own - made_now} were there"
+            command.say(f"{args.output}: shard {share[0]} of {share[1]}: {there}")
+            return 0
         made = write_labels(request, args.output)
         _export(args, made)
         _say(args.output, made)
@@ -212,6 +219,7 @@ def make_parser() -> argparse.ArgumentParser:
     speed.add_argument(
         "--shard-size", type=command.positive, default=SHARD, metavar="N", help=f"queries (default: {SHARD})"
     )
+    add_share_flags(speed, "the labels")
 
     out = parser.add_argument_group("other forms")
     out.add_argument("--tsv", metavar="FILE", help="qid<TAB>docid<TAB>score")

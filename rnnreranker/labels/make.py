@@ -14,6 +14,7 @@ from rnnreranker.base.arguments import argument, asked
 from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.shards import Share
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.labels.check import check
 from rnnreranker.labels.params import unlearnt
@@ -78,12 +79,44 @@ def make_labels(
 
 def write_labels(request: LabelsRequest, output: str | Path) -> Made:
     """The labels of a request that was checked, in a parquet file; errors as `make_labels`."""
+    from rnnreranker.labels.shards import make_shards
+
+    inputs = _inputs(request)
+    metadata = make_shards(output, *inputs.of_labels, **_workers(request))
+    return Made(
+        Path(output), metadata, inputs.topics, inputs.index, inputs.seconds, time.perf_counter() - inputs.encoded
+    )
+
+
+def write_share(request: LabelsRequest, output: str | Path, share: Share) -> tuple[int, int]:
+    """One process's share of `write_labels`, as of `make_share`."""
+    from rnnreranker.labels.shards import make_share
+
+    return make_share(output, *_inputs(request).of_labels, share=share, **_workers(request))
+
+
+def _workers(request: LabelsRequest) -> dict[str, Any]:
+    return {name: getattr(request, name) for name in ("backend", "jobs", "cluster", "shard_size")}
+
+
+@dataclass(frozen=True)
+class _Inputs:
+    """What labels are made of, as `make_shards` takes it; topics, index, how long encoding took, when it ended."""
+
+    of_labels: tuple[Any, ...]
+    topics: dict[str, str]
+    index: IndexOnDisk | None
+    seconds: float
+    encoded: float
+
+
+def _inputs(request: LabelsRequest) -> _Inputs:
+    """What a request that was checked names, opened and encoded; errors as `make_labels`."""
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.index.opening import open_index
     from rnnreranker.labels.candidates import candidates_of
     from rnnreranker.labels.job import with_learnt_mass
     from rnnreranker.labels.judged import positives_of
-    from rnnreranker.labels.shards import make_shards
     from rnnreranker.search.queries import query_vectors
 
     labeler = request.labeler
@@ -110,20 +143,8 @@ def write_labels(request: LabelsRequest, output: str | Path) -> Made:
     if unlearnt(labeler.label_params):
         job = with_learnt_mass(job, run, validation, queries, threads=request.jobs)
         say(str(job.learnt))
-    metadata = make_shards(
-        output,
-        job,
-        run,
-        judged,
-        queries,
-        topics if "topics" in needs else None,
-        tokens,
-        backend=request.backend,
-        jobs=request.jobs,
-        cluster=request.cluster,
-        shard_size=request.shard_size,
-    )
-    return Made(Path(output), metadata, topics, index, encoded - begun, time.perf_counter() - encoded)
+    asked_topics = topics if "topics" in needs else None
+    return _Inputs((job, run, judged, queries, asked_topics, tokens), topics, index, encoded - begun, encoded)
 
 
 def _job(request: LabelsRequest, index: IndexOnDisk | None) -> Job:

@@ -23,6 +23,7 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.base.locks import alone
 from rnnreranker.base.process.backends import check_backend, do_parts
 from rnnreranker.base.process.phases import phase
+from rnnreranker.base.shards import Share
 from rnnreranker.labels.job import Job, digest_of_texts, labeler_of
 from rnnreranker.labels.judged import Judged
 from rnnreranker.labels.methods.base import needs_of
@@ -91,6 +92,62 @@ def make_shards(
         MissingDependencyError: a backend that is not installed.
     """
     output = Path(output)
+    base, name, folder, shards = _plan(output, job, run, judged, queries, topics, tokens, backend, shard_size)
+    with alone(output, f"{output}: another process is making these labels; waiting for it") as waited:
+        if waited and output.is_file() and described(output).get("input") == name:
+            return described(output)  # the other has made the same
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            _make(job, [shard for shard in shards if not shard.path.is_file()], backend, jobs, cluster)
+        finally:
+            if not any(shard.path.is_file() for shard in shards):  # nothing to go on from
+                shutil.rmtree(folder, ignore_errors=True)
+        _assemble(output, [shard.path for shard in shards], base | {"input": name})
+        shutil.rmtree(folder)
+        return described(output)
+
+
+def make_share(
+    output: str | Path,
+    job: Job,
+    run: Run,
+    judged: Judged,
+    queries: QueryVectors | None,
+    topics: Mapping[str, str] | None = None,
+    tokens: QueryTokens | None = None,
+    *,
+    share: Share,
+    backend: Literal["threads", "loky", "dask"] = "threads",
+    jobs: int | None = None,
+    cluster: str | None = None,
+    shard_size: int = SHARD,
+) -> tuple[int, int]:
+    """Make one process's share of the shards that `make_shards` puts together: how many it made, and has in all.
+
+    No lock is taken: several processes, each with a number of its own, work at the same time on an output.
+
+    Args, Raises: as `make_shards`; share: of this process.
+    """
+    _, _, folder, shards = _plan(Path(output), job, run, judged, queries, topics, tokens, backend, shard_size)
+    folder.mkdir(parents=True, exist_ok=True)
+    own = shards[share[0] :: share[1]]
+    missing = [shard for shard in own if not shard.path.is_file()]
+    _make(job, missing, backend, jobs, cluster)
+    return len(missing), len(own)
+
+
+def _plan(
+    output: Path,
+    job: Job,
+    run: Run,
+    judged: Judged,
+    queries: QueryVectors | None,
+    topics: Mapping[str, str] | None,
+    tokens: QueryTokens | None,
+    backend: str,
+    shard_size: int,
+) -> tuple[dict[str, Any], str, Path, list[Shard]]:
+    """Metadata, the fingerprint of everything, the side folder and the shards."""
     check_backend(backend)
     chosen = [query for query, qid in enumerate(run.qids) if judged.get(qid)]
     if not chosen:
@@ -100,29 +157,13 @@ def make_shards(
         )
     base = _describe(job)
     name = fingerprint(base, *_contents(run, judged, queries, topics, tokens))
-    with alone(output, f"{output}: another process is making these labels; waiting for it") as waited:
-        if waited and output.is_file() and described(output).get("input") == name:
-            return described(output)  # the other has made the same
-        folder = output.with_name(f"{output.name}.{name}-{shard_size}.parts")
-        folder.mkdir(parents=True, exist_ok=True)
-        asked = queries, topics, tokens
-        shards = [
-            _shard(folder / f"{number:06d}.parquet", run, chosen[first : first + shard_size], judged, *asked)
-            for number, first in enumerate(range(0, len(chosen), shard_size))
-        ]
-        missing = [shard for shard in shards if not shard.path.is_file()]
-        try:
-            if missing:
-                make_shard(
-                    job, dataclasses.replace(missing[0], threads=jobs)
-                )  # compiles, and shows bad input before workers start
-                _make(job, missing[1:], backend, jobs or cores(), cluster)
-        finally:
-            if not any(shard.path.is_file() for shard in shards):  # nothing to go on from
-                shutil.rmtree(folder, ignore_errors=True)
-        _assemble(output, [shard.path for shard in shards], base | {"input": name})
-        shutil.rmtree(folder)
-        return described(output)
+    folder = output.with_name(f"{output.name}.{name}-{shard_size}.parts")
+    asked = queries, topics, tokens
+    shards = [
+        _shard(folder / f"{number:06d}.parquet", run, chosen[first : first + shard_size], judged, *asked)
+        for number, first in enumerate(range(0, len(chosen), shard_size))
+    ]
+    return base, name, folder, shards
 
 
 def make_shard(job: Job, shard: Shard) -> int:
@@ -136,14 +177,17 @@ def make_shard(job: Job, shard: Shard) -> int:
     return len(labels)
 
 
-def _make(job: Job, shards: Sequence[Shard], backend: str, jobs: int, cluster: str | None) -> None:
+def _make(job: Job, missing: Sequence[Shard], backend: str, jobs: int | None, cluster: str | None) -> None:
+    if not missing:
+        return
+    make_shard(job, dataclasses.replace(missing[0], threads=jobs))  # compiles, and shows bad input before workers start
     do_parts(
         make_shard,
-        [(job, shard) for shard in shards],
-        workers=jobs,
+        [(job, shard) for shard in missing[1:]],
+        workers=jobs or cores(),
         backend=backend,
         cluster=cluster,
-        shown=lambda done: progress(done, unit="shards", total=len(shards), what="labels"),
+        shown=lambda done: progress(done, unit="shards", total=len(missing) - 1, what="labels"),
     )
 
 

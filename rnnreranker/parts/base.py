@@ -15,6 +15,7 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.method import find
 from rnnreranker.base.settings import hints_of
+from rnnreranker.base.shards import Share
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.document import Document
 from rnnreranker.parts.description import describe
@@ -188,16 +189,16 @@ class Part(ABC):
     def add(self, documents: Sequence[Document]) -> None:  # noqa: B027  nor reads the stream
         """Take the next block of documents."""
 
-    def write_shard(self, index: Path, shard: tuple[int, int]) -> str:
+    def write_share(self, index: Path, share: Share) -> str:
         """Make one process's share of what `write` puts together, in the folder of `start`; what there is to say of it.
 
         Args:
-            index: with what the part is made of; shard: number, from 0, and how many there are.
+            index: with what the part is made of; share: of this process.
 
         Raises:
             InputError: a part that one process makes.
         """
-        raise InputError(f"{argument('shard_id', shard[0])}: {self.name} is made by one process; leave it out")
+        raise InputError(f"{argument('shard_id', share[0])}: {self.name} is made by one process; leave it out")
 
     @abstractmethod
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint, folder_written_whole
 from rnnreranker.base.process.backends import check_backend, do_parts
 from rnnreranker.base.process.blas import one_blas_thread
+from rnnreranker.base.shards import Share
 from rnnreranker.parts.neighbours.approximate import ApproximateNeighbours, recall_of, sample_of
 from rnnreranker.parts.neighbours.description import (
     DOCNOS,
@@ -106,10 +107,10 @@ def write_graph(
     return done
 
 
-def write_shard(
+def write_share(
     source: GraphSource,
     k: int,
-    shard: tuple[int, int],
+    share: Share,
     work: Path,
     *,
     threads: int | None = None,
@@ -121,7 +122,7 @@ def write_shard(
 
     Args:
         source, k, threads, backend, cluster, half: as there; an exact search.
-        shard: its number, from 0, and how many there are; work: where files are kept, the same of all of them.
+        share: of this process; work: where files are kept, the same of all of them.
 
     Raises:
         InputError, MissingDependencyError: as `write_graph`.
@@ -135,7 +136,7 @@ def write_shard(
     else:
         unit = "block"
         jobs = {file: (make_block, source, rows, k, file) for file, rows in _files(source, k, work).items()}
-    own = list(jobs)[shard[0] :: shard[1]]
+    own = list(jobs)[share[0] :: share[1]]
     lacking = [jobs[file] for file in own if not file.is_file()]
     tell = partial(_foretell, source, k, unit, 1)
     workers = len(half) or threads or cores()

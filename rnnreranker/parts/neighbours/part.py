@@ -12,6 +12,7 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.files.checksums import check_files
+from rnnreranker.base.shards import Share
 from rnnreranker.parts.base import BLOCK, Part
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.impacts import ImpactSource
@@ -19,7 +20,7 @@ from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.approximate import EXACT, approximate
 from rnnreranker.parts.neighbours.bm25_words import K1, B, write_bm25_words
 from rnnreranker.parts.neighbours.description import read_description
-from rnnreranker.parts.neighbours.files import K, write_graph, write_shard
+from rnnreranker.parts.neighbours.files import K, write_graph, write_share
 from rnnreranker.parts.neighbours.graph import PART
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.neighbours.nearest_words import WordNeighbours
@@ -123,21 +124,21 @@ class NeighboursPart(Part):
         _, k, origin = read_description(folder / PART)
         return {"k": k, "wanted": wanted, **asdict(origin)}
 
-    def write_shard(self, index: Path, shard: tuple[int, int]) -> str:
+    def write_share(self, index: Path, share: Share) -> str:
         """See `Part`: pairs of stretches of vectors, or blocks of documents with impacts."""
         if self._of == "bm25" or self._params.search in ("ivf", "hnsw"):
             of = f"of {self._of}" if self._of == "bm25" else f"with search={self._params.search}"
-            raise InputError(f"{argument('shard_id', shard[0])}: a graph {of} is made by one process; leave it out")
+            raise InputError(f"{argument('shard_id', share[0])}: a graph {of} is made by one process; leave it out")
         source = graph_source(index, self._of, self._work, "exact")
         if self._of == "dense" and self._params.search is None and len(source.docids) > EXACT:
             raise InputError(
-                f"{argument('shard_id', shard[0])}: a graph of {len(source.docids)} documents is made by ivf, in one "
+                f"{argument('shard_id', share[0])}: a graph of {len(source.docids)} documents is made by ivf, in one "
                 "process, where nothing else is said; give neighbours:search=exact here and to put it together"
             )
-        made, own = write_shard(
+        made, own = write_share(
             source,
             K if self._params.k is None else self._params.k,
-            shard,
+            share,
             self._work,
             threads=self._threads,
             backend=self.backend,
