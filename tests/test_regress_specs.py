@@ -254,15 +254,15 @@ class TestPlan:
             assert step.value("--output") == str(step.output)
             made.add(step.output)
         assert [step.output.name for step in plan.steps] == [
-            *("bm25.dl.txt", "msmarco-passage.vectors", "dense.dl.txt"),
+            *("bm25.dl.txt", "msmarco-passage.vectors", "dense.dl.txt", "dense-rnn.dl.txt"),
             "msmarco-passage-train.msmarco-v1-passage.words.bm25.b-0.5.txt",
             *("first.parquet", "msmarco-passage-dev-judged.msmarco-v1-passage.words.bm25.b-0.5.txt", "first"),
-            *("trained.dl.txt", "dense-rnn.dl.txt", "hybrid.dl.txt"),
+            *("trained.dl.txt", "hybrid.dl.txt"),
         ]
-        train = plan.steps[6]
-        assert train.value("--validation-run") == str(plan.steps[5].output)
+        train = plan.steps[7]
+        assert train.value("--validation-run") == str(plan.steps[6].output)
         assert train.value("--validation-topics") == train.value("--validation-qrels") == "msmarco-passage/dev/judged"
-        assert plan.steps[7].value("--encoder") == "runs/models/msmarco-passage-train/first"
+        assert plan.steps[8].value("--encoder") == "runs/models/msmarco-passage-train/first"
         hybrid = "runs/own/bm25.dl.txt runs/own/dense.dl.txt --method rrf:k=40 --hits 1000 --tag hybrid"
         assert plan.steps[-1].command() == f"python -m rnnreranker.fuse {hybrid} --output runs/own/hybrid.dl.txt"
 
@@ -362,7 +362,7 @@ class TestPlan:
         own = OWN.replace("expected:", "  later: {title: later, planned: a thing that is lacking}\nexpected:")
         lines = plan_of(tmp_path, own, sets=("dl",)).lines()
         assert lines[1] == "# needs in all: 2.1 GB to download, 35 GB of disk, 28 hours of a GPU"
-        assert "# 7 of 10: 24 hours of a GPU" in lines
+        assert "# 8 of 10: 24 hours of a GPU" in lines
         assert lines[-1] == "# later: planned: a thing that is lacking"
         assert not any("later.dl.txt" in line for line in lines)
 

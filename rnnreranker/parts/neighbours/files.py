@@ -171,8 +171,8 @@ def make_block(
         if pairs is None:
             entries = entries_of(source, numbers, k, earlier)
         else:
-            found = pairs.source.nearest(numbers, k, proposed=pairs.proposals(rows))
-            entries = as_entries(source, numbers, *found)
+            nearest = pairs.source.nearest(numbers, k, proposed=pairs.proposals(rows))
+            entries = as_entries(source, numbers, *nearest)
     put_array(file, entries)
 
 

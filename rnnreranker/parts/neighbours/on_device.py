@@ -103,9 +103,9 @@ class _Side:
         above = torch.from_numpy(rounding.astype(np.float32)).to(self._device)
         scores = scores.float() / (self.scale * other.scale) + above[:, None]
         joined = torch.cat([self._scores[at], scores], dim=1)
-        best, places = joined.topk(self._scores.shape[1], dim=1)
+        best, chosen = joined.topk(self._scores.shape[1], dim=1)
         documents = torch.cat([self._documents[at], columns + first], dim=1)
-        self._scores[at], self._documents[at] = best, documents.gather(1, places)
+        self._scores[at], self._documents[at] = best, documents.gather(1, chosen)
 
     def lists(self) -> Lists:
         """The highest of every document."""
@@ -119,8 +119,8 @@ class _Side:
         by_strips = products.view(len(products), strips, STRIP)
         highest = by_strips.amax(2).topk(count, dim=1).indices
         inside = by_strips.gather(1, highest[:, :, None].expand(-1, -1, STRIP)).reshape(len(products), -1)
-        scores, places = inside.topk(count, dim=1)
-        return scores, highest.gather(1, places // STRIP) * STRIP + places % STRIP
+        scores, chosen = inside.topk(count, dim=1)
+        return scores, highest.gather(1, chosen // STRIP) * STRIP + chosen % STRIP
 
     def _at(self, rows: range) -> slice:
         return slice(rows.start - self._stretch.start, rows.stop - self._stretch.start)

@@ -72,12 +72,12 @@ class Pairs:
         """Of documents of one stretch scores (R, m) float32, from the highest on, and documents (R, m) int64."""
         number = next(at for at, one in enumerate(self.stretches) if rows.start in one)
         begin = rows.start - self.stretches[number].start
-        found = []
+        proposed = []
         for (one, other), file in self.files.items():
             if number in (one, other):
                 first = begin + (len(self.stretches[one]) if number != one else 0)
-                found.append(map_array(file)[first : first + len(rows)])
-        joined = np.concatenate(found, axis=1)
+                proposed.append(map_array(file)[first : first + len(rows)])
+        joined = np.concatenate(proposed, axis=1)
         order = np.argsort(-joined["score"], axis=1, kind="stable")[:, : self.count]
         best = np.take_along_axis(joined, order, axis=1)
         return best["score"], best["document"].astype(np.int64)
