@@ -152,6 +152,27 @@ def test_documents_are_compared_with_those_that_join_alone(tmp_path: Path, monke
     assert sorted(compared) == list(range(40))
 
 
+def test_a_document_keeps_its_neighbours_where_those_encoded_anew_stay_before_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 39 documents the last 7 are encoded anew; some that have one of them as a neighbour are not searched anew."""
+    whole, index = made(tmp_path, "whole", range(60), ALL), made(tmp_path, "index", range(39), ALL)
+    lost = (open_index(str(index)).graph.edges[:32] >= 32).any(axis=1)
+    sure, merged = [], graph_source._merged
+
+    def recording(*given: Any) -> Any:
+        made_of = merged(*given)
+        sure.extend(made_of[2].tolist())
+        return made_of
+
+    monkeypatch.setattr(graph_source, "_merged", recording)
+    added(tmp_path, index, range(39, 60), "--threads", "1")
+    assert content(index) == content(whole)
+    assert len(sure) == 32
+    assert all(np.array(sure)[~lost])
+    assert lost.sum() > (~np.array(sure)).sum()
+
+
 def test_few_documents_get_more_neighbours(tmp_path: Path) -> None:
     """Of 5 documents each has 4 others, of 60 the usual 16."""
     flags = ["--parts", "dense,neighbours"]

@@ -80,11 +80,12 @@ def entries_of(source: GraphSource, rows: np.ndarray, k: int, earlier: Earlier |
     edges, scores = np.empty((len(rows), k), dtype=np.int64), np.empty((len(rows), k))
     known = np.zeros(len(rows), dtype=bool)
     if earlier is not None and earlier.k == k and rows[0] < earlier.kept:
-        known[: np.searchsorted(rows, earlier.kept)] = True
-        before = earlier.edges(rows[known])
-        known[known] = (before < earlier.kept).all(axis=1)
-        before = before[(before < earlier.kept).all(axis=1)]
-        edges[known], scores[known] = _merged(source, rows[known], before, earlier.kept)
+        own = rows[: np.searchsorted(rows, earlier.kept)]
+        merged, similarities, settled = _merged(source, own, earlier.edges(own), earlier.kept)
+        known[: len(own)] = settled
+        edges[known], scores[known] = merged[settled], similarities[settled]
+    if known.all():
+        return as_entries(source, rows, edges, scores)
     edges[~known], scores[~known] = source.nearest(rows[~known], k)
     return as_entries(source, rows, edges, scores)
 
@@ -109,12 +110,22 @@ def as_entries(source: GraphSource, rows: np.ndarray, edges: np.ndarray, scores:
     return entries
 
 
-def _merged(source: GraphSource, rows: np.ndarray, before: np.ndarray, kept: int) -> tuple[np.ndarray, np.ndarray]:
-    """The k nearest of (R, k) documents and all from `kept` on: edges and similarities, (R, k) each."""
+def _merged(
+    source: GraphSource, rows: np.ndarray, before: np.ndarray, kept: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The k nearest of (R, k) documents and all from `kept` on: edges, similarities, (R, k) each, and which are sure.
+
+    Documents of before from `kept` on are no longer what they were. Without them a line is sure as long as nothing in
+    it stands behind the last that it had: what it did not have does not go before that one.
+    """
+    lost, last = before >= kept, before[:, -1]
+    before = np.where(lost, rows[:, None], before)
     joined, joined_scores = source.nearest(rows, before.shape[1], kept)
     edges = np.concatenate([before, joined], axis=1)
     scores = np.concatenate([source.similarities(rows, before), joined_scores], axis=1)
     none = edges == rows[:, None]
     order = np.lexsort((edges, np.where(none, np.inf, -scores)), axis=1)[:, : before.shape[1]]
     scores[none] = 0.0
-    return np.take_along_axis(edges, order, axis=1), np.take_along_axis(scores, order, axis=1)
+    edges, scores = np.take_along_axis(edges, order, axis=1), np.take_along_axis(scores, order, axis=1)
+    behind = (edges[:, :-1] == last[:, None]).any(axis=1) & (last != rows)
+    return edges, scores, ~lost.any(axis=1) | ((last < kept) & ~behind)
