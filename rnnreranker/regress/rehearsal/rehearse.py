@@ -16,6 +16,7 @@ from rnnreranker.regress.plans.stale import read_stamp
 from rnnreranker.regress.plans.state import State
 from rnnreranker.regress.plans.step import PASTE_FOLDER
 from rnnreranker.regress.records import records_file
+from rnnreranker.regress.rehearsal.estimates import estimates
 from rnnreranker.regress.rehearsal.miniatures import among, folder_of, write_miniatures
 from rnnreranker.regress.rehearsal.needs import Needs, needs_of_plan
 from rnnreranker.regress.rehearsal.shorten import Miniature, shortened
@@ -84,8 +85,13 @@ def _rehearse(plan: Plan, work: Path, size: Miniature, folder: Path, jobs: int |
         f"{spec.name}: {len(done)} of {counted(len(states), 'system')} rehearsed, {counted(len(short.steps), 'step')} "
         f"of {of_steps:.1f} minutes in {minutes:.1f}"
     )
+    taken = {step.output: warm.took(step) for step in short.steps}
+    compared = estimates(own, size, lambda step: took.disk if (took := taken[step.output]) else 0)
+    for one in (one for one in compared if one.off):
+        say(f"{spec.name}: {one.output}: {one.said:g} GB of disk, the miniature at full size {one.scaled:g}")
     add_records(work / "runs" / spec.name / "records.json", came.records) if came.records else None
     figures: dict[str, Any] = {"steps": len(short.steps), "minutes": round(of_steps, 1), "size": size.to_dict()}
+    figures["disk"] = {one.output: [one.said, one.scaled] for one in compared}  # GB, as said and as it came out
     before = next((one for one in read_records(records_file(folder, "", KIND)) if one.spec == spec.name), None)
     printed = make_plan(spec, PASTE_FOLDER, plan.conditions, plan.query_sets, plan.works, plan.published)
     content = outcome(printed, done, before, **figures)

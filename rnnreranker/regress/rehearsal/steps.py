@@ -37,11 +37,12 @@ ENDED = 1  # exit code of a step that ended before it could say one
 
 @dataclass(frozen=True)
 class Took:
-    """What a step took: seconds, and bytes of memory at most; and its exit code."""
+    """What a step took: seconds, bytes of memory at most and of disk for its output; and its exit code."""
 
     code: int
     seconds: float
     memory: int
+    disk: int = 0
 
 
 class WarmSteps:
@@ -66,7 +67,7 @@ class WarmSteps:
             shown = f"{self._begun} of {self._number}"
             log = self._log(step)
             _taken(log).unlink(missing_ok=True)
-            process = self._context.Process(target=_work, args=(step.module, list(step.argv), log))
+            process = self._context.Process(target=_work, args=(step, log))
             started = time.perf_counter()
             process.start()
         process.join()  # its exit code is not taken from here: who starts another one may have read it away
@@ -91,19 +92,21 @@ def _taken(log: Path) -> Path:
     return log.with_suffix(".json")
 
 
-def _work(module: str, argv: list[str], log: Path) -> None:
+def _work(step: Step, log: Path) -> None:
     """In the process of a step: run its command, with what it says in a file."""
     _end_with_parent()
     target = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     for descriptor in (1, 2):
         os.dup2(target, descriptor)
     os.environ[interrupts.STEP] = "1"
-    sys.argv = ["-m", *argv]
+    sys.argv = ["-m", *step.argv]
     started = time.perf_counter()
-    main: Callable[[Any], int] = importlib.import_module(module_of(module)).main
+    main: Callable[[Any], int] = importlib.import_module(module_of(step.module)).main
     code = command.run(main)
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    write_json(_taken(log), asdict(Took(code, round(time.perf_counter() - started, 2), most)))
+    output = [step.output] if step.output.is_file() else step.output.rglob("*")
+    disk = sum(path.stat().st_size for path in output if path.is_file())
+    write_json(_taken(log), asdict(Took(code, round(time.perf_counter() - started, 2), most, disk)))
     sys.stdout.flush()
     sys.stderr.flush()
     sys.exit(code)
