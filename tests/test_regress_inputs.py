@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import shutil
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from safetensors.numpy import save_file
 from tiny_encoder import WORDS, make_encoder
 
 from rnnreranker.regress.plans import runner
-from rnnreranker.regress.plans.inputs import damage, other_vocabulary
+from rnnreranker.regress.plans.inputs import other_vocabulary
 from rnnreranker.regress.plans.plan import make_plan
 from rnnreranker.regress.plans.step import Step
 from rnnreranker.regress.specs.checks import read_spec
@@ -72,26 +70,11 @@ def states(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], tupl
     return become
 
 
-def cut(path: Path, share: float = 0.6) -> None:
-    content = path.read_bytes()
-    path.write_bytes(content[: int(len(content) * share)])
-
-
 class TestBeforeTheFirstStep:
     def test_whole_inputs_are_no_obstacle(self, states: Callable[[], tuple[dict[str, str], list[str]]]) -> None:
         became, taken = states()
         assert set(became.values()) == {"done"}
         assert len(taken) == 6
-
-    def test_a_cut_archive(self, states: Callable[[], tuple[dict[str, str], list[str]]]) -> None:
-        cut(Path("corpus.jsonl.gz"))
-        became, taken = states()
-        assert taken == []
-        assert len(set(became.values())) == 1
-        said = became["bm25.some"]
-        assert said.startswith("error: corpus.jsonl.gz: ")
-        assert "cut or damaged" in said
-        assert said.endswith("delete it and get it again")
 
     def test_missing_judgements(self, states: Callable[[], tuple[dict[str, str], list[str]]]) -> None:
         Path("others.txt").unlink()
@@ -142,26 +125,3 @@ class TestVocabulary:
 
     def test_a_folder_that_says_nothing_is_no_fault(self, tmp_path: Path) -> None:
         assert other_vocabulary(tmp_path) == ""
-
-
-class TestDamage:
-    def tar(self, path: Path, mode: str) -> Path:
-        with tarfile.open(path, mode) as archive:  # type: ignore[call-overload]
-            for name in ("a", "b"):
-                info = tarfile.TarInfo(name)
-                content = np.random.default_rng(3).bytes(50_000)
-                info.size = len(content)
-                archive.addfile(info, io.BytesIO(content))
-        return path
-
-    @pytest.mark.parametrize(("name", "mode"), [("c.tar", "w"), ("c.tar.gz", "w:gz")])
-    def test_of_tars(self, tmp_path: Path, name: str, mode: str) -> None:
-        path = self.tar(tmp_path / name, mode)
-        assert damage(path) == ""
-        cut(path, 0.7)
-        assert damage(path).startswith("cut or damaged (")
-
-    def test_what_is_no_archive(self, tmp_path: Path) -> None:
-        path = tmp_path / "a.gz"
-        path.write_text("<html>404</html>")
-        assert "cut or damaged" in damage(path)

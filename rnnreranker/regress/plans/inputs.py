@@ -1,31 +1,25 @@
-"""What steps read is looked at before the first of them: archives that are cut, judgements that are not there, models
-whose tokenizer is another's. Each is told hours before the step that would meet it.
+"""What steps read is looked at before the first of them: data that are not whole, models whose tokenizer is another's.
+
+Each is told hours before the step that would meet it.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
-import tarfile
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.errors import MissingDependencyError, RnnrerankerError, UnavailableError
-from rnnreranker.base.files import cache_home, fingerprint
-from rnnreranker.base.files.atomic import write_json
-from rnnreranker.base.process.phases import phase
 from rnnreranker.regress.plans.model_words import hub_id, models_of
 from rnnreranker.regress.plans.state import State, failed, skipped
+from rnnreranker.regress.plans.whole import check_readable
 
 if TYPE_CHECKING:
     from rnnreranker.regress.plans.plan import Plan
     from rnnreranker.regress.plans.step import Step
 
-ARCHIVES = ("*.gz", "*.tgz", "*.tar")
-CHUNK = 2**22  # bytes that are read at a time
 EMBEDDINGS = ("word_embeddings.weight", "embed_tokens.weight")  # how the names of weights end that have a row a token
 
 
@@ -57,77 +51,16 @@ class ReadFirst:
     def _look(self, kind: str, name: str) -> State | None:
         if name and (kind, name) not in self._known:
             try:
-                self._known[kind, name] = _LOOKS[kind](name)
+                self._known[kind, name] = None
+                if kind == "model":
+                    self._known[kind, name] = _model(name)
+                else:
+                    check_readable(name, kind)
             except (UnavailableError, MissingDependencyError) as error:
                 self._known[kind, name] = skipped(error)
             except RnnrerankerError as error:
                 self._known[kind, name] = failed(error)
         return self._known.get((kind, name))
-
-
-def _topics(name: str) -> None:
-    from rnnreranker.data.topics import load_topics
-
-    load_topics(name)
-
-
-def _qrels(name: str) -> None:
-    from rnnreranker.data.qrels import load_qrels
-
-    load_qrels(name)
-
-
-def _documents(name: str) -> State | None:
-    """The archives that documents are read from, where they are here."""
-    for path in _archives(name):
-        if said := damage(path):
-            return failed(f"{name}: {path}: {said}; delete it and get it again")
-    return None
-
-
-def _archives(name: str) -> list[Path]:
-    from rnnreranker.data.irds import SHORT_NAMES
-    from rnnreranker.data.local import kept_at
-
-    kept = kept_at(name)
-    home = Path(os.environ.get("IR_DATASETS_HOME", "~/.ir_datasets")).expanduser()
-    folder = kept or home / SHORT_NAMES.get(name, name).partition("/")[0]
-    if folder.is_file():
-        return [folder] if any(folder.match(pattern) for pattern in ARCHIVES) else []
-    return sorted({path for pattern in ARCHIVES for path in folder.rglob(pattern)}) if folder.is_dir() else []
-
-
-def damage(path: Path) -> str:
-    """What is wrong with an archive; empty where nothing is.
-
-    It is read to its end, once for as long as its size and its time stay.
-    """
-    stat = path.stat()
-    seen = cache_home() / "whole" / f"{fingerprint(str(path.resolve()), stat.st_size, stat.st_mtime_ns)}.json"
-    if seen.is_file():
-        return ""
-    try:
-        with phase(f"looking whether {path.name} is whole"):
-            _read_through(path)
-    except (EOFError, OSError, zlib.error, tarfile.TarError) as error:
-        return f"cut or damaged ({' '.join(str(error).split()) or type(error).__name__})"
-    seen.parent.mkdir(parents=True, exist_ok=True)
-    write_json(seen, {"path": str(path)})
-    return ""
-
-
-def _read_through(path: Path) -> None:
-    """Read an archive to its end; of a plain tar only where its members end."""
-    if path.suffix != ".tar":
-        with gzip.open(path) as stream:
-            while stream.read(CHUNK):
-                pass
-        return
-    size = path.stat().st_size
-    with tarfile.open(path, "r:") as archive:
-        for member in archive:
-            if member.offset_data + member.size > size:
-                raise EOFError(f"{member.name} ends behind the end of the file")
 
 
 def _model(name: str) -> State | None:
@@ -199,6 +132,3 @@ def _json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):  # whoever loads the model says what is wrong with it
         return {}
     return content if isinstance(content, dict) else {}
-
-
-_LOOKS: dict[str, Any] = {"topics": _topics, "qrels": _qrels, "documents": _documents, "model": _model}

@@ -97,10 +97,9 @@ def _other_collections(plan: Plan) -> dict[str, State]:
 
 
 def _data(plan: Plan, step: Step) -> State | None:
-    """Data sets and files that are not here, or are not whole; what is to be downloaded shows it when that is done."""
+    """Local data sets and files that are not here; whether data are whole says `ReadFirst`."""
     from rnnreranker.data import local
     from rnnreranker.data.names import left_out
-    from rnnreranker.regress.plans.whole import check_readable
 
     read: list[tuple[str, str]] = []
     for flag in ("--documents", "--topics", "--qrels", "--validation-topics", "--validation-qrels"):
@@ -112,7 +111,6 @@ def _data(plan: Plan, step: Step) -> State | None:
             return lacking
         try:
             local.source(name, part)
-            check_readable(name, part)
         except UnavailableError as error:
             return _not_here(plan, name, error)
         except RnnrerankerError as error:

@@ -5,7 +5,6 @@ Nothing large is downloaded for it: of a data set of ir_datasets that has no fol
 
 from __future__ import annotations
 
-import functools
 import gzip
 import os
 import tarfile
@@ -41,7 +40,6 @@ def check_readable(name: str, part: str) -> None:
         _read(name, part)
 
 
-@functools.cache
 def _read(name: str, part: str) -> None:
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.data.topics import load_topics
