@@ -22,7 +22,7 @@ from rnnreranker.regress.plans.step import Step
 from rnnreranker.regress.records import records_file
 from rnnreranker.regress.rehearsal import states
 from rnnreranker.regress.rehearsal.shorten import Miniature, shortened
-from rnnreranker.regress.rehearsal.steps import WarmSteps
+from rnnreranker.regress.rehearsal.steps import WarmSteps, clear
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.spec import Spec, specs_folder
 from rnnreranker.runs import Run
@@ -141,6 +141,16 @@ class TestStates:
 
 
 class TestWarmSteps:
+    def test_an_index_of_earlier_code_is_made_anew_but_not_for_a_part_that_is_added(self, tmp_path: Path) -> None:
+        index = tmp_path / "index"
+        (index / "bm25").mkdir(parents=True)
+        argv = ("--documents", "pydoc", "--output", str(index))
+        clear(Step("index", (*argv, "--parts", "bm25"), index / "bm25"))
+        clear(Step("search", ("--index", str(index), "--output", str(index)), index))
+        assert (index / "bm25").is_dir()
+        clear(Step("index", argv, index))
+        assert not index.exists()
+
     def test_a_step_is_the_command_itself(self, tmp_path: Path) -> None:
         for name, score in (("a", 2.0), ("b", 1.0)):
             Run.from_dict({"q1": {"d1": score, "d2": score - 0.5}}).write(tmp_path / f"{name}.txt")

@@ -10,6 +10,7 @@ import importlib
 import multiprocessing
 import os
 import resource
+import shutil
 import sys
 import threading
 import time
@@ -62,6 +63,7 @@ class WarmSteps:
 
     def __call__(self, step: Step) -> tuple[int, str]:
         """Exit code and last line of a step's command."""
+        clear(step)
         with self._lock:  # the server is started by the first
             self._begun += 1
             shown = f"{self._begun} of {self._number}"
@@ -86,6 +88,15 @@ class WarmSteps:
         """What a step took when it was taken last; None where that is not known."""
         path = _taken(self._log(step))
         return Took(**read_json(path)) if path.is_file() else None
+
+
+def clear(step: Step) -> None:
+    """Remove the index that a step makes anew: the command refuses one of other vectors, which may have taken days.
+
+    A step that adds a part to an index leaves it as it is.
+    """
+    if step.module == "index" and step.output == Path(step.value("--output")):
+        shutil.rmtree(step.output, ignore_errors=True)
 
 
 def _taken(log: Path) -> Path:
