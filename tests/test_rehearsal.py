@@ -213,6 +213,24 @@ def test_a_rehearsal_goes_to_its_end_and_on_after_a_kill(folder: Path, tmp_path:
     assert " of 4: " not in again.stderr  # nothing is taken again
 
 
+@pytest.mark.slow
+@pytest.mark.jvm
+def test_a_rehearsal_killed_at_ten_moments_makes_the_same_runs(folder: Path, tmp_path: Path) -> None:
+    assert subprocess.run(command(folder, tmp_path / "whole"), capture_output=True, check=False).returncode == 0
+    work = tmp_path / "killed"
+    for moment in range(10):
+        with subprocess.Popen(command(folder, work), stderr=subprocess.DEVNULL) as process:
+            time.sleep(0.4 + moment)  # while miniatures are written, while steps are at work, between them
+            process.send_signal(signal.SIGKILL)
+    assert subprocess.run(command(folder, work), capture_output=True, check=False).returncode == 0
+
+    def runs(made: Path) -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in (made / "rehearsal" / "runs" / "small").glob("*.some.txt")}
+
+    assert len(runs(work)) == 3
+    assert runs(work) == runs(tmp_path / "whole")
+
+
 def test_what_does_not_go_together_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from rnnreranker.base.errors import InputError
 
