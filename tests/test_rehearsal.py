@@ -208,6 +208,9 @@ def test_a_rehearsal_goes_to_its_end_and_on_after_a_kill(folder: Path, tmp_path:
     assert set(made["outcome"]["systems"]["some"]) == {"bm25", "other", "both"}
     assert made["outcome"]["steps"] == 4
     assert not (folder / "results" / "small.json").exists()  # figures of miniatures are on no record
+    page = (work / "rehearsal" / "runs" / "small.md").read_text()
+    assert "A rehearsal on miniatures (200 documents, 10 topics, 2 steps)" in page
+    assert page.count("| nDCG@10 |") + page.count(" nDCG@10 |") > 0
     again = subprocess.run(command(folder, work), capture_output=True, text=True, check=False, env=dict(os.environ))
     assert again.returncode == 0
     assert " of 4: " not in again.stderr  # nothing is taken again

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.command import counted, say
+from rnnreranker.base.files import write_atomically
 from rnnreranker.base.record import Record, add_records, made_here, read_records
+from rnnreranker.regress.pages.page import spec_page
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.plans.runner import TOGETHER, Outcome, run
 from rnnreranker.regress.plans.stale import read_stamp
@@ -89,7 +91,13 @@ def _rehearse(plan: Plan, work: Path, size: Miniature, folder: Path, jobs: int |
     compared = estimates(own, size, lambda step: took.disk if (took := taken[step.output]) else 0)
     for one in (one for one in compared if one.off):
         say(f"{spec.name}: {one.output}: {one.said:g} GB of disk, the miniature at full size {one.scaled:g}")
-    add_records(work / "runs" / spec.name / "records.json", came.records) if came.records else None
+    if came.records:
+        add_records(work / "runs" / spec.name / "records.json", came.records)
+        page = spec_page(
+            spec, came.records, miniature=", ".join(f"{value} {name}" for name, value in size.to_dict().items())
+        )
+        with write_atomically(work / "runs" / f"{spec.name}.md") as stream:
+            stream.write(page.encode())
     figures: dict[str, Any] = {"steps": len(short.steps), "minutes": round(of_steps, 1), "size": size.to_dict()}
     figures["disk"] = {one.output: [one.said, one.scaled] for one in compared}  # GB, as said and as it came out
     before = next((one for one in read_records(records_file(folder, "", KIND)) if one.spec == spec.name), None)
