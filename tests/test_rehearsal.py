@@ -192,7 +192,7 @@ def test_a_rehearsal_goes_to_its_end_and_on_after_a_kill(folder: Path, tmp_path:
     with subprocess.Popen(command(folder, work), stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
-            if ": index " in line:  # the first step is done
+            if "rnnreranker.search" in line:  # begins, so that the index is done
                 break
         process.send_signal(signal.SIGKILL)
         process.stderr.read()

@@ -17,7 +17,7 @@ CHAINS = {  # paper: query set and a condition of it, with all that they need
     "001": ("dl19", "coder-tas-b-from-tas-b"),
     "002": ("dl19", "colbert-prf"),
     "003": ("dl21-document", "quick"),
-    "004": ("reqa-cmrc-standard", "le-tfidf"),
+    "004": ("reqa-cmrc-standard", "le-none"),
 }
 SPECS = [
     *("tripclick", "msmarco-passage", "msmarco-v2-passage", "dl21-document"),

@@ -13,7 +13,7 @@ Share = tuple[int, int]  # its number, from 0, and how many there are
 
 def add_flags(group: Any, what: str) -> None:
     """The flags --shard-id and --shard-num; what: is made in shares."""
-    text = f"make one process's share of {what}, from 0; without it shares are put together"
+    text = f"the share of {what} to make, from 0 (default: assemble them)"
     group.add_argument("--shard-id", type=int, metavar="I", help=text)
     group.add_argument("--shard-num", type=positive, metavar="N", help="how many shares there are")
 

@@ -193,7 +193,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--depth", type=command.positive, default=1000, metavar="N", help="candidates kept (default: 1000)"
     )
-    text = "published pairs whose other documents are the candidates, where they are here: file, ir_datasets id"
+    text = "published pairs, their negatives the candidates: file, ir_datasets id"
     parser.add_argument("--pairs", metavar="NAME", help=text)
 
     method = parser.add_argument_group("method (any setting of rnn is a flag too)")

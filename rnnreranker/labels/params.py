@@ -44,7 +44,7 @@ class LabelParams(Params):
         0.2, "with redistribute=fully, the share of the grades that goes to the others", at_least=0, at_most=1
     )
     normalization: Literal["maxmin", "std", "max", "maxminmax", "none"] = setting(
-        "maxmin", "f_n: what a query's scores go through before the softmax"
+        "maxmin", "f_n: what scores go through before the softmax"
     )
     boost: float = setting(1.222, "b: what the positives' values are multiplied by", at_least=1)
     n_max: int | None = setting(4, "candidates that get probability, from the highest on", at_least=1)
