@@ -22,7 +22,7 @@ from rnnreranker.labels.methods.base import make_labeler, needs_of
 from rnnreranker.labels.methods.joint import JointParams
 from rnnreranker.labels.negatives.__main__ import main as mine
 from rnnreranker.labels.negatives.filters import pools
-from rnnreranker.labels.shards import make_shards
+from rnnreranker.labels.shards import LabelInputs, make_shards
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
@@ -150,9 +150,9 @@ def test_shards_and_workers_leave_no_trace(
         source="neighbours",
         stored=(stored_part("neighbours", graph.path, {}),),
     )
-    make_shards(tmp_path / "whole.parquet", job, run, judged, None)
+    make_shards(tmp_path / "whole.parquet", job, LabelInputs(run, judged, None))
     parts = tmp_path / "parts.parquet"
-    make_shards(parts, job, run, judged, None, backend=backend, jobs=2, shard_size=size)  # type: ignore[arg-type]
+    make_shards(parts, job, LabelInputs(run, judged, None), backend=backend, jobs=2, shard_size=size)  # type: ignore[arg-type]
     assert parts.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
     found = SoftLabels.read(parts).metadata
     assert (found["method"], found["from"], found["index"]) == (method, "neighbours", graph.fingerprint)

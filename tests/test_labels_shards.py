@@ -23,7 +23,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.job import Job, stored_part
 from rnnreranker.labels.judged import positives_of
-from rnnreranker.labels.shards import Shard, make_shard, make_shards
+from rnnreranker.labels.shards import LabelInputs, Shard, make_shard, make_shards
 from rnnreranker.labels.soft import write_joined
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -63,7 +63,7 @@ def job(folder: Path) -> tuple[Job, Run, dict[str, list[tuple[str, int]]], Query
 
 def undisturbed(folder: Path, tmp_path: Path) -> bytes:
     work, run, judged, queries = job(folder)
-    make_shards(tmp_path / "whole.parquet", work, run, judged, queries)
+    make_shards(tmp_path / "whole.parquet", work, LabelInputs(run, judged, queries))
     return (tmp_path / "whole.parquet").read_bytes()
 
 
@@ -71,7 +71,7 @@ def undisturbed(folder: Path, tmp_path: Path) -> bytes:
 def test_shards_and_workers_leave_no_trace(folder: Path, tmp_path: Path, backend: str, size: int) -> None:
     work, run, judged, queries = job(folder)
     out = tmp_path / "parts.parquet"
-    make_shards(out, work, run, judged, queries, backend=backend, jobs=2, shard_size=size)  # type: ignore[arg-type]
+    make_shards(out, work, LabelInputs(run, judged, queries), backend=backend, jobs=2, shard_size=size)  # type: ignore[arg-type]
     assert out.read_bytes() == undisturbed(folder, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.parquet", "whole.parquet"]
 
@@ -109,7 +109,8 @@ def slowly(work, shard):
     time.sleep(0.05)
     return made(work, shard)
 shards.make_shard = slowly
-shards.make_shards(Path({out!r}), *job(Path({folder!r})), jobs=2, shard_size=1)
+work, *inputs = job(Path({folder!r}))
+shards.make_shards(Path({out!r}), work, shards.LabelInputs(*inputs), jobs=2, shard_size=1)
 """
 
 
@@ -143,7 +144,7 @@ def test_killed_three_times_at_random(folder: Path, tmp_path: Path) -> None:
             return make_shard(work, shard)
 
         patch.setattr("rnnreranker.labels.shards.make_shard", counted)
-        make_shards(out, work, run, judged, queries, jobs=2, shard_size=1)
+        make_shards(out, work, LabelInputs(run, judged, queries), jobs=2, shard_size=1)
     assert not set(made) & set(kept)
     assert len(made) + len(kept) == QUERIES
     assert out.read_bytes() == undisturbed(folder, tmp_path)
@@ -175,15 +176,15 @@ def test_labels_that_were_waited_for(folder: Path, tmp_path: Path, monkeypatch: 
     work, run, judged, queries = job(folder)
     out = tmp_path / "x.parquet"
     other = work if same else replace(work, label_params=LabelParams(boost=3.0))
-    make_shards(out, other, run, judged, queries)
+    make_shards(out, other, LabelInputs(run, judged, queries))
     made: list[Path] = []
     monkeypatch.setattr("rnnreranker.labels.shards.alone", lambda *_: contextlib.nullcontext(True))
     monkeypatch.setattr("rnnreranker.labels.shards.make_shard", lambda _, shard: made.append(shard.path))
     if same:
-        assert make_shards(out, work, run, judged, queries)["queries"] == QUERIES
+        assert make_shards(out, work, LabelInputs(run, judged, queries))["queries"] == QUERIES
     else:
         with pytest.raises(InputError, match="no such label file"):  # as nothing was made in truth
-            make_shards(out, work, run, judged, queries)
+            make_shards(out, work, LabelInputs(run, judged, queries))
     assert len(made) == (0 if same else 1)
 
 
@@ -192,7 +193,7 @@ def test_a_dask_cluster_that_loses_a_worker(folder: Path, tmp_path: Path) -> Non
     work, run, judged, queries = job(folder)
     out = tmp_path / "dask.parquet"
     with cluster_that_loses_a_worker(lambda: count(tmp_path) >= 3) as address:
-        make_shards(out, work, run, judged, queries, backend="dask", jobs=2, cluster=address, shard_size=1)
+        make_shards(out, work, LabelInputs(run, judged, queries), backend="dask", jobs=2, cluster=address, shard_size=1)
     assert out.read_bytes() == undisturbed(folder, tmp_path)
 
 
@@ -229,19 +230,19 @@ def test_other_settings_do_not_meet_the_shards_of_a_killed_job(folder: Path, tmp
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rnnreranker.labels.shards._assemble", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
-            make_shards(out, work, run, judged, queries, shard_size=7)
+            make_shards(out, work, LabelInputs(run, judged, queries), shard_size=7)
     other = replace(work, label_params=LabelParams(boost=3.0))
-    metadata = make_shards(out, other, run, judged, queries, shard_size=7)
+    metadata = make_shards(out, other, LabelInputs(run, judged, queries), shard_size=7)
     assert metadata["labels"]["boost"] == 3.0
     whole = SoftLabels.read(tmp_path / "x.parquet")
-    make_shards(tmp_path / "y.parquet", other, run, judged, queries)
+    make_shards(tmp_path / "y.parquet", other, LabelInputs(run, judged, queries))
     assert whole.targets.tobytes() == SoftLabels.read(tmp_path / "y.parquet").targets.tobytes()
     assert len(list(tmp_path.glob("*.parts"))) == 1  # the first job's, waiting
 
 
 def test_metadata_says_how_labels_were_made(folder: Path, tmp_path: Path) -> None:
     work, run, judged, queries = job(folder)
-    made = make_shards(tmp_path / "x.parquet", work, run, judged, queries)
+    made = make_shards(tmp_path / "x.parquet", work, LabelInputs(run, judged, queries))
     found = SoftLabels.read(tmp_path / "x.parquet").metadata
     assert found == made
     assert found["rnn"] == work.params.to_dict()
@@ -255,9 +256,9 @@ def test_metadata_says_how_labels_were_made(folder: Path, tmp_path: Path) -> Non
 def test_what_a_job_cannot_do_is_said(folder: Path, tmp_path: Path) -> None:
     work, run, judged, queries = job(folder)
     with pytest.raises(InputError, match="no query of the run has a positive"):
-        make_shards(tmp_path / "x.parquet", work, run, {"z": [("d1", 1)]}, queries)
+        make_shards(tmp_path / "x.parquet", work, LabelInputs(run, {"z": [("d1", 1)]}, queries))
     with pytest.raises(InputError, match="backend rai: not known; known: threads, loky, dask"):
-        make_shards(tmp_path / "x.parquet", work, run, judged, queries, backend="rai")  # type: ignore[arg-type]
+        make_shards(tmp_path / "x.parquet", work, LabelInputs(run, judged, queries), backend="rai")  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())  # said before any work
 
 

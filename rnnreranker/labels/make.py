@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rnnreranker.labels.job import Job
     from rnnreranker.labels.judged import Judged
     from rnnreranker.labels.request import Judgements
+    from rnnreranker.labels.shards import LabelInputs
     from rnnreranker.runs import Run
 
 
@@ -82,7 +83,7 @@ def write_labels(request: LabelsRequest, output: str | Path) -> Made:
     from rnnreranker.labels.shards import make_shards
 
     inputs = _inputs(request)
-    metadata = make_shards(output, *inputs.of_labels, **_workers(request))
+    metadata = make_shards(output, inputs.job, inputs.of_labels, **_workers(request))
     return Made(
         Path(output), metadata, inputs.topics, inputs.index, inputs.seconds, time.perf_counter() - inputs.encoded
     )
@@ -92,7 +93,8 @@ def write_share(request: LabelsRequest, output: str | Path, share: Share) -> tup
     """One process's share of `write_labels`, as of `make_share`."""
     from rnnreranker.labels.shards import make_share
 
-    return make_share(output, *_inputs(request).of_labels, share=share, **_workers(request))
+    inputs = _inputs(request)
+    return make_share(output, inputs.job, inputs.of_labels, share=share, **_workers(request))
 
 
 def _workers(request: LabelsRequest) -> dict[str, Any]:
@@ -101,9 +103,10 @@ def _workers(request: LabelsRequest) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Inputs:
-    """What labels are made of, as `make_shards` takes it; topics, index, how long encoding took, when it ended."""
+    """What a request names, opened: a job and its inputs; topics, index, how long encoding took, when it ended."""
 
-    of_labels: tuple[Any, ...]
+    job: Job
+    of_labels: LabelInputs
     topics: dict[str, str]
     index: IndexOnDisk | None
     seconds: float
@@ -117,6 +120,7 @@ def _inputs(request: LabelsRequest) -> _Inputs:
     from rnnreranker.labels.candidates import candidates_of
     from rnnreranker.labels.job import with_learnt_mass
     from rnnreranker.labels.judged import positives_of
+    from rnnreranker.labels.shards import LabelInputs
     from rnnreranker.search.queries import query_vectors
 
     labeler = request.labeler
@@ -144,7 +148,9 @@ def _inputs(request: LabelsRequest) -> _Inputs:
         job = with_learnt_mass(job, run, validation, queries, threads=request.jobs)
         say(str(job.learnt))
     asked_topics = topics if "topics" in needs else None
-    return _Inputs((job, run, judged, queries, asked_topics, tokens), topics, index, encoded - begun, encoded)
+    return _Inputs(
+        job, LabelInputs(run, judged, queries, asked_topics, tokens), topics, index, encoded - begun, encoded
+    )
 
 
 def _job(request: LabelsRequest, index: IndexOnDisk | None) -> Job:

@@ -38,6 +38,24 @@ SHARD = 2048  # queries
 
 
 @dataclass(frozen=True, eq=False)
+class LabelInputs:
+    """What labels are made of, besides a job.
+
+    Attributes:
+        run: candidates.
+        judged: positives by query, see `judged.positives_of`.
+        queries: a vector for every query to label; None for a method that needs none.
+        topics, tokens: a text, and the tokens, of every query to label; None for a method that needs none.
+    """
+
+    run: Run
+    judged: Judged
+    queries: QueryVectors | None = None
+    topics: Mapping[str, str] | None = None
+    tokens: QueryTokens | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Shard:
     """Some queries of the job, and the file that their labels go to.
 
@@ -45,11 +63,7 @@ class Shard:
     """
 
     path: Path
-    run: Run
-    judged: Judged
-    queries: QueryVectors | None
-    topics: Mapping[str, str] | None = None
-    tokens: QueryTokens | None = None
+    inputs: LabelInputs
     threads: int | None = 1
 
 
@@ -57,11 +71,7 @@ class Shard:
 def make_shards(
     output: str | Path,
     job: Job,
-    run: Run,
-    judged: Judged,
-    queries: QueryVectors | None,
-    topics: Mapping[str, str] | None = None,
-    tokens: QueryTokens | None = None,
+    inputs: LabelInputs,
     *,
     backend: Literal["threads", "loky", "dask"] = "threads",
     jobs: int | None = None,
@@ -77,10 +87,7 @@ def make_shards(
     Args:
         output: parquet file; `output.FINGERPRINT-SIZE.parts/` beside it holds finished shards meanwhile.
         job: what to compute.
-        run: candidates.
-        judged: positives by query, see `judged.positives_of`.
-        queries: a vector for every query to label; None for a method that needs none.
-        topics, tokens: a text, and the tokens, of every query to label; None for a method that needs none.
+        inputs: candidates, positives and queries.
         backend: threads of this process, its processes (loky), or the workers of a Dask cluster, which must
             see the same files.
         jobs: shards made at the same time; None = one per core.
@@ -92,7 +99,7 @@ def make_shards(
         MissingDependencyError: a backend that is not installed.
     """
     output = Path(output)
-    base, name, folder, shards = _plan(output, job, run, judged, queries, topics, tokens, backend, shard_size)
+    base, name, folder, shards = _plan(output, job, inputs, backend, shard_size)
     with alone(output, f"{output}: another process is making these labels; waiting for it") as waited:
         if waited and output.is_file() and described(output).get("input") == name:
             return described(output)  # the other has made the same
@@ -110,11 +117,7 @@ def make_shards(
 def make_share(
     output: str | Path,
     job: Job,
-    run: Run,
-    judged: Judged,
-    queries: QueryVectors | None,
-    topics: Mapping[str, str] | None = None,
-    tokens: QueryTokens | None = None,
+    inputs: LabelInputs,
     *,
     share: Share,
     backend: Literal["threads", "loky", "dask"] = "threads",
@@ -128,7 +131,7 @@ def make_share(
 
     Args, Raises: as `make_shards`; share: of this process.
     """
-    _, _, folder, shards = _plan(Path(output), job, run, judged, queries, topics, tokens, backend, shard_size)
+    _, _, folder, shards = _plan(Path(output), job, inputs, backend, shard_size)
     folder.mkdir(parents=True, exist_ok=True)
     own = shards[share[0] :: share[1]]
     missing = [shard for shard in own if not shard.path.is_file()]
@@ -137,18 +140,11 @@ def make_share(
 
 
 def _plan(
-    output: Path,
-    job: Job,
-    run: Run,
-    judged: Judged,
-    queries: QueryVectors | None,
-    topics: Mapping[str, str] | None,
-    tokens: QueryTokens | None,
-    backend: str,
-    shard_size: int,
+    output: Path, job: Job, inputs: LabelInputs, backend: str, shard_size: int
 ) -> tuple[dict[str, Any], str, Path, list[Shard]]:
     """Metadata, the fingerprint of everything, the side folder and the shards."""
     check_backend(backend)
+    run, judged = inputs.run, inputs.judged
     chosen = [query for query, qid in enumerate(run.qids) if judged.get(qid)]
     if not chosen:
         raise InputError(
@@ -156,11 +152,10 @@ def _plan(
             f"{', '.join(list(judged)[:3])}); give the judgements of these queries"
         )
     base = _describe(job)
-    name = fingerprint(base, *_contents(run, judged, queries, topics, tokens))
+    name = fingerprint(base, *_contents(inputs))
     folder = output.with_name(f"{output.name}.{name}-{shard_size}.parts")
-    asked = queries, topics, tokens
     shards = [
-        _shard(folder / f"{number:06d}.parquet", run, chosen[first : first + shard_size], judged, *asked)
+        Shard(folder / f"{number:06d}.parquet", _of_queries(inputs, chosen[first : first + shard_size]))
         for number, first in enumerate(range(0, len(chosen), shard_size))
     ]
     return base, name, folder, shards
@@ -168,10 +163,11 @@ def _plan(
 
 def make_shard(job: Job, shard: Shard) -> int:
     """The number of labelled queries, after writing the file of a shard."""
-    positives = (docid for pairs in shard.judged.values() for docid, _ in pairs)
-    docids = [*shard.run.docids.tolist(), *positives]
-    labeler = labeler_of(job, shard.queries, shard.topics, docids, shard.threads, shard.tokens)
-    labels, without = labeler.infer_from(shard.run, shard.judged)
+    inputs = shard.inputs
+    positives = (docid for pairs in inputs.judged.values() for docid, _ in pairs)
+    docids = [*inputs.run.docids.tolist(), *positives]
+    labeler = labeler_of(job, inputs.queries, inputs.topics, docids, shard.threads, inputs.tokens)
+    labels, without = labeler.infer_from(inputs.run, inputs.judged)
     counts = {"positives_without_vector": without, "queries": len(labels)}
     dataclasses.replace(labels, metadata=counts).write(shard.path)
     return len(labels)
@@ -191,28 +187,21 @@ def _make(job: Job, missing: Sequence[Shard], backend: str, jobs: int | None, cl
     )
 
 
-def _shard(
-    path: Path,
-    run: Run,
-    numbers: Sequence[int],
-    judged: Judged,
-    queries: QueryVectors | None,
-    topics: Mapping[str, str] | None,
-    tokens: QueryTokens | None,
-) -> Shard:
-    """The part of the job with these queries, and nothing of the others: it may travel to another machine."""
+def _of_queries(inputs: LabelInputs, numbers: Sequence[int]) -> LabelInputs:
+    """What is of these queries, and nothing of the others: it may travel to another machine."""
     from rnnreranker.runs import Run
 
-    part = run.of_queries(numbers)
+    part = inputs.run.of_queries(numbers)
     distinct, rows = np.unique(part.rows, return_inverse=True)
-    part = Run.from_parts(part.qids, part.offsets, run.docids[distinct], rows, part.scores)
-    vectors = None
-    if queries is not None:
-        known = set(queries.qids)
-        vectors = queries.of([qid for qid in part.qids if qid in known])
-    texts = {qid: topics[qid] for qid in part.qids if qid in topics} if topics is not None else None
-    own = None if tokens is None else tokens.of(part.qids)
-    return Shard(path, part, {qid: judged[qid] for qid in part.qids}, vectors, texts, own)
+    part = Run.from_parts(part.qids, part.offsets, inputs.run.docids[distinct], rows, part.scores)
+    vectors, topics, tokens = inputs.queries, inputs.topics, inputs.tokens
+    if vectors is not None:
+        known = set(vectors.qids)
+        vectors = vectors.of([qid for qid in part.qids if qid in known])
+    if topics is not None:
+        topics = {qid: topics[qid] for qid in part.qids if qid in topics}
+    judged = {qid: inputs.judged[qid] for qid in part.qids}
+    return LabelInputs(part, judged, vectors, topics, None if tokens is None else tokens.of(part.qids))
 
 
 def _assemble(output: Path, paths: Sequence[Path], metadata: dict[str, Any]) -> None:
@@ -246,13 +235,8 @@ def _describe(job: Job) -> dict[str, Any]:
     return described | {"schema": 1, "versions": {"rnnreranker": __version__, "numpy": np.__version__}}
 
 
-def _contents(
-    run: Run,
-    judged: Judged,
-    queries: QueryVectors | None,
-    topics: Mapping[str, str] | None,
-    tokens: QueryTokens | None,
-) -> Iterator[Any]:
+def _contents(inputs: LabelInputs) -> Iterator[Any]:
+    run, judged, queries, topics, tokens = inputs.run, inputs.judged, inputs.queries, inputs.topics, inputs.tokens
     docids, rows = _by_appearance(run)
     yield [list(run.qids), docids.tolist(), {qid: list(map(list, pairs)) for qid, pairs in judged.items()}]
     yield run.offsets.tobytes()

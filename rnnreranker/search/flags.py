@@ -14,7 +14,6 @@ from rnnreranker.base.settings import hints_of
 from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import add_documents_flags
 from rnnreranker.rnn import RnnParams
-from rnnreranker.search.queries import QueryEncoding
 from rnnreranker.search.request import NO_RERANKING, RNN
 
 TOPICS = "file (qid<TAB>text), ir_datasets id, or `pydoc`"
@@ -37,11 +36,6 @@ def add_encoder(group: Any) -> None:
     """The flag --encoder of a command that encodes queries."""
     text = "of queries: NAME|DIR|hub id[:pooling=cls,…] (default: the index's)"
     group.add_argument("--encoder", help=text)
-
-
-def encoding(args: Any) -> QueryEncoding:
-    """How the flags say that queries become vectors."""
-    return QueryEncoding.of(args.encoder, getattr(args, "encoded_queries", None), args.topics)
 
 
 def add_retrieval(group: Any) -> None:

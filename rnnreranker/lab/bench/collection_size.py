@@ -67,7 +67,7 @@ def labelled(folder: str, queries: int, candidates: int, workers: int) -> dict[s
     from rnnreranker.labels.job import Job, stored_part
     from rnnreranker.labels.methods.joint import JointLabeler
     from rnnreranker.labels.params import LabelParams
-    from rnnreranker.labels.shards import make_shards
+    from rnnreranker.labels.shards import LabelInputs, make_shards
     from rnnreranker.parts.vectors import QueryVectors, open_vectors
     from rnnreranker.runs import Run
 
@@ -92,7 +92,7 @@ def labelled(folder: str, queries: int, candidates: int, workers: int) -> dict[s
     def make(name: str, run: Run, cluster: str | None) -> None:
         shard = max(1, len(run.qids) // SHARDS)
         own = {"backend": "dask", "cluster": cluster} if cluster else {"backend": "threads"}
-        make_shards(path / name, job, run, judged, vectors, jobs=max(1, workers), shard_size=shard, **own)  # type: ignore[arg-type]
+        make_shards(path / name, job, LabelInputs(run, judged, vectors), jobs=max(1, workers), shard_size=shard, **own)  # type: ignore[arg-type]
 
     def both(cluster: str | None) -> dict[str, float]:
         make("few.parquet", run.of_queries(range(min(SHARDS, queries))), cluster)  # imports and compiles

@@ -68,9 +68,9 @@ def label_job(folder: str, source: str, queries: int) -> dict[str, float]:
 
 
 def _make(path: Path, job: Any, run: Any, judged: Any, vectors: Any) -> None:
-    from rnnreranker.labels.shards import make_shards
+    from rnnreranker.labels.shards import LabelInputs, make_shards
 
-    make_shards(path, job, run, judged, vectors, jobs=1)
+    make_shards(path, job, LabelInputs(run, judged, vectors), jobs=1)
 
 
 def _write(folder: Path, documents: int, dimension: int, depth: int) -> None:

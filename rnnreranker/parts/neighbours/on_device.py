@@ -2,10 +2,10 @@
 
 What is kept of a product is not below what it is in truth: the product of the rounded vectors and
 
-    |q - q'| max |v| + |q'| max |v - v'| + 2^-11 |q'| max |v'|
+    |q - q'| max |v| + |q'| max |v - v'| + (2^-11 + d 2^-23) |q'| max |v'|
 
-where q' and v' are q and v in half precision, v goes through one stretch, and the last term is the rounding of the
-product. So the lowest that is kept is above all that is left out, whatever the device rounds.
+where q' and v' are q and v in half precision, v goes through one stretch, and the last term is the rounding of a
+product of d numbers that was summed in single precision. So the lowest that is kept is above all that is left out.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ class HalfProducts:
     def highest(self, fetch: Callable[[range], np.ndarray], own: range, others: range, count: int) -> list[Lists]:
         """What the documents of two stretches have as the highest products with each other's; of one, with its own."""
         torch = require("torch", "a graph on a device", "torch")
+        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False  # sums are in single precision
         sides = [_Side(torch, self.device, fetch, rows, count) for rows in ([own] if own == others else [own, others])]
         left, right = sides[0], sides[-1]
         size = self._rows(torch, left.dimension)
@@ -98,7 +99,8 @@ class _Side:
         """Take what is among the highest of scaled products (R, C) of some documents with those from `first` on."""
         torch, at = self._torch, self._at(rows)
         scores, columns = self._best(products)
-        rounding = self.lost[at] * other.lengths.max() + self.kept[at] * (other.lost.max() + 2**-11 * other.kept.max())
+        of_sums = 2.0**-11 + self.dimension * 2.0**-23
+        rounding = self.lost[at] * other.lengths.max() + self.kept[at] * (other.lost.max() + of_sums * other.kept.max())
         rounding += 2.0**-24 / (self.scale * other.scale)
         above = torch.from_numpy(rounding.astype(np.float32)).to(self._device)
         scores = scores.float() / (self.scale * other.scale) + above[:, None]

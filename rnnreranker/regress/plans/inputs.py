@@ -1,6 +1,6 @@
 """What steps read is looked at before the first of them: data that are not whole, models whose tokenizer is another's.
 
-Each is told hours before the step that would meet it.
+Each is named hours before the step that would meet it.
 """
 
 from __future__ import annotations

@@ -44,7 +44,10 @@ def _read(name: str, part: str) -> None:
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.data.topics import load_topics
 
-    _ = load_qrels(name) if part == "qrels" else load_topics(name)
+    if part == "qrels":
+        load_qrels(name)
+    else:
+        load_topics(name)
 
 
 def _folder_of(name: str) -> Path | None:
@@ -83,9 +86,7 @@ def _check_archive(path: Path) -> None:
         elif path.suffix == ".tar":
             with tarfile.open(path, "r:") as tar:
                 last = [member.offset_data + member.size for member in tar][-1:] or [0]
-            with open(
-                path, "rb"
-            ) as stream:  # a tar that ends in the middle of a member's name is no error of tarfile's
+            with open(path, "rb") as stream:  # tarfile takes one that ends within the name of a member
                 stream.seek(-(-last[0] // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE)
                 if stream.read(tarfile.BLOCKSIZE) != tarfile.NUL * tarfile.BLOCKSIZE:
                     raise tarfile.ReadError("no end of the archive")

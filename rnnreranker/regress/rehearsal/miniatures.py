@@ -34,8 +34,8 @@ def write_miniatures(needs: Needs, folder: Path, size: Miniature) -> dict[str, s
     Raises:
         InputError: a data set, a model or a prebuilt index that no miniature is known of.
     """
-    what = [(len(needs.datasets), "data set"), (len(needs.models), "model"), (len(needs.prebuilt), "prebuilt index")]
-    said = [counted(number, noun, "prebuilt indexes" if " " in noun[5:] else "") for number, noun in what if number]
+    what = ((needs.datasets, "data set", ""), (needs.models, "model", ""), (needs.prebuilt, "index", "indexes"))
+    said = [counted(len(names), noun, plural) for names, noun, plural in what if names]
     say(f"miniatures of {', '.join(said) or 'nothing'} in {folder}")
     folder.mkdir(parents=True, exist_ok=True)
     environment = {**ALONE, "RNNRERANKER_HOME": str(folder / "home")}
