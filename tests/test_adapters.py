@@ -1,4 +1,4 @@
-"""Adapters: Pyserini's searchers wrapped, real ones and made-up ones; rank_llm's JSON; PyTerrier's frames."""
+"""Adapters: Pyserini's searchers wrapped, real ones and made-up ones, and rank_llm's JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from rnnreranker import (
@@ -25,7 +24,7 @@ from rnnreranker import (
     open_neighbours,
     open_vectors,
 )
-from rnnreranker.adapters import RnnTransformer, read_requests, rerank_requests, write_requests
+from rnnreranker.adapters import read_requests, rerank_requests, write_requests
 from rnnreranker.adapters.rank_llm import as_run
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
@@ -151,22 +150,6 @@ def test_a_graph_takes_the_place_of_vectors_and_encoder(graph: NeighbourGraph, q
         RnnSearcher(MadeUp(), graph, encoder=MadeUpEncoder())
     with pytest.raises(InputError, match="queries='run': is for a graph"):
         RnnSearcher(MadeUp(), open_vectors_of(), encoder=MadeUpEncoder(), queries="run")
-
-
-def test_frames_without_vectors_are_reranked_by_a_graph(graph: NeighbourGraph) -> None:
-    given = frame().drop(columns=["query_vec", "doc_vec"])
-    found = RnnTransformer(PARAMS, graph=graph)(given)
-    for qid, text in (("z", "first"), ("a", "third")):
-        hits = {hit.docid: hit.score for hit in MadeUp().search(text, 25)}
-        want = RnnReranker(graph, PARAMS).rerank(Run.from_dict({"q": hits}))["q"]
-        part = found[found["qid"] == qid]
-        assert part["docno"].tolist() == [docid for docid, _ in want]
-        np.testing.assert_allclose(part["score"], [score for _, score in want], rtol=1e-5)
-    strange = given.assign(docno=[*given["docno"][:-1], "other"])
-    with pytest.raises(InputError, match="docno other is not in the graph"):
-        RnnTransformer(graph=graph)(strange)
-    with pytest.raises(InputError, match="no column score; expected qid, docno, score"):
-        RnnTransformer(graph=graph)(given.drop(columns="score"))
 
 
 def test_queries_are_encoded_once_and_ids_stay_numbers() -> None:
@@ -340,52 +323,3 @@ def test_requests_that_are_none_are_refused(tmp_path: Path, content: str, messag
     (tmp_path / "bad.jsonl").write_text(content)
     with pytest.raises(InputError, match=message):
         read_requests(tmp_path / "bad.jsonl")
-
-
-def frame() -> pd.DataFrame:
-    rows = []
-    for qid, text in (("z", "first"), ("a", "third")):
-        for rank, hit in enumerate(MadeUp().search(text, 25)):
-            vector = VECTORS[DOCIDS.index(hit.docid)]
-            rows.append((qid, hit.docid, hit.score, rank, QUERIES[text], vector, f"text of {hit.docid}"))
-    return pd.DataFrame(rows, columns=["qid", "docno", "score", "rank", "query_vec", "doc_vec", "text"])
-
-
-def test_frames_of_pyterrier_come_back_reranked() -> None:
-    given = frame()
-    found = RnnTransformer(PARAMS)(given)
-    assert found["qid"].tolist() == ["z"] * 25 + ["a"] * 25
-    for qid, text in (("z", "first"), ("a", "third")):
-        part = found[found["qid"] == qid]
-        want = expected(text, 25)
-        assert part["docno"].tolist() == [docid for docid, _ in want]
-        np.testing.assert_allclose(part["score"], [score for _, score in want], rtol=1e-5)
-        assert part["rank"].tolist() == list(range(25))
-        assert part["text"].tolist() == [f"text of {docid}" for docid in part["docno"]]
-    shuffled = given.sample(frac=1, random_state=0)
-    again = RnnTransformer(PARAMS)(shuffled)
-    for qid in ("z", "a"):
-        same = again[again["qid"] == qid]["docno"].tolist()
-        assert same == found[found["qid"] == qid]["docno"].tolist()
-
-
-def test_frames_that_cannot_be_reranked_are_refused() -> None:
-    with pytest.raises(InputError, match="frame: no column doc_vec; expected qid, docno"):
-        RnnTransformer()(frame().drop(columns="doc_vec"))
-    twice = pd.concat([frame(), frame().head(1)])
-    with pytest.raises(InputError, match="stands twice for query z"):
-        RnnTransformer()(twice)
-    short = frame()
-    short.at[3, "doc_vec"] = np.zeros(2, np.float32)
-    with pytest.raises(InputError, match=r"a doc_vec has shape \(2,\); expected \(6,\)"):
-        RnnTransformer()(short)
-    for name, value, message in (
-        ("qid", None, r"qid is missing in 2 of 50 rows \(first: row 3, docno d\d\d\)"),
-        ("docno", None, r"docno is missing in 2 of 50 rows \(first: row 3, qid z\)"),
-        ("score", float("nan"), r"score is missing in 2 of 50 rows \(first: row 3, qid z, docno d\d\d\)"),
-    ):
-        lacking = frame()
-        lacking.loc[[3, 30], name] = value
-        with pytest.raises(InputError, match=message):
-            RnnTransformer()(lacking)
-    assert RnnTransformer()(frame().head(0)).columns.tolist() == frame().columns.tolist()

@@ -1,7 +1,17 @@
 """Other tools' forms of results: Pyserini's searchers, rank_llm's requests, PyTerrier's data frames."""
 
-from rnnreranker.adapters.pyserini import RnnSearcher
-from rnnreranker.adapters.pyterrier import RnnTransformer
-from rnnreranker.adapters.rank_llm import inputs_of, read_requests, rerank_requests, write_requests
+from __future__ import annotations
 
-__all__ = ["RnnSearcher", "RnnTransformer", "inputs_of", "read_requests", "rerank_requests", "write_requests"]
+from typing import TYPE_CHECKING
+
+from rnnreranker.base.late_names import late_names
+
+if TYPE_CHECKING:
+    from rnnreranker.adapters.pyserini import RnnSearcher as RnnSearcher
+    from rnnreranker.adapters.pyterrier import RnnTransformer as RnnTransformer
+    from rnnreranker.adapters.rank_llm import inputs_of as inputs_of
+    from rnnreranker.adapters.rank_llm import read_requests as read_requests
+    from rnnreranker.adapters.rank_llm import rerank_requests as rerank_requests
+    from rnnreranker.adapters.rank_llm import write_requests as write_requests
+
+__getattr__, __dir__ = late_names(__name__)

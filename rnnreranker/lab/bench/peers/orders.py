@@ -155,7 +155,8 @@ class Negatives(PeerTask):
     def ours(self) -> Work:
         """Search, `scored` and `mine` by the filter margin."""
         from rnnreranker.labels.negatives.filters import scored
-        from rnnreranker.labels.negatives.mining import mine, rows_of
+        from rnnreranker.labels.negatives.forms import Row, rows_of
+        from rnnreranker.labels.negatives.mining import mine
         from rnnreranker.labels.negatives.params import NegativeParams
 
         source = open_vectors(self.folder)
@@ -163,7 +164,7 @@ class Negatives(PeerTask):
         judged, inputs = {qid: [(docid, 1)] for qid, docid in self.pairs}, Inputs(query_vectors=queries, vectors=source)
         params = NegativeParams(filter="margin", threshold=-MARGIN, form="n-tuple", negatives=NEGATIVES)
 
-        def work() -> list[tuple[str, ...]]:
+        def work() -> list[Row]:
             run: Run = run_of_rows(queries.qids, source.docids, *source.search(queries.vectors, CANDIDATES))
             return rows_of(mine(scored(run, judged, inputs, CANDIDATES), -MARGIN, params), "n-tuple", NEGATIVES)[1]
 

@@ -1,4 +1,4 @@
-"""PyTerrier's data frames with vectors: reranked, with new scores and ranks. PyTerrier itself is not needed."""
+"""PyTerrier's frames of results, reranked by their vectors or by a graph; made of runs, and runs made of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from rnnreranker.base.errors import InputError
 from rnnreranker.rnn import RnnParams, rnn_similarity
 from rnnreranker.rnn.graph.similarity import graph_similarity
+from rnnreranker.runs import Run
 from rnnreranker.runs.head import order_by_score, reordered
 from rnnreranker.runs.score_use import scores_of_use
 
@@ -17,45 +18,33 @@ if TYPE_CHECKING:
 
     from rnnreranker.parts.neighbours import NeighbourGraph
 
-RESULTS = ("qid", "docno", "score")
-NEEDED = (*RESULTS, "query_vec", "doc_vec")
+COLUMNS = ("qid", "docno", "score")
+VECTORS = ("query_vec", "doc_vec")
 BATCH_BYTES = 32 * 2**20  # of candidate vectors stacked at a time
 
 
-class RnnTransformer:
-    """Reranks a frame of results by reciprocal nearest neighbours.
-
-    In a pipeline: `pyterrier.apply.generic(RnnTransformer())` behind what adds `query_vec` and `doc_vec`, such as the
-    retriever and `vec_loader()` of a dense index of pyterrier_dr; with a graph, behind any retriever.
+class FrameReranker:
+    """Reranks frames: what `RnnTransformer` computes.
 
     Args:
-        params: rNN parameters; the first `params.context` rows of a query, by score, are reranked.
-        graph: of `open_neighbours`: similarities come from it, no vectors are needed, and the inner products of query
-            and documents are not known (`RnnParams.without_query`).
-        threads: None = one per core; results do not depend on it.
+        params, graph, threads: as there.
     """
 
-    def __init__(
-        self, params: RnnParams | None = None, *, graph: NeighbourGraph | None = None, threads: int | None = None
-    ) -> None:
-        self.params = params if params is not None else RnnParams()
+    def __init__(self, params: RnnParams, graph: NeighbourGraph | None, threads: int | None) -> None:
+        self.params = params
         self.graph = graph
         self.threads = threads
 
-    def transform(self, frame: pandas.DataFrame) -> pandas.DataFrame:
+    def reranked(self, frame: pandas.DataFrame) -> pandas.DataFrame:
         """The frame in its new order, query after query as they come, with new `score` and `rank` (from 0).
 
         Args:
-            frame: columns qid, docno, score and, without a graph, query_vec (d,) and doc_vec (d,); others are kept.
+            frame: with the columns `COLUMNS` and, without a graph, `VECTORS`; others are kept.
 
         Raises:
-            InputError: a column or a value of qid, docno or score is missing, a docno stands twice for a query or is
-                not in the graph, vectors are of different lengths or not finite.
+            InputError: a value of qid, docno or score is missing, a docno stands twice for a query or is not in the
+                graph, vectors are of different lengths or not finite.
         """
-        needed = NEEDED if self.graph is None else RESULTS
-        lost = [name for name in needed if name not in frame.columns]
-        if lost:
-            raise InputError(f"frame: no column {', '.join(lost)}; expected {', '.join(needed)}")
         if not len(frame):
             return frame.assign(rank=np.empty(0, dtype=np.int64))
         _refuse_missing(frame)
@@ -74,9 +63,6 @@ class RnnTransformer:
         similar = np.concatenate(similarities(frame, groups, scores_of_use(scores[in_groups], offsets)))
         order, new = reordered(offsets, docnos[in_groups[chosen]], scores[in_groups], chosen, similar)
         return frame.iloc[in_groups[order]].reset_index(drop=True).assign(score=new, rank=ranks)
-
-    def __call__(self, frame: pandas.DataFrame) -> pandas.DataFrame:
-        return self.transform(frame)
 
     def _similarities(self, frame: pandas.DataFrame, groups: list[np.ndarray], scores: np.ndarray) -> list[np.ndarray]:
         """(n,) float64 for each group: s* of its first rows; scores: of the rows of all groups, one after the other."""
@@ -142,3 +128,37 @@ def _vector(value: Any, dimension: int, column: str) -> np.ndarray:
     if vector.shape != (dimension,):
         raise InputError(f"frame: a {column} has shape {vector.shape}; expected ({dimension},) as the first query_vec")
     return vector
+
+
+def run_of(frame: pandas.DataFrame) -> Run:
+    """The run of a frame with the columns `COLUMNS`.
+
+    Raises:
+        InputError: as `FrameReranker.reranked` says of values.
+    """
+    _refuse_missing(frame)
+    if frame.duplicated(["qid", "docno"]).any():
+        row = frame[frame.duplicated(["qid", "docno"])].iloc[0]
+        raise InputError(f"frame: docno {row['docno']} stands twice for query {row['qid']}; expected each once")
+    columns = {name: frame[name].astype(str) for name in ("qid", "docno")}
+    hits: dict[str, dict[str, float]] = {}
+    for qid, docno, score in zip(columns["qid"], columns["docno"], frame["score"], strict=True):
+        hits.setdefault(qid, {})[docno] = float(score)
+    return Run.from_dict(hits)
+
+
+def frame_of(run: Run, queries: pandas.DataFrame) -> pandas.DataFrame:
+    """The hits of a run as a frame, `rank` from 0, with what a frame of queries has besides.
+
+    Args:
+        queries: a row a query; qid as it is there, as a number perhaps.
+    """
+    import pandas
+
+    known = {str(qid): qid for qid in queries["qid"]} if len(run) else {}
+    rows = [
+        (known[qid], docno, score, rank) for qid in known if qid in run for rank, (docno, score) in enumerate(run[qid])
+    ]
+    hits = pandas.DataFrame(rows, columns=["qid", "docno", "score", "rank"])
+    hits = hits.astype({"qid": queries["qid"].dtype, "docno": object, "score": np.float64, "rank": np.int64})
+    return queries.merge(hits, on="qid", how="inner")

@@ -1,0 +1,238 @@
+"""MTEB: any of its models plus rNN, an index of ours as one of its models, and a task from local BEIR files."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.files import fingerprint
+from rnnreranker.data.documents import load_documents
+from rnnreranker.data.qrels import load_qrels
+from rnnreranker.data.topics import load_topics
+from rnnreranker.rnn.hits import rerank_hits
+from rnnreranker.rnn.params import RnnParams
+from rnnreranker.runs import Run
+from rnnreranker.search.building import build_index
+from rnnreranker.search.opened import Index, open_index
+
+require("mteb", "a model or a task of MTEB", "'rnnreranker[mteb]'")
+
+from mteb import TaskMetadata, get_model  # noqa: E402
+from mteb.abstasks.retrieval import AbsTaskRetrieval  # noqa: E402
+from mteb.models import ModelMeta, SearchEncoderWrapper  # noqa: E402
+from mteb.models.model_meta import ScoringFunction  # noqa: E402
+from mteb.models.search_encoder_index.search_indexes.faiss_search_index import FaissSearchIndex  # noqa: E402
+
+COMPARED = (ScoringFunction.COSINE, ScoringFunction.DOT_PRODUCT)
+SPLIT = "test"
+
+
+class RnnSearch(SearchEncoderWrapper):
+    """A model of MTEB that searches, and reranks what it finds by reciprocal nearest neighbours.
+
+    `mteb.evaluate(RnnSearch(model), tasks)`; results are kept apart from the model's own by its `experiment_kwargs`,
+    which are those parameters that are not the usual ones. Search is exact, by Faiss.
+
+    Args:
+        model: an encoder of MTEB or its name; its similarity is cosine or the inner product.
+        params: rNN's; of a query the first `params.context` are reranked, also of a task's own candidates.
+        threads: None = one per core; results do not depend on it.
+
+    Raises:
+        InputError: a model of another similarity.
+    """
+
+    def __init__(self, model: Any, params: RnnParams | None = None, *, threads: int | None = None) -> None:
+        if isinstance(model, str):
+            model = get_model(model)
+        params = params or RnnParams()
+        meta = model.mteb_model_meta
+        if meta.similarity_fn_name not in COMPARED:
+            raise InputError(
+                f"{meta.name}: compares by {meta.similarity_fn_name}; expected {' or '.join(map(str, COMPARED))}"
+            )
+        super().__init__(model, index_backend=_Reranked(model, params))
+        self.mteb_model_meta = _marked(meta, {"rnn": _form(params)})
+
+
+class HybridSearch:
+    """An index of ours as a model of MTEB: made of the documents of each task, in a folder that goes with it.
+
+    Args:
+        parts: of the index, as of `build_index`; encoder: of its vectors, others as of `build_index`.
+        retrieve, rerank: as of `Index.search`; of a task's own candidates, which come without scores, the order is that
+            of the first of `rerank` that needs none: "encoder", before these.
+    """
+
+    def __init__(
+        self,
+        parts: Any = ("dense", "bm25"),
+        encoder: str = "minilm",
+        *,
+        retrieve: Any = "auto",
+        rerank: Any = "rnn",
+        **others: Any,
+    ) -> None:
+        self._made = {"parts": parts, "encoder": encoder, **others}
+        self._retrieve, self._rerank = retrieve, rerank
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._index: Index | None = None
+        said = {"parts": str(parts), "encoder": encoder, "retrieve": str(retrieve), "rerank": str(rerank)}
+        meta = ModelMeta.create_empty({"name": "rnnreranker/hybrid", "revision": fingerprint(said, others)})
+        self._meta = _marked(meta.model_copy(update={"modalities": ["text"]}), said)
+
+    @property
+    def mteb_model_meta(self) -> ModelMeta:
+        """What MTEB keeps results under."""
+        return self._meta
+
+    def index(self, corpus: Any, **others: Any) -> None:
+        """Make the index of a task's documents, of their titles and texts; others: MTEB's, of no use here."""
+        self._folder = tempfile.TemporaryDirectory(prefix="rnnreranker-")
+        titles = corpus["title"] if "title" in corpus.column_names else [""] * len(corpus)
+        documents = zip(corpus["id"], titles, corpus["text"], strict=True)
+        texts = [(docid, f"{title or ''} {text}".strip()) for docid, title, text in documents]
+        folder = str(Path(self._folder.name) / "index")
+        build_index(texts, folder, **self._made)
+        self._index = open_index(folder)
+
+    def search(
+        self, queries: Any, *, top_k: int, top_ranked: Mapping[str, list[str]] | None = None, **others: Any
+    ) -> dict[str, dict[str, float]]:
+        """The scores of the first `top_k` documents of each query, or of its candidates.
+
+        Raises:
+            InputError: no index yet; a query whose text is a dialogue.
+        """
+        if self._index is None:
+            raise InputError("HybridSearch: no index; call index first")
+        texts = queries["text"]
+        if any(not isinstance(text, str) for text in texts):
+            raise InputError("HybridSearch: a query is not a text; dialogues and pictures are not searched for")
+        topics = dict(zip(queries["id"], texts, strict=True))
+        if top_ranked is None:
+            run = self._index.search(topics, self._retrieve, self._rerank, top_k)
+        else:
+            given = {qid: {docid: -float(at) for at, docid in enumerate(top_ranked[qid])} for qid in topics}
+            rerank = [] if self._rerank is None else self._rerank
+            stages = ["encoder", *([rerank] if isinstance(rerank, str) else rerank)]
+            run = self._index.rerank(Run.from_dict({qid: hits for qid, hits in given.items() if hits}), stages, topics)
+        return {qid: dict(run[qid][:top_k]) if qid in run else {} for qid in topics}
+
+
+def local_task(folder: str | Path, name: str | None = None) -> AbsTaskRetrieval:
+    """A retrieval task of a folder in the layout of BEIR: corpus.jsonl, queries.jsonl, qrels/test.tsv.
+
+    Args:
+        folder: as `--documents`, `--topics` and `--qrels` read it; name: of the task, None = the folder's.
+
+    Raises:
+        InputError: no such folder, files that are not there or cannot be read.
+    """
+    folder = Path(folder).expanduser()
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; expected one with corpus.jsonl, queries.jsonl and qrels")
+    title = name or folder.name
+    about = TaskMetadata(
+        name=title, description=f"Documents and judgements of {title}", type="Retrieval", category="t2t",
+        modalities=["text"], eval_splits=[SPLIT], eval_langs=["eng-Latn"], main_score="ndcg_at_10",
+        dataset={"path": title, "revision": "local"}, reference=None, date=None, domains=None, task_subtypes=None,
+        license=None, annotations_creators=None, dialect=None, sample_creation=None, bibtex_citation="",
+    )  # fmt: skip
+
+    def load(self: AbsTaskRetrieval, num_proc: int | None = None, **others: Any) -> None:
+        self.dataset = {"default": {SPLIT: _data_of(folder)}}
+        self.data_loaded = True
+
+    task: AbsTaskRetrieval = type("LocalTask", (AbsTaskRetrieval,), {"metadata": about, "load_data": load})()
+    return task
+
+
+def _data_of(folder: Path) -> Any:
+    """A task's data, of those topics that are judged."""
+    from datasets import Dataset
+    from mteb.abstasks.retrieval_dataset_loaders import RetrievalSplitData
+
+    judged: dict[str, dict[str, int]] = {}
+    for qid, docid, grade in load_qrels(folder)[["query_id", "doc_id", "relevance"]].itertuples(index=False):
+        judged.setdefault(qid, {})[docid] = int(grade)
+    topics = [{"id": qid, "text": text} for qid, text in load_topics(folder).items() if qid in judged]
+    documents = [{"id": one.docid, "title": "", "text": one.text} for one in load_documents(folder)]
+    return RetrievalSplitData(
+        queries=Dataset.from_list(topics),
+        corpus=Dataset.from_list(documents),
+        relevant_docs={topic["id"]: judged[topic["id"]] for topic in topics},
+        top_ranked=None,
+    )
+
+
+class _Reranked:
+    """What MTEB searches in: its exact index of Faiss, whose first hits are reranked."""
+
+    def __init__(self, model: Any, params: RnnParams) -> None:
+        self._first = FaissSearchIndex(model)
+        self._unit = model.mteb_model_meta.similarity_fn_name is ScoringFunction.COSINE
+        self._params = params
+
+    def add_documents(self, embeddings: Any, idxs: list[str]) -> None:
+        self._first.add_documents(embeddings, list(idxs))
+
+    def clear(self) -> None:
+        self._first.clear()
+
+    def search(
+        self,
+        embeddings: Any,
+        top_k: int,
+        similarity_fn: Callable[[Any, Any], Any],
+        top_ranked: Mapping[str, list[str]] | None = None,
+        query_idx_to_id: dict[int, str] | None = None,
+    ) -> tuple[list[list[float]], list[list[int]]]:
+        """As MTEB's `IndexEncoderSearchProtocol`: scores and positions, in the corpus or among a query's candidates."""
+        deep = max(top_k, self._params.context)
+        scores, positions = self._first.search(embeddings, deep, similarity_fn, top_ranked, query_idx_to_id)
+        queries = _array(embeddings)
+        if self._unit:
+            queries = queries / np.maximum(np.linalg.norm(queries, axis=1, keepdims=True), np.finfo(np.float32).tiny)
+        rows_of = {docid: row for row, docid in enumerate(self._first.idxs)}
+        reranked: list[tuple[list[float], list[int]]] = []
+        for query, (known, hits) in enumerate(zip(scores, positions, strict=True)):
+            candidates = None if top_ranked is None else top_ranked[(query_idx_to_id or {})[query]]
+            rows = hits if candidates is None else [rows_of[candidates[at]] for at in hits]
+            reranked.append(self._reranked(queries[query], known, hits, rows))
+        return [values[:top_k] for values, _ in reranked], [hits[:top_k] for _, hits in reranked]
+
+    def _reranked(
+        self, query: np.ndarray, scores: list[float], hits: list[int], rows: Iterable[int]
+    ) -> tuple[list[float], list[int]]:
+        """The hits in their new order: the first by s*, the others below them as they stood."""
+        context = min(self._params.context, len(hits))
+        if not context:
+            return [], []
+        vectors = self._first.index.reconstruct_batch(np.array([*rows][:context], dtype=np.int64))  # type: ignore[union-attr]
+        order, similar = rerank_hits(query, vectors, np.array(scores[:context], dtype=np.float32), self._params)
+        below = float(similar[-1]) - 1.0
+        others = [below - at for at in range(len(hits) - context)]
+        return [*similar.astype(float).tolist(), *others], [*(hits[at] for at in order.tolist()), *hits[context:]]
+
+
+def _array(embeddings: Any) -> np.ndarray:
+    given = embeddings.detach().cpu().numpy() if hasattr(embeddings, "detach") else embeddings
+    return np.asarray(given, dtype=np.float32)
+
+
+def _form(params: RnnParams) -> str:
+    usual = dataclasses.asdict(RnnParams())
+    changed = {name: value for name, value in dataclasses.asdict(params).items() if value != usual[name]}
+    return ",".join(f"{name}={value}" for name, value in changed.items()) or "default"
+
+
+def _marked(meta: ModelMeta, said: Mapping[str, Any]) -> ModelMeta:
+    """The description of a model with these parameters among its own."""
+    return meta.model_copy(update={"experiment_kwargs": {**(meta.experiment_kwargs or {}), **said}})

@@ -1,0 +1,12 @@
+"""PyTerrier: transformers that rerank frames, search an index of ours, and its graph for adaptive retrieval."""
+
+from __future__ import annotations
+
+from rnnreranker.base.errors import require
+
+require("pyterrier", "a transformer of PyTerrier", "'rnnreranker[pyterrier]'")
+
+from rnnreranker.adapters.pyterrier.index import RnnIndex, RnnIndexReranker, RnnRetriever  # noqa: E402
+from rnnreranker.adapters.pyterrier.transformer import RnnTransformer  # noqa: E402
+
+__all__ = ["RnnIndex", "RnnIndexReranker", "RnnRetriever", "RnnTransformer"]

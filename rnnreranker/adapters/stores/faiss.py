@@ -1,0 +1,80 @@
+"""Faiss: an index in memory, searched and reranked with the vectors that it gives back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.adapters.stores.hits import rerank_returned
+from rnnreranker.adapters.stores.metrics import INNER, SQUARED_DISTANCE, StoreMetric
+from rnnreranker.base.errors import InputError
+from rnnreranker.parts.vectors.faiss_folder import WITHOUT_VECTORS
+from rnnreranker.rnn.params import RnnParams
+
+if TYPE_CHECKING:
+    import faiss
+
+
+def rerank_faiss(
+    query_vectors: np.ndarray, index: faiss.Index, hits: int | None = None, *, params: RnnParams | None = None
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """For every query the ids of its hits by s*, best first, (n,) int64, and their s*, (n,) float32.
+
+    Vectors are those of `search_and_reconstruct`: exact from flat indexes, from quantised ones what codes stand for.
+
+    Args:
+        query_vectors: (Q, d).
+        index: with inner products or L2 as its metric; IDMaps give their own ids.
+        hits: asked of the index for a query; None = `params.context`.
+        params: as `rerank_hits`.
+
+    Raises:
+        InputError: another metric, an index that gives no vectors back, as `rerank_returned`.
+    """
+    import faiss
+
+    params = params or RnnParams()
+    metrics = {faiss.METRIC_INNER_PRODUCT: INNER, faiss.METRIC_L2: SQUARED_DISTANCE}
+    if index.metric_type not in metrics:
+        raise InputError(f"index has metric number {index.metric_type}: expected METRIC_INNER_PRODUCT or METRIC_L2")
+    queries = np.ascontiguousarray(query_vectors, dtype=np.float32)
+    if queries.ndim != 2 or queries.shape[1] != index.d:
+        raise InputError(f"query_vectors has shape {queries.shape}: expected (queries, {index.d}), as the index")
+    if (count := min(hits or params.context, index.ntotal)) < 1:
+        nothing = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+        return [nothing for _ in queries]
+    holder, names = index, None
+    if isinstance(index, faiss.IndexIDMap):  # IndexIDMap2 is one too
+        holder, names = faiss.downcast_index(index.index), faiss.vector_to_array(index.id_map)
+    try:
+        if (kind := type(holder).__name__) in WITHOUT_VECTORS:
+            raise RuntimeError("its codes stand for no vectors")
+        distances, rows, vectors = holder.search_and_reconstruct(queries, count)
+    except RuntimeError as error:
+        reason = str(error).strip().splitlines()[0].split(": ")[-1]
+        raise InputError(
+            f"index is of type {kind}, which gives no vectors back ({reason}); use one that does, as Flat, HNSW or IVF"
+        ) from None
+    metric = metrics[index.metric_type]
+    return [
+        _reranked(*one, names=names, metric=metric, params=params)
+        for one in zip(queries, distances, rows, vectors, strict=True)
+    ]
+
+
+def _reranked(
+    query: np.ndarray,
+    values: np.ndarray,
+    rows: np.ndarray,
+    vectors: np.ndarray,
+    *,
+    names: np.ndarray | None,
+    metric: StoreMetric,
+    params: RnnParams,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The hits of one query; rows below 0 fill up where the index had no more."""
+    real = rows >= 0
+    ids = rows[real] if names is None else names[rows[real]]
+    order, scores = rerank_returned("Faiss", ids.tolist(), vectors[real], values[real], metric, query, params)
+    return ids[order], scores

@@ -1,0 +1,148 @@
+"""MTEB, the real one: models plus rNN, an index as a model, a task from files."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rnnreranker import InputError, QueryVectors, RnnParams, RnnReranker, Run, open_vectors
+
+mteb = pytest.importorskip("mteb", reason="MTEB is not installed: pip install 'rnnreranker[mteb]'")
+
+from rnnreranker.adapters.mteb import HybridSearch, RnnSearch, local_task  # noqa: E402
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "mteb.md"
+WORDS = "sort list read file line write number text key value split join map set open".split(" ")  # noqa: SIM905
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Eighty documents and six topics, in the layout of BEIR."""
+    folder = tmp_path_factory.mktemp("mteb") / "my-data"
+    (folder / "qrels").mkdir(parents=True)
+    draws = np.random.default_rng(0)
+    documents = [{"_id": f"d{at}", "title": "", "text": " ".join(draws.choice(WORDS, 8))} for at in range(80)]
+    queries = [{"_id": f"q{at}", "text": " ".join(draws.choice(WORDS, 3))} for at in range(6)]
+    (folder / "corpus.jsonl").write_text("".join(json.dumps(one) + "\n" for one in documents))
+    (folder / "queries.jsonl").write_text("".join(json.dumps(one) + "\n" for one in queries))
+    rows = [f"q{at}\td{at * 7 + more}\t1\n" for at in range(5) for more in range(4)]
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(rows))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    return mteb.get_model("mteb/baseline-random-encoder")
+
+
+def searched(search: Any, task: Any, top_k: int = 80, **given: Any) -> dict[str, dict[str, float]]:
+    task.load_data()
+    data = task.dataset["default"]["test"]
+    where = {"task_metadata": task.metadata, "hf_split": "test", "hf_subset": "default", "num_proc": None}
+    search.index(data["corpus"], **where, encode_kwargs={})
+    found: dict[str, dict[str, float]] = search.search(data["queries"], top_k=top_k, **where, encode_kwargs={}, **given)
+    return found
+
+
+class Kept:
+    """An encoder that keeps what it encodes, in the order of the texts."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.vectors: list[np.ndarray] = []
+        self.mteb_model_meta, self.similarity = model.mteb_model_meta, model.similarity
+
+    def encode(self, *given: Any, **others: Any) -> np.ndarray:
+        vectors = np.asarray(self._model.encode(*given, **others), dtype=np.float32)
+        self.vectors.append(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+        return vectors
+
+
+@pytest.mark.parametrize("top_ranked", [False, True])
+def test_it_orders_as_our_reranker_does(top_ranked: bool, model: Any, folder: Path, tmp_path: Path) -> None:
+    task, kept, params = local_task(folder), Kept(model), RnnParams(k=5, context=20)
+    given = {f"q{at}": [f"d{row}" for row in range(at, 60)] for at in range(5)} if top_ranked else None
+    found = searched(RnnSearch(kept, params), task, top_ranked=given)
+    documents, queries = kept.vectors
+    (tmp_path / "vectors.ids").write_text("".join(f"d{at}\n" for at in range(80)))
+    np.save(tmp_path / "vectors.npy", documents)
+    qids = [f"q{at}" for at in range(5)]  # the sixth has no judgement
+    assert [*found] == qids
+    products = {
+        qid: {f"d{at}": float(score) for at, score in enumerate(documents @ queries[row])}
+        for row, qid in enumerate(qids)
+    }
+    if given is not None:
+        products = {qid: {docid: products[qid][docid] for docid in given[qid]} for qid in qids}
+    want = RnnReranker(open_vectors(tmp_path / "vectors.npy"), params).rerank(
+        Run.from_dict(products), QueryVectors(qids, queries)
+    )
+    for qid in qids:
+        assert sorted(found[qid], key=found[qid].__getitem__, reverse=True) == [docid for docid, _ in want[qid]]
+    few = searched(RnnSearch(model, params), task, 7, top_ranked=given)
+    assert {qid: len(hits) for qid, hits in few.items()} == dict.fromkeys(qids, 7)
+    assert all({*few[qid]} == {docid for docid, _ in want[qid][:7]} for qid in qids)
+
+
+def test_mock_run_passes_all_tasks_of_texts() -> None:
+    results = mteb.mock_run(RnnSearch("mteb/baseline-random-encoder", RnnParams(k=3)))
+    ran = {name: status for name, status in results.items() if status is not None}
+    texts = [name for name in ran if not re.search("Image|Video|Audio|Any2Any|VLM|Vidore", name, re.IGNORECASE)]
+    assert len(texts) >= 9
+    assert all(type(ran[name]).__name__ == "TaskResult" for name in texts), results.to_markdown()
+
+
+def test_parameters_tell_results_apart(model: Any) -> None:
+    names = [
+        RnnSearch(model, params).mteb_model_meta.model_name_with_experiment
+        for params in (None, RnnParams(), RnnParams(k=20), RnnParams(k=20, tau=0.25))
+    ]
+    assert names[0] == names[1]
+    assert len({*names, model.mteb_model_meta.model_name_with_experiment}) == 4
+    assert "rnn=k=20" in names[2]
+
+
+def test_other_similarities_are_refused(model: Any) -> None:
+    other = Kept(model)
+    other.mteb_model_meta = model.mteb_model_meta.model_copy(update={"similarity_fn_name": None})
+    with pytest.raises(InputError, match="compares by None; expected"):
+        RnnSearch(other)
+    with pytest.raises(InputError, match="no such folder"):
+        local_task("nowhere")
+
+
+@pytest.mark.model
+def test_an_index_is_a_model(folder: Path) -> None:
+    task = local_task(folder, "Mine")
+    search = HybridSearch(parts=["dense"])
+    found = searched(search, task, 10)
+    assert {len(hits) for hits in found.values()} == {10}
+    given = {qid: ["d3", "d1", "d2"] for qid in found}
+    assert all({*hits} == {"d1", "d2", "d3"} for hits in searched(search, task, top_ranked=given).values())
+    dialogue = (
+        task.dataset["default"]["test"]["queries"]
+        .add_column("at", [0] * 5)
+        .map(lambda one: {"text": [{"role": "user", "content": one["text"]}]}, remove_columns=["at"])
+    )
+    with pytest.raises(InputError, match="a query is not a text"):
+        search.search(dialogue, top_k=3)
+
+
+@pytest.mark.model
+def test_the_page_runs_as_printed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.parent)
+    said = io.StringIO()
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    with contextlib.redirect_stdout(said):
+        exec(compile(block, str(PAGE), "exec"), {})
+    lines = [line for line in said.getvalue().splitlines() if re.search(r" 0\.\d+$", line)]
+    assert len(lines) == 4
+    pinned = dict(re.findall(r"^([\w-]+)==([\w.]+)", (PAGE.parents[1] / "constraints.txt").read_text(), re.MULTILINE))
+    assert f"mteb {pinned['mteb']}." in PAGE.read_text(encoding="utf-8")

@@ -1,0 +1,211 @@
+"""PyTerrier, the real one: transformers in pipelines, inspected and compiled; an index of ours as an artifact."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from tiny_encoder import make_encoder
+
+from rnnreranker import (
+    InputError,
+    NeighbourGraph,
+    RnnParams,
+    RnnReranker,
+    Run,
+    build_index,
+    open_index,
+    open_neighbours,
+    rerank_hits,
+)
+
+pt = pytest.importorskip("pyterrier", reason="PyTerrier is not installed: pip install 'rnnreranker[pyterrier]'")
+
+from rnnreranker.adapters.pyterrier import RnnIndex, RnnIndexReranker, RnnRetriever, RnnTransformer  # noqa: E402
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "pyterrier.md"
+TEXT = "how do i sort a list read file line by write number text key value split join map set open"
+WORDS = ["w0", "w1", "w2", "w3", *TEXT.split()]
+DIMENSION = 6
+RNG = np.random.default_rng(2)
+DOCIDS = [f"d{row:02d}" for row in range(40)]
+VECTORS = RNG.standard_normal((len(DOCIDS), DIMENSION)).astype(np.float32)
+QUERIES = {qid: RNG.standard_normal(DIMENSION).astype(np.float32) for qid in ("z", "a")}
+PARAMS = RnnParams(k=4, context=15)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index of 60 documents with vectors and a graph."""
+    home = tmp_path_factory.mktemp("pyterrier")
+    encoder = make_encoder(home / "encoder", words=WORDS)
+    draws = np.random.default_rng(0)
+    texts = [(f"t{at}", " ".join(draws.choice(WORDS, 6))) for at in range(60)]
+    build_index(texts, str(home / "my-index"), parts=["dense", "neighbours:k=8"], encoder=f"{encoder}:pooling=mean")
+    return home / "my-index"
+
+
+@pytest.fixture(scope="module")
+def topics() -> pd.DataFrame:
+    return pt.new.queries(["how do I sort a list", "read a file line by line"], qid=["7", "3"])
+
+
+def frame() -> pd.DataFrame:
+    """The first 25 of two queries, with vectors."""
+    rows = []
+    for qid, vector in QUERIES.items():
+        scores = VECTORS @ vector
+        for rank, row in enumerate(np.argsort(-scores)[:25].tolist()):
+            rows.append((qid, DOCIDS[row], float(scores[row]), rank, vector, VECTORS[row], f"text of {DOCIDS[row]}"))
+    return pd.DataFrame(rows, columns=["qid", "docno", "score", "rank", "query_vec", "doc_vec", "text"])
+
+
+def test_frames_come_back_as_rerank_hits_orders_them() -> None:
+    given = frame()
+    reranked = RnnTransformer(PARAMS)(given)
+    assert reranked["qid"].tolist() == ["z"] * 25 + ["a"] * 25
+    for qid, vector in QUERIES.items():
+        before, after = given[given["qid"] == qid], reranked[reranked["qid"] == qid]
+        head = before.head(PARAMS.context)
+        order, _ = rerank_hits(vector, np.stack(head["doc_vec"].tolist()), head["score"].to_numpy(), PARAMS)
+        assert after["docno"].tolist() == [*head["docno"].to_numpy()[order], *before["docno"][PARAMS.context :]]
+        assert after["rank"].tolist() == list(range(25))
+        assert (np.diff(after["score"]) < 0).all()
+        assert after["text"].tolist() == [f"text of {docid}" for docid in after["docno"]]
+    again = RnnTransformer(PARAMS)(given.sample(frac=1, random_state=0))
+    for qid in QUERIES:
+        same = again[again["qid"] == qid]["docno"].tolist()
+        assert same == reranked[reranked["qid"] == qid]["docno"].tolist()
+
+
+def test_frames_without_vectors_are_reranked_by_a_graph(folder: Path, topics: pd.DataFrame) -> None:
+    graph: NeighbourGraph = open_neighbours(folder)
+    given = RnnRetriever(folder, "dense", None, 30)(topics)
+    reranked = RnnTransformer(PARAMS, graph=graph)(given)
+    for qid in topics["qid"]:
+        hits = dict(given[given["qid"] == qid][["docno", "score"]].to_numpy().tolist())
+        want = RnnReranker(graph, PARAMS).rerank(Run.from_dict({qid: hits}))[qid]
+        part = reranked[reranked["qid"] == qid]
+        assert part["docno"].tolist() == [docid for docid, _ in want]
+        np.testing.assert_allclose(part["score"], [score for _, score in want], rtol=1e-5)
+    strange = given.assign(docno=[*given["docno"][:-1], "other"])
+    with pytest.raises(InputError, match="docno other is not in the graph"):
+        RnnTransformer(graph=graph)(strange)
+
+
+def test_values_that_cannot_be_reranked_are_refused() -> None:
+    with pytest.raises(InputError, match="stands twice for query z"):
+        RnnTransformer()(pd.concat([frame(), frame().head(1)]))
+    short = frame()
+    short.at[3, "doc_vec"] = np.zeros(2, np.float32)
+    with pytest.raises(InputError, match=r"a doc_vec has shape \(2,\); expected \(6,\)"):
+        RnnTransformer()(short)
+    for name, value, message in (
+        ("qid", None, r"qid is missing in 2 of 50 rows \(first: row 3, docno d\d\d\)"),
+        ("docno", None, r"docno is missing in 2 of 50 rows \(first: row 3, qid z\)"),
+        ("score", float("nan"), r"score is missing in 2 of 50 rows \(first: row 3, qid z, docno d\d\d\)"),
+    ):
+        lacking = frame()
+        lacking.loc[[3, 30], name] = value
+        with pytest.raises(InputError, match=message):
+            RnnTransformer()(lacking)
+
+
+def test_columns_that_lack_are_named_by_pyterrier(folder: Path) -> None:
+    for transformer, columns in (
+        (RnnTransformer(), ["qid", "docno", "score", "query_vec"]),
+        (RnnTransformer(graph=open_neighbours(folder)), ["qid", "docno"]),
+        (RnnIndexReranker(folder), ["qid", "docno", "score"]),
+        (RnnRetriever(folder), ["qid"]),
+    ):
+        with pytest.raises(pt.validate.InputValidationError):
+            transformer(pd.DataFrame(columns=columns))
+
+
+def test_an_inspection_knows_what_goes_in_and_comes_out(folder: Path) -> None:
+    index = RnnIndex(folder)
+    assert pt.inspect.transformer_inputs(RnnTransformer()) == [["qid", "docno", "score", "query_vec", "doc_vec"]]
+    assert pt.inspect.transformer_inputs(index.retriever()) == [["qid", "query"]]
+    pipeline = index.retriever("dense", None) >> index.reranker() >> RnnTransformer(graph=open_neighbours(folder))
+    out = pt.inspect.transformer_outputs(pipeline, ["qid", "query"])
+    assert {*out} == {"qid", "query", "docno", "score", "rank"}
+    vectors = ["qid", "docno", "score", "query_vec", "doc_vec", "title"]
+    assert {*pt.inspect.transformer_outputs(RnnTransformer(), vectors)} == {*vectors, "rank"}
+
+
+def test_a_pipeline_gives_what_the_index_gives(folder: Path, topics: pd.DataFrame) -> None:
+    """Cut, joined with another, compiled, with topics that are numbers."""
+    index = RnnIndex(folder)
+    dense = index.retriever("dense", None, 30)
+    asked = dict(zip(topics["qid"], topics["query"], strict=True))
+    want = open_index(folder).search(asked, "dense", "rnn:k=4", 30)
+    for pipeline in (dense >> index.reranker("rnn:k=4"), index.retriever("dense", "rnn:k=4", 30)):
+        for one in (pipeline, pipeline.compile()):
+            hits = one(topics)
+            assert hits["qid"].tolist() == ["7"] * 30 + ["3"] * 30
+            for qid in asked:
+                part = hits[hits["qid"] == qid]
+                assert part["docno"].tolist() == [docid for docid, _ in want[qid]]
+                np.testing.assert_allclose(part["score"], [score for _, score in want[qid]], rtol=1e-5)
+                assert part["query"].unique().tolist() == [asked[qid]]
+    reranked = dense >> index.reranker("rnn:k=4")
+    assert (reranked % 3)(topics)["docno"].tolist() == [docid for qid in asked for docid, _ in want[qid][:3]]
+    joined = (dense % 5 | reranked % 5)(topics)
+    assert {*joined["docno"]} == {*(dense % 5)(topics)["docno"]} | {*(reranked % 5)(topics)["docno"]}
+    numbers = reranked(topics.assign(qid=[7, 3]))
+    assert numbers["docno"].tolist() == reranked(topics)["docno"].tolist()
+    assert numbers["qid"].tolist() == [7] * 30 + [3] * 30
+
+
+def test_no_rows_stay_no_rows(folder: Path, topics: pd.DataFrame) -> None:
+    index = RnnIndex(folder)
+    assert not len((index.retriever() >> index.reranker())(topics.head(0)))
+    assert [*RnnTransformer()(frame().head(0)).columns] == [*frame().columns]
+
+
+def test_pyterrier_loads_the_index_and_walks_its_graph(folder: Path, topics: pd.DataFrame) -> None:
+    adaptive = pytest.importorskip("pyterrier_adaptive")
+    index = pt.Artifact.load(str(folder))
+    assert isinstance(index, RnnIndex)
+    graph = index.corpus_graph(4)
+    own = open_neighbours(folder)
+    row = int(own.rows(["t3"])[0])
+    assert [*graph.neighbours("t3")] == [own.docids[at] for at in own.edges[row][:4].tolist()]
+    gar = index.retriever("dense", None, 10) >> adaptive.GAR(index.reranker("encoder"), graph, num_results=30)
+    walked = gar(topics)
+    assert walked.groupby("qid").size().min() > 10  # more than it began with
+    scores = open_index(folder).search(dict(topics[["qid", "query"]].to_numpy().tolist()), "dense", None, 60)
+    for qid, part in walked.groupby("qid"):
+        known = dict(scores[str(qid)])
+        ordered = part.sort_values("rank")["docno"].map(known).tolist()
+        assert ordered == sorted(ordered, reverse=True)
+
+
+def test_the_page_runs_as_printed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.parent)
+    said, names = io.StringIO(), {}
+    with contextlib.redirect_stdout(said):
+        for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
+            exec(compile(block, str(PAGE), "exec"), names)
+    assert "dense + rNN" in said.getvalue()
+    assert len(names["reranked"](names["topics"])) == 120
+
+
+def test_versions_on_the_page_are_those_that_are_tested() -> None:
+    pinned = dict(re.findall(r"^([\w-]+)==([\w.]+)", (PAGE.parents[1] / "constraints.txt").read_text(), re.MULTILINE))
+    for name, version in re.findall(r"(pyterrier(?:-\w+)?) (\d[\d.]*\d)", PAGE.read_text(encoding="utf-8")):
+        assert pinned[name] == version
+
+
+def test_adapters_are_imported_without_pyterrier() -> None:
+    code = "import sys, rnnreranker.adapters; assert 'pyterrier' not in sys.modules; sys.modules['pyterrier'] = None\n"
+    code += "from rnnreranker.adapters import RnnTransformer"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "'rnnreranker[pyterrier]'" in done.stderr.splitlines()[-1]

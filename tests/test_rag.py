@@ -1,0 +1,344 @@
+"""RAG frameworks, the real packages: their documents are reranked as `rerank_hits` reranks the same vectors."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from store_worlds import (
+    COUNT,
+    DOCS,
+    Refusing,
+    expected_of,
+    query_of,
+    run_example,
+    same_order,
+    unit_of,
+    vectors_of_texts,
+)
+
+from rnnreranker import RnnParams
+from rnnreranker.base.errors import InputError, MissingDependencyError
+
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # before Haystack is imported
+UNIT = vectors_of_texts(unit=True)
+QUERY = unit_of(query_of(UNIT))
+PARAMS = RnnParams(k=5, context=20)
+
+
+def nearest(count: int) -> list[int]:
+    return np.argsort(-(UNIT @ QUERY), kind="stable")[:count].tolist()
+
+
+# ---- Haystack
+
+
+@pytest.fixture(scope="module")
+def haystack() -> Any:
+    return pytest.importorskip("haystack", reason="haystack-ai is not installed")
+
+
+@pytest.fixture
+def documents(haystack: Any) -> list[Any]:
+    made = [haystack.Document(id=f"d{row}", content="a", embedding=UNIT[row].tolist()) for row in range(COUNT)]
+    for row, document in enumerate(made):
+        document.score = float(UNIT[row] @ QUERY)
+    return made
+
+
+@pytest.mark.parametrize("metric", ["dot_product", "cosine", "l2"])
+@pytest.mark.parametrize("scored", [True, False])
+def test_haystack(documents: list[Any], metric: str, scored: bool) -> None:
+    from rnnreranker.adapters.rag import HaystackRnnReranker
+
+    if not scored:
+        for document in documents:
+            document.score = None
+    before = [document.score for document in documents]
+    reranker = HaystackRnnReranker(metric)
+    asked = {"documents": documents[::-1], "query_embedding": QUERY.tolist()}
+    expected = expected_of(QUERY, UNIT, range(COUNT))
+    for best in (reranker.run(**asked)["documents"], asyncio.run(reranker.run_async(**asked))["documents"]):
+        same_order([int(one.id[1:]) for one in best], [one.score for one in best], expected)
+    assert [one.id for one in reranker.run(**asked, top_k=3)["documents"]] == [f"d{row}" for row in expected[0][:3]]
+    assert [document.score for document in documents] == before
+    assert reranker.run([], QUERY.tolist()) == {"documents": []}
+
+
+def test_a_haystack_pipeline_is_written_and_read(haystack: Any, documents: list[Any]) -> None:
+    from haystack.components.joiners import DocumentJoiner
+
+    from rnnreranker.adapters.rag import HaystackRnnReranker
+
+    pipeline = haystack.Pipeline()
+    pipeline.add_component("joiner", DocumentJoiner())
+    pipeline.add_component("reranker", HaystackRnnReranker("cosine", top_k=4, params=PARAMS))
+    pipeline.connect("joiner", "reranker.documents")
+    again = haystack.Pipeline.loads(pipeline.dumps(), allowed_modules=["rnnreranker.adapters.rag.haystack"])
+    read = again.get_component("reranker")
+    assert (read.metric, read.top_k, read.params) == ("cosine", 4, PARAMS)
+    asked = {"joiner": {"documents": documents}, "reranker": {"query_embedding": QUERY.tolist()}}
+    best = [[one.id for one in each.run(asked)["reranker"]["documents"]] for each in (pipeline, again)]
+    expected, _ = expected_of(QUERY, UNIT, range(COUNT), PARAMS)
+    assert best == [[f"d{row}" for row in expected[:4]]] * 2
+    plain = HaystackRnnReranker.from_dict(HaystackRnnReranker().to_dict())
+    assert (plain.metric, plain.top_k, plain.params) == ("dot_product", None, None)
+
+
+def test_haystack_refusals(documents: list[Any]) -> None:
+    from rnnreranker.adapters.rag import HaystackRnnReranker
+
+    documents[4].embedding = None
+    with pytest.raises(
+        InputError, match=r"1 of 30 hits have no vector \(first: 'd4'\); ask the retriever with return_"
+    ):
+        HaystackRnnReranker().run(documents, QUERY.tolist())
+    documents[4].embedding, documents[2].score = UNIT[4].tolist(), None
+    with pytest.raises(InputError, match=r"1 of 30 hits have no finite score \(first: 'd2' with None\)"):
+        HaystackRnnReranker().run(documents, QUERY.tolist())
+    with pytest.raises(InputError, match="metric='manhattan': expected one of cosine, dot_product, l2"):
+        HaystackRnnReranker("manhattan")
+    with pytest.raises(InputError, match="top_k=0: expected an integer >= 1"):
+        HaystackRnnReranker(top_k=0)
+
+
+# ---- LangChain
+
+
+@pytest.fixture(scope="module")
+def langchain() -> Any:
+    """An InMemoryVectorStore whose texts are numbers of vectors, and what makes vectors of them."""
+    pytest.importorskip("langchain_core", reason="langchain-core is not installed")
+    from langchain_core.embeddings import Embeddings
+    from langchain_core.vectorstores import InMemoryVectorStore
+
+    class Numbers(Embeddings):
+        asked = 0
+
+        def embed_documents(self, texts: list[str]) -> list[list[float]]:
+            return [UNIT[int(text)].tolist() for text in texts]
+
+        def embed_query(self, text: str) -> list[float]:
+            self.asked += 1
+            return QUERY.tolist()
+
+    store = InMemoryVectorStore(Numbers())
+    store.add_texts([str(row) for row in range(COUNT)], [{"row": row} for row in range(COUNT)])
+    return store
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot_product", "l2"])
+def test_langchain(langchain: Any, metric: str) -> None:
+    from rnnreranker.adapters.rag import LangChainRnnRetriever
+
+    def vectors_of(hits: list[Any]) -> np.ndarray:
+        return UNIT[[hit.metadata["row"] for hit in hits]].astype(np.float16).astype(np.float32)
+
+    async def later(hits: list[Any]) -> np.ndarray:
+        return UNIT[[hit.metadata["row"] for hit in hits]]
+
+    expected = expected_of(QUERY, UNIT, nearest(20), PARAMS)
+    before = langchain.embeddings.asked
+    retriever = LangChainRnnRetriever(store=langchain, k=None, metric=metric, params=PARAMS)
+    awaited = LangChainRnnRetriever(store=langchain, k=None, metric=metric, params=PARAMS, vectors=later)
+    for best in (
+        retriever.invoke("q"),
+        asyncio.run(retriever.ainvoke("q")),
+        asyncio.run(awaited.ainvoke("q")),
+        *retriever.batch(["q"]),
+    ):
+        same_order([int(one.page_content) for one in best], [one.metadata["rnn_score"] for one in best], expected)
+    assert langchain.embeddings.asked == before + 4  # once a search
+    assert best[0].metadata["row"] == expected[0][0]
+    assert "rnn_score" not in langchain.store[best[0].id]["metadata"]
+    given = LangChainRnnRetriever(store=langchain, vectors=vectors_of, k=3, metric=metric, params=PARAMS)
+    assert len(given.invoke("q")) == 3
+    with pytest.raises(InputError, match="vectors is an async function; call ainvoke"):
+        awaited.invoke("q")
+
+
+def test_langchain_refusals(langchain: Any) -> None:
+    from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
+
+    from rnnreranker.adapters.rag import LangChainRnnRetriever
+
+    class Others(VectorStore):
+        embeddings = langchain.embeddings
+        similarity_search = from_texts = None  # type: ignore[assignment]
+
+        def similarity_search_by_vector(self, *given: Any, **named: Any) -> Any:
+            return langchain.similarity_search_by_vector(*given, **named)
+
+    with pytest.raises(InputError, match="a Others gives no vectors with its documents; give vectors=, a function"):
+        LangChainRnnRetriever(store=Others()).invoke("q")
+    with pytest.raises(InputError, match=r"1 of 30 hits have no vector .*; let vectors= give one for each document"):
+        LangChainRnnRetriever(store=langchain, vectors=lambda hits: [None, *UNIT[1:]]).invoke("q")
+    with pytest.raises(InputError, match="29 vectors of 30 hits"):
+        LangChainRnnRetriever(store=langchain, vectors=lambda hits: UNIT[1:]).invoke("q")
+    with pytest.raises(InputError, match="metric='ip': expected one of cosine, dot_product, l2"):
+        LangChainRnnRetriever(store=langchain, metric="ip").invoke("q")
+    with pytest.raises(InputError, match="k=0: expected an integer >= 1"):
+        LangChainRnnRetriever(store=langchain, k=0).invoke("q")
+    nothing = LangChainRnnRetriever(store=langchain, search_kwargs={"filter": lambda document: False})
+    assert nothing.invoke("q") == []
+    assert LangChainRnnRetriever(store=InMemoryVectorStore(langchain.embeddings)).invoke("q") == []
+
+
+# ---- LlamaIndex
+
+
+@pytest.fixture(scope="module")
+def llama() -> Any:
+    """An index of LlamaIndex, whose texts are numbers of vectors, with its model."""
+    core = pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
+    from llama_index.core.base.embeddings.base import BaseEmbedding
+    from llama_index.core.schema import TextNode
+
+    class Numbers(BaseEmbedding):
+        def _get_text_embedding(self, text: str) -> list[float]:
+            return UNIT[int(text)].tolist()
+
+        def _get_query_embedding(self, query: str) -> list[float]:
+            return QUERY.tolist()
+
+        async def _aget_query_embedding(self, query: str) -> list[float]:
+            return QUERY.tolist()
+
+    nodes = [TextNode(id_=f"n{row}", text=str(row)) for row in range(COUNT)]
+    model = Numbers()
+    return core.VectorStoreIndex(nodes, embed_model=model), model
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot_product", "l2"])
+@pytest.mark.parametrize("source", ["index", "store", "mapping", "function"])
+def test_llamaindex(llama: Any, metric: str, source: str) -> None:
+    from llama_index.core.schema import QueryBundle
+
+    from rnnreranker.adapters.rag import LlamaIndexRnnReranker
+
+    index, model = llama
+    mapping = {f"n{row}": UNIT[row] for row in range(COUNT)}
+    vectors = {
+        "index": index,
+        "store": index.vector_store,
+        "mapping": mapping,
+        "function": lambda names: [mapping[name] for name in names],
+    }[source]
+    reranker = LlamaIndexRnnReranker(vectors=vectors, embed_model=model, metric=metric, params=PARAMS)
+    hits = index.as_retriever(similarity_top_k=20).retrieve("q")
+    expected = expected_of(QUERY, UNIT, nearest(20), PARAMS)
+    with_embedding = QueryBundle("q", embedding=QUERY.tolist())
+    for best in (
+        reranker.postprocess_nodes(hits[::-1], query_str="q"),
+        reranker.postprocess_nodes(hits, with_embedding),
+        asyncio.run(reranker.apostprocess_nodes(hits, QueryBundle("q"))),
+    ):
+        same_order([int(one.node.text) for one in best], [one.score for one in best], expected)
+    few = LlamaIndexRnnReranker(vectors=vectors, metric=metric, params=PARAMS, top_n=3)
+    assert [int(one.node.text) for one in few.postprocess_nodes(hits, with_embedding)] == expected[0][:3]
+
+
+def test_llamaindex_in_a_query_engine(llama: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two paths: LlamaIndex hands on the query's embedding on the synchronous one alone."""
+    from llama_index.core import Settings
+    from llama_index.core.llms import MockLLM
+    from llama_index.core.query_engine import RetrieverQueryEngine
+    from llama_index.core.response_synthesizers import get_response_synthesizer
+    from llama_index.core.schema import QueryBundle
+
+    from rnnreranker.adapters.rag import LlamaIndexRnnReranker
+
+    index, model = llama
+    monkeypatch.setattr(Settings, "_llm", MockLLM())
+    expected, _ = expected_of(QUERY, UNIT, nearest(20), PARAMS)
+
+    def engine(embed_model: Any) -> Any:
+        reranker = LlamaIndexRnnReranker(vectors=index, embed_model=embed_model, params=PARAMS)
+        answers = get_response_synthesizer(response_mode="no_text")
+        return RetrieverQueryEngine(
+            index.as_retriever(similarity_top_k=20), node_postprocessors=[reranker], response_synthesizer=answers
+        )
+
+    for hits in (
+        engine(None).retrieve(QueryBundle("q")),
+        engine(model).query("q").source_nodes,
+        asyncio.run(engine(model).aretrieve(QueryBundle("q"))),
+    ):
+        assert [int(one.node.text) for one in hits] == expected
+    with pytest.raises(InputError, match=r"embed_model=None: the query has no embedding \(LlamaIndex drops it on the"):
+        asyncio.run(engine(None).aretrieve(QueryBundle("q")))
+
+
+def test_llamaindex_refusals(llama: Any) -> None:
+    from rnnreranker.adapters.rag import LlamaIndexRnnReranker
+
+    index, model = llama
+    hits = index.as_retriever(similarity_top_k=5).retrieve("q")
+    said = r"5 of 5 hits have no vector \(first: 'n\d+'\); give LlamaIndexRnnReranker vectors=, the index or a mapping"
+    for vectors in (None, {}):
+        with pytest.raises(InputError, match=said):
+            LlamaIndexRnnReranker(vectors=vectors, embed_model=model).postprocess_nodes(hits, query_str="q")
+    index.vector_store.data.embedding_dict.pop("n29")
+    lost = [*hits, type(hits[0])(node=index.docstore.get_node("n29"), score=0.1)]
+    with pytest.raises(InputError, match=r"1 of \d+ hits have no vector \(first: 'n29'\)"):
+        LlamaIndexRnnReranker(vectors=index, embed_model=model).postprocess_nodes(lost, query_str="q")
+    with pytest.raises(InputError, match="vectors is a int: expected an index, a mapping or a function of ids"):
+        LlamaIndexRnnReranker(vectors=7, embed_model=model).postprocess_nodes(hits, query_str="q")
+    with pytest.raises(InputError, match="no query came with the nodes"):
+        LlamaIndexRnnReranker(vectors=index).postprocess_nodes(hits)
+    assert LlamaIndexRnnReranker(vectors=index, embed_model=model).postprocess_nodes([], query_str="q") == []
+
+
+# ---- without the packages, and the page
+
+
+@pytest.mark.parametrize(
+    ("module", "package"), [("haystack", "haystack"), ("langchain", "langchain_core"), ("llamaindex", "llama_index")]
+)
+def test_without_the_package_the_extra_is_named(module: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, f"rnnreranker.adapters.rag.{module}", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Refusing(package), *sys.meta_path])
+    said = rf"{package} is needed for a .*pip install .*'rnnreranker\[{module}\]'"
+    with pytest.raises(MissingDependencyError, match=said):
+        __import__(f"rnnreranker.adapters.rag.{module}")
+
+
+@pytest.mark.parametrize(
+    ("heading", "package"),
+    [("Haystack", "haystack"), ("LangChain", "langchain_core"), ("LlamaIndex", "llama_index.core")],
+)
+def test_the_examples_of_the_page(heading: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They run as printed, and give what `rerank_hits` gives of the 60 nearest of the vectors."""
+    pytest.importorskip(package, reason=f"{package} is not installed")
+    monkeypatch.chdir(tmp_path)
+    names = run_example("rag.md", heading)
+    if heading == "Haystack":
+        vectors, query = names["vectors"], names["query"]
+        best = [(int(one.id[1:]), one.score) for one in names["documents"]]
+    elif heading == "LangChain":
+        rows = {row["text"]: row["vector"] for row in names["store"].store.values()}
+        vectors = np.array([rows[f"text {row}"] for row in range(200)])
+        query = np.array(names["store"].embeddings.embed_query("a question"))
+        best = [(int(one.page_content.split()[1]), one.metadata["rnn_score"]) for one in names["documents"]]
+    else:
+        vectors = np.array([names["index"].vector_store.get(f"n{row}") for row in range(200)])
+        query = np.array(names["model"].get_query_embedding("a question"))
+        best = [(int(one.node.node_id[1:]), one.score) for one in names["best"]]
+    vectors, query = unit_of(vectors), unit_of(query)
+    ids, scores = expected_of(query, vectors, np.argsort(-(vectors @ query), kind="stable")[:60].tolist())
+    same_order([one for one, _ in best], [score for _, score in best], (ids[:10], scores[:10]))
+
+
+def test_the_versions_on_the_page_are_those_of_constraints() -> None:
+    pinned = dict(re.findall(r"^([\w.-]+)==([^;\s]+)", (DOCS.parent / "constraints.txt").read_text("utf-8"), re.M))
+    page = (DOCS / "rag.md").read_text(encoding="utf-8")
+    for package in ("haystack-ai", "langchain-core", "llama-index-core"):
+        assert f"{package} {pinned[package]}" in page
