@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas
 
     from rnnreranker.runs import Run
+    from rnnreranker.search.pipeline import Pipeline
 
 EPILOG = """examples (a method takes its settings behind a colon; `python -m rnnreranker methods` lists them all):
   python -m rnnreranker.search --index pydoc --query "remove duplicates from a list but keep order"
@@ -51,7 +52,10 @@ def main(argv: Sequence[str]) -> int:
     stages, work = result.stages, result.pipeline
     joined = f"; {_joined(stages[0], stages[1])}" if work.expander else ""
     with phase("writing"):
-        _show(args, result, qrels)
+        runs = _runs(args, result)
+        if args.output:
+            _write(args, argv, request, result.pipeline, runs[-1])
+        _show(args, result, runs, qrels)
     command.say(f"{command.counted(len(stages[0]), 'query', 'queries')} on cpu: {phases.summary()}{joined}")
     return 0
 
@@ -103,6 +107,11 @@ def _check(args: argparse.Namespace, request: SearchRequest) -> None:
         if request.rerankers[0].source == "tokens":
             raise InputError("--explain: shows similarities of vectors or of a graph, not --from tokens")
     check_writable(args.output, args.explain and _explain_output(args))
+    if args.output:
+        from rnnreranker.search.ir_metadata import actor, file_beside
+
+        actor()  # read now: it says what is wrong with it
+        check_writable(file_beside(args.output))
     if args.qrels:
         parse_measures(args.measures)
 
@@ -123,21 +132,36 @@ def _joined(before: Run, after: Run) -> str:
     return f"{command.counted(new, 'candidate')} joined, {new / max(len(after), 1):.1f} a query"
 
 
-def _show(args: argparse.Namespace, result: Searched, qrels: pandas.DataFrame | None) -> None:
-    """Write, show, explain and evaluate, as the flags say."""
+def _runs(args: argparse.Namespace, result: Searched) -> list[Run]:
+    """The runs that are written, shown and evaluated: of documents, where passages become such."""
+    work, stages = result.pipeline, result.stages
+    if work.passages is None:
+        return stages
+    return [work.documents(stage) for stage in (stages if args.query or args.qrels else stages[-1:])]
+
+
+def _write(args: argparse.Namespace, argv: Sequence[str], request: SearchRequest, work: Pipeline, run: Run) -> None:
+    """Write a run, and beside it what it was made of."""
+    from rnnreranker.search.ir_metadata import OfCommand, file_beside, write_ir_metadata
+
+    by = [one.name for one in ([work.expander] if work.expander else []) + work.rerankers]
+    tag = (
+        args.tag
+        or f"{'run' if args.run else work.retrieved_by}.{'.'.join(by if work.rerankers else [*by, NO_RERANKING])}"
+        + (f".{work.passages.aggregate}" if work.passages else "")
+    )
+    beside = file_beside(args.output)
+    run.write(args.output, tag=tag, format=args.output_format)
+    if beside is not None:
+        asked = OfCommand(argv, args.qrels, args.measures, args.protocol)
+        write_ir_metadata(beside, tag, asked, request, work)
+
+
+def _show(args: argparse.Namespace, result: Searched, stages: list[Run], qrels: pandas.DataFrame | None) -> None:
+    """Show, explain and evaluate, as the flags say."""
     work, passages = result.pipeline, result.stages[-1]
-    stages = result.stages
-    if work.passages is not None:
-        stages = [work.documents(stage) for stage in (stages if args.query or args.qrels else stages[-1:])]
     before = [work.expander.name] if work.expander else []
     by = [reranker.name for reranker in work.rerankers]
-    if args.output:
-        tag = (
-            args.tag
-            or f"{'run' if args.run else work.retrieved_by}.{'.'.join([*before, *(by or [NO_RERANKING])])}"
-            + (f".{work.passages.aggregate}" if work.passages else "")
-        )
-        stages[-1].write(args.output, tag=tag, format=args.output_format)
     if args.query:
         from rnnreranker.search.show import show_results
         from rnnreranker.search.to_documents import best_passages

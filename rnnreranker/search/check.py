@@ -37,9 +37,9 @@ def check(request: SearchRequest) -> None:
             f"give either {argument('topics')} (many queries) or {shown_query} (one query's text)",
         ),
         (
-            without_topics and encoded and not Path(encoded).with_suffix(".ids").is_file(),
+            without_topics and isinstance(encoded, str | Path) and not Path(encoded).with_suffix(".ids").is_file(),
             f"{argument('encoded_queries', encoded)}: which query is which row? give {argument('topics')}, or write "
-            f"the query ids to {encoded and Path(encoded).with_suffix('.ids')}, one a line",
+            f"the query ids to {Path(str(encoded)).with_suffix('.ids')}, one a line",
         ),
         (
             request.retrieve is not None and run is not None,

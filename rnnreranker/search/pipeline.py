@@ -65,7 +65,7 @@ class Pipeline:
             for need in sorted({"query vectors", "query tokens"} & self.needs):
                 getattr(self.inputs, need.replace(" ", "_"))  # loaded now
         with phase("retrieval"):
-            stages = [self._retrieved() if given is None else given]
+            stages = [self.retrieved() if given is None else given]
         if self.expander is not None:
             with phase(f"expanding by {self.expander.name}"):
                 stages.append(self.expander.expand(stages[0]))
@@ -79,7 +79,7 @@ class Pipeline:
         """The documents of a run of passages; another run as it is."""
         return run if self.passages is None else documents_of(run, self.passages, self.hits)
 
-    def _retrieved(self) -> Run:
+    def retrieved(self) -> Run:
         """The run of the retriever, or of several fused."""
         runs = [retriever.retrieve(self.depth) for retriever in self.retrievers]
         if len(runs) == 1:

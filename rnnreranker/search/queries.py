@@ -16,6 +16,7 @@ from rnnreranker.base.written_form import Written
 from rnnreranker.encode.params import EncoderParams
 
 if TYPE_CHECKING:
+    from rnnreranker.encode.dense.encoder import Encoder
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.parts.vectors.encoder import IndexEncoder
@@ -28,14 +29,14 @@ class QueryEncoding:
     Attributes:
         encoder: a name, a folder or a hub id; None = the encoder that made the index.
         settings: those of it that were given.
-        encoded: a .npy file of query vectors, see `load_encoded_queries`.
+        encoded: a .npy file of query vectors, see `load_encoded_queries`, or these themselves.
         topics: where the texts of queries come from, for messages.
         devices: where they are encoded; None = the processor.
     """
 
     encoder: str | None = None
     settings: EncoderParams = field(default_factory=EncoderParams)
-    encoded: str | Path | None = None
+    encoded: str | Path | QueryVectors | None = None
     topics: str = "topics"
     devices: Devices | None = None
 
@@ -43,7 +44,7 @@ class QueryEncoding:
     def of(
         cls,
         encoder: Form | None,
-        encoded: str | Path | None = None,
+        encoded: str | Path | QueryVectors | None = None,
         topics: Any = None,
         devices: Devices | None = None,
     ) -> QueryEncoding:
@@ -92,10 +93,8 @@ def query_vectors(
             given, vectors of another dimension than those of the index.
         UnavailableError: an encoder that is neither here nor can be downloaded.
     """
-    if how.encoded:
-        from rnnreranker.parts.vectors.queries import load_encoded_queries
-
-        vectors = load_encoded_queries(str(how.encoded), tuple(topics) or None)
+    if how.encoded is not None:
+        vectors = _given(how.encoded, topics)
         vectors = vectors if wanted is None else vectors.of(list(wanted))
     else:
         qids = list(topics if wanted is None else wanted)
@@ -107,7 +106,8 @@ def query_vectors(
         vectors = _encoded(how, index, {qid: topics[qid] for qid in qids}, threads)
     length, expected = vectors.vectors.shape[1], index.vectors.dimension
     if length != expected:
-        source = how.encoded or how.encoder or index.encoder.get("name")
+        given = how.encoded if isinstance(how.encoded, str | Path) else how.encoded and argument("encoded_queries")
+        source = given or how.encoder or index.encoder.get("name")
         raise InputError(
             f"{source}: query vectors have {length} dimensions, the index {index.name} has {expected}; "
             "encode the queries with the encoder that made the index"
@@ -127,6 +127,19 @@ def check_query_vectors(how: QueryEncoding, index: IndexOnDisk) -> None:
         from rnnreranker.encode.dense.encoder import Encoder
 
         Encoder.digest_of(_encoder_name(how, index))
+
+
+def open_query_encoder(how: QueryEncoding, index: IndexOnDisk) -> Encoder:
+    """What encodes the queries of an index, loaded: `query_arrays` gives the vectors that `query_vectors` does.
+
+    Raises:
+        InputError, UnavailableError: as `query_vectors`.
+    """
+    from rnnreranker.encode.dense.encoder import Encoder
+
+    if (own := _own_encoder(how, index)) is not None:
+        return own.open(how.devices)
+    return Encoder.open(_encoder_name(how, index), devices=how.devices, **_settings(how, index))
 
 
 def trained_encoder(encoder: str | None, index: IndexOnDisk) -> tuple[str, dict[str, Any]]:
@@ -149,10 +162,24 @@ def _encoded(how: QueryEncoding, index: IndexOnDisk, topics: Mapping[str, str], 
 
     if (own := _own_encoder(how, index)) is not None:
         return QueryVectors(tuple(topics), own.queries(list(topics.values()), threads, how.devices))
-    described = {} if how.encoder else index.encoder
-    settings = {**described.get("settings", {}), **how.settings.given()}
-    kept = kept_queries(Encoder, _encoder_name(how, index), settings, list(topics.values()), threads, how.devices)
+    name, settings = _encoder_name(how, index), _settings(how, index)
+    kept = kept_queries(Encoder, name, settings, list(topics.values()), threads, how.devices)
     return QueryVectors(tuple(topics), kept["vectors"])
+
+
+def _given(encoded: str | Path | QueryVectors, topics: Mapping[str, str]) -> QueryVectors:
+    """The query vectors of a file, or those themselves, of the topics where there are some."""
+    if isinstance(encoded, str | Path):
+        from rnnreranker.parts.vectors.queries import load_encoded_queries
+
+        return load_encoded_queries(str(encoded), tuple(topics) or None)
+    return encoded.of(list(topics)) if topics else encoded
+
+
+def _settings(how: QueryEncoding, index: IndexOnDisk) -> dict[str, Any]:
+    """The settings of the encoder of the queries: those given, before those that the index says."""
+    described = {} if how.encoder else index.encoder
+    return {**described.get("settings", {}), **how.settings.given()}
 
 
 def _own_encoder(how: QueryEncoding, index: IndexOnDisk) -> IndexEncoder | None:

@@ -21,6 +21,7 @@ from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:
     from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
 
 HYBRID = ("bm25", "dense")  # what the retriever `hybrid` stands for
@@ -38,7 +39,7 @@ class SearchRequest(ComputesOnDevices, Request):
         topics: a name, a file, or qid → text; None with a run whose queries need no text.
         query: one query's text, in place of topics.
         run: candidates in place of retrieving, a Run or a file.
-        encoded_queries: a .npy file of query vectors.
+        encoded_queries: a .npy file of query vectors, or `QueryVectors`.
         retrieve: `auto`, `hybrid`, or retrievers in their written form, joined by + or in a list.
         fuse: how several are fused, `rrf:k=60`; None = rrf, of `auto` minmax.
         prf: feedback in its written form; expand: an expander; rerank: rerankers in their order.
@@ -57,7 +58,7 @@ class SearchRequest(ComputesOnDevices, Request):
     topics: str | Path | Mapping[str, str] | None = None
     query: str | None = None
     run: str | Path | Run | None = None
-    encoded_queries: str | Path | None = None
+    encoded_queries: str | Path | QueryVectors | None = None
     retrieve: Form | Sequence[Form] | None = None
     fuse: Form | None = None
     prf: Form | None = None

@@ -2,6 +2,6 @@
 
 from rnnreranker.search.explain.contexts import graph_neighbourhood, neighbourhood
 from rnnreranker.search.explain.neighbourhood import Neighbourhood
-from rnnreranker.search.explain.page import file_name, write_explanation
+from rnnreranker.search.explain.page import drawing, file_name, write_explanation
 
-__all__ = ["Neighbourhood", "file_name", "graph_neighbourhood", "neighbourhood", "write_explanation"]
+__all__ = ["Neighbourhood", "drawing", "file_name", "graph_neighbourhood", "neighbourhood", "write_explanation"]

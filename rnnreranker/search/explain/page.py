@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rnnreranker.base.pages import render, write_page
 from rnnreranker.search.explain.neighbourhood import Candidate, Neighbourhood, ScorePart
@@ -15,6 +16,10 @@ from rnnreranker.search.explain.picture import move_label, picture, shortened
 
 TEXT = 160  # characters of a document that are shown
 LISTED = 8  # neighbours that a moved document shares with a probe; the rest is one line
+SIZES: dict[str, Any] = {  # of the picture, in a wide window and on a phone
+    "wide": {"size": 1000, "node_radius": 15, "limit": 80, "named": 12, "name_length": 24},
+    "narrow": {"size": 380, "node_radius": 10.5, "limit": 20, "named": 0, "name_length": 0},
+}
 DIGITS = 4  # of scores and of their parts
 TITLES = {
     "rank": "rank in the run",
@@ -88,12 +93,10 @@ def explanation(
     neighbourhood: Neighbourhood, *, qid: str, query: str, texts: Mapping[str, str], source: str = "", useless: str = ""
 ) -> str:
     """The HTML of the page; see `write_explanation`."""
-    shown = {docid: shortened(" ".join(text.split()), TEXT) for docid, text in texts.items()}
+    shown = _shown(texts)
     candidates = neighbourhood.candidates
     by_element = {candidate.element: candidate for candidate in candidates}
     moved = [candidate for candidate in candidates if candidate.moved]
-    wide = picture(neighbourhood, "wide", size=1000, node_radius=15, limit=80, named=12, name_length=24)
-    narrow = picture(neighbourhood, "narrow", size=380, node_radius=10.5, limit=20, named=0, name_length=0)
     return render(
         "search.explain",
         "page.html.j2",
@@ -112,8 +115,8 @@ def explanation(
         near=sorted(set().union(*(neighbourhood.steps.sets[probe] - {0, probe} for probe in neighbourhood.probes[1:]))),
         candidates=candidates,
         texts=shown,
-        wide=wide,
-        narrow=narrow,
+        wide=picture(neighbourhood, "wide", **SIZES["wide"]),
+        narrow=picture(neighbourhood, "narrow", **SIZES["narrow"]),
         moved=moved,
         climbed=max(candidates, key=lambda c: (c.moved, -c.after)),
         fallen=min(candidates, key=lambda c: (c.moved, c.after)),
@@ -126,6 +129,17 @@ def explanation(
         nearest=neighbourhood.docid(1),
         by_similarity=_in_order_of_similarity(neighbourhood),
     )
+
+
+def drawing(neighbourhood: Neighbourhood, size: str, *, query: str, texts: Mapping[str, str]) -> str:
+    """The picture of the page alone, an <svg>; size: of `SIZES`, the others as in `write_explanation`."""
+    drawn = picture(neighbourhood, size, **SIZES[size])
+    of = {"query": query, "texts": _shown(texts), "probes": neighbourhood.probes}
+    return render("search.explain", "drawing.html.j2", picture=drawn, **of)
+
+
+def _shown(texts: Mapping[str, str]) -> dict[str, str]:
+    return {docid: shortened(" ".join(text.split()), TEXT) for docid, text in texts.items()}
 
 
 def _in_order_of_similarity(neighbourhood: Neighbourhood) -> bool:

@@ -1,4 +1,4 @@
-"""`--explain QID`: what the search has in hand becomes the page of one query."""
+"""`--explain QID`: what the search has in hand is taken apart, and becomes the page of one query."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.methods.rerank import RnnReranker
     from rnnreranker.runs import Run
+    from rnnreranker.search.explain import Neighbourhood
 
 
 def check_query(qid: str, topics: Iterable[str], source: str, base: Run | None) -> None:
@@ -57,13 +58,30 @@ def explain(
     Args:
         path: the HTML file.
         index: the index that candidates have their texts from.
+        base, reranked, reranker, qid: as of `taken_apart`.
+        text: of the query.
+        source: where the candidates come from, for the head of the page.
+
+    Raises:
+        InputError: as `taken_apart`.
+    """
+    explained, useless = taken_apart(base, reranked, reranker, qid)
+    known = texts_in(index)
+    docids = [candidate.docid for candidate in explained.candidates]
+    texts = {docid: first_line(docid, known[docid]) for docid in docids if docid in known}
+    write_explanation(path, explained, qid=qid, query=text, texts=texts, source=source, useless=useless)
+    say(f"explanation of {qid}: {path}")
+
+
+def taken_apart(base: Run, reranked: Run, reranker: RnnReranker, qid: str) -> tuple[Neighbourhood, str]:
+    """The neighbourhood of one query, and why the scores of the run tell nothing beyond its order; "" where they do.
+
+    Args:
         base: the run before reranking; its first `params.context` candidates that have a vector, or from a graph a row
             in it, are explained.
         reranked: the run after it.
         reranker: what made it; its inputs and parameters are taken.
         qid: the query.
-        text: its text.
-        source: where the candidates come from, for the head of the page.
 
     Raises:
         InputError: the query has no candidates with a vector, or a row in the graph.
@@ -90,10 +108,7 @@ def explain(
         explained = graph_neighbourhood(reranker.graph, context, params, query=products, of_run=of_run, **about)
     else:
         explained = neighbourhood(query, vectors, context, params, **about)
-    known = texts_in(index)
-    texts = {docid: first_line(docid, known[docid]) for docid in context if docid in known}
-    write_explanation(path, explained, qid=qid, query=text, texts=texts, source=source, useless=useless or "")
-    say(f"explanation of {qid}: {path}")
+    return explained, useless or ""
 
 
 def _vectors(reranker: RnnReranker, qid: str, context: list[str]) -> tuple[Any, Any]:

@@ -1,0 +1,196 @@
+"""The page and the JSON API, as an application of FastAPI."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
+from typing import Annotated, Any, TypeVar
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from pydantic import Discriminator, Tag
+from starlette.exceptions import HTTPException
+
+from rnnreranker._version import __version__
+from rnnreranker.base.command import cores
+from rnnreranker.base.errors import InputError, RnnrerankerError, said_of, shown
+from rnnreranker.serve import asked
+from rnnreranker.serve.answers import explained_answer, search_answer
+from rnnreranker.serve.collection import ServedIndex
+from rnnreranker.serve.controls import controls
+from rnnreranker.serve.guard import Guard, Refusal
+from rnnreranker.serve.question import SearchQuestion
+from rnnreranker.serve.rerank import rerank_body, rerank_documents, rerank_texts
+
+T = TypeVar("T")
+TEMPLATES = {"base": "base.css", "search.explain": "style.css", "serve": "serve.css"}  # whose styles the page has
+AS_OTHERS = ("/v1/rerank", "/v2/rerank")  # where clients of Cohere look for `message`, of Jina for `detail`
+WORKERS = 4  # threads for each core: some wait for files, Java and one another
+
+
+def _kind(body: Any) -> str:
+    """Whose request a body of /rerank is: of a client that sends texts, documents, or ours."""
+    names = body if isinstance(body, dict) else getattr(type(body), "model_fields", {})
+    return next((name for name in ("texts", "documents") if name in names), "own")
+
+
+AnyRerankBody = Annotated[
+    Annotated[asked.RerankBody, Tag("own")]
+    | Annotated[asked.TextsBody, Tag("texts")]
+    | Annotated[asked.DocumentsBody, Tag("documents")],
+    Discriminator(_kind),
+]
+
+
+def make_app(collection: ServedIndex) -> Guard:
+    """The application of an index; see docs/serve.md for its paths."""
+    pool = ThreadPoolExecutor(WORKERS * cores(), thread_name_prefix="rnnreranker-serve")
+    seconds = collection.limits.max_seconds
+    answers: dict[int | str, dict[str, Any]] = {"4XX": {"model": asked.Said}, "503": {"model": asked.Said}}
+    about = "Search and rerank one index; every answer that is not 200 has one sentence in `error`."
+    app = FastAPI(
+        title="rnnreranker", version=__version__, description=about, docs_url=None, redoc_url=None, responses=answers
+    )
+    _say_errors(app)
+    _add_page(app)
+
+    async def work(function: Callable[..., T], *args: Any) -> T:
+        """The result of a function, computed by a thread of the pool."""
+        try:
+            return await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(pool, function, *args), seconds)
+        except TimeoutError:
+            raise Refusal(408, f"This took longer than {seconds:g} seconds; ask for fewer candidates.") from None
+
+    def question(body: asked.SearchBody) -> SearchQuestion:
+        """The question of a body; InputError: neither a text nor a topic, or both."""
+        if (body.query is None) == (body.topic is None):
+            raise InputError("query and topic: expected one of them")
+        text = body.query if body.topic is None else collection.text(body.topic)
+        hits = body.hits or min(SearchQuestion.hits, collection.limits.max_candidates)
+        given = body.model_dump(include={"retrieve", "fuse", "prf", "expand", "rerank", "topic", "limit"})
+        return SearchQuestion(str(text), hits=hits, **given)
+
+    @app.get("/health")
+    async def health() -> asked.Health:
+        """That the server is there."""
+        return asked.Health(index=collection.request.index, version=__version__)
+
+    @app.get("/controls")
+    async def offered() -> dict[str, Any]:
+        """What can be chosen: first stages, rerankers with their settings, limits."""
+        return controls(collection)
+
+    @app.get("/topics")
+    async def topics() -> list[dict[str, Any]]:
+        """The topics that the server offers."""
+        return collection.judged()
+
+    @app.post("/search", response_model=asked.SearchAnswer)
+    async def search(body: asked.SearchBody) -> Any:
+        """Retrieve and rerank: the same ranks and scores as of `python -m rnnreranker.search`."""
+        begun = time.perf_counter()
+        answer = await work(lambda: search_answer(collection, question(body)))
+        return answer | {"milliseconds": round(1000 * (time.perf_counter() - begun), 1)}
+
+    @app.post("/explain", response_model=asked.ExplainAnswer)
+    async def explain(body: asked.ExplainBody) -> Any:
+        """Why candidates moved, as `search --explain` says it, and the picture of the neighbourhood."""
+        return await work(lambda: explained_answer(collection, question(body), body.size))
+
+    @app.post("/rerank", response_model=asked.RerankAnswer | list[dict[str, Any]] | dict[str, Any])
+    async def rerank(body: AnyRerankBody) -> Any:
+        """Rerank docids, vectors or texts; also what clients of text-embeddings-inference, Jina and Cohere send."""
+        if isinstance(body, asked.TextsBody):
+            return await work(rerank_texts, collection, body)
+        if isinstance(body, asked.DocumentsBody):
+            return await work(rerank_documents, collection, body)
+        return await work(rerank_body, collection, body)
+
+    @app.post("/v1/rerank", response_model=dict[str, Any])
+    @app.post("/v2/rerank", response_model=dict[str, Any])
+    async def rerank_as_others(body: asked.DocumentsBody) -> Any:
+        """What clients of Cohere and Jina send: texts are encoded by the encoder of the index."""
+        return await work(rerank_documents, collection, body)
+
+    @app.get("/documents/{docid:path}", response_model=asked.DocumentAnswer)
+    async def document(docid: str) -> Any:
+        """The text of a document."""
+        text = await work(collection.document, docid)
+        if text is None:
+            raise HTTPException(404, f"document {docid[:80]}: not in this index, or it keeps no texts.")
+        return {"docid": docid, "text": text}
+
+    return Guard(app, collection.request)
+
+
+def _add_page(app: FastAPI) -> None:
+    """The page, its style and its script; nothing of the index is in them."""
+    style = "".join(_template(room, name) for room, name in TEMPLATES.items())
+    page, script = _template("serve", "page.html"), _template("serve", "page.js")
+
+    @app.get("/", include_in_schema=False)
+    async def root() -> HTMLResponse:
+        return HTMLResponse(page)
+
+    @app.get("/style.css", include_in_schema=False)
+    async def styles() -> Response:
+        return Response(style, media_type="text/css")
+
+    @app.get("/page.js", include_in_schema=False)
+    async def scripts() -> Response:
+        return Response(script, media_type="text/javascript")
+
+    @app.get("/icon.svg", include_in_schema=False)
+    async def icon() -> Response:
+        return Response(_template("serve", "icon.svg"), media_type="image/svg+xml")
+
+
+def _template(room: str, name: str) -> str:
+    return resources.files(f"rnnreranker.{room}").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _say_errors(app: FastAPI) -> None:
+    """Every error is one sentence in `error`."""
+
+    def said(request: Request, status: int, sentence: str) -> JSONResponse:
+        one_line = " ".join(shown(sentence).split()).encode(errors="backslashreplace").decode()
+        names = ["error", *(("message", "detail") if request.url.path in AS_OTHERS else ())]
+        return JSONResponse(dict.fromkeys(names, one_line), status)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        faults = [_fault(one) for one in error.errors()[:3]]
+        more = len(error.errors()) - len(faults)
+        return said(request, 422, "; ".join(faults) + (f"; and {more} more" if more > 0 else ""))
+
+    @app.exception_handler(RnnrerankerError)
+    async def refused(request: Request, error: RnnrerankerError) -> JSONResponse:
+        return said(request, 400 if isinstance(error, InputError) else 503, said_of(error))
+
+    @app.exception_handler(Refusal)
+    async def over(request: Request, error: Refusal) -> JSONResponse:
+        return said(request, error.status, error.said)
+
+    @app.exception_handler(HTTPException)
+    async def http(request: Request, error: HTTPException) -> JSONResponse:
+        usual = {404: f"{request.url.path[:80]}: there is no such path.", 405: f"{request.method}: not of this path."}
+        own = error.detail if error.detail not in ("Not Found", "Method Not Allowed") else usual[error.status_code]
+        return said(request, error.status_code, own)
+
+    @app.exception_handler(Exception)
+    async def unforeseen(request: Request, error: Exception) -> JSONResponse:
+        return said(request, 500, said_of(error))
+
+
+def _fault(one: dict[str, Any]) -> str:
+    """What is wrong with a field."""
+    where = ".".join(str(step) for step in one["loc"] if step not in ("body", "own", "texts", "documents"))
+    if one["type"] == "json_invalid":
+        return "the body is not JSON"
+    if one["type"] == "extra_forbidden":
+        return f"{where[:80]}: no such field"
+    return f"{where[:80] or 'the body'}: {one['msg'][:160]}"

@@ -1,0 +1,212 @@
+"""The index that is served: opened once, with its encoder, its texts, its judged topics and what was asked last."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, nearest
+from rnnreranker.runs import Run
+from rnnreranker.search.check import check
+from rnnreranker.search.opened import open_index
+from rnnreranker.search.queries import QueryEncoding, check_query_vectors, open_query_encoder
+from rnnreranker.search.show import first_line, texts_in
+from rnnreranker.serve.kept import LastUsed
+from rnnreranker.serve.question import QID, SearchQuestion
+from rnnreranker.serve.request import ServeRequest
+
+if TYPE_CHECKING:
+    from rnnreranker.encode.dense.encoder import Encoder
+    from rnnreranker.parts.vectors import QueryVectors
+    from rnnreranker.search.explain import Neighbourhood
+    from rnnreranker.search.pipeline import Pipeline
+
+QUERIES = 1024  # vectors of queries that are kept
+FIRST_STAGES = 128  # runs of single queries
+SHOWN_TEXT = 240  # characters of a result
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """A question answered.
+
+    Attributes:
+        question: what was asked; pipeline: what it was answered with.
+        before, after: the runs of the first stage and of the last, with the scores of their files.
+        stages: all runs, as the pipeline gave them.
+    """
+
+    question: SearchQuestion
+    pipeline: Pipeline
+    before: Run
+    after: Run
+    stages: list[Run]
+
+
+class ServedIndex:
+    """An index that several threads search.
+
+    Args:
+        request: what is served.
+
+    Raises:
+        InputError, UnavailableError, MissingDependencyError: as `open_index`, `load_topics`, `load_qrels`.
+    """
+
+    def __init__(self, request: ServeRequest) -> None:
+        from rnnreranker.data.qrels import load_qrels
+        from rnnreranker.data.topics import load_topics
+
+        self.request, self.limits = request, request.limits
+        topics, qrels = request.judged
+        self.topics: dict[str, str] = {} if topics is None else load_topics(topics)
+        self.index = open_index(request.index)
+        self.encoding = QueryEncoding.of(request.encoder)
+        self.texts: Mapping[str, str] = texts_in(self.index)
+        self._judgements: dict[str, Any] = {}  # topic → its rows of the judgements
+        self._grades: dict[str, dict[str, int]] = {}
+        if qrels is not None:
+            judged = load_qrels(qrels)
+            self._judgements = {str(qid): rows for qid, rows in judged.groupby("query_id") if str(qid) in self.topics}
+            columns = {qid: (rows["doc_id"], rows["relevance"]) for qid, rows in self._judgements.items()}
+            self._grades = {qid: dict(zip(of[0].tolist(), of[1].tolist(), strict=True)) for qid, of in columns.items()}
+            if not self._judgements:
+                raise InputError(f"{qrels}: judges none of the {len(self.topics)} topics of {topics}")
+        self.encodes = self._can_encode()
+        self._reading, self._encoding, self._evaluating = threading.Lock(), threading.Lock(), threading.Lock()
+        self._queries, self._first = LastUsed[np.ndarray](QUERIES), LastUsed[Run](FIRST_STAGES)
+        self._encoder: Encoder | None = None
+
+    def warm(self) -> None:
+        """Load the model, open what a search reads and start Java, so that the first question need not wait."""
+        first = next(iter(self.topics.values()), "what is asked first")
+        self.answer(SearchQuestion(first, hits=min(self.limits.max_candidates, 100)))
+
+    def answer(self, question: SearchQuestion) -> Answered:
+        """The runs of a question: those that `python -m rnnreranker.search --query` makes.
+
+        Raises:
+            InputError: what cannot be asked, of the question or of this index.
+            UnavailableError, MissingDependencyError: what this machine lacks for it.
+        """
+        from rnnreranker.search.pipeline import open_pipeline
+
+        question.check(self.limits)
+        request = question.request(self.index, threads=1)
+        check(request)
+        if self.encodes:
+            request = replace(request, encoded_queries=self.query_vectors(question.query))
+        pipeline = open_pipeline(request, {QID: question.query})
+        stages = pipeline.stages(self._first.get(question.first_stage, pipeline.retrieved))
+        before, after = stages[0].as_written(), stages[-1].as_written()
+        return Answered(question, pipeline, before, after, stages)
+
+    def explained(self, answered: Answered) -> tuple[Neighbourhood, str]:
+        """The neighbourhood of a question, and why the run's scores tell nothing; InputError: not reranked by rnn."""
+        from rnnreranker.methods.rerank import RnnReranker
+        from rnnreranker.search.explain.query_page import taken_apart
+
+        rerankers = answered.pipeline.rerankers
+        if len(rerankers) != 1 or not isinstance(rerankers[0], RnnReranker) or rerankers[0].source == "tokens":
+            named = "+".join(one.name for one in rerankers) or "none"
+            raise InputError(f"rerank={named}: expected rnn alone, from vectors or neighbours, to be explained")
+        return taken_apart(answered.stages[-2], answered.stages[-1], rerankers[0], QID)
+
+    def rows(self, answered: Answered) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """The first results before and after reranking: ranks, moves (ranks up), scores, texts and grades."""
+        ranks = {docid: rank for rank, docid in enumerate(answered.before.ranked(QID), 1)}
+        now = {docid: rank for rank, docid in enumerate(answered.after.ranked(QID), 1)}
+        limit = answered.question.limit
+        before = [
+            self._row(rank, docid, score, answered.question.topic) | {"now": now.get(docid)}
+            for rank, (docid, score) in enumerate(answered.before[QID][:limit], 1)
+        ]
+        after = [
+            self._row(rank, docid, score, answered.question.topic)
+            | {"was": ranks.get(docid), "moved": ranks[docid] - rank if docid in ranks else None}
+            for rank, (docid, score) in enumerate(answered.after[QID][:limit], 1)
+        ]
+        return before, after
+
+    def measured(self, answered: Answered) -> list[dict[str, Any]]:
+        """The measures of a judged topic before and after; empty of another question."""
+        from rnnreranker.evaluate import evaluate
+
+        topic = answered.question.topic
+        if topic not in self._judgements:
+            return []
+        runs = {
+            name: Run((topic,), run.offsets, run.docids, run.rows, run.scores)
+            for name, run in (("before", answered.before), ("after", answered.after))
+        }
+        with self._evaluating:
+            scores = evaluate(runs, self._judgements[topic], self.request.measures, self.request.protocol)
+        columns = zip(scores.measures, *scores.means, strict=True)
+        return [{"measure": str(name), "before": float(one), "after": float(two)} for name, one, two in columns]
+
+    def judged(self) -> list[dict[str, Any]]:
+        """The topics that are offered, and how many documents are judged of each."""
+        return [
+            {"topic": qid, "query": text, "judged": len(self._judgements.get(qid, ()))}
+            for qid, text in self.topics.items()
+        ]
+
+    def text(self, topic: str) -> str:
+        """The text of a topic; InputError: there is none."""
+        if topic not in self.topics:
+            raise InputError(f"topic {topic[:80]}: not offered here, {nearest(topic[:80], self.topics)}")
+        return self.topics[topic]
+
+    def document(self, docid: str) -> str | None:
+        """The text of a document; None where the index has none of that docid."""
+        with self._reading:
+            return self.texts.get(docid)
+
+    def lines(self, docids: Sequence[str]) -> dict[str, str]:
+        """The first line of each text that is there."""
+        texts = {docid: self.document(docid) for docid in docids}
+        return {docid: first_line(docid, text)[:SHOWN_TEXT] for docid, text in texts.items() if text is not None}
+
+    def query_vectors(self, text: str) -> QueryVectors:
+        """The vector of a query, called `QID`; those asked last are kept."""
+        from rnnreranker.parts.vectors import QueryVectors
+
+        return QueryVectors((QID,), self._queries.get(text, lambda: self.encode([text])))
+
+    def encode(self, texts: Sequence[str], what: Literal["queries", "documents"] = "queries") -> np.ndarray:
+        """(n, d) float32: the vectors of texts, by the one model in memory, a caller at a time.
+
+        Raises:
+            InputError, UnavailableError, MissingDependencyError: an index whose encoder is not known or not here.
+        """
+        with self._encoding:
+            if self._encoder is None:
+                self._encoder = open_query_encoder(self.encoding, self.index)
+            vectors: np.ndarray = self._encoder.encode(list(texts), threads=1, what=what)
+        if self.index.has("vectors") and vectors.shape[1] != self.index.vectors.dimension:
+            raise InputError(
+                f"the encoder gives {vectors.shape[1]} dimensions, the vectors of {self.index.name} have "
+                f"{self.index.vectors.dimension}; serve it with the encoder that made it"
+            )
+        return vectors
+
+    def _can_encode(self) -> bool:
+        if "dense" not in self.index.folders:
+            return False
+        try:
+            check_query_vectors(self.encoding, self.index)
+        except (InputError, UnavailableError, MissingDependencyError):
+            if self.request.encoder is not None:
+                raise
+            return False
+        return True
+
+    def _row(self, rank: int, docid: str, score: float, topic: str | None) -> dict[str, Any]:
+        row: dict[str, Any] = {"rank": rank, "docid": docid, "score": score, "text": self.lines([docid]).get(docid, "")}
+        if topic in self._judgements:
+            row["grade"] = self._grades[topic].get(docid)
+        return row

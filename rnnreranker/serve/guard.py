@@ -1,0 +1,138 @@
+"""Before every request: who may ask, from where, and how much; and the headers of every answer."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from rnnreranker.serve.request import ServeRequest, is_local
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+OPEN = ("/", "/style.css", "/page.js", "/icon.svg", "/health")  # have nothing of the index, so that they need no token
+POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+class Refusal(Exception):
+    """A request that is answered with a status and a sentence, and goes no further."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(said)
+        self.status, self.said = status, said
+
+
+class Guard:
+    """An application behind the limits of a server.
+
+    Args:
+        app: what answers; request: what is served, with its token and limits.
+    """
+
+    def __init__(self, app: App, request: ServeRequest) -> None:
+        self._app, self._request = app, request
+        self._limits = request.limits
+        self._at_work = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """An ASGI application."""
+        if scope["type"] != "http":
+            return
+
+        async def with_headers(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message.get("headers", []), *own]
+            await send(message)
+
+        self._at_work += 1
+        try:
+            self._check(scope)
+            body = await self._body(scope, receive)
+            await self._app(scope, _replay(body, receive), with_headers)
+        except Refusal as refusal:
+            await _say(with_headers, refusal.status, refusal.said)
+        finally:
+            self._at_work -= 1
+
+    def _check(self, scope: Scope) -> None:
+        """Who may ask, and from where."""
+        headers = {name.lower(): value for name, value in scope["headers"]}
+        host = headers.get(b"host", b"").decode("latin-1")
+        if self._request.local and not is_local(_name(host)):  # a page elsewhere whose name leads here
+            raise Refusal(400, f"Host {host[:80]!r}: this server answers to localhost alone.")
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        if origin and origin.partition("://")[2] != host:
+            raise Refusal(
+                403, f"Origin {origin[:80]!r}: this server answers its own page, and programs without Origin."
+            )
+        if self._request.token is not None and scope["path"] not in OPEN:
+            sent = headers.get(b"authorization", b"")
+            if not hmac.compare_digest(sent, b"Bearer " + self._request.token.encode()):
+                raise Refusal(401, "Authorization: expected Bearer and the token that the server was started with.")
+        if self._at_work > self._limits.max_waiting:
+            raise Refusal(429, f"{self._limits.max_waiting} requests are at work; ask again in a moment.")
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes:
+        """The body of a request, whole."""
+        limit = self._limits.max_body
+        length = dict(scope["headers"]).get(b"content-length", b"0")
+        if length.isdigit() and int(length) > limit:
+            raise Refusal(413, f"The body has {int(length)} bytes; expected {limit} at most.")
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(self._limits.max_seconds):
+                while True:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        return b"".join(pieces)
+                    size += len(message.get("body", b""))
+                    if size > limit:
+                        raise Refusal(413, f"The body has more than {limit} bytes.")
+                    pieces.append(message.get("body", b""))
+                    if not message.get("more_body"):
+                        return b"".join(pieces)
+        except TimeoutError:
+            raise Refusal(408, f"The body did not come within {self._limits.max_seconds:g} seconds.") from None
+
+
+def _name(host: str) -> str:
+    """The name in a Host header, without the port.
+
+    >>> _name("localhost:8000"), _name("[::1]:8000"), _name("127.0.0.1")
+    ('localhost', '[::1]', '127.0.0.1')
+    """
+    return host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """What gives a body that was read, and then what comes behind it."""
+    waiting = [body]
+
+    async def again() -> MutableMapping[str, Any]:
+        if waiting:
+            return {"type": "http.request", "body": waiting.pop(), "more_body": False}
+        return await receive()
+
+    return again
+
+
+async def _say(send: Send, status: int, said: str) -> None:
+    body = json.dumps({"error": said}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

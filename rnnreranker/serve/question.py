@@ -1,0 +1,113 @@
+"""A question to the index: what a client may say of a search, as a request of the library."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rnnreranker.base.chosen_method import Chosen, Form, as_list
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.preset_files import is_file_name
+from rnnreranker.base.settings import hints_of, member, words_of
+from rnnreranker.base.written_form import Written, read_joined
+from rnnreranker.search.request import SearchRequest
+from rnnreranker.serve.request import Limits
+
+QID = "query"  # what a question is called, as in the command
+
+
+@dataclass(frozen=True)
+class SearchQuestion:
+    """What is searched, and how; the fields are those of `SearchRequest`.
+
+    Attributes:
+        query: the text; topic: the id of the judged topic that it is of, None = of none.
+        limit: how many results are shown.
+    """
+
+    query: str
+    topic: str | None = None
+    retrieve: Form | Sequence[Form] | None = "auto"
+    fuse: Form | None = None
+    prf: Form | None = None
+    expand: Form | None = None
+    rerank: Form | Sequence[Form] | None = "rnn"
+    hits: int = 1000
+    limit: int = 10
+
+    def request(self, index: Any, **others: Any) -> SearchRequest:
+        """The request of the library; InputError: methods that load a file or a model that a client names."""
+        request = SearchRequest(
+            index=index,
+            query=self.query,
+            retrieve=self.retrieve,
+            fuse=self.fuse,
+            prf=self.prf,
+            expand=self.expand,
+            rerank=self.rerank,
+            hits=self.hits,
+            **others,
+        )
+        for form in [*as_list(self.rerank), *as_list(self.prf), *as_list(self.expand), *as_list(self.fuse)]:
+            _refuse_files(Written.read(form))
+        for form in [] if self.retrieve is None else read_joined(self.retrieve):
+            _refuse_files(form)
+        for one in request.rerankers:
+            _refuse_model(one)
+        for one in [*request.retrievers, *request.rerankers]:
+            _refuse_names(one)
+        return request
+
+    @property
+    def first_stage(self) -> tuple[str, ...]:
+        """What the candidates before reranking depend on."""
+        return tuple(map(repr, (self.query, self.retrieve, self.fuse, self.prf, self.hits)))
+
+    def check(self, limits: Limits) -> None:
+        """Look that it stays within the limits; InputError: it does not."""
+        if len(self.query) > limits.max_characters:
+            raise InputError(f"query has {len(self.query)} characters; expected {limits.max_characters} at most")
+        if not 1 <= self.hits <= limits.max_candidates:
+            raise InputError(f"hits={self.hits}: expected a number in [1, {limits.max_candidates}]")
+
+
+def _refuse_model(one: Chosen) -> None:
+    """Refuse a reranker that computes with a model of its own: one model is in memory, that of the index."""
+    if one.method.model_setting:
+        raise InputError(
+            f"rerank={one.name}: loads a model of its own, which this server does not; use python -m rnnreranker.search"
+        )
+
+
+def _refuse_names(one: Chosen) -> None:
+    """Refuse settings that name an encoder, which would be loaded: those that take any text."""
+    hints, inner = hints_of(type(one.params)), getattr(one.method, "inner", None) or ("",)
+    for field in dataclasses.fields(one.params):
+        any_text = member(hints[field.name]) is str and not words_of(field, hints[field.name])
+        if any_text and field.name != inner[0] and getattr(one.params, field.name) != field.default:
+            raise InputError(f"{one.name}: {field.name} names a model, which clients cannot name; leave it out")
+
+
+def _refuse_files(form: Written) -> None:
+    """Refuse settings that name a file of the server."""
+    if form.preset and is_file_name(form.preset):
+        raise InputError(f"preset={form.preset}: a file, which clients cannot name; expected a known preset")
+    for value in _texts(form.params):
+        if "/" in value or "\\" in value:
+            raise InputError(f"{form.name}: {value[:80]!r} names a file or a model, which clients cannot name")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _texts(key)
+            yield from _texts(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner)
+    elif isinstance(value, Written):
+        yield from _texts(value.params)
+    elif isinstance(value, str):
+        yield value

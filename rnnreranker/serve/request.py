@@ -1,0 +1,106 @@
+"""What the command `serve` is asked for, and the limits of what its clients may ask."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass, field
+
+from rnnreranker.base.arguments import Request, argument
+from rnnreranker.base.errors import refuse
+from rnnreranker.base.settings import Params, setting
+from rnnreranker.data.names import BUILT_IN
+
+LOOPBACK = "127.0.0.1"
+LOCAL_NAMES = ("localhost",)
+SHORTEST_TOKEN = 8  # characters
+
+
+@dataclass(frozen=True)
+class Limits(Params):
+    """What one request may ask for; what is beyond is answered with 413, 422, 408 or 429 and a sentence."""
+
+    max_body: int = setting(4 * 2**20, "bytes of a request", at_least=1024)
+    max_candidates: int = setting(1000, "candidates of a query, also those given", at_least=1)
+    max_dimension: int = setting(4096, "dimensions of vectors given", at_least=1)
+    max_texts: int = setting(200, "texts given, which are encoded", at_least=1)
+    max_characters: int = setting(8192, "characters of a query, and of a text given", at_least=1)
+    max_seconds: float = setting(30.0, "until a request is answered", above=0)
+    max_waiting: int = setting(256, "requests at work or waiting", at_least=1)
+
+
+@dataclass(frozen=True)
+class ServeRequest(Request):
+    """A server.
+
+    Attributes:
+        index: a folder, `pydoc`, or the name of a prebuilt index of Pyserini.
+        host, port: where it listens; 0 = any free port.
+        token: what clients must send as a bearer token; None = nothing, on loopback alone.
+        topics, qrels: those that the page offers, names or files; of a built-in collection its own, "none" = none.
+        measures, protocol: of judged topics.
+        encoder: of queries, in its written form; None = the one that made the index.
+        limits: of requests.
+    """
+
+    index: str
+    host: str = LOOPBACK
+    port: int = 8000
+    token: str | None = None
+    topics: str | None = None
+    qrels: str | None = None
+    measures: str = "nDCG@10 RR@10 R@100"
+    protocol: str = "trec"
+    encoder: str | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    @property
+    def local(self) -> bool:
+        """Whether no other machine can reach it."""
+        return is_local(self.host)
+
+    @property
+    def judged(self) -> tuple[str | None, str | None]:
+        """The topics and the judgements that the page offers."""
+        own = self.index if self.index in BUILT_IN and self.topics is None and self.qrels is None else None
+        topics, qrels = self.topics or own, self.qrels or own
+        return (None if topics == "none" else topics), (None if qrels == "none" or topics == "none" else qrels)
+
+    def check(self) -> None:
+        """Refuse what cannot be served.
+
+        Raises:
+            InputError: a port that there is not, another host than loopback without a token, judgements of no topics.
+        """
+        from rnnreranker.evaluate.measures import parse_measures
+
+        token = self.token
+        plain = token is not None and token.isascii() and token.isprintable() and " " not in token
+        refuse(
+            (not 0 <= self.port < 2**16, f"{argument('port', self.port)}: expected a number in [0, 65535]"),
+            (
+                not self.local and token is None,
+                f"{argument('host', self.host)}: other machines could search this index; give {argument('token')} "
+                f"WORD, which clients must send, or leave {argument('host')} out",
+            ),
+            (
+                token is not None and (len(token) < SHORTEST_TOKEN or not plain),
+                f"{argument('token')}: expected {SHORTEST_TOKEN} or more ASCII characters without spaces",
+            ),
+            (
+                self.qrels is not None and self.judged[0] is None,
+                f"{argument('qrels')} judges topics: give {argument('topics')} too",
+            ),
+        )
+        parse_measures(self.measures)
+
+
+def is_local(host: str) -> bool:
+    """Whether a host is this machine alone.
+
+    >>> is_local("127.0.0.1"), is_local("::1"), is_local("localhost"), is_local("0.0.0.0"), is_local("")
+    (True, True, True, False, False)
+    """
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host in LOCAL_NAMES

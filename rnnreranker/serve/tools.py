@@ -1,0 +1,75 @@
+"""The index as tools for a language model: search, explain, get_document, by the Model Context Protocol."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import Field
+
+from rnnreranker._version import __version__
+from rnnreranker.base.errors import InputError, RnnrerankerError
+from rnnreranker.serve.answers import explained_answer
+from rnnreranker.serve.collection import ServedIndex
+from rnnreranker.serve.question import SearchQuestion
+
+ABOUT = (
+    "Search one collection of documents and rerank the candidates by reciprocal nearest neighbours. search gives "
+    "docids with the first line of their texts, get_document a whole text, explain why candidates moved."
+)
+LONGEST = 100  # results of one call
+QueryText = Annotated[str, Field(description="what is asked, in words")]
+Limit = Annotated[int, Field(description="how many documents", ge=1, le=LONGEST)]
+Rerank = Annotated[str, Field(description="rnn, with settings as rnn:k=20,lam=0.4, or none")]
+Retrieve = Annotated[str, Field(description="first stage: auto, dense, bm25, or several joined by +")]
+
+
+def make_tools(collection: ServedIndex) -> MCPServer:
+    """The server of an index; what cannot be is said to the client in a sentence."""
+    server = MCPServer("rnnreranker", version=__version__, instructions=ABOUT, log_level="ERROR")
+
+    def question(query: str, limit: int, retrieve: str, rerank: str) -> SearchQuestion:
+        hits = min(SearchQuestion.hits, collection.limits.max_candidates)
+        return SearchQuestion(query, limit=limit, retrieve=retrieve, rerank=rerank, hits=hits)
+
+    @server.tool()
+    def search(
+        query: QueryText, limit: Limit = 10, retrieve: Retrieve = "auto", rerank: Rerank = "rnn"
+    ) -> list[dict[str, Any]]:
+        """The best documents for a question: rank, docid, score, ranks moved by reranking, first line of the text."""
+        with _said():
+            _, after = collection.rows(collection.answer(question(query, limit, retrieve, rerank)))
+        return after
+
+    @server.tool()
+    def explain(
+        query: QueryText, limit: Limit = 10, retrieve: Retrieve = "auto", rerank: Rerank = "rnn"
+    ) -> dict[str, Any]:
+        """Why candidates of a question moved: ranks before and after, what each score is the sum of, and whose set of
+        reciprocal neighbours each is in."""
+        with _said():
+            answer = explained_answer(collection, question(query, limit, retrieve, rerank), None)
+        return {"parts": answer["parts"], "candidates": answer["candidates"][:limit]}
+
+    @server.tool()
+    def get_document(docid: Annotated[str, Field(description="as search gives it")]) -> str:
+        """The text of a document."""
+        with _said():
+            text = collection.document(docid)
+            if text is None:
+                raise InputError(f"document {docid[:80]}: not in this index, or it keeps no texts")
+        return text
+
+    return server
+
+
+@contextlib.contextmanager
+def _said() -> Iterator[None]:
+    """Errors of the library in the block are those of a tool, whose message the client sees."""
+    try:
+        yield
+    except RnnrerankerError as error:
+        raise ToolError(str(error)) from None

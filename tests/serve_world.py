@@ -1,0 +1,52 @@
+"""A small collection to serve: documents with a slash and a script in docid and text, judged topics, an index."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from tiny_encoder import make_encoder
+
+from rnnreranker.index.__main__ import main as index
+from rnnreranker.serve.collection import ServedIndex
+
+SCRIPT = "<script>document.title='pwned'</script>"
+TEXTS = {f"d{number}": f"w{number % 7} w{number % 5} w{number % 3 + 10}" for number in range(60)}
+TEXTS |= {SCRIPT: f"w1 w2 {SCRIPT} <img src=x onerror=alert(1)>", "a/b": "w4 w5 & <b>more</b>"}
+TOPICS = {"q1": "w1 w2", "q2": "w3 w11", "q3": "w4"}
+QRELS = {"q1": {"d1": 1, "d16": 2, "d7": 0, SCRIPT: 3}, "q2": {"d3": 1, "d10": 1}}
+
+
+def make_world(folder: Path) -> Path:
+    """The folder with corpus.jsonl, topics.tsv, qrels.txt and index."""
+    make_encoder(folder / "encoder")
+    lines = [json.dumps({"id": docid, "text": text}) + "\n" for docid, text in TEXTS.items()]
+    (folder / "corpus.jsonl").write_text("".join(lines))
+    (folder / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in TOPICS.items()))
+    judged = [f"{qid} 0 {docid} {grade}\n" for qid, of in QRELS.items() for docid, grade in of.items()]
+    (folder / "qrels.txt").write_text("".join(judged))
+    made = ["--documents", str(folder / "corpus.jsonl"), "--encoder", f"{folder / 'encoder'}:pooling=mean"]
+    assert index([*made, "--parts", "dense,neighbours:k=16", "--output", str(folder / "index")]) == 0
+    return folder
+
+
+@contextlib.contextmanager
+def running(collection: ServedIndex) -> Iterator[str]:
+    """A server of uvicorn in a thread of this process; its address."""
+    import uvicorn
+
+    from rnnreranker.serve.app import make_app
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = uvicorn.Server(uvicorn.Config(make_app(collection), log_level="error", lifespan="off", ws="none"))
+        thread = threading.Thread(target=server.run, args=([listening],))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(20)

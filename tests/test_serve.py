@@ -1,0 +1,439 @@
+"""The server: answers are those of the command, requests that cannot be are refused in a sentence, limits hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shlex
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("fastapi", reason="fastapi is not installed: pip install 'rnnreranker[serve]'")
+pytest.importorskip("httpx", reason="httpx is not installed, which the test client of fastapi needs")
+
+from serve_world import QRELS, SCRIPT, TEXTS, TOPICS, make_world, running
+from starlette.testclient import TestClient
+
+from rnnreranker import RnnParams, Run, evaluate_run, open_index, rerank_hits
+from rnnreranker.base.errors import InputError
+from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.search.__main__ import main as search
+from rnnreranker.serve.__main__ import main as serve
+from rnnreranker.serve.app import make_app
+from rnnreranker.serve.collection import FIRST_STAGES, ServedIndex
+from rnnreranker.serve.question import SearchQuestion
+from rnnreranker.serve.request import Limits, ServeRequest
+
+LOCAL = "http://127.0.0.1:8000"
+FORMS: list[dict[str, Any]] = [
+    {},
+    {"rerank": None, "hits": 7},
+    {"rerank": "rnn:k=4,context=20"},
+    {"rerank": {"rnn": {"k": 4, "lam": 0.25, "preset": "vectors"}}},
+    {"rerank": ["mmr:lam=0.7", {"rnn": {}}], "retrieve": "dense"},
+    {"retrieve": {"dense": {}}, "prf": "rocchio:fb_docs=2", "hits": 30},
+    {"rerank": "zhong", "limit": 40},
+    {"retrieve": "dense", "expand": "neighbours", "rerank": "rnn:from=neighbours,k=5", "hits": 15},
+]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_world(tmp_path_factory.mktemp("served"))
+
+
+@pytest.fixture(autouse=True)
+def one_home(home: Path, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The encoder's graph is made once for all tests of this file."""
+    monkeypatch.setenv("RNNRERANKER_HOME", str(world / "home"))
+
+
+@pytest.fixture(scope="module")
+def request_of(world: Path) -> ServeRequest:
+    judged = {"topics": str(world / "topics.tsv"), "qrels": str(world / "qrels.txt")}
+    return ServeRequest(str(world / "index"), measures="nDCG@10 RR@10", **judged)
+
+
+@pytest.fixture(scope="module")
+def collection(request_of: ServeRequest) -> ServedIndex:
+    made = ServedIndex(request_of)
+    made.warm()
+    return made
+
+
+@pytest.fixture(scope="module")
+def client(collection: ServedIndex) -> TestClient:
+    return TestClient(make_app(collection), base_url=LOCAL, raise_server_exceptions=False)
+
+
+def run_of_command(words: list[str], path: Path) -> list[tuple[str, float]]:
+    """The run of one query that the command writes."""
+    assert search([*words, "--output", str(path)]) == 0
+    return Run.read(path)["query"]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+def test_answers_are_those_of_the_command_python_and_yaml_that_are_copied(
+    client: TestClient, world: Path, tmp_path: Path, form: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = {"query": "w1 'w2' --k $HOME", **form}
+    answer = client.post("/search", json=body).json()
+    assert answer["milliseconds"] > 0
+    words = shlex.split(answer["copy"]["shell"])
+    assert words[:3] == ["python", "-m", "rnnreranker.search"]
+    expected = run_of_command(words[3:], tmp_path / "run.txt")
+    shown = [(one["docid"], one["score"]) for one in answer["after"]]
+    assert shown == expected[: form.get("limit", 10)]
+    first_stage = [*without(words[3:], "--rerank", "--expand"), "--rerank", "none"]
+    before = run_of_command(first_stage, tmp_path / "before.txt")
+    assert [(one["docid"], one["score"]) for one in answer["before"]] == before[: form.get("limit", 10)]
+    ranks = {docid: rank for rank, (docid, _) in enumerate(before, 1)}
+    expected_moves = [ranks[docid] - rank if docid in ranks else None for rank, (docid, _) in enumerate(shown, 1)]
+    assert [one["moved"] for one in answer["after"]] == expected_moves
+    capsys.readouterr()
+    exec(answer["copy"]["python"], {})
+    assert capsys.readouterr().out.splitlines() == [
+        f"{rank}\t{docid}\t{score:.6f}" for rank, (docid, score) in enumerate(shown, 1)
+    ]
+    parts = f'{{dense: {{encoder: "{world / "encoder"}"}}, neighbours: {{}}}}'
+    spec = f"""schema: 3
+name: copied
+title: Copied
+about: From the page.
+indexes: {{main: {{documents: {world / "corpus.jsonl"}, parts: {parts}}}}}
+query_sets: {{own: {{topics: {world / "topics.tsv"}, qrels: {world / "qrels.txt"}}}}}
+measures: [nDCG@10]
+compare: [nDCG@10]
+{answer["copy"]["yaml"]}"""
+    (tmp_path / "copied.yaml").write_text(spec, encoding="utf-8")
+    made = read_spec(tmp_path / "copied.yaml", data=True)
+    assert len(made.conditions) == 1 + ("expand" in form) + (form.get("rerank", "rnn") is not None)
+    assert made.hits == form.get("hits", 1000)
+
+
+def without(words: list[str], *flags: str) -> list[str]:
+    """The words of a command without some flags and what follows them."""
+    return [word for at, word in enumerate(words) if word not in flags and words[at - 1] not in flags]
+
+
+def test_a_judged_topic_is_measured_as_evaluate_does(client: TestClient, request_of: ServeRequest) -> None:
+    assert client.get("/topics").json() == [
+        {"topic": qid, "query": text, "judged": len(QRELS.get(qid, {}))} for qid, text in TOPICS.items()
+    ]
+    index = open_index(request_of.index)
+    for qid, text in TOPICS.items():
+        answer = client.post("/search", json={"topic": qid, "rerank": "rnn:k=5"}).json()
+        assert answer["query"] == text
+        grades = {one["docid"]: one["grade"] for one in answer["after"]}
+        assert grades == {docid: QRELS.get(qid, {}).get(docid) for docid in grades}
+        if qid not in QRELS:
+            assert answer["measures"] == []
+            continue
+        runs = {
+            name: Run.from_dict({qid: dict(index.search({"query": text}, rerank=form)["query"])})
+            for name, form in (("before", None), ("after", "rnn:k=5"))
+        }
+        table = evaluate_run(runs, {qid: QRELS[qid]}, "nDCG@10 RR@10")
+        for one in answer["measures"]:
+            assert one == {"measure": one["measure"], **table[one["measure"]].to_dict()}
+
+
+def test_a_context_is_explained_with_its_picture(client: TestClient) -> None:
+    body = {"query": "w1 w2", "rerank": "rnn:k=5,context=12", "limit": 12}
+    answer, ranks = client.post("/explain", json=body).json(), client.post("/search", json=body).json()
+    assert [one["docid"] for one in answer["candidates"]] == [one["docid"] for one in ranks["after"]]
+    assert [one["moved"] for one in answer["candidates"]] == [one["moved"] for one in ranks["after"]]
+    for one in answer["candidates"]:
+        assert sum(map(float, one["summands"])) == pytest.approx(one["score"], abs=1e-3)
+    assert answer["svg"].startswith('<svg class="net wide"')
+    assert answer["svg"].count('<a class="node') == 12
+    assert "<script" not in answer["svg"]
+    narrow = client.post("/explain", json={**body, "size": "narrow"}).json()["svg"]
+    assert 'class="net narrow"' in narrow
+
+
+def test_docids_and_vectors_are_reranked_as_by_the_command_and_rerank_hits(
+    client: TestClient, world: Path, tmp_path: Path
+) -> None:
+    docids, scores = [f"d{number}" for number in range(30)], [float(number % 7) for number in range(30)]
+    Run.from_dict({"query": dict(zip(docids, scores, strict=True))}).write(tmp_path / "given.txt")
+    docids, scores = map(list, zip(*Run.read(tmp_path / "given.txt")["query"], strict=True))  # without ties
+    (tmp_path / "topics.tsv").write_text("query\tw1 w3\n")
+    words = ["--index", str(world / "index"), "--run", str(tmp_path / "given.txt"), "--rerank", "rnn:k=6"]
+    expected = run_of_command([*words, "--topics", str(tmp_path / "topics.tsv")], tmp_path / "run.txt")
+    body = {"query": "w1 w3", "docids": docids, "scores": scores, "rerank": "rnn:k=6"}
+    answer = client.post("/rerank", json=body).json()["results"]
+    assert [(one["docid"], one["score"]) for one in answer] == expected
+    assert [docids[one["index"]] for one in answer] == [docid for docid, _ in expected]
+
+    vectors = np.random.default_rng(1).normal(size=(20, 5)).astype(np.float32)
+    query = np.random.default_rng(2).normal(size=5).astype(np.float32)
+    for given in (None, np.arange(20, 0, -1.0)):
+        for asked in (query, None) if given is not None else (query,):
+            order, similarities = rerank_hits(asked, vectors, given, RnnParams(k=4))
+            body = {"vectors": vectors.tolist(), "rerank": "rnn:k=4", "top_n": 7}
+            body |= {} if asked is None else {"query_vector": asked.tolist()}
+            body |= {} if given is None else {"scores": given.tolist()}
+            answer = client.post("/rerank", json=body).json()["results"]
+            assert [one["index"] for one in answer] == order[:7].tolist()
+            assert [one["score"] for one in answer] == pytest.approx(similarities[:7].tolist())
+
+
+def test_texts_are_reranked_for_clients_of_other_rerankers(client: TestClient, collection: ServedIndex) -> None:
+    texts = list(TEXTS.values())[:12]
+    vectors, query = collection.encode(texts, "documents"), collection.encode(["w1 w2"])[0]
+    order, scores = rerank_hits(query, vectors)
+    answer = client.post("/rerank", json={"query": "w1 w2", "texts": texts, "return_text": True}).json()
+    assert [one["index"] for one in answer] == order.tolist()
+    assert [one["score"] for one in answer] == pytest.approx(scores.tolist())
+    assert [one["text"] for one in answer] == [texts[row] for row in order.tolist()]
+    for path in ("/v1/rerank", "/v2/rerank", "/rerank"):  # Cohere and Jina
+        body = {
+            "model": "rerank-v3.5",
+            "query": "w1 w2",
+            "documents": [texts[0], *({"text": one} for one in texts[1:])],
+        }
+        answer = client.post(path, json={**body, "top_n": 3, "return_documents": True, "of_tomorrow": 1}).json()
+        assert [one["index"] for one in answer["results"]] == order[:3].tolist()
+        assert [one["document"]["text"] for one in answer["results"]] == [texts[row] for row in order[:3].tolist()]
+        assert answer["model"] == "rerank-v3.5"
+    answer = client.post("/v1/rerank", json={"model": "rnn:k=2", "query": "w1 w2", "documents": texts}).json()
+    order, _ = rerank_hits(query, vectors, None, RnnParams(k=2))
+    assert [one["index"] for one in answer["results"]] == order.tolist()
+
+
+def test_documents_and_what_is_offered(client: TestClient) -> None:
+    for docid in ("d3", SCRIPT, "a/b"):
+        assert client.get(f"/documents/{docid}").json() == {"docid": docid, "text": TEXTS[docid]}
+    offered = client.get("/controls").json()
+    assert offered["retrievers"] == ["auto", "dense"]
+    assert offered["rerankers"][0]["name"] == "rnn"
+    settings = {one["name"]: one for one in offered["rerankers"][0]["settings"]}
+    assert set(settings) >= set(RnnParams().to_dict())
+    assert settings["lam"]["at_most"] == 1
+    for one in offered["rerankers"]:
+        assert client.post("/search", json={"query": "w1", "rerank": one["name"]}).status_code == 200
+    paths = client.get("/openapi.json").json()["paths"]
+    assert {"/search", "/rerank", "/documents/{docid}", "/health"} <= set(paths)
+
+
+def test_the_page_has_nothing_inline_and_nothing_from_elsewhere(client: TestClient) -> None:
+    page = client.get("/")
+    assert page.headers["content-security-policy"].startswith("default-src 'self'")
+    assert not re.search(r"<script(?![^>]*src=)|<style|\sstyle=|\son\w+=|https?://", page.text)
+    for link in re.findall(r'(?:src|href)="([^"#]+)"', page.text):
+        own = client.get(f"/{link}")
+        assert own.status_code == 200
+        assert not re.search(r"https?://(?!www\.w3\.org)", own.text)
+
+
+BIG = "9" * 400
+NOT_JSON: list[tuple[str, str, bytes]] = [
+    ("/search", "POST", b""),
+    ("/search", "POST", b"{"),
+    ("/search", "POST", b"[1, 2]"),
+    ("/search", "POST", b"\xff\xfe"),
+    ("/search", "POST", b'{"query": "a", "query": '),
+    ("/search", "POST", b"[" * 5000),
+    ("/rerank", "POST", b'"text"'),
+    ("/rerank", "POST", b"null"),
+    ("/search", "GET", b""),
+    ("/documents/none-of-that-docid", "GET", b""),
+    ("/documents/%00", "GET", b""),
+    ("/nothing", "GET", b""),
+    ("/search/../../etc/passwd", "GET", b""),
+]
+MALFORMED: list[tuple[str, dict[str, Any]]] = [
+    ("/search", {}),
+    ("/search", {"query": ""}),
+    ("/search", {"query": "   "}),
+    ("/search", {"query": 5}),
+    ("/search", {"query": "w1", "topic": "q1"}),
+    ("/search", {"query": "\ud800"}),
+    ("/search", {"query": "w " * 9000}),
+    ("/search", {"topic": "q99"}),
+    ("/search", {"query": "w1", "hits": 0}),
+    ("/search", {"query": "w1", "hits": 10**6}),
+    ("/search", {"query": "w1", "hits": 2.5}),
+    ("/search", {"query": "w1", "limit": -1}),
+    ("/search", {"query": "w1", "k": 3}),
+    ("/search", {"query": "w1", "rerank": "rn"}),
+    ("/search", {"query": "w1", "rerank": "rnn:k=0"}),
+    ("/search", {"query": "w1", "rerank": f"rnn:k={BIG}"}),
+    ("/search", {"query": "w1", "rerank": "rnn:k"}),
+    ("/search", {"query": "w1", "rerank": "rnn:preset=/etc/passwd"}),
+    ("/search", {"query": "w1", "rerank": "cross-encoder:model=../secret"}),
+    ("/search", {"query": "w1", "retrieve": "impact:encoder=bert-base"}),
+    ("/search", {"query": "w1", "retrieve": {"impact": {"encoder": "bert-base"}}}),
+    ("/search", {"query": "w1", "rerank": {"rnn": {"k": [1]}}}),
+    ("/search", {"query": "w1", "rerank": {"rnn": {}, "mmr": {}}}),
+    ("/search", {"query": "w1", "rerank": ["rnn", "rnn"]}),
+    ("/search", {"query": "w1", "retrieve": "late"}),
+    ("/search", {"query": "w1", "retrieve": "dense+dense"}),
+    ("/search", {"query": "w1", "fuse": "rrf"}),
+    ("/search", {"query": "w1", "expand": "neighbors"}),
+    ("/explain", {"query": "w1", "rerank": "mmr"}),
+    ("/explain", {"query": "w1", "rerank": None}),
+    ("/explain", {"query": "w1", "size": "huge"}),
+    ("/rerank", {}),
+    ("/rerank", {"query": "w1", "docids": []}),
+    ("/rerank", {"query": "w1", "docids": ["d1", "none"]}),
+    ("/rerank", {"query": "w1", "docids": ["d1", "d1"]}),
+    ("/rerank", {"query": "w1", "docids": ["d1"], "scores": [1, 2]}),
+    ("/rerank", {"query": "w1", "docids": ["d1"], "scores": [float("nan")]}),
+    ("/rerank", {"query_vector": [1, 2], "vectors": [[1, 2], [1]]}),
+    ("/rerank", {"query_vector": [1], "vectors": [[1, 2]]}),
+    ("/rerank", {"query_vector": [1, float("inf")], "vectors": [[1, 2]]}),
+    ("/rerank", {"query_vector": [1, 1e300], "vectors": [[1, 2]]}),
+    ("/rerank", {"query_vector": ["1"], "vectors": [[1]]}),
+    ("/rerank", {"query_vector": [1] * 5000, "vectors": [[1] * 5000]}),
+    ("/rerank", {"vectors": [[1, 2]]}),
+    ("/rerank", {"query_vector": [1], "vectors": [[1]] * 1001}),
+    ("/rerank", {"query_vector": [1], "vectors": [[1]], "rerank": "mmr"}),
+    ("/rerank", {"query": "w1", "texts": []}),
+    ("/rerank", {"query": "w1", "texts": [1]}),
+    ("/rerank", {"query": "w1", "texts": ["a"] * 201}),
+    ("/rerank", {"query": "", "documents": ["a"]}),
+    ("/v1/rerank", {"query": "w1", "documents": [{"image": "x"}]}),
+    ("/v1/rerank", {"query": "w1"}),
+    ("/v2/rerank", {"query": "w1", "documents": ["a"], "top_n": 0}),
+]
+assert len(NOT_JSON) + len(MALFORMED) >= 40
+
+
+def said(answer: Any) -> str:
+    """The sentence of an answer that is a refusal: one line that says what to do, without a traceback."""
+    assert 400 <= answer.status_code < 500, (answer.status_code, answer.text)
+    others = ["message", "detail"] if str(answer.url).endswith(("/v1/rerank", "/v2/rerank")) else []
+    assert list(answer.json()) == ["error", *others]
+    sentence: str = answer.json()["error"]
+    assert 10 < len(sentence) < 1200
+    assert "\n" not in sentence
+    assert not re.search(r"Traceback|nobody foresaw|rnnreranker/|--(?!parts)\w", sentence), sentence
+    return sentence
+
+
+def test_malformed_requests_are_refused_in_a_sentence(client: TestClient) -> None:
+    sentences = set()
+    for path, body in MALFORMED:
+        content = json.dumps(body).encode()
+        sentences.add(said(client.post(path, content=content, headers={"content-type": "application/json"})))
+    for path, method, content in NOT_JSON:
+        sentences.add(said(client.request(method, path, content=content, headers={"content-type": "application/json"})))
+    assert len(sentences) > 40
+    assert client.post("/search", json={"query": "w1"}).status_code == 200
+
+
+def test_who_may_ask(client: TestClient, collection: ServedIndex, request_of: ServeRequest) -> None:
+    body = {"query": "w1"}
+    assert "localhost alone" in said(client.post("/search", json=body, headers={"host": "evil.example"}))
+    assert "Origin" in said(client.post("/search", json=body, headers={"origin": "http://evil.example"}))
+    assert client.post("/search", json=body, headers={"origin": LOCAL}).status_code == 200
+    assert said(client.post("/search", content=json.dumps(body), headers={"content-type": "text/plain"}))
+    collection_of_all = ServedIndex(dataclasses.replace(request_of, host="0.0.0.0", token="a-secret-word"))
+    guarded = TestClient(make_app(collection_of_all), base_url="http://server.example")
+    for headers in ({}, {"authorization": "Bearer a-secret"}, {"authorization": "a-secret-word"}):
+        answer = guarded.post("/search", json=body, headers=headers)
+        assert (answer.status_code, "Bearer" in said(answer)) == (401, True)
+    assert guarded.post("/search", json=body, headers={"authorization": "Bearer a-secret-word"}).status_code == 200
+    assert guarded.get("/").status_code == guarded.get("/health").status_code == 200
+    assert guarded.get("/controls").status_code == guarded.get("/openapi.json").status_code == 401
+
+
+def test_limits_of_body_time_and_requests_at_work(request_of: ServeRequest) -> None:
+    limits = Limits(max_body=2000, max_seconds=0.5, max_waiting=2, max_candidates=20)
+    collection = ServedIndex(dataclasses.replace(request_of, limits=limits))
+    collection.warm()
+    client = TestClient(make_app(collection), base_url=LOCAL)
+    assert client.post("/search", content=b"x" * 3000).status_code == 413
+    pieces = (b"x" * 1000 for _ in range(5))
+    assert client.post("/search", content=pieces).status_code == 413
+    assert "20" in said(client.post("/search", json={"query": "w1", "hits": 21}))
+    assert client.post("/search", json={"query": "w1"}).json()["candidates"] == 20
+    held, released = collection.answer, threading.Event()
+    collection.answer = lambda question: (released.wait(5), held(question))[1]  # type: ignore[method-assign]
+    with ThreadPoolExecutor(5) as pool:
+        codes = sorted(pool.map(lambda n: client.post("/search", json={"query": f"w{n}"}).status_code, range(5)))
+        released.set()
+    assert set(codes) == {408, 429}
+
+
+def test_many_at_once_get_the_same_and_caches_stay_small(client: TestClient, collection: ServedIndex) -> None:
+    asked = [{"query": f"w{n % 9} w{n % 5}", "rerank": f"rnn:k={3 + n % 4}"} for n in range(60)]
+
+    def results(body: dict[str, Any]) -> list[dict[str, Any]]:
+        after: list[dict[str, Any]] = client.post("/search", json=body).json()["after"]
+        return after
+
+    alone = [results(body) for body in asked]
+    with ThreadPoolExecutor(12) as pool:
+        assert list(pool.map(results, asked)) == alone
+    for number in range(FIRST_STAGES + 20):
+        collection.answer(SearchQuestion(f"w1 number{number}", rerank=None, hits=1))
+    assert len(collection._first) == FIRST_STAGES
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--host", "0.0.0.0"], "other machines could search this index; give --token"),
+        (["--token", "short"], "8 or more"),
+        (["--port", "99999"], r"--port 99999: expected a number in \[0, 65535\]"),
+        (["--qrels", "q.txt"], "--qrels judges topics: give --topics too"),
+        (["--measures", "nDGC@10"], "nDGC"),
+        (["--max-body", "5"], "--max-body 5: expected an integer >= 1024"),
+    ],
+)
+def test_what_cannot_be_served_is_refused(world: Path, words: list[str], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        serve(["--index", str(world / "index"), *words])
+
+
+def test_a_port_that_is_taken_is_told(world: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        with pytest.raises(InputError, match=f"--port {port}: cannot listen there"):
+            serve(["--index", str(world / "index"), "--port", port])
+
+
+def test_the_python_of_the_page_runs(collection: ServedIndex, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).resolve().parent.parent / "docs" / "serve.md").read_text(encoding="utf-8")
+    assert len(page.encode()) <= 8192
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    with running(collection) as address:
+        assert 'server = "http://127.0.0.1:8000"' in block
+        names: dict[str, Any] = {}
+        exec(block.replace("http://127.0.0.1:8000", address), names)
+    assert len(capsys.readouterr().out.splitlines()) == 10
+    assert len(names["best"]["results"]) == 3
+    assert len(names["same"]["results"]) == 2
+
+
+def test_clients_of_other_packages_are_answered(collection: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    cohere = pytest.importorskip("milvus_lite.rerank.cohere_provider", reason="milvus-lite is not installed")
+    jina = pytest.importorskip("lancedb.rerankers.jinaai", reason="lancedb is not installed")
+    import pyarrow
+
+    texts = list(TEXTS.values())[:15]
+    order, scores = rerank_hits(collection.encode(["w1 w2"])[0], collection.encode(texts, "documents"))
+    with running(collection) as address:
+        provider = cohere.CohereProvider(api_key="any", base_url=f"{address}/v2")
+        results = provider.rerank("w1 w2", texts, top_n=6)
+        assert [one.index for one in results] == order[:6].tolist()
+        assert [one.relevance_score for one in results] == pytest.approx(scores[:6].tolist())
+        monkeypatch.setattr(jina, "API_URL", f"{address}/v1/rerank")
+        table = pyarrow.table({"text": texts, "_distance": [0.0] * len(texts)})
+        reranked = jina.JinaReranker(api_key="any").rerank_vector("w1 w2", table)
+        assert reranked["text"].to_pylist() == [texts[row] for row in order.tolist()]
+        assert reranked["_relevance_score"].to_pylist() == pytest.approx(scores.tolist())
+        with pytest.raises(RuntimeError, match="query is empty"):
+            jina.JinaReranker(api_key="any").rerank_vector(" ", table)
+        with pytest.raises(RuntimeError, match="query is empty"):
+            provider.rerank(" ", texts)

@@ -1,0 +1,225 @@
+"""The page of the server in headless Chromium: a question, controls, the picture, what is copied, topics, a phone."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install 'rnnreranker[serve]'")
+
+from browser import CHROMIUM, Browser
+from serve_world import QRELS, SCRIPT, TEXTS, TOPICS, make_world, running
+
+from rnnreranker import Run, evaluate_run, open_index
+from rnnreranker.search.__main__ import main as search
+from rnnreranker.serve.collection import ServedIndex
+from rnnreranker.serve.request import ServeRequest
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: install it to test the page")
+
+DOCIDS = "[...document.querySelectorAll('#{table} tbody tr')].map(row => row.dataset.docid)"
+MOVES = "[...document.querySelectorAll('#now .move-label')].map(one => one.textContent)"
+READY = """new Promise(done => {
+  const look = () => document.documentElement.dataset.ready === 'yes' ? done(true) : setTimeout(look, 20);
+  setTimeout(look, 20);
+})"""
+SIDEWAYS = "document.documentElement.scrollWidth"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_world(tmp_path_factory.mktemp("page"))
+
+
+@pytest.fixture(autouse=True)
+def one_home(home: Path, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The encoder's graph is made once for all tests of this file."""
+    monkeypatch.setenv("RNNRERANKER_HOME", str(world / "home"))
+
+
+@pytest.fixture(scope="module")
+def request_of(world: Path) -> ServeRequest:
+    judged = {"topics": str(world / "topics.tsv"), "qrels": str(world / "qrels.txt")}
+    return ServeRequest(str(world / "index"), measures="nDCG@10 RR@10", **judged)
+
+
+@pytest.fixture(scope="module")
+def address(request_of: ServeRequest) -> Iterator[str]:
+    collection = ServedIndex(request_of)
+    collection.warm()
+    with running(collection) as where:
+        yield where
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    opened = Browser(tmp_path_factory.mktemp("profile"))
+    yield opened
+    opened.close()
+
+
+def change(browser: Browser, name: str, value: str, event: str = "input") -> None:
+    """Set a control as its user does, and wait for the answer."""
+    browser.js(
+        f"{{const one = document.getElementById({json.dumps(name)}); one.value = {json.dumps(value)};"
+        f"one.dispatchEvent(new Event({json.dumps(event)}, {{bubbles: true}}))}}"
+    )
+    browser.js(READY)
+
+
+def ask(browser: Browser, text: str) -> None:
+    browser.js("document.getElementById('query').select()")
+    browser.click("#query")
+    browser.js("document.getElementById('query').value = ''")
+    browser.call("Input.insertText", text=text)
+    browser.key("Enter")
+    browser.js(READY)
+
+
+def ranked(index: Path, text: str, **others: Any) -> list[str]:
+    return open_index(index).search({"query": text}, **others).ranked("query")[:10]
+
+
+def test_a_question_its_controls_and_its_picture(
+    browser: Browser, address: str, world: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    browser.show(address, 1400)
+    assert browser.js("document.activeElement.id") == "query"
+    ask(browser, "w1 w2 w11")
+    before, after = (ranked(world / "index", "w1 w2 w11", rerank=form) for form in (None, "rnn"))
+    assert browser.js(DOCIDS.format(table="was")) == before
+    assert browser.js(DOCIDS.format(table="now")) == after
+    assert browser.js("document.querySelectorAll('#net .node').length") == 60
+    pictured = browser.js("document.querySelector('#net svg').outerHTML")
+
+    change(browser, "s-k", "4")
+    change(browser, "s-lam", "0.2")
+    after = ranked(world / "index", "w1 w2 w11", rerank="rnn:k=4,lam=0.2")
+    assert browser.js(DOCIDS.format(table="now")) == after
+    moved = [("▲" if up > 0 else "▼") + str(abs(up)) if up else "=" for up in moves(world, after)]
+    assert browser.js(MOVES) == moved
+    assert browser.js("document.querySelector('#net svg').outerHTML") != pictured
+    assert "k=4,lam=0.2" in browser.js("decodeURIComponent(location.hash)")
+
+    command = browser.js("document.getElementById('copied').textContent")
+    capsys.readouterr()
+    assert search(shlex.split(command)[3:]) == 0
+    printed = [line.split("\t") for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [line[2] for line in printed] == browser.js(DOCIDS.format(table="now"))
+    browser.call("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    browser.click("#copy")
+    assert browser.js("navigator.clipboard.readText()") == command
+    browser.click("#tab-shell")
+    browser.key("ArrowRight")
+    assert browser.js("document.activeElement.id") == "tab-python"
+    assert "rerank='rnn:k=4,lam=0.2'" in browser.js("document.getElementById('copied').textContent")
+
+    browser.show(f"{address}/{browser.js('location.hash')}", 1400)  # the address has it all
+    assert browser.js(DOCIDS.format(table="now")) == after
+    assert browser.js("document.getElementById('s-k').value") == "4"
+    browser.click("button[type=reset]")
+    browser.js(READY)
+    assert browser.js(DOCIDS.format(table="now")) == ranked(world / "index", "w1 w2 w11")
+    change(browser, "rerank", "none", "change")
+    assert browser.js(DOCIDS.format(table="now")) == before
+    assert browser.js("document.getElementById('neighbourhood').hidden") is True
+    assert browser.errors == []
+
+
+def moves(world: Path, after: list[str]) -> list[int]:
+    """Ranks up."""
+    first = open_index(world / "index").search({"query": "w1 w2 w11"}, rerank=None).ranked("query")
+    return [first.index(docid) + 1 - rank for rank, docid in enumerate(after, 1)]
+
+
+def test_a_judged_topic_and_a_script_in_docid_and_text(browser: Browser, address: str, world: Path) -> None:
+    browser.show(address, 1400)
+    change(browser, "topic", "q1", "change")
+    change(browser, "limit", "100", "change")
+    assert browser.js("document.getElementById('query').value") == TOPICS["q1"]
+    runs = {
+        name: {"q1": dict(open_index(world / "index").search({"query": TOPICS["q1"]}, rerank=form)["query"])}
+        for name, form in (("before", None), ("after", "rnn"))
+    }
+    table = evaluate_run({name: Run.from_dict(run) for name, run in runs.items()}, {"q1": QRELS["q1"]}, "nDCG@10 RR@10")
+    shown = browser.js(
+        "[...document.querySelectorAll('#measures tbody tr')].map(row => [...row.cells].map(one => one.textContent))"
+    )
+    for name, one, two, _ in shown:
+        assert (one, two) == (f"{table[name]['before']:.4f}", f"{table[name]['after']:.4f}")
+    marks = browser.js(
+        "Object.fromEntries([...document.querySelectorAll('#now tbody tr')].map("
+        "row => [row.dataset.docid, row.querySelector('.grade').textContent]))"
+    )
+    assert marks == {docid: str(QRELS["q1"].get(docid, "?")) for docid in marks}
+    assert SCRIPT in marks
+    name = f"#now tr[data-docid={json.dumps(SCRIPT)}] button"
+    assert browser.js(f"document.querySelector({json.dumps(name)}).textContent") == SCRIPT
+    browser.click(name)
+    browser.js("new Promise(done => setTimeout(done, 300))")
+    assert browser.js("document.getElementById('document').open") is True
+    assert browser.js("document.getElementById('d-text').textContent") == TEXTS[SCRIPT]
+    browser.key("Escape")
+    assert browser.js("document.getElementById('document').open") is False
+    assert browser.js("document.querySelectorAll('script, img, b').length") == 1  # its own
+    assert browser.js("document.title").endswith("· rnnreranker")
+    node = "#net .node"
+    browser.js(f"document.querySelector('{node}').focus()")
+    assert browser.js("document.querySelectorAll('#net .link.lit').length") > 0
+    assert browser.js("document.querySelectorAll('tr.marked').length") >= 1
+    browser.key("Enter")
+    browser.js("new Promise(done => setTimeout(done, 300))")
+    assert browser.js("document.getElementById('document').open") is True
+    browser.key("Escape")
+    assert browser.errors == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_the_dark_and_the_keyboard(browser: Browser, address: str, scheme: str) -> None:
+    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    for width in (390, 1400):
+        browser.show(f"{address}/#query=w1+w2", width)
+        assert browser.js(SIDEWAYS) <= width
+        assert browser.js("document.getElementById('panel').open") is (width == 1400)
+        if width == 390:
+            assert browser.js("document.querySelectorAll('#net .narrow .node').length") == 20
+            browser.click("#panel > summary")
+            browser.click("#more > summary")
+            assert browser.js("document.getElementById('s-smoothing').checkVisibility()") is True
+            assert browser.js(SIDEWAYS) <= width
+        light = "getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]"
+        assert (browser.js(light) > 128) is (scheme == "light")
+    browser.js("document.getElementById('copy').focus()")
+    browser.call("Input.dispatchKeyEvent", type="keyDown", key="/", text="/")
+    assert browser.js("document.activeElement.id") == "query"
+    browser.call("Emulation.setEmulatedMedia", features=[])
+    assert browser.errors == []
+
+
+def test_what_cannot_be_and_a_token_are_said(browser: Browser, address: str, request_of: ServeRequest) -> None:
+    browser.show(f"{address}/#query=w1+w2", 1400)
+    before = browser.js(DOCIDS.format(table="now"))
+    change(browser, "s-k", "0")
+    assert "k=0: expected an integer >= 1" in browser.js("document.getElementById('error').textContent")
+    assert browser.js(DOCIDS.format(table="now")) == before
+    change(browser, "s-k", "9")
+    assert browser.js("document.getElementById('error').hidden") is True
+    browser.errors.clear()  # the browser itself tells of a status that is not 200
+    with running(ServedIndex(dataclasses.replace(request_of, token="a-secret-word"))) as guarded:
+        browser.show(f"{guarded}/#query=w1+w2", 1400)
+        assert browser.js("document.getElementById('login').hidden") is False
+        assert browser.js("document.getElementById('answer').hidden") is True
+        browser.click("#token")
+        browser.call("Input.insertText", text="a-secret-word")
+        browser.key("Enter")
+        browser.js("new Promise(done => setTimeout(done, 300))")
+        browser.js(READY)
+        assert len(browser.js(DOCIDS.format(table="now"))) == 10
+        assert browser.js("document.getElementById('login').hidden") is True
+    browser.errors.clear()
