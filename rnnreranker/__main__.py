@@ -13,9 +13,11 @@ from rnnreranker.base import command
 from rnnreranker.base.errors import InputError, nearest
 
 METHODS = "methods"
+DOCTOR = "doctor"
 COMMANDS = {
     "index": "documents to vectors (Faiss folder) and BM25 (Lucene)",
     "search": "topics to candidates, reranked: a run, a table or an evaluation",
+    "serve": "an index to a page, a JSON API and tools for language models, on this machine",
     "fuse": "runs of the same topics to one, by reciprocal ranks or scores",
     "evaluate": "runs and qrels to measures, differences and tests",
     "pool": "runs to a judgement sheet, and back to qrels",
@@ -45,16 +47,25 @@ def main(argv: Sequence[str]) -> int:
         for line in (line for one in argv[1:] for line in described(one)) if argv[1:] else listed():
             command.put(line)
         return 0
+    if name == DOCTOR:
+        if argv[1:]:
+            raise InputError(f"{DOCTOR}: takes no arguments, got {' '.join(argv[1:])}")
+        from rnnreranker.index.machine import abilities, shown
+
+        for ability in abilities():
+            command.put(shown(ability))
+        return 0
     if name in COMMANDS:
         raise InputError(f"write python -m rnnreranker.{name}")
     if name not in ("--help", "-h", "--version"):
-        hint = nearest(name, [*COMMANDS, METHODS])
+        hint = nearest(name, [*COMMANDS, METHODS, DOCTOR])
         raise InputError(f"{name}: no such command, {hint}; python -m rnnreranker lists them")
     print(f"rnnreranker {__version__}: python -m rnnreranker.COMMAND --help")
     if name != "--version":
         for known, what in COMMANDS.items():
             print(f"  {known:9} {what}")
         print(f"python -m rnnreranker {METHODS} [NAME]: every method, or the settings of one")
+        print(f"python -m rnnreranker {DOCTOR}: what this machine can do, and what to install for the rest")
     return 0
 
 

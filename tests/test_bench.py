@@ -409,6 +409,21 @@ def test_a_device_beside_the_processor() -> None:
         assert row["apart"] < 1e-4
 
 
+def test_documents_are_encoded_as_on_a_gpu_beside_bare_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(benchmark, "QUICK", TINY)
+    rows = bench("device-encoding", quick=True, device="cpu")["parts"]["device-encoding"]["rows"]
+    models = [name for kind, name in ENCODERS[::-2] if installed(kind, name)]
+    assert [*dict.fromkeys(row["model"] for row in rows)] == [
+        *models,
+        *["1 x 128, made up"] * ("splade-tiny" in models),
+    ]
+    assert len(rows) == (len(models) + ("splade-tiny" in models)) * (1 + has_bfloat16())
+    for row in rows:
+        assert row["device"] == "cpu"
+        assert 0 < row["low"] <= row["ratio"] <= row["high"]
+        assert row["bound"] == pytest.approx(1.11, abs=0.01)
+
+
 def test_without_a_gpu_nothing_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
     torch = pytest.importorskip("torch")
     if torch.cuda.is_available():

@@ -134,6 +134,22 @@ def test_largest_logits_of_a_gpu_are_those_of_the_processor() -> None:
     assert torch.equal(largest(logits.clone(), attention).relu().log1p(), pooled)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_logits_in_half_precision_are_pooled_as_in_single(dtype: torch.dtype) -> None:
+    from rnnreranker.encode.sparse.splade_max import SpladeMax
+
+    torch.manual_seed(0)
+    logits, attention = torch.randn(3, 5, 40).to(dtype), torch.tensor([[1] * 5, [1, 1, 0, 0, 0], [0, 0, 1, 1, 0]])
+    logits[0, :, 0], logits[0, :, 1], logits[1, 1, 2] = -3.0, -0.0, torch.inf
+    assert ((logits[1, :2] < 0).all(dim=0) & (logits[1, :2] != logits[1, :1])).any()  # a word without weight
+    features = [{"token_embeddings": one, "attention_mask": attention} for one in (logits, logits.float())]
+    halves, single = (SpladeMax()(given)["sentence_embedding"] for given in features)
+    assert halves.dtype == torch.float32
+    assert torch.equal(halves, single)
+    logits[2, 3] = -torch.tensor(torch.nan, dtype=dtype)
+    assert SpladeMax()(features[0])["sentence_embedding"][2].isnan().any()
+
+
 def make(world: Path, output: Path, part: str, *more: str) -> dict[str, Any]:
     """What an index says of one that was made."""
     encoder = f"{world / KINDS[part][1]}{':pooling=mean' if part == 'dense' else ''}"

@@ -138,7 +138,9 @@ def test_in_three_steps_and_by_many_threads(tmp_path: Path) -> None:
     assert open_index(str(index)).graph.k == 3
 
 
-def test_documents_are_compared_with_those_that_join_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_documents_that_may_be_entered_are_compared_with_those_that_join_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     index = made(tmp_path, "index", range(40), ALL)
     compared, nearest = [], graph_source.entries_of.__globals__["_merged"]
 
@@ -147,9 +149,15 @@ def test_documents_are_compared_with_those_that_join_alone(tmp_path: Path, monke
         assert kept == 40
         return nearest(source, rows, before, kept)
 
+    before = open_index(str(index)).graph.edges.copy()
     monkeypatch.setattr(graph_source, "_merged", counting)
     added(tmp_path, index, range(40, 60))
-    assert sorted(compared) == list(range(40))
+    after = open_index(str(index)).graph.edges
+    entered = np.flatnonzero((after[:40] >= 40).any(axis=1)).tolist()
+    assert set(entered) <= set(compared) < set(range(40))
+    assert len(compared) == len(set(compared))
+    others = [row for row in range(40) if row not in compared]
+    assert (after[others] == before[others]).all()
 
 
 def test_a_document_keeps_its_neighbours_where_those_encoded_anew_stay_before_the_last(
@@ -222,7 +230,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ),
         (["--add", more, "--documents", more], "--documents beside --add, which makes every part as it is there"),
         (["--add", more, "--parts", "dense,neighbours", "--dtype", "float16"], "--parts and --dtype beside --add"),
-        (["--add", more, "--cluster", "x"], "--cluster goes with --backend dask"),
+        (["--add", more, "--address", "x"], "--address x goes with --backend dask or ray"),
         (["--add", str(tmp_path / "none.jsonl")], r"none\.jsonl"),
         ([], "give --documents, what to make an index of, --add, what to add to the one in --output, or parts"),
     ):

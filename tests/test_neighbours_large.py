@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lost_worker import cluster_that_loses_a_worker
+from lost_worker import CLUSTERS, cluster_that_loses_a_worker
 from scipy.sparse import csr_matrix
 
 from rnnreranker.base.errors import InputError
@@ -190,9 +190,9 @@ def test_blocks_made_by_others_are_the_same(
     [
         (
             ["--parts", "dense,neighbours:search=flat"],
-            "neighbours:search=flat: search='flat': expected one of exact, hnsw, ivf or none",
+            "neighbours:search=flat: search='flat': expected one of exact, hnsw, ivf, cuvs or none",
         ),
-        (["--parts", "dense,neighbours", "--cluster", "x"], "--cluster goes with --backend dask"),
+        (["--parts", "dense,neighbours", "--address", "x"], "--address x goes with --backend dask or ray"),
         (
             ["--parts", "impact,neighbours:by=impact,search=hnsw"],
             "graph search hnsw is of dense vectors; impact is searched exactly",
@@ -236,8 +236,7 @@ def test_shares_are_put_together_to_the_bytes_of_one_process(
             "--shard-id 3: no such share; expected 0..2, as --shard-num 3",
         ),
         (["--shard-id", "-1", "--shard-num", "3"], "--shard-id -1: no such share; expected 0..2"),
-        (["--shard-id", "0", "--shard-num", "3", "--overwrite"], "--shard-id 0 beside --overwrite: shares are made of"),
-        (["--shard-id", "0", "--shard-num", "3", "--documents", "pydoc"], "--shard-id 0 beside --documents: shares"),
+        (["--shard-id", "0", "--shard-num", "3", "--overwrite"], "--shard-id 0 beside --overwrite, which one process"),
         (
             ["--shard-id", "0", "--shard-num", "3", "--parts", "neighbours:search=ivf"],
             "--shard-id 0: a graph with search=ivf is made by one process; leave it out",
@@ -275,11 +274,14 @@ def test_four_processes_of_which_one_is_killed(index: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_dask_cluster_that_loses_a_worker(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("backend", CLUSTERS)
+def test_a_cluster_that_loses_a_worker(
+    backend: str, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(graph_files, "ROWS", 3)
     source = DenseNeighbours(open_vectors(index), index)
     write_graph(source, tmp_path / "plain", 8)
     work = tmp_path / "work"
-    with cluster_that_loses_a_worker(lambda: len(list(work.glob("0*.npy"))) >= 5) as address:
-        write_graph(source, tmp_path / "dask", 8, backend="dask", cluster=address, work=work)
-    assert content(tmp_path / "dask") == content(tmp_path / "plain")
+    with cluster_that_loses_a_worker(backend, lambda: len(list(work.glob("0*.npy"))) >= 5) as address:
+        write_graph(source, tmp_path / "lost", 8, backend=backend, address=address, work=work)
+    assert content(tmp_path / "lost") == content(tmp_path / "plain")

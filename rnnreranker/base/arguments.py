@@ -29,6 +29,17 @@ def of_command() -> Iterator[None]:
         _commands -= 1
 
 
+@contextlib.contextmanager
+def for_others() -> Iterator[None]:
+    """The block, inside a command, answers others than its user: messages name arguments, and nothing is said."""
+    global _commands
+    before, _commands = _commands, 0
+    try:
+        yield
+    finally:
+        _commands = before
+
+
 def in_command() -> bool:
     """Whether a command of this package is at work."""
     return _commands > 0

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import write_atomically
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 
 def render(where: str | Path, name: str, **values: Any) -> str:
@@ -15,10 +19,21 @@ def render(where: str | Path, name: str, **values: Any) -> str:
 
     A template may include those of the whole package: `base.css`, which pages of all rooms have.
     """
+    environment = _environment(where) if isinstance(where, Path) else _of_room(where)
+    return environment.get_template(name).render(values)
+
+
+@functools.cache
+def _of_room(room: str) -> Environment:
+    """The templates of a room, which are compiled once."""
+    return _environment(room)
+
+
+def _environment(where: str | Path) -> Environment:
     import jinja2
 
     own = jinja2.FileSystemLoader(where) if isinstance(where, Path) else jinja2.PackageLoader(f"rnnreranker.{where}")
-    environment = jinja2.Environment(
+    return jinja2.Environment(
         loader=jinja2.ChoiceLoader([own, jinja2.PackageLoader("rnnreranker.base")]),
         autoescape=jinja2.select_autoescape(("html", "html.j2")),
         undefined=jinja2.StrictUndefined,
@@ -26,7 +41,6 @@ def render(where: str | Path, name: str, **values: Any) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.get_template(name).render(values)
 
 
 def write_page(path: Path, text: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from rnnreranker.base.errors import InputError, RnnrerankerError, UnavailableError, nearest, require
 from rnnreranker.base.private.ir_datasets import known_names
 from rnnreranker.data import reqa, tripclick
-from rnnreranker.data.names import BUILT_IN_TOPICS
+from rnnreranker.data.names import BUILT_IN_TOPICS, COLLECTIONS, is_path, left_out
 
 SHORT_NAMES = {
     "msmarco-v1-passage": "msmarco-passage",
@@ -56,6 +56,17 @@ def load(name: str) -> Any:
         if not hint.startswith("did you mean"):
             hint = f"{nearest(name, short)}, and the ids of ir-datasets.com"
         raise InputError(f"{name}: neither a file nor a data set known here or to ir_datasets; {hint}") from None
+
+
+def ir_datasets_id(name: str) -> str:
+    """The id in ir_datasets of a name; "" of files and folders, of what is built in, and of what it does not know."""
+    first = left_out(name)[0]
+    folder = first.rpartition(":")[0] or first  # of NAME:SPLIT
+    elsewhere = first in BUILT_IN_TOPICS or first.startswith(COLLECTIONS) or is_path(first)
+    if elsewhere or any(os.path.exists(os.path.expanduser(one)) for one in (first, folder)):
+        return ""
+    dataset = SHORT_NAMES.get(first, first)
+    return dataset if dataset in known_names(require("ir_datasets", f"the data set {name}", "ir_datasets")) else ""
 
 
 @contextlib.contextmanager

@@ -107,6 +107,21 @@ def known_model(name: str, kind: str = "encoder") -> type[KnownModel] | None:
     return None
 
 
+def is_here(known: type[KnownModel]) -> bool:
+    """Whether a known model's files are on this machine, in a package or the hub's cache; nothing is downloaded."""
+    if base := getattr(known, "base", ""):  # made from another one's
+        other = known_model(base)
+        return other is not None and is_here(other)
+    if _in_package(known) is not None:
+        return True
+    hub = require("huggingface_hub", "finding encoders", "huggingface_hub")
+    try:
+        folder = Path(hub.snapshot_download(known.hub, allow_patterns=list(WANTED), local_files_only=True))
+    except (OSError, ValueError):
+        return False  # not in the cache
+    return any(any(folder.glob(pattern)) for pattern in WEIGHTS)
+
+
 def is_scorer(folder: Path) -> bool:
     """Whether `train --scorer` wrote this folder."""
     return model_type(folder) == SCORER_TYPE

@@ -22,6 +22,7 @@ class KnownModel:
     package: ClassVar[str] = ""  # where a Python package carries the files, which is never imported: a folder in it
     install: ClassVar[str] = ""  # what pip calls it
     sha256: ClassVar[str] = ""  # of model.safetensors; "" = whatever the hub gives
+    licence: ClassVar[str] = ""  # of the weights, as the hub names it; "" = not known here
     own_settings: ClassVar[dict[str, Any]] = {}  # what the files do not say
 
 

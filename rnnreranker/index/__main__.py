@@ -20,7 +20,7 @@ from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import add_documents_flags, asked_fields
 from rnnreranker.index.build import Built
 from rnnreranker.index.extend import extend_index
-from rnnreranker.index.make import make_index
+from rnnreranker.index.make import encode_share, make_index
 from rnnreranker.index.possible import obstacles, said
 from rnnreranker.index.request import (
     AUTO,
@@ -39,7 +39,7 @@ BESIDE = (
     "overwrite",
     "threads",
     "backend",
-    "cluster",
+    "address",
     "device",
     "compute_dtype",
     "shard_id",
@@ -75,7 +75,7 @@ def main(argv: Sequence[str]) -> int:
     output = Path(args.output).expanduser()
     started = time.perf_counter()
     if args.add is not None:
-        free = ("add", "output", "threads", "backend", "cluster", "device", "compute_dtype")
+        free = ("add", "output", "threads", "backend", "address", "device", "compute_dtype")
         why = "beside --add, which makes every part as it is there; leave out the one or the other"
         _check_typed(args, free, why)
         how = {name: getattr(args, name) for name in free[2:]}
@@ -100,6 +100,11 @@ def main(argv: Sequence[str]) -> int:
     else:
         if args.parts == AUTO:
             request = _possible(request, output, args)
+        if share is not None:
+            made, count, own = encode_share(request, output, share, args.threads)
+            said_of = f"{count} blocks of documents made, {own - count} were there"
+            command.say(f"{output}: shard {share[0]} of {share[1]} of {' and '.join(made)}: {said_of}")
+            return 0
         built, made = make_index(request, output, threads=args.threads, overwrite=args.overwrite)
     _tell(args, built, made, started)
     return 0
@@ -120,7 +125,7 @@ def _request(args: argparse.Namespace) -> IndexRequest:
         asked_fields(args.documents, args.fields),
         Path(args.from_index).expanduser() if args.from_index else None,
         args.backend,
-        args.cluster,
+        args.address,
         args.device,
         args.compute_dtype,
     )
@@ -133,12 +138,9 @@ def _share(args: argparse.Namespace) -> Share | None:
         InputError: as `share_of`; with what one process makes.
     """
     share = share_of(args.shard_id, args.shard_num)
-    if share and (args.documents is not None or args.overwrite):
-        other = "--overwrite" if args.overwrite else "--documents"
-        raise InputError(
-            f"--shard-id {args.shard_id} beside {other}: shares are made of parts that are made of others, as --parts "
-            "neighbours, of an index that stands; leave it out"
-        )
+    for other in ("overwrite", "from_index"):
+        if share and getattr(args, other):
+            raise InputError(f"--shard-id {args.shard_id} beside {flag(other)}, which one process does; leave it out")
     return share
 
 
@@ -188,10 +190,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--from-index", metavar="DIR", help=text)
     parser.add_argument("--overwrite", action="store_true", help="replace an index of other inputs")
     parser.add_argument("--threads", type=command.positive, metavar="N", help="default: one per core")
-    text = f"who makes blocks of a graph: {', '.join(BACKENDS)}"
+    text = f"who makes blocks: {', '.join(BACKENDS)}"
     parser.add_argument("--backend", choices=BACKENDS, default="threads", metavar="NAME", help=text)
-    parser.add_argument("--cluster", metavar="ADDRESS", help="Dask scheduler (default: start one here)")
-    add_share_flags(parser, "--parts neighbours")
+    parser.add_argument("--address", metavar="ADDRESS", help="of dask or ray (default: start one here)")
+    add_share_flags(parser, "what encoders make of --documents, or of --parts neighbours,")
     add_device_flags(parser, "encoders")
     group = parser.add_argument_group("parts")
     text = f"{', '.join(names('part'))}, NAME:KEY=VALUE,…; {AUTO}: those usual ones that can be made here"

@@ -130,7 +130,7 @@ def add_parts(
         described, result, count = describe(output), work.result, 0
         for part in parts:
             part.start(work.partial, threads)
-        for block in _blocks(progress(documents_of(output), unit="documents", what="index"), parts):
+        for block in blocks_of(progress(documents_of(output), unit="documents", what="index"), parts):
             count += len(block)
             for part in parts:
                 part.add(block)
@@ -200,10 +200,15 @@ class UnfinishedIndex:
     done: bool = False
 
 
+def work_of(output: Path) -> Path:
+    """The folder of what is kept of an index until it is whole."""
+    return output.with_name(output.name + ".partial")
+
+
 @contextmanager
 def partial_folder(output: Path) -> Iterator[UnfinishedIndex]:
     """`<output>.partial`, held by this process alone (another that wants it waits), and gone when the work is done."""
-    partial = output.with_name(output.name + ".partial")
+    partial = work_of(output)
     with alone(partial, f"{partial}: another process is building this index; waiting for it") as waited:
         work = UnfinishedIndex(partial, partial / "result", waited)
         try:
@@ -227,7 +232,7 @@ def _stream(documents: Iterable[Document], result: Path, parts: Sequence[Part]) 
     digest = hashlib.sha256()
     count = 0
     with CorpusWriter(result) as corpus, open(result / "docid", "w", encoding="utf-8", newline="\n") as docids:
-        for block in _blocks(progress(_checked(documents), unit="documents", what="index"), parts):
+        for block in blocks_of(progress(_checked(documents), unit="documents", what="index"), parts):
             for document in block:
                 corpus.add(document)
                 docids.write(document.docid + "\n")
@@ -240,7 +245,8 @@ def _stream(documents: Iterable[Document], result: Path, parts: Sequence[Part]) 
     return count, digest.hexdigest()[:16]
 
 
-def _blocks(documents: Iterable[Document], parts: Sequence[Part]) -> Iterator[list[Document]]:
+def blocks_of(documents: Iterable[Document], parts: Sequence[Part]) -> Iterator[list[Document]]:
+    """The documents in blocks, as these parts take them together."""
     waiting, most = iter(documents), BLOCK * max(part.blocks_at_once for part in parts)
     while block := list(itertools.islice(waiting, most)):
         yield block

@@ -8,11 +8,12 @@ from pathlib import Path
 from rnnreranker.base.device import EXACT, devices_of
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
+from rnnreranker.base.process.backends import check_backend
 from rnnreranker.base.process.phases import phase
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.fields import TITLE_AND_TEXT
 from rnnreranker.index.build import Built, write_index
-from rnnreranker.index.request import check_cluster, documents_mark
+from rnnreranker.index.request import documents_mark
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.needs import part, stored_settings
 from rnnreranker.parts.texts import documents_of
@@ -26,7 +27,7 @@ def extend_index(
     *,
     threads: int | None = None,
     backend: str = "threads",
-    cluster: str | None = None,
+    address: str | None = None,
     device: str | None = None,
     compute_dtype: str = EXACT,
 ) -> tuple[Built, list[str]]:
@@ -39,7 +40,7 @@ def extend_index(
         output: the folder of the index; documents: their source, as of `load_documents`, whose
             fields are those of the index.
         threads: None = one per core; the result does not depend on it.
-        backend, cluster: who makes blocks of the graph, as `write_graph`.
+        backend, address: who makes blocks of the graph, as `write_graph`.
         device, compute_dtype: where the new ones are encoded, as of `devices_of`.
 
     Raises:
@@ -47,7 +48,7 @@ def extend_index(
             changed; as `write_index`.
         UnavailableError: an encoder that cannot be had, a Lucene part without Java.
     """
-    check_cluster(backend, cluster)
+    check_backend(backend, address)
     devices = devices_of(device, compute_dtype)
     described = describe(output)
     if not described or not (output / "corpus").is_dir():
@@ -63,7 +64,7 @@ def extend_index(
         part(name).make(settings[name], settings) for name in sorted(settings, key=lambda name: part(name).depth())
     ]
     for one in parts:
-        one.backend, one.cluster, one.devices = backend, cluster, devices
+        one.backend, one.address, one.devices = backend, address, devices
         one.extend(output)
     inputs = dict(described["inputs"])
     inputs["documents"] = fingerprint(inputs.get("documents"), documents_mark(documents))

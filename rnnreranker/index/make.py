@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
+from rnnreranker.base.shards import Share
+from rnnreranker.data.document import Document
 from rnnreranker.data.fields import TITLE_AND_TEXT
 from rnnreranker.data.in_memory import GivenDocuments
-from rnnreranker.index.build import Built, add_parts, check_replaceable, write_index
+from rnnreranker.index.ahead import encode_ahead
+from rnnreranker.index.build import Built, add_parts, check_replaceable, work_of, write_index
 from rnnreranker.index.request import IndexRequest
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.description import describe
@@ -51,6 +54,8 @@ def make_index(
     stored = stored_settings(output, there) if there else {}
     beside = stored | {name: one.params for name, one in request.chosen.items()}
     made_of = makers([name for name in missing if part(name).made_of], request, beside, output)
+    for maker in made_of:
+        maker.check()  # before anything is encoded
     if of_texts:
         built = _make(request, output, of_texts, inputs, bool(there), threads)
     else:
@@ -81,7 +86,7 @@ def makers(names: Sequence[str], request: IndexRequest, beside: Mapping[str, Any
 def _made(name: str, request: IndexRequest, beside: Mapping[str, Any]) -> Part:
     """What makes a part of a request."""
     made = part(name).make(request.chosen[name].params, beside)
-    made.backend, made.cluster, made.devices = request.backend, request.cluster, request.devices
+    made.backend, made.address, made.devices = request.backend, request.address, request.devices
     return made
 
 
@@ -89,18 +94,47 @@ def _make(
     request: IndexRequest, output: Path, missing: list[str], inputs: dict[str, Any], exists: bool, threads: int | None
 ) -> Built:
     """An index that has these parts too, which are made while the documents stream by."""
+    documents = _documents(request)
+    first = list(itertools.islice(documents, 1))  # an unknown name fails here, before a model is loaded
+    made = _of_texts(request, missing)
+    if request.backend != "threads" and request.from_index is None:
+        encode_ahead(_documents(request), made, request, work_of(output), threads=threads)
     if exists:
         inputs = {key: value for key, value in inputs.items() if value is not None}
-        return add_parts(output, _of_texts(request, missing), threads=threads, inputs=inputs)
+        return add_parts(output, made, threads=threads, inputs=inputs)
+    whole = itertools.chain(first, documents)
+    return write_index(whole, output, made, threads=threads, name=str(request.documents), inputs=inputs)
 
+
+def _documents(request: IndexRequest) -> Iterator[Document]:
+    """The documents of a request, from the first."""
     from rnnreranker.data.documents import load_documents
 
     given = request.documents
-    documents = iter(given.documents) if isinstance(given, GivenDocuments) else load_documents(given, request.fields)
-    first = list(itertools.islice(documents, 1))  # an unknown name fails here, before a model is loaded
-    made = _of_texts(request, missing)
-    whole = itertools.chain(first, documents)
-    return write_index(whole, output, made, threads=threads, name=str(given), inputs=inputs)
+    return iter(given.documents) if isinstance(given, GivenDocuments) else load_documents(given, request.fields)
+
+
+def encode_share(
+    request: IndexRequest, output: Path, share: Share, threads: int | None = None
+) -> tuple[list[str], int, int]:
+    """One process's share of what encoders make of a request, in files that `make_index` takes in place of encoding.
+
+    Returns:
+        The parts, how many blocks of documents were made of them, and how many the share has.
+
+    Raises:
+        InputError: none of its parts is made by an encoder, or all are there; as `make_index`.
+        UnavailableError: as there.
+    """
+    there = _parts_there(output, request, request.inputs())
+    names = [name for name in request.names if part(name).encoder and name not in there]
+    if not names:
+        said = ", ".join(encoded_parts())
+        raise InputError(f"{argument('shard_id', share[0])}: shares are of {said}; none of them is left to make here")
+    documents = _documents(request)
+    first = list(itertools.islice(documents, 1))
+    whole, made = itertools.chain(first, documents), _of_texts(request, names)
+    return names, *encode_ahead(whole, made, request, work_of(output), threads=threads, share=share)
 
 
 def _of_texts(request: IndexRequest, names: Sequence[str]) -> list[Part]:

@@ -14,7 +14,7 @@ from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose
 from rnnreranker.base.device import EXACT, ComputesOnDevices
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import names
-from rnnreranker.base.process.backends import ONE_BY_ONE, check_backend
+from rnnreranker.base.process.backends import check_backend
 from rnnreranker.base.settings import typed_name
 from rnnreranker.base.written_form import Written, read_listed
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
@@ -35,8 +35,8 @@ class IndexRequest(ComputesOnDevices, Request):
         parts: in their written form, `dense,neighbours:k=32` or a list of them.
         fields: what the texts of the documents are, as of `load_documents`.
         from_index: an index of the same documents, whose encoded parts are taken in place of encoding.
-        backend: who makes what can be made piece by piece, as blocks of a graph: "threads", "loky", "dask".
-        cluster: the address of its cluster.
+        backend: who makes what can be made piece by piece, as blocks of a graph: one of BACKENDS.
+        address: of the scheduler of its cluster; None starts one here.
         device, compute_dtype: where encoders compute, and in which type, as of `devices_of`.
 
     Raises:
@@ -49,13 +49,13 @@ class IndexRequest(ComputesOnDevices, Request):
     fields: tuple[str, ...] | None = None
     from_index: Path | None = None
     backend: str = "threads"
-    cluster: str | None = None
+    address: str | None = None
     device: str | None = None
     compute_dtype: str = EXACT
 
     def __post_init__(self) -> None:
         _ = self.chosen
-        check_cluster(self.backend, self.cluster)
+        check_backend(self.backend, self.address)
         if self.devices is not None and not any(part(name).on_devices() for name in self.names):
             encoded = ", ".join(name for name, one in parts().items() if one.on_devices())
             shown = argument("device", self.device) if self.device else argument("compute_dtype", self.compute_dtype)
@@ -100,18 +100,6 @@ def documents_mark(documents: str | GivenDocuments) -> str:
     if path.is_dir():
         return files_digest(tripclick.document_files(path), path)[:16]
     return file_digest(path)[:16] if path.is_file() else source
-
-
-def check_cluster(backend: str, cluster: str | None) -> None:
-    """Look that a backend is there, and that it has a cluster where one is named.
-
-    Raises:
-        InputError: an unknown backend, a cluster beside one that has none.
-        MissingDependencyError: a backend that is not installed.
-    """
-    check_backend(backend)
-    if cluster and backend in ONE_BY_ONE:
-        raise InputError(f"{argument('cluster')} goes with {argument('backend', 'dask')} or ray")
 
 
 def forms_of(given: Form | Sequence[Form]) -> list[Written]:

@@ -20,7 +20,7 @@ from rnnreranker.base.written_form import Written
 from rnnreranker.data.document import Document
 from rnnreranker.parts.description import describe
 
-BLOCK = 1024  # documents that pass through together
+BLOCK = 512  # documents that pass through together
 
 
 class Part(ABC):
@@ -42,7 +42,7 @@ class Part(ABC):
         packages: whose versions the description keeps.
         marks: what, besides the documents, the part depends on; plain values, for the fingerprint of the index.
         reused: documents that an earlier, interrupted build had done.
-        backend, cluster: who makes what can be made piece by piece, as `do_parts`; the bytes do not depend on it.
+        backend, address: who makes what can be made piece by piece, as `do_parts`; the bytes do not depend on it.
         devices: where its encoder computes, or what else there is to compute; None = the processor.
         blocks_at_once: that it takes together, of BLOCK documents each.
     """
@@ -63,7 +63,7 @@ class Part(ABC):
     marks: tuple[Any, ...] = ()
     reused: int = 0
     backend: str = "threads"
-    cluster: str | None = None
+    address: str | None = None
     devices: Devices | None = None
 
     @property

@@ -20,7 +20,7 @@ from rnnreranker.parts.base import Part, check_encoder, read_encoder
 if TYPE_CHECKING:
     from rnnreranker.encode.base import TextEncoder
 
-DEVICE_BLOCKS = 16  # that a GPU encodes together
+DEVICE_BLOCKS = 32  # that a GPU encodes together
 
 
 class EncodedPart(Part):
@@ -39,6 +39,8 @@ class EncodedPart(Part):
     def __init__(self, mark: str) -> None:
         self._mark = mark
         self._files: list[Path] = []
+        self._begun = False
+        self._threads: int | None = None
         self._old: Any = None  # with docids: what an index has
         self._count = 0
         self.reused = 0
@@ -63,24 +65,40 @@ class EncodedPart(Part):
     def begin(self, texts: list[str]) -> None:
         """Open what encodes, before the first block, which has these texts."""
 
+    def file_of(self, number: int, documents: Sequence[Document]) -> Path:
+        """The file of a block, by its number, which may be there from before."""
+        texts = [document.text for document in documents]
+        if not self._begun:
+            self.begin(texts)
+            self._begun = True
+        name = fingerprint(self._mark, [document.docid for document in documents], texts)
+        return self._folder / f"{number:06d}-{name}{self.ending}"
+
+    def encode_into(self, file: Path, texts: list[str], threads: int | None) -> None:
+        """Make the file of a block of these texts, wherever this is called; the bytes do not depend on threads."""
+        self._threads = threads
+        if not self._begun:
+            self.begin(texts)
+            self._begun = True
+        self._keep(file, self.encoded(texts))
+
     def add(self, documents: Sequence[Document]) -> None:
         texts = [document.text for document in documents]
-        if not self._files:
-            self.begin(texts)
-        name = fingerprint(self._mark, [document.docid for document in documents], texts)
-        file = self._folder / f"{len(self._files):06d}-{name}{self.ending}"
+        file = self.file_of(len(self._files), documents)
         rows = np.arange(self._count, self._count + len(documents))
         self._count += len(documents)
         old = self._old is not None and self._count <= len(self._old.docids)
         if old or file.is_file():
             self.reused += len(documents)
         if not file.is_file():
-            block = self.taken(rows, texts) if old else self.encoded(texts)
-            with write_atomically(file) as stream:
-                self.save(stream, block)
-                stream.flush()
-                os.fsync(stream.fileno())
+            self._keep(file, self.taken(rows, texts) if old else self.encoded(texts))
         self._files.append(file)
+
+    def _keep(self, file: Path, block: Any) -> None:
+        with write_atomically(file) as stream:
+            self.save(stream, block)
+            stream.flush()
+            os.fsync(stream.fileno())
 
 
 class PartByEncoder(EncodedPart):

@@ -14,6 +14,8 @@ from page_data.forecasts import Forecast, cases, forecasts
 from page_data.learnt_limit import leave_one_out
 from page_data.method_table import method_tables
 from page_data.pictures import write_pictures
+from page_data.sizes import Sizes, amount
+from page_data.sizes import sizes as computed_sizes
 from page_data.study_table import (
     KINDS,
     against,
@@ -50,7 +52,11 @@ def names(figures: Figures) -> dict[str, Any]:
         """What methods do to how alike the first ten are."""
         return diversity(figures)
 
-    own = [cell, over, at_size, slope, method_tables, first_stages, diversity_lines]
+    def sizes() -> Sizes:
+        """What larger collections would take."""
+        return computed_sizes(figures)
+
+    own = [sizes, amount, cell, over, at_size, slope, method_tables, first_stages, diversity_lines]
     own += [forecasts_on_record, cases, leave_one_out, verdict]
     own += [judged_twice, study_table, arms_table, distances_table, against, differences, rises, picture]
     titles = {"study_kinds": KINDS, "stage_methods": METHODS, "diversity_methods": DIVERSITY, "likely_limit": LIKELY}

@@ -1,72 +1,174 @@
-"""Who does the parts of a long job: threads or processes of this machine, or the workers of a cluster, by joblib."""
+"""Who does the parts of a long job: threads or processes of this machine by joblib, or the workers of a cluster."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import itertools
+import socket
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.errors import InputError, UnavailableError, require
 from rnnreranker.base.process.interrupts import left_to_this_process
 
-BACKENDS = ("threads", "loky", "dask")
-ONE_BY_ONE = ("threads", "loky")  # whose parts are told as they are done
+CLUSTERS = {"dask": "distributed", "ray": "ray"}  # backend → its package
+BACKENDS = ("threads", "loky", *CLUSTERS)
+RETRIES = 3  # of a part whose worker has died
+AHEAD = 2  # parts that wait at a cluster, for each worker
+PATIENCE = 20  # seconds until a scheduler that does not answer is not there
 
 
-def check_backend(backend: str) -> None:
-    """Look that a backend is known and installed, before any work.
+def check_backend(backend: str, address: str | None = None) -> None:
+    """Look that a backend is known and installed, and that it has a cluster where one is named, before any work.
 
     Raises:
-        InputError: not one of BACKENDS.
+        InputError: not one of BACKENDS, an address beside one that has no cluster.
         MissingDependencyError: its package is not installed.
     """
     if backend not in BACKENDS:
         raise InputError(f"backend {backend}: not known; known: {', '.join(BACKENDS)}")
-    if backend == "dask":
-        require("distributed", "--backend dask", "'rnnreranker[cluster]'")
-
-
-@contextlib.contextmanager
-def joblib_backend(backend: str, cluster: str | None) -> Iterator[str]:
-    """The name that joblib knows a backend by, while a connection to its cluster is open."""
-    if backend == "dask":
-        import distributed
-
-        with distributed.Client(cluster) if cluster else distributed.Client(dashboard_address=None):
-            yield "dask"
-    else:
-        yield "threading" if backend == "threads" else backend
+    if backend in CLUSTERS:
+        require(CLUSTERS[backend], f"--backend {backend}", "'rnnreranker[cluster]'")
+    elif address:
+        raise InputError(f"{argument('address', address)} goes with {argument('backend')} {' or '.join(CLUSTERS)}")
 
 
 def do_parts(
     do: Callable[..., Any],
-    parts: Sequence[tuple[Any, ...]],
+    parts: Iterable[tuple[Any, ...]],
     *,
     workers: int,
     backend: str,
-    cluster: str | None,
+    address: str | None,
     shown: Callable[[Iterable[Any]], Iterable[Any]],
+    gpus: float = 0,
 ) -> None:
     """Do the parts of a job, several at a time; without parts nothing is started.
 
-    Args:
-        do: called with the arguments of each part.
-        workers: how many at a time.
-        backend, cluster: as `joblib_backend`.
-        shown: goes through the parts as they are done, to show progress; of a cluster's parts nothing is shown.
-    """
-    if not parts:
-        return
-    import joblib
+    A part whose worker dies is done again by another one; it has to leave its file whole or not at all.
 
-    with (
-        left_to_this_process(),
-        joblib_backend(backend, cluster) as name,
-        joblib.parallel_config(backend=name, n_jobs=workers),
-    ):
-        calls = (joblib.delayed(do)(*part) for part in parts)
-        if backend in ONE_BY_ONE:
-            for _ in shown(joblib.Parallel(return_as="generator_unordered")(calls)):
-                pass
+    Args:
+        do: called with the arguments of each part; on a cluster, where it is imported, and paths are the same.
+        parts: taken as workers become free.
+        workers: how many at a time; of a cluster with an address, as many as it has.
+        backend: one of BACKENDS; address: of the scheduler of its cluster, None starts one here.
+        shown: goes through the parts as they are done, to show progress.
+        gpus: that a part needs of a worker of Ray.
+
+    Raises:
+        UnavailableError: no cluster at the address, or one without a worker.
+    """
+    waiting = iter(parts)
+    first = list(itertools.islice(waiting, 1))
+    if not first:
+        return
+    every = itertools.chain(first, waiting)
+    with left_to_this_process(), contextlib.ExitStack() as stack:
+        if backend == "dask":
+            done = stack.enter_context(_dask(do, every, workers, address))
+        elif backend == "ray":
+            done = stack.enter_context(_ray(do, every, workers, address, gpus))
         else:
-            joblib.Parallel()(calls)
+            import joblib
+
+            name = "threading" if backend == "threads" else backend
+            stack.enter_context(joblib.parallel_config(backend=name, n_jobs=workers))
+            calls = (joblib.delayed(do)(*part) for part in every)
+            done = joblib.Parallel(return_as="generator_unordered")(calls)
+        for _ in shown(done):
+            pass
+
+
+@contextlib.contextmanager
+def _dask(
+    do: Callable[..., Any], parts: Iterator[tuple[Any, ...]], workers: int, address: str | None
+) -> Iterator[Iterator[None]]:
+    """What is done by the workers of Dask, while a client is open."""
+    import distributed
+
+    try:
+        client = (
+            distributed.Client(address, timeout=PATIENCE)
+            if address
+            else distributed.Client(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+        )
+    except (OSError, ValueError) as error:
+        raise _no_cluster("Dask scheduler", address, error) from None
+    with client:
+        if address:
+            workers = sum(client.nthreads().values())
+            if not workers:
+                raise UnavailableError(f"{argument('address', address)}: this Dask cluster has no worker; start some")
+
+        def done() -> Iterator[None]:
+            def submitted(count: int) -> list[Any]:
+                return [
+                    client.submit(do, *part, pure=False, retries=RETRIES) for part in itertools.islice(parts, count)
+                ]
+
+            results = distributed.as_completed(submitted(AHEAD * workers))
+            for future in results:
+                future.result()
+                for one in submitted(1):
+                    results.add(one)
+                yield
+
+        yield done()
+
+
+@contextlib.contextmanager
+def _ray(
+    do: Callable[..., Any], parts: Iterator[tuple[Any, ...]], workers: int, address: str | None, gpus: float
+) -> Iterator[Iterator[None]]:
+    """What is done by the workers of Ray, while it is connected; one that the caller has opened stays so."""
+    import ray
+
+    opened = not ray.is_initialized()
+    if opened:
+        here: dict[str, Any] = {"address": address} if address else {"num_cpus": workers, "include_dashboard": False}
+        try:
+            if address and ":" in address:
+                _knock(address)  # Ray itself asks for minutes
+            ray.init(**here, log_to_driver=False, configure_logging=False)
+        except (OSError, ValueError, RuntimeError) as error:
+            raise _no_cluster("head of a Ray cluster", address, error) from None
+    try:
+        resources = ray.cluster_resources()
+        if gpus > resources.get("GPU", 0):
+            raise UnavailableError("this Ray cluster has no GPU; leave out " + argument("device"))
+        workers = max(1, int(resources.get("GPU", 0) / gpus if gpus else resources.get("CPU", 1)))
+        remote = ray.remote(num_cpus=1, num_gpus=gpus, max_retries=RETRIES)(_called)
+
+        def done() -> Iterator[None]:
+            def submitted(count: int) -> list[Any]:
+                return [remote.remote(do, part) for part in itertools.islice(parts, count)]
+
+            waiting = submitted(AHEAD * workers)
+            while waiting:
+                ready, waiting = ray.wait(waiting, num_returns=1)
+                ray.get(ready)
+                waiting += submitted(1)
+                yield
+
+        yield done()
+    finally:
+        if opened:
+            ray.shutdown()
+
+
+def _knock(address: str) -> None:
+    """Raises OSError or ValueError where nobody listens at an address, as HOST:PORT."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    socket.create_connection((host, int(port)), timeout=PATIENCE).close()
+
+
+def _called(do: Callable[..., Any], part: tuple[Any, ...]) -> None:
+    do(*part)
+
+
+def _no_cluster(what: str, address: str | None, error: Exception) -> UnavailableError:
+    reason = str(error).strip().split("\n")[0] or type(error).__name__
+    if address is None:
+        return UnavailableError(f"no cluster can be started here ({reason}); name one by {argument('address')}")
+    return UnavailableError(f"{argument('address', address)}: no {what} answers ({reason}); start it, or correct it")

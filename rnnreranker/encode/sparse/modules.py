@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.base.device import EXACT, put
+from rnnreranker.base.device import EXACT, moved, put
 from rnnreranker.base.errors import require
 from rnnreranker.encode.in_batches import CountedText, count_tokens
 from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.encode.vocabulary import words_of
 
 CHUNK = 16  # tokens of a batch whose logits are pooled at a time
+LISTS = {"common": {"return_tensors": None}}  # of token numbers: transformers takes long to make tensors of them
 
 
 class SparseModules:
@@ -83,10 +84,8 @@ class SparseModules:
 
         with torch.inference_mode():
             with self._tokenizing:
-                features = self._model.preprocess([one.text for one in batch], task=what)
-            features = {
-                name: value.to(self._device) if torch.is_tensor(value) else value for name, value in features.items()
-            }
+                features = self._model.preprocess([one.text for one in batch], task=what, processing_kwargs=LISTS)
+            features = {name: self._placed(value) for name, value in features.items()}
             weights = self._model(features, task=what)["sentence_embedding"]
             if weights.is_sparse:
                 weights = weights.to_dense()
@@ -94,6 +93,12 @@ class SparseModules:
                 kept = torch.topk(weights, self._model.max_active_dims, dim=1)
                 weights = torch.zeros_like(weights).scatter_(1, kept.indices, kept.values)
             return weights.float().cpu().numpy()
+
+    def _placed(self, value: Any) -> Any:
+        """What a model reads, lists of numbers as tensors, on its device."""
+        if isinstance(value, list):
+            return moved(np.array(value, dtype=np.int64), self._device)
+        return value.to(self._device) if hasattr(value, "to") else value
 
 
 def _pool_sooner(model: Any) -> int:

@@ -12,7 +12,8 @@ from torch import nn
 class SpladeMax(nn.Module):
     """log(1 + relu(max over tokens)) of the logits of every word, without copies of the logits.
 
-    On the processor numpy finds the maxima, in half the time that torch takes.
+    On the processor numpy finds the maxima, in half the time that torch takes; in half precision, which numpy does not
+    have or is slow with, as whole numbers of 16 bits: of those above 0, which alone count, the order is the same.
     """
 
     def forward(self, features: dict[str, Any]) -> dict[str, Any]:
@@ -21,16 +22,17 @@ class SpladeMax(nn.Module):
         if logits.device.type != "cpu":
             features["sentence_embedding"] = largest(logits, lengths).relu_().log1p_()
             return features
-        if logits.dtype is not torch.float32:  # numpy has no bfloat16, and is slow with float16
-            logits = logits.float()
-        pooled = torch.empty((logits.shape[0], logits.shape[2]), dtype=logits.dtype)
-        values, maxima = logits.detach().numpy(), pooled.numpy()
+        halves = logits.dtype is not torch.float32
+        shown = logits.detach().view(torch.int16) if halves else logits.detach()
+        pooled = torch.empty((logits.shape[0], logits.shape[2]), dtype=shown.dtype)
+        values, maxima = shown.numpy(), pooled.numpy()
         for row, attention in enumerate(lengths):
             kept = attention.nonzero()[:, 0]
             first, last = int(kept[0]), int(kept[-1]) + 1
             tokens = values[row, first:last] if last - first == len(kept) else values[row, kept.numpy()]
             np.maximum.reduce(tokens, axis=0, out=maxima[row])
-        features["sentence_embedding"] = pooled.relu_().log1p_()
+        largest_logits = pooled.view(logits.dtype).float() if halves else pooled
+        features["sentence_embedding"] = largest_logits.relu_().log1p_()
         return features
 
 

@@ -74,7 +74,9 @@ def make_parser() -> argparse.ArgumentParser:
         help="size of a graph that graph-size makes; may be repeated (default: 10000 and 100000)",
     )
     parser.add_argument("--pairs", type=command.positive, help="pairs of measurements (default: 21, with --quick 5)")
-    parser.add_argument("--device", help="where --only gpu computes (default: cuda)")
+    parser.add_argument(
+        "--device", help="where --only gpu (default: cuda) and --only device-encoding (default: cpu) compute"
+    )
     parser.add_argument("--output", metavar="FILE", help="put the record of what was measured there")
     parser.add_argument("--check", action="store_true", help="exit code 1 when a bound is missed")
     return parser

@@ -6,12 +6,12 @@ import dataclasses
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.arguments import Request, argument, asked
 from rnnreranker.base.errors import nearest, refuse, require
-from rnnreranker.lab.bench.parts import ASKED, GPU, MADE, PARTS, measure
+from rnnreranker.base.process.machine import processor
+from rnnreranker.lab.bench.parts import ASKED, DEVICES, GPU, MADE, PARTS, measure
 from rnnreranker.lab.bench.sizes import FULL, QUICK, QUICK_SECONDS
 
 
@@ -24,7 +24,7 @@ class BenchRequest(Request):
         quick: small sizes; what would begin after `QUICK_SECONDS` is left out, unless parts are named.
         pairs: of measurements; None = as the sizes say.
         documents: sizes of the graphs of the part graph-size; empty = as the sizes say.
-        device: where the part gpu computes; None = cuda.
+        device: where the parts gpu and device-encoding compute; None = cuda, of the latter alone cpu.
     """
 
     only: Sequence[str] = ()
@@ -74,10 +74,10 @@ def check(request: BenchRequest) -> None:
         *((True, f"{argument('only', name)}: no such part; {nearest(name, PARTS)}") for name in unknown),
         *(
             (
-                getattr(request, name) and of not in request.parts,
-                f"{argument(name)}: is for the part {of}, which is not measured; expected {argument('only', of)}",
+                getattr(request, name) and not set(of) & set(request.parts),
+                f"{argument(name)}: is for the part {of[0]}, which is not measured; expected {argument('only', of[0])}",
             )
-            for name, of in (("device", GPU), ("documents", MADE))
+            for name, of in (("device", (GPU, DEVICES)), ("documents", (MADE,)))
         ),
         (
             request.pairs is not None and request.pairs < 1,
@@ -92,29 +92,20 @@ def measured(request: BenchRequest) -> dict[str, Any]:
     sizes = QUICK if request.quick else FULL
     if request.pairs:
         sizes = dataclasses.replace(sizes, pairs=request.pairs)
-    if GPU in request.parts:
-        require("torch", f"{argument('only', GPU)}", "torch")
+    if asking := [name for name in (GPU, DEVICES) if name in request.parts]:
+        require("torch", f"{argument('only', asking[0])}", "torch")
         from rnnreranker.rnn.engines.torch import usable_device
 
-        device = request.device or "cuda"
+        device = request.device or ("cuda" if GPU in asking else "cpu")
         usable_device(device)  # before anything is measured
         sizes = dataclasses.replace(sizes, device=device)
     if request.documents:
         sizes = dataclasses.replace(sizes, graphs=tuple(request.documents))
     about = {
-        "processor": _processor(),
+        "processor": processor(),
         "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,  # before our own work
         "quick": request.quick,
         "sizes": dataclasses.asdict(sizes),
     }
     seconds = QUICK_SECONDS if request.quick and not request.only else None
     return about | {"parts": measure(request.parts, sizes, seconds)}
-
-
-def _processor() -> str:
-    """The model of the processor, as Linux tells it; empty elsewhere."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return ""
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")

@@ -89,14 +89,14 @@ def labelled(folder: str, queries: int, candidates: int, workers: int) -> dict[s
     )  # fmt: skip
     del source
 
-    def make(name: str, run: Run, cluster: str | None) -> None:
+    def make(name: str, run: Run, address: str | None) -> None:
         shard = max(1, len(run.qids) // SHARDS)
-        own = {"backend": "dask", "cluster": cluster} if cluster else {"backend": "threads"}
-        make_shards(path / name, job, LabelInputs(run, judged, vectors), jobs=max(1, workers), shard_size=shard, **own)  # type: ignore[arg-type]
+        own = {"backend": "dask", "address": address} if address else {"backend": "threads"}
+        make_shards(path / name, job, LabelInputs(run, judged, vectors), jobs=max(1, workers), shard_size=shard, **own)
 
-    def both(cluster: str | None) -> dict[str, float]:
-        make("few.parquet", run.of_queries(range(min(SHARDS, queries))), cluster)  # imports and compiles
-        return _measured(lambda: make("labels.parquet", run, cluster))
+    def both(address: str | None) -> dict[str, float]:
+        make("few.parquet", run.of_queries(range(min(SHARDS, queries))), address)  # imports and compiles
+        return _measured(lambda: make("labels.parquet", run, address))
 
     if workers:
         import distributed

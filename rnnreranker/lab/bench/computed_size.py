@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
 from rnnreranker.base.command import cores
+from rnnreranker.base.process.machine import memory_gb
 from rnnreranker.lab.bench.summaries import slope
 
 # name, documents, training queries with judgements
@@ -68,7 +68,7 @@ def computed(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             cost = {unit: at_documents(own, unit, documents) if _known(own, unit) else None for unit in UNITS}
             share = queries / own[-1]["queries"] if stage == "labels" else 1
             spent, disk, memory = cost["processor_s"], cost["disk_MB"], cost["RssAnon_MB"]
-            for count, there in ((cores(), _memory()), LARGER):
+            for count, there in ((cores(), memory_gb()), LARGER):
                 row = {"collection": name, "documents": documents, "queries": queries, "stage": stage}
                 row |= {"cores": count, "GB": there, "hours": None, "elapsed_s": None}
                 if stage in ("encode", "labels"):
@@ -102,8 +102,3 @@ def _sharing(rows: Sequence[dict[str, Any]]) -> float:
             alone = next(one for one in rows if one["stage"] == row["stage"] and one["documents"] == row["documents"])
             return min(1.0, alone["elapsed_s"] / row["elapsed_s"] / int(row["by"].split()[-1]))
     return 1.0
-
-
-def _memory() -> float:
-    """GB of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9

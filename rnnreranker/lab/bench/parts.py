@@ -9,7 +9,8 @@ from rnnreranker.base.command import cores, progress, say
 from rnnreranker.lab.bench.measured_part import BenchPart
 from rnnreranker.lab.bench.sizes import ENCODERS, Sizes
 
-ASKED = GPU, PEERS, WAITING = ("gpu", "peers", "waiting")  # measured only where they are asked for by name
+# measured only where they are asked for by name
+ASKED = GPU, PEERS, WAITING, DEVICES = ("gpu", "peers", "waiting", "device-encoding")
 MADE = "graph-size"  # whose graphs are as large as one says
 
 
@@ -213,6 +214,18 @@ PARTS = {
         lambda sizes: (
             *(sizes.device, sizes.contexts, sizes.dimension, sizes.cross_encoders, sizes.scored),
             min(sizes.pairs, 5),
+        ),
+    ),
+    DEVICES: BenchPart(
+        "Encoding as on a GPU",
+        "A block of documents of pydoc to a file as `index --device` makes it, by torch: vectors, and weights of "
+        "words by a small model and by one with made-up weights; cutting into tokens and all else included, "
+        "beside the bare forward passes of the model on the same batches of token numbers: `ratio`. Processor "
+        "seconds of one thread, on a GPU elapsed ones.",
+        "device_encoding.device_encoding",
+        lambda sizes: (
+            *(ENCODERS[::-2], (sizes.cross_encoders[-1][0], 2 * sizes.cross_encoders[-1][1]), sizes.encoded),
+            *(min(sizes.pairs, 5), sizes.device or "cpu"),
         ),
     ),
     PEERS: BenchPart(

@@ -47,7 +47,7 @@ class Sizes:
     graphs: tuple[int, ...]
     labelled: tuple[int, int, int]  # queries, candidates, documents
     peers: PeerSizes
-    device: str = ""  # of the part gpu
+    device: str = ""  # of the parts gpu and device-encoding
 
 
 ENCODERS = (("sparse-encoder", "splade-tiny"), ("late-encoder", "minilm-tokens"), ("encoder", "minilm"))

@@ -33,36 +33,33 @@ LINKS, CONSTRUCTION = 32, 200  # of HNSW: links of a document, and documents loo
 TRAINED = 64  # documents a list that centroids are trained on
 
 
-class ApproximateNeighbours:
-    """A `GraphSource` of N vectors whose nearest are proposed by an index of Faiss.
+class ProposedNeighbours:
+    """A `GraphSource` of N vectors of which the nearest are chosen among those that something else proposes.
 
     Args:
-        exact: the vectors; search: "hnsw" or "ivf"; file: the index; width: efSearch or nprobe.
+        exact: the vectors; width: how wide the search is.
     """
 
     of, similarity = DenseNeighbours.of, DenseNeighbours.similarity
+    search: str
 
-    def __init__(self, exact: DenseNeighbours, search: str, file: Path, width: int) -> None:
-        self.exact, self.search, self.file, self.width = exact, search, file, width
+    def __init__(self, exact: DenseNeighbours, width: int) -> None:
+        self.exact, self.width = exact, width
         self.docids: Sequence[str] = exact.docids
-        self._faiss = require("faiss", f"neighbours:search={search}", "faiss-cpu")
-        self._index = self._faiss.read_index(str(file), self._faiss.IO_FLAG_MMAP | self._faiss.IO_FLAG_READ_ONLY)
-        _widen(self._index, search, width)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Another process opens vectors and index itself."""
-        return _opened, (self.exact, self.search, self.file, self.width)
 
     @property
     def fingerprint(self) -> str:
         """Of the vectors."""
         return self.exact.fingerprint
 
+    def proposed(self, rows: np.ndarray, own: np.ndarray, k: int) -> np.ndarray:
+        """(R, m) int64: the documents that are proposed of some rows, whose vectors are (R, d) `own`; -1 = none."""
+        raise NotImplementedError
+
     def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """As `GraphSource`, of the documents that Faiss proposes."""
+        """As `GraphSource`, of the documents that are proposed."""
         own = self.exact.vectors.fetch(rows)
-        with one_thread(self._faiss):
-            _, proposed = self._index.search(own, min(k + 1 + SPARE, len(self.docids)))
+        proposed = self.proposed(rows, own, k)
         edges, scores = np.repeat(rows[:, None], k, axis=1), np.zeros((len(rows), k))
         for line, row in enumerate(rows.tolist()):
             others = np.unique(proposed[line])
@@ -72,8 +69,35 @@ class ApproximateNeighbours:
             edges[line, : len(order)], scores[line, : len(order)] = others[order], values[order]
         return edges, scores
 
+    def bounds(self, rows: np.ndarray, first: int) -> np.ndarray:
+        return self.exact.bounds(rows, first)
+
     def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
         return self.exact.similarities(rows, edges)
+
+
+class ApproximateNeighbours(ProposedNeighbours):
+    """A `GraphSource` of N vectors whose nearest are proposed by an index of Faiss.
+
+    Args:
+        exact: the vectors; search: "hnsw" or "ivf"; file: the index; width: efSearch or nprobe.
+    """
+
+    def __init__(self, exact: DenseNeighbours, search: str, file: Path, width: int) -> None:
+        super().__init__(exact, width)
+        self.search, self.file = search, file
+        self._faiss = require("faiss", f"neighbours:search={search}", "faiss-cpu")
+        self._index = self._faiss.read_index(str(file), self._faiss.IO_FLAG_MMAP | self._faiss.IO_FLAG_READ_ONLY)
+        _widen(self._index, search, width)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process opens vectors and index itself."""
+        return _opened, (self.exact, self.search, self.file, self.width)
+
+    def proposed(self, rows: np.ndarray, own: np.ndarray, k: int) -> np.ndarray:
+        with one_thread(self._faiss):
+            proposed: np.ndarray = self._index.search(own, min(k + 1 + SPARE, len(self.docids)))[1]
+        return proposed
 
 
 def sample_of(exact: DenseNeighbours, k: int, work: Path) -> tuple[np.ndarray, np.ndarray]:

@@ -23,7 +23,7 @@ from rnnreranker.base.files import fingerprint, folder_written_whole
 from rnnreranker.base.process.backends import check_backend, do_parts
 from rnnreranker.base.process.blas import one_blas_thread
 from rnnreranker.base.shards import Share
-from rnnreranker.parts.neighbours.approximate import ApproximateNeighbours, recall_of, sample_of
+from rnnreranker.parts.neighbours.approximate import ProposedNeighbours, recall_of, sample_of
 from rnnreranker.parts.neighbours.description import (
     DOCNOS,
     EDGES,
@@ -53,7 +53,7 @@ def write_graph(
     *,
     threads: int | None = None,
     backend: str = "threads",
-    cluster: str | None = None,
+    address: str | None = None,
     work: Path | None = None,
     earlier: Earlier | None = None,
     half: tuple[HalfProducts, ...] = (),
@@ -68,9 +68,9 @@ def write_graph(
         k: neighbours of a document; N - 1 where that is less.
         threads: blocks made at the same time, each with one thread of BLAS; None = one per core. The bytes do not
             depend on it.
-        backend: threads of this process, its processes (loky), or the workers of a Dask cluster, which must see
+        backend: threads of this process, its processes (loky), or the workers of a Dask or Ray cluster, which must see
             the same files.
-        cluster: address of the Dask scheduler; None starts one on this machine.
+        address: of the cluster; None starts one on this machine.
         work: where blocks are kept until the end; None = `<output>.partial`.
         earlier: as `entries_of`; half: devices for the products of vectors; the bytes depend on neither.
 
@@ -86,7 +86,7 @@ def write_graph(
     rows_of = _files(source, k, work)
     missing = [file for file in rows_of if not file.is_file()]
     done = count - sum(len(rows_of[file]) for file in missing)
-    do, workers = partial(_do_all, backend=backend, cluster=cluster), threads or cores()
+    do, workers = partial(_do_all, backend=backend, address=address), threads or cores()
     pairs = None
     if missing and earlier is None and isinstance(source, DenseNeighbours):
         pairs = Pairs.of(source, k, ROWS, work, half)
@@ -115,13 +115,13 @@ def write_share(
     *,
     threads: int | None = None,
     backend: str = "threads",
-    cluster: str | None = None,
+    address: str | None = None,
     half: tuple[HalfProducts, ...] = (),
 ) -> tuple[int, int]:
     """Make one process's share of the files that `write_graph` puts together: how many it made, and has in all.
 
     Args:
-        source, k, threads, backend, cluster, half: as there; an exact search.
+        source, k, threads, backend, address, half: as there; an exact search.
         share: of this process; work: where files are kept, the same of all of them.
 
     Raises:
@@ -140,7 +140,7 @@ def write_share(
     lacking = [jobs[file] for file in own if not file.is_file()]
     tell = partial(_foretell, source, k, unit, 1)
     workers = len(half) or threads or cores()
-    _do_all(lacking, tell, f"{unit}s", "neighbours", workers=workers, backend=backend, cluster=cluster)
+    _do_all(lacking, tell, f"{unit}s", "neighbours", workers=workers, backend=backend, address=address)
     return len(lacking), len(own)
 
 
@@ -184,7 +184,7 @@ def _do_all(
     *,
     workers: int,
     backend: str,
-    cluster: str | None,
+    address: str | None,
 ) -> None:
     """Do jobs, functions with what they are given: the first, then those that are left, several at a time.
 
@@ -201,7 +201,7 @@ def _do_all(
         jobs[1:],
         workers=workers,
         backend=backend,
-        cluster=cluster,
+        address=address,
         shown=lambda made: progress(made, unit=unit, total=len(jobs) - 1, what=what),
     )
 
@@ -212,7 +212,7 @@ def _do(do: Callable[..., None], *given: Any) -> None:
 
 def _files(source: GraphSource, k: int, work: Path) -> dict[Path, range]:
     """Files of blocks, named by everything that they depend on, and their rows."""
-    width = source.width if isinstance(source, ApproximateNeighbours) else 0
+    width = source.width if isinstance(source, ProposedNeighbours) else 0
     mark = fingerprint(source.of, source.fingerprint, source.search, width, k, ROWS, VERSION)
     count = len(source.docids)
     firsts = range(0, count, ROWS)
@@ -243,7 +243,7 @@ def _write(folder: Path, blocks: list[Path], source: GraphSource, k: int, work: 
     count = len(source.docids)
     origin = Origin(source.of, source.similarity, source.fingerprint, docids_mark(source.docids), source.search)
     mapped_edges, values = map_graph(folder, count, k)
-    if isinstance(source, ApproximateNeighbours):
+    if isinstance(source, ProposedNeighbours):
         rows, nearest = sample_of(source.exact, k, work)
         origin = replace(origin, recall=recall_of(mapped_edges[rows], nearest), sampled=len(rows))
         say(

@@ -12,7 +12,7 @@ import numpy as np
 from rnnreranker.base.process.blas import one_blas_thread
 from rnnreranker.parts.neighbours.highest import Highest, multiplied
 from rnnreranker.parts.vectors import VectorSource, open_vectors
-from rnnreranker.parts.vectors.exact import exact_search, inner_products
+from rnnreranker.parts.vectors.exact import exact_search, inner_products, rounding
 
 COLUMNS = 8192  # documents that a block of rows is compared with at a time
 AT_ONCE = 2**21  # products made at a time, where they are not too few for a list
@@ -92,6 +92,16 @@ class DenseNeighbours:
         edges[:, : order.shape[1]] = np.take_along_axis(best, order, axis=1)
         scores[:, : order.shape[1]] = np.where(others, np.take_along_axis(similarities, order, axis=1), 0.0)
         return edges, scores
+
+    def bounds(self, rows: np.ndarray, first: int) -> np.ndarray:
+        """As `GraphSource`: the highest float32 product and what rounding may have taken from it."""
+        own, bounds = self.vectors.fetch(rows), np.full(len(rows), -np.inf)
+        for start in range(first, len(self.docids), COLUMNS):
+            others = self.vectors.fetch(np.arange(start, min(start + COLUMNS, len(self.docids))))
+            with one_blas_thread():
+                products = multiplied(own, others).max(axis=1)
+            bounds = np.maximum(bounds, products + rounding(own, others[None]))
+        return bounds
 
     def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
         own = self.vectors.fetch(rows)

@@ -72,6 +72,10 @@ class WordNeighbours:
             self._fill(rows[part], edges[part], scores[part], first)
         return edges, scores
 
+    def bounds(self, rows: np.ndarray, first: int) -> np.ndarray:
+        """As `GraphSource`: none are known, the nearest are as quick to look for."""
+        return np.full(len(rows), np.inf)
+
     def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
         similarities = np.zeros(edges.shape)
         for line_number, (row, line) in enumerate(zip(rows.tolist(), edges, strict=True)):

@@ -41,7 +41,7 @@ class HalfProducts:
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False  # sums are in single precision
         sides = [_Side(torch, self.device, fetch, rows, count) for rows in ([own] if own == others else [own, others])]
         left, right = sides[0], sides[-1]
-        size = self._rows(torch, left.dimension)
+        size = self._rows(left.dimension)
         for rows in left.parts(size):
             vectors = left.halves(rows)
             for columns in right.parts(size):
@@ -53,12 +53,16 @@ class HalfProducts:
                     right.join(columns, products.T.contiguous(), rows.start, left)
         return [side.lists() for side in sides]
 
-    def _rows(self, torch: Any, dimension: int) -> int:
+    def room(self) -> int:
+        """Bytes of the device's memory that may be taken."""
+        if self.memory is not None:
+            return self.memory
+        torch = require("torch", "a graph on a device", "torch")
+        return int(torch.cuda.mem_get_info(self.device)[0] // 2) if self.device.startswith("cuda") else 2**30
+
+    def _rows(self, dimension: int) -> int:
         """Of a block of products: it, twice, and the vectors of both sides fit the memory."""
-        memory = self.memory
-        if memory is None:
-            memory = torch.cuda.mem_get_info(self.device)[0] // 2 if self.device.startswith("cuda") else 2**30
-        rows = LARGEST
+        rows, memory = LARGEST, self.room()
         while rows > STRIP and 2 * rows * (2 * rows + 4 * dimension) > memory:
             rows //= 2
         return rows

@@ -24,8 +24,10 @@ class GraphParams(Params):
         "the part that documents are compared by; none: the first of these that the index has",
         was="neighbours_of",
     )
-    search: Literal["exact", "hnsw", "ivf"] | None = setting(
-        None, f"of dense vectors; none: exact up to {EXACT} documents and ivf beyond", was="graph_search"
+    search: Literal["exact", "hnsw", "ivf", "cuvs"] | None = setting(
+        None,
+        f"of dense vectors; none: exact up to {EXACT} documents and ivf beyond; cuvs: on a GPU, untried",
+        was="graph_search",
     )
     device_memory: float | None = setting(
         None, "GB of each --device for blocks of vectors and their products; none: half of what is free", above=0

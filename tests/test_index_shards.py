@@ -1,0 +1,162 @@
+"""Blocks of encoded parts made by several processes and by the workers of clusters: the bytes are those of one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from lost_worker import CLUSTERS, cluster_that_loses_a_worker
+from tiny_encoder import WORDS, make_encoder
+
+from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.process import backends
+from rnnreranker.index.__main__ import main
+from rnnreranker.index.__main__ import make_parser as parser_of_index
+from rnnreranker.labels.__main__ import make_parser as parser_of_labels
+
+DOCUMENTS = 4500  # nine blocks
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_encoder(tmp_path_factory.mktemp("shards") / "encoder")
+
+
+@pytest.fixture(scope="module")
+def documents(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("documents") / "docs.jsonl"
+    words = [[WORDS[(number * step) % len(WORDS)] for step in range(1, 3 + number % 5)] for number in range(DOCUMENTS)]
+    path.write_text("".join(json.dumps({"id": f"d{at}", "text": " ".join(one)}) + "\n" for at, one in enumerate(words)))
+    return path
+
+
+def flags(documents: Path, encoder: Path, output: Path) -> list[str]:
+    return ["--documents", str(documents), "--parts", f"dense:encoder={encoder},pooling=mean", "--output", str(output)]
+
+
+def digests(index: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(index)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(index.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def plain(documents: Path, encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    output = tmp_path_factory.mktemp("plain") / "index"
+    assert main(flags(documents, encoder, output)) == 0
+    return digests(output)
+
+
+@pytest.mark.usefixtures("as_command")
+def test_shares_are_encoded_once_and_put_together(
+    plain: dict[str, str], documents: Path, encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One share lacks when they are put together, and is made then."""
+    output = tmp_path / "index"
+    command = flags(documents, encoder, output)
+    for number in (2, 0):
+        assert main([*command, "--shard-id", str(number), "--shard-num", "3"]) == 0
+    assert not output.exists()
+    assert main([*command, "--shard-id", "0", "--shard-num", "3"]) == 0
+    said = capsys.readouterr().err
+    assert f"{output}: shard 2 of 3 of dense: 3 blocks of documents made, 0 were there" in said
+    assert f"{output}: shard 0 of 3 of dense: 0 blocks of documents made, 3 were there" in said
+    assert main(command) == 0
+    assert "2964 of them encoded before" in capsys.readouterr().err  # six blocks, of which one is the last
+    assert digests(output) == plain
+    assert not output.with_name("index.partial").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--shard-id", "3", "--shard-num", "3"], "--shard-id 3: no such share; expected 0..2"),
+        (["--shard-id", "0", "--shard-num", "3", "--overwrite"], "--shard-id 0 beside --overwrite, which one process"),
+        (
+            ["--shard-id", "0", "--shard-num", "3", "--parts", "bm25"],
+            "--shard-id 0: shares are of dense, impact, tokens",
+        ),
+        (["--backend", "loky", "--address", "x"], "--address x goes with --backend dask or ray"),
+    ],
+)
+@pytest.mark.usefixtures("as_command")
+def test_what_has_no_shares(more: list[str], said: str, documents: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        main(["--documents", str(documents), "--output", str(tmp_path / "index"), *more])
+    assert not (tmp_path / "index").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["loky", *CLUSTERS])
+def test_workers_make_the_bytes_of_one_process(
+    backend: str, plain: dict[str, str], documents: Path, encoder: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "index"
+    assert main([*flags(documents, encoder, output), "--backend", backend, "--threads", "2"]) == 0
+    assert digests(output) == plain
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", CLUSTERS)
+def test_a_cluster_that_loses_a_worker(
+    backend: str, plain: dict[str, str], documents: Path, encoder: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "index"
+    work = tmp_path / "index.partial" / "vectors"
+    with cluster_that_loses_a_worker(backend, lambda: any(work.glob("*.npy"))) as address:
+        assert main([*flags(documents, encoder, output), "--backend", backend, "--address", address]) == 0
+    assert digests(output) == plain
+
+
+@pytest.mark.slow
+def test_four_processes_of_which_one_is_killed(
+    plain: dict[str, str], documents: Path, encoder: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "index"
+    work = tmp_path / "index.partial" / "vectors"
+    command = [sys.executable, "-m", "rnnreranker.index", *flags(documents, encoder, output), "--threads", "1"]
+
+    def shard(number: int) -> subprocess.Popen[bytes]:
+        return subprocess.Popen([*command, "--shard-id", str(number), "--shard-num", "4"])
+
+    processes = [shard(number) for number in range(4)]
+    while not any(work.glob("000000-*.npy")):  # the first has one of its three blocks
+        assert processes[0].poll() is None
+        time.sleep(0.001)
+    processes[0].send_signal(signal.SIGKILL)
+    assert [process.wait() for process in processes] == [-signal.SIGKILL, 0, 0, 0]
+    assert shard(0).wait() == 0
+    assert len(list(work.glob("*.npy"))) == 9
+    assert subprocess.run(command, check=False).returncode == 0
+    assert digests(output) == plain
+
+
+@pytest.mark.parametrize(("backend", "what"), [("dask", "Dask scheduler"), ("ray", "head of a Ray cluster")])
+@pytest.mark.slow
+def test_a_cluster_that_does_not_answer_is_named(backend: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip(backends.CLUSTERS[backend])
+    monkeypatch.setattr(backends, "PATIENCE", 1)
+    address = "tcp://127.0.0.1:9" if backend == "dask" else "127.0.0.1:9"
+    with pytest.raises(UnavailableError, match=f"address.*no {what} answers"):
+        backends.do_parts(print, [(1,)], workers=1, backend=backend, address=address, shown=iter)
+
+
+def test_commands_of_the_page_are_commands() -> None:
+    page = (Path(__file__).resolve().parent.parent / "docs" / "cluster.md").read_text(encoding="utf-8")
+    written = page.replace("\\\n", " ").replace("$SLURM_ARRAY_TASK_ID", "3")
+    lines = re.findall(r"python -m rnnreranker\.(index|labels) ([^\n\"]*)", written)
+    assert len(lines) == 13
+    for name, flags_of_line in lines:
+        args = (parser_of_index if name == "index" else parser_of_labels)().parse_args(shlex.split(flags_of_line))
+        assert args.output in ("my-index", "labels.parquet")
+        backends.check_backend(args.backend, args.address)

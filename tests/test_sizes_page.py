@@ -1,0 +1,76 @@
+"""The page of sizes is computed of rows of the benchmark and of the assumptions of one file, by known arithmetic."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import yaml
+from page_data.sizes import ASSUMED, computed
+
+
+def rows() -> dict[str, list[dict[str, Any]]]:
+    """Of a machine that multiplies 5e9 numbers a second and encodes 100 texts."""
+    stages = []
+    for documents in (1000, 10_000):
+        for stage, seconds, memory in (("encode", 0.01, None), ("vectors", 1e-6, 2e-4), ("batch", 1e-9, 1e-3)):
+            cost = {"processor_s": seconds * documents, "RssAnon_MB": memory and memory * documents}
+            stages.append({"stage": stage, "by": "one thread", "documents": documents, "queries": None, **cost})
+        labels = {"documents": documents, "queries": 100, "processor_s": 2.0, "RssAnon_MB": 1.0}
+        stages.append({"stage": "labels", "by": "one thread", **labels})
+    peers = [
+        {"task": "exact graph of 16 nearest", "peer": "faiss", "size": "10000 x 100", "ours_s": 1.0},
+        {"task": "BM25, index", "peer": "bm25s", "size": "10000 texts", "ours_s": 3.6},
+    ]
+    graphs = [
+        {"search": "ivf", "documents": 1000, "processor_s": 1.0, "graph_MB": 0.1},
+        {"search": "ivf", "documents": 10_000, "processor_s": 100.0, "graph_MB": 1.0},
+        {"search": "exact", "documents": 10_000, "processor_s": 7.0, "graph_MB": 1.0},
+    ]
+    corpus = [{"warm_ms": 1.0, "threads": 2}, {"warm_ms": 2.0, "threads": 2}]
+    return {"collection": stages, "peers": peers, "graph-size": graphs, "corpus": corpus}
+
+
+@pytest.fixture
+def assumed() -> dict[str, Any]:
+    given: dict[str, Any] = yaml.safe_load(ASSUMED.read_text(encoding="utf-8"))
+    given["collections"] = [
+        {"title": "small", "documents": 10**6, "tokens": 50, "queries": 200},
+        {"title": "large", "documents": 10**9, "tokens": 50, "queries": 200},
+    ]
+    given["device"] |= {"flops": 1e15, "encoding": 0.5, "products": 0.5, "bytes_s": 1e12, "bytes_a_pair": 10}
+    given["model"] |= {"parameters": 1e8, "width": 100}
+    return given
+
+
+def test_hours_are_those_of_the_arithmetic(assumed: dict[str, Any]) -> None:
+    made = computed(rows(), assumed)
+    seconds = {step.title: [3600 * hours for hours in step.hours] for step in made.steps}
+    assert seconds["vectors, or vectors of tokens"][0] == pytest.approx(1e6 * 50 * 2 * 1e8 / 5e14)
+    assert seconds["exact graph"][0] == pytest.approx(1e12 / 2 * (2 * 100 / 5e14 + 10 / 1e12))
+    assert seconds["exact graph"][1] == pytest.approx(1e6 * seconds["exact graph"][0])
+    assert seconds["exact graph, processor"][0] == pytest.approx(1e12 / 2 * 100 / 5e9)
+    assert seconds["graph by IVF"][0] == pytest.approx(1e6)  # the square of the documents
+    assert seconds["vectors by MiniLM's graph, short texts"][0] == pytest.approx(1e4)
+    assert seconds["BM25, short texts"][0] == pytest.approx(360)
+    assert seconds["labels of the training queries"] == pytest.approx([4.0, 4.0])
+    assert {step.by for step in made.steps if step.on == "GPU"} == {"assumed"}
+    assert {step.by for step in made.steps if step.on == "core"} == {"measured"}
+
+
+def test_vectors_that_a_gpu_does_not_hold_are_read_from_disk(assumed: dict[str, Any]) -> None:
+    small, large = computed(rows(), assumed).step("exact search of the topics").hours
+    work = 2 * 6980 * 1e6 * 100 / 5e14
+    assert 3600 * small == pytest.approx(work + 2e8 / 1e12)
+    assert 3600 * large == pytest.approx(1000 * work + 2e11 / 2e9)
+
+
+def test_disk_memory_and_money(assumed: dict[str, Any]) -> None:
+    made = computed(rows(), assumed)
+    assert made.gigabytes["vectors, float16"] == pytest.approx((0.2, 200))
+    assert made.gigabytes["graph"] == pytest.approx((0.1, 100))
+    assert made.gigabytes["in memory: ids of an open index"] == pytest.approx((0.2, 200))
+    for step in made.steps:
+        price = assumed["dollars"]["gpu_hour" if step.on == "GPU" else "core_hour"]
+        assert all(map(math.isclose, step.dollars, [price * hours for hours in step.hours]))
