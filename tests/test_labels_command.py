@@ -95,8 +95,8 @@ def test_a_teacher_from_the_command_line(tmp_path: Path) -> None:
 
 
 def test_bad_flags_are_said_at_once(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"needs --index.*needs --topics.*--cluster goes.*--audit-output goes with"):
-        main(["--run", "r", "--qrels", "q", "--output", "o", "--audit-output", "x", "--cluster", "tcp://x"])
+    with pytest.raises(InputError, match=r"needs --index.*needs --topics.*--address goes.*--audit-output goes with"):
+        main(["--run", "r", "--qrels", "q", "--output", "o", "--audit-output", "x", "--address", "tcp://x"])
     with pytest.raises(SystemExit):
         main([*flags(tmp_path), "--n-max", "many"])
     with pytest.raises(

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
-from lost_worker import cluster_that_loses_a_worker
+from lost_worker import CLUSTERS, cluster_that_loses_a_worker
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, SoftLabels
 from rnnreranker.base.errors import InputError
@@ -189,11 +189,12 @@ def test_labels_that_were_waited_for(folder: Path, tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.slow
-def test_a_dask_cluster_that_loses_a_worker(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("backend", CLUSTERS)
+def test_a_cluster_that_loses_a_worker(backend: str, folder: Path, tmp_path: Path) -> None:
     work, run, judged, queries = job(folder)
-    out = tmp_path / "dask.parquet"
-    with cluster_that_loses_a_worker(lambda: count(tmp_path) >= 3) as address:
-        make_shards(out, work, LabelInputs(run, judged, queries), backend="dask", jobs=2, cluster=address, shard_size=1)
+    out = tmp_path / "lost.parquet"
+    with cluster_that_loses_a_worker(backend, lambda: count(tmp_path) >= 3) as address:
+        make_shards(out, work, LabelInputs(run, judged, queries), backend=backend, address=address, shard_size=1)
     assert out.read_bytes() == undisturbed(folder, tmp_path)
 
 

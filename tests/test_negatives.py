@@ -14,8 +14,9 @@ from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.labels.methods.joint import JointParams
 from rnnreranker.labels.negatives.__main__ import main, make_parser
 from rnnreranker.labels.negatives.filters import Pool, discarded, pools, scored, suspicion, threshold_at
+from rnnreranker.labels.negatives.forms import labeled_pairs, rows_of, write_rows
 from rnnreranker.labels.negatives.make import mine_negatives
-from rnnreranker.labels.negatives.mining import mine, rows_of, toll, write_rows
+from rnnreranker.labels.negatives.mining import Mined, mine, mine_queries, toll
 from rnnreranker.labels.negatives.params import NegativeParams
 from rnnreranker.labels.negatives.reading import read_negatives
 
@@ -112,6 +113,149 @@ def small(folder: Path) -> None:
         folder / "run.txt"
     )
     (folder / "qrels.txt").write_text("".join(f"q{n} 0 d{best[n, 4]:02} 1\n" for n in range(5)))
+
+
+FORMS = {
+    "triplet": ["anchor", "positive", "negative"],
+    "n-tuple": ["anchor", "positive", "negative_1", "negative_2"],
+    "labeled-pair": ["anchor", "positive", "label"],
+    "labeled-list": ["anchor", "positive", "labels"],
+}
+
+
+def test_labeled_rows_and_files(tmp_path: Path) -> None:
+    """Beside p1 only `a` is discarded, beside p2 `b` too: with the query no positive says otherwise."""
+    params = NegativeParams("margin", negatives=2)
+    assert mine([POOL], 0.0, params)[1].negatives == ("c", "d")
+    both = mine_queries([POOL], 0.0, params)
+    assert (both[0].positives, both[0].negatives) == (("p1", "p2"), ("c", "d"))
+    names, rows = labeled_pairs(both)
+    assert names == FORMS["labeled-pair"]
+    assert rows == [("q", "p1", 1), ("q", "p2", 1), ("q", "c", 0), ("q", "d", 0)]
+    alone = mine_queries([POOL], -1.0, params)
+    assert labeled_pairs(alone)[1] == [("q", "p1", 1), ("q", "p2", 1)]
+    names, rows = rows_of(mine([POOL], 0.0, params), "labeled-list", 2)
+    assert rows == [("q", ("p1", "b", "c"), (1, 0, 0)), ("q", ("p2", "c", "d"), (1, 0, 0))]
+    texts = {docid: f"text of {docid}" for docid in ("a", "b", "c", "d", "p1", "p2")}
+    write_rows(tmp_path / "x.jsonl", names, rows, {"q": "why?"}, texts)
+    first = json.loads((tmp_path / "x.jsonl").read_text().splitlines()[0])
+    assert first == {"anchor": "why?", "positive": ["text of p1", "text of b", "text of c"], "labels": [1, 0, 0]}
+    with pytest.raises(InputError, match=r"expected a name that ends in \.parquet, \.jsonl$"):
+        write_rows(tmp_path / "x.tsv", names, rows, {}, {})
+    one = POOL.__class__("q", ("p1",), POOL.candidates, POOL.positive_scores[:1], POOL.scores, {})
+    for seed in range(5):
+        (drawn,), (alike,) = mine_queries([one], 0.0, random(seed)), mine([one], 0.0, random(seed))
+        assert drawn.negatives == alike.negatives
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_written_of_every_form_is_what_sentence_transformers_gives(tmp_path: Path, form: str) -> None:
+    """The same columns, types and rows as `mine_hard_negatives`, read from a file; training reads them back."""
+    st = pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    import torch
+
+    small(tmp_path)
+    run, documents, asked = Run.read(tmp_path / "run.txt"), np.load(tmp_path / "v.npy"), np.load(tmp_path / "q.npy")
+    known = {f"document {n:02}": documents[n] for n in range(30)} | {f"question {n}": asked[n] for n in range(5)}
+
+    class Known(st.SentenceTransformer):  # type: ignore[name-defined]
+        def __init__(self) -> None:
+            super().__init__(modules=[torch.nn.Identity()], device="cpu")
+
+        def encode(self, sentences: list[str], **_: object) -> np.ndarray:
+            return np.stack([known[one] for one in sentences])
+
+        encode_query = encode_document = encode
+
+    whole = Run.from_dict(
+        {f"q{n}": {f"d{d:02}": float(score) for d, score in enumerate(asked[n] @ documents.T)} for n in range(5)}
+    )
+    whole.write(tmp_path / "whole.txt")
+    judged = {f"q{n}": {run.ranked(f"q{n}")[row]: 1 for row in (4, 7)[: 1 + n % 2]} for n in range(5)}
+    pairs = [(qid, docid) for qid, own in judged.items() for docid in own]
+    theirs = st.util.mine_hard_negatives(
+        datasets.Dataset.from_dict(
+            {
+                "anchor": [f"question {qid[1:]}" for qid, _ in pairs],
+                "positive": [f"document {docid[1:]}" for _, docid in pairs],
+            }
+        ),
+        Known(),
+        corpus=[f"document {n:02}" for n in range(30)],
+        num_negatives=2,
+        range_max=27,
+        max_score=0.45,
+        output_format=form,
+        verbose=False,
+    )
+    loaded = {}
+    for suffix, reader in (("jsonl", "json"), ("parquet", "parquet")):
+        output = tmp_path / f"out.{suffix}"
+        mine_negatives(
+            tmp_path / "whole.txt", judged, tmp_path / "v.npy",
+            f"max-score:threshold=0.45,negatives=2,form={form},context=30",
+            topics=tmp_path / "topics.tsv", encoded_queries=tmp_path / "q.npy", documents=str(tmp_path / "docs.tsv"),
+            output=output,
+        )  # fmt: skip
+        found = datasets.load_dataset(reader, data_files=str(output), split="train", cache_dir=str(tmp_path / "cache"))
+        assert found.column_names == theirs.column_names == FORMS[form]
+        assert [list(row.values()) for row in found] == [list(row.values()) for row in theirs]
+        assert [str(one) for one in found.features.values()] == [str(one) for one in theirs.features.values()]
+        loaded[suffix] = read_negatives(output)
+    assert loaded["jsonl"] == loaded["parquet"]
+    expected = {(row["anchor"], row["positive"]): row["negative"] for row in theirs} if form == "triplet" else {}
+    for one in loaded["jsonl"]:
+        assert isinstance(one, Mined)
+        assert len(one.negatives) == 2
+        assert not expected or expected[one.qid, one.positive] in one.negatives
+    assert len(loaded["jsonl"]) == len(pairs)
+
+
+@pytest.mark.parametrize(
+    ("form", "kind", "loss"),
+    [
+        ("triplet", "dense", "TripletLoss"),
+        ("n-tuple", "dense", "MultipleNegativesRankingLoss"),
+        ("labeled-pair", "cross", "BinaryCrossEntropyLoss"),
+        ("labeled-list", "cross", "LambdaLoss"),
+    ],
+)
+def test_losses_of_sentence_transformers_train_on_the_file(tmp_path: Path, form: str, kind: str, loss: str) -> None:
+    st = pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+    pytest.importorskip("accelerate", reason="accelerate is not installed")
+    from sentence_transformers import cross_encoder, sentence_transformer
+    from sentence_transformers.base.modules import Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+    from tiny_encoder import make_cross_encoder, make_encoder
+
+    small(tmp_path)
+    given = ["--run", str(tmp_path / "run.txt"), "--qrels", str(tmp_path / "qrels.txt"), "--filter", "none"]
+    given += ["--topics", str(tmp_path / "topics.tsv"), "--documents", str(tmp_path / "docs.tsv")]
+    assert main([*given, "--form", form, "--negatives", "2", "--output", str(tmp_path / "out.parquet")]) == 0
+    rows = datasets.Dataset.from_parquet(str(tmp_path / "out.parquet"), cache_dir=str(tmp_path / "cache"))
+    if kind == "dense":
+        transformer = Transformer(str(make_encoder(tmp_path / "tiny")))
+        model = st.SentenceTransformer(
+            modules=[transformer, Pooling(transformer.get_embedding_dimension())], device="cpu"
+        )
+        package = sentence_transformer
+        arguments, trainer = package.SentenceTransformerTrainingArguments, package.SentenceTransformerTrainer
+    else:
+        model = st.CrossEncoder(str(make_cross_encoder(tmp_path / "tiny")), device="cpu")
+        package = cross_encoder
+        arguments, trainer = package.CrossEncoderTrainingArguments, package.CrossEncoderTrainer
+    usual = {"output_dir": str(tmp_path / "trained"), "max_steps": 1, "report_to": [], "use_cpu": True}
+    before = {name: value.clone() for name, value in model.named_parameters()}
+    came = trainer(
+        model=model,
+        args=arguments(**usual, save_strategy="no", per_device_train_batch_size=4, disable_tqdm=True),
+        train_dataset=rows,
+        loss=getattr(package.losses, loss)(model),
+    ).train()
+    assert np.isfinite(came.training_loss)
+    assert any(not value.equal(before[name]) for name, value in model.named_parameters())
 
 
 def test_margins_discard_what_sentence_transformers_discards(tmp_path: Path) -> None:
@@ -268,6 +412,13 @@ def test_no_filter_needs_no_vectors(tmp_path: Path, capsys: pytest.CaptureFixtur
         ("a.tsv", "", "holds no negatives"),
         ("a.jsonl", '{"anchor": "a", "positive": "b", "negative": 3}\n', ":1: no anchor, positive and negative"),
         ("a.parquet", "PAR1", "not a parquet file, or a damaged one"),
+        (
+            "a.jsonl",
+            '{"anchor": "a", "positive": "b", "label": 2}\n',
+            ":1: labels [2]: expected 0 or 1 for every document",
+        ),
+        ("a.jsonl", '{"anchor": "a", "positive": ["b", "c"], "labels": [1]}\n', ":1: labels [1]: expected 0 or 1"),
+        ("a.jsonl", '{"anchor": "a", "positive": "b", "label": 1}\n', "holds no negatives"),
         ("a.txt", "", "a name that ends in .parquet, .jsonl, .tsv"),
     ],
 )
@@ -321,6 +472,10 @@ def test_python_mines_what_the_command_mines(tmp_path: Path) -> None:
         ),
         ({"filter": "rnm"}, "^filter=rnm: rnm: no such filter; did you mean rnn"),
         ({"filter": "rnn:rat=0.1"}, "no setting rat, did you mean rate"),
+        (
+            {"filter": "none:form=labeled-list", "output": "x.tsv"},
+            r"^output=x\.tsv: expected a name that ends in \.parquet, \.jsonl, as form=labeled-list has labels",
+        ),
         ({"filter": "none", "output": "x.csv"}, r"^output=x\.csv: expected a name that ends in \.parquet"),
         ({"filter": "margin:from=neighbours"}, "compares inner products with the query: not with from=neighbours"),
         ({"filter": "rnn:preset=tasb"}, "preset tasb: not known"),

@@ -140,6 +140,7 @@ def test_training_lowers_the_loss_and_the_folder_scores_the_same(
     assert min(entry["loss"] for entry in found.history) < found.history[0]["loss"]
     assert found.best_step > 0
     assert sorted(path.name for path in out.iterdir()) == [
+        "README.md",
         "config.json",
         "encoder",
         "model.safetensors",

@@ -212,7 +212,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     speed = parser.add_argument_group("work (labels do not depend on it)")
     speed.add_argument("--backend", choices=BACKENDS, default="threads", metavar="NAME", help=f"{', '.join(BACKENDS)}")
-    speed.add_argument("--cluster", metavar="ADDRESS", help="Dask scheduler (default: start one here)")
+    speed.add_argument("--address", metavar="ADDRESS", help="of dask or ray (default: start one here)")
     speed.add_argument(
         "--jobs", type=command.positive, metavar="N", help="shards at the same time (default: one per core)"
     )

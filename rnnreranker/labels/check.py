@@ -8,7 +8,7 @@ from rnnreranker.base.arguments import argument, in_command
 from rnnreranker.base.device import EXACT
 from rnnreranker.base.errors import refuse
 from rnnreranker.base.files import check_writable
-from rnnreranker.base.process.backends import check_backend
+from rnnreranker.base.process.backends import CLUSTERS, check_backend
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.labels.params import unlearnt
 from rnnreranker.labels.request import LabelsRequest
@@ -59,8 +59,8 @@ def check(request: LabelsRequest, output: str | Path | None = None, *others: tup
             "with these labels",
         ),
         (
-            request.cluster is not None and request.backend != "dask",
-            f"{argument('cluster')} goes with {argument('backend')} dask",
+            request.address is not None and request.backend not in CLUSTERS,
+            f"{argument('address')} goes with {argument('backend')} {' or '.join(CLUSTERS)}",
         ),
         *(
             (value is not None and value < 1, f"{argument(name, value)}: expected an integer >= 1")

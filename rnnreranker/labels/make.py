@@ -98,7 +98,7 @@ def write_share(request: LabelsRequest, output: str | Path, share: Share) -> tup
 
 
 def _workers(request: LabelsRequest) -> dict[str, Any]:
-    return {name: getattr(request, name) for name in ("backend", "jobs", "cluster", "shard_size")}
+    return {name: getattr(request, name) for name in ("backend", "jobs", "address", "shard_size")}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from rnnreranker.base.arguments import Request
 from rnnreranker.base.chosen_method import Form, naming
@@ -151,7 +151,7 @@ class LabelsRequest(JudgedRunRequest):
             the queries that have pairs, in place of those of the run. Where the pairs are not here the run's are taken.
         validation_qrels: all known positives of queries of the run, which `mass` share and confident learn from;
             None = `qrels`.
-        backend: threads, loky or dask; cluster: address of the Dask scheduler; jobs: shards at the
+        backend, address: who makes shards, as `do_parts`; jobs: shards at the
             same time, None = one per core; shard_size: queries of one. Labels depend on none of these.
     """
 
@@ -159,8 +159,8 @@ class LabelsRequest(JudgedRunRequest):
     depth: int = 1000
     pairs: str | None = None
     validation_qrels: Judgements | None = None
-    backend: Literal["threads", "loky", "dask"] = "threads"
-    cluster: str | None = None
+    backend: str = "threads"
+    address: str | None = None
     jobs: int | None = None
     shard_size: int = SHARD
 

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -73,9 +73,9 @@ def make_shards(
     job: Job,
     inputs: LabelInputs,
     *,
-    backend: Literal["threads", "loky", "dask"] = "threads",
+    backend: str = "threads",
     jobs: int | None = None,
-    cluster: str | None = None,
+    address: str | None = None,
     shard_size: int = SHARD,
 ) -> dict[str, Any]:
     """The metadata of the labels of the run's queries that have positives, after writing the labels to `output`.
@@ -88,10 +88,10 @@ def make_shards(
         output: parquet file; `output.FINGERPRINT-SIZE.parts/` beside it holds finished shards meanwhile.
         job: what to compute.
         inputs: candidates, positives and queries.
-        backend: threads of this process, its processes (loky), or the workers of a Dask cluster, which must
-            see the same files.
+        backend: threads of this process, its processes (loky), or the workers of a Dask or Ray cluster, which must see
+            the same files.
         jobs: shards made at the same time; None = one per core.
-        cluster: address of the Dask scheduler; None starts one on this machine.
+        address: of the cluster; None starts one on this machine.
         shard_size: queries a shard; the file does not depend on it.
 
     Raises:
@@ -105,7 +105,7 @@ def make_shards(
             return described(output)  # the other has made the same
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            _make(job, [shard for shard in shards if not shard.path.is_file()], backend, jobs, cluster)
+            _make(job, [shard for shard in shards if not shard.path.is_file()], backend, jobs, address)
         finally:
             if not any(shard.path.is_file() for shard in shards):  # nothing to go on from
                 shutil.rmtree(folder, ignore_errors=True)
@@ -120,9 +120,9 @@ def make_share(
     inputs: LabelInputs,
     *,
     share: Share,
-    backend: Literal["threads", "loky", "dask"] = "threads",
+    backend: str = "threads",
     jobs: int | None = None,
-    cluster: str | None = None,
+    address: str | None = None,
     shard_size: int = SHARD,
 ) -> tuple[int, int]:
     """Make one process's share of the shards that `make_shards` puts together: how many it made, and has in all.
@@ -135,7 +135,7 @@ def make_share(
     folder.mkdir(parents=True, exist_ok=True)
     own = shards[share[0] :: share[1]]
     missing = [shard for shard in own if not shard.path.is_file()]
-    _make(job, missing, backend, jobs, cluster)
+    _make(job, missing, backend, jobs, address)
     return len(missing), len(own)
 
 
@@ -173,7 +173,7 @@ def make_shard(job: Job, shard: Shard) -> int:
     return len(labels)
 
 
-def _make(job: Job, missing: Sequence[Shard], backend: str, jobs: int | None, cluster: str | None) -> None:
+def _make(job: Job, missing: Sequence[Shard], backend: str, jobs: int | None, address: str | None) -> None:
     if not missing:
         return
     make_shard(job, dataclasses.replace(missing[0], threads=jobs))  # compiles, and shows bad input before workers start
@@ -182,7 +182,7 @@ def _make(job: Job, missing: Sequence[Shard], backend: str, jobs: int | None, cl
         [(job, shard) for shard in missing[1:]],
         workers=jobs or cores(),
         backend=backend,
-        cluster=cluster,
+        address=address,
         shown=lambda done: progress(done, unit="shards", total=len(missing) - 1, what="labels"),
     )
 

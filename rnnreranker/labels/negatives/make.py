@@ -15,7 +15,16 @@ from rnnreranker.base.files import check_writable
 from rnnreranker.base.method import Inputs
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.labels.negatives.filters import FILTERS, SIMILAR, Pool, pools, scored, threshold_at, unfiltered
-from rnnreranker.labels.negatives.mining import SUFFIXES, Mined, Toll, mine, rows_of, toll, write_rows
+from rnnreranker.labels.negatives.forms import (
+    LABELED,
+    OF_TEXTS,
+    SUFFIXES,
+    documents_in,
+    labeled_pairs,
+    rows_of,
+    write_rows,
+)
+from rnnreranker.labels.negatives.mining import Mined, Toll, mine, mine_queries, toll
 from rnnreranker.labels.negatives.params import DEFAULT_RATE
 from rnnreranker.labels.negatives.request import NegativesRequest
 
@@ -54,13 +63,16 @@ class MinedNegatives:
         """The number of rows written: texts in .parquet and .jsonl, ids in .tsv.
 
         Raises:
-            InputError: another suffix, a query or document without a text.
+            InputError: another suffix, labels in a file of ids, a query or document without a text.
         """
         from rnnreranker.search.texts import texts_for
 
         mining, request = self.request.chosen.mining, self.request
-        names, rows = rows_of(self.mined, mining.form, mining.negatives)
-        docids = {docid for row in rows for docid in row[1:]} if _holds_texts(output) else set()
+        if mining.form == "labeled-pair":
+            names, rows = labeled_pairs(mine_queries(self.pools, self.threshold, mining))
+        else:
+            names, rows = rows_of(self.mined, mining.form, mining.negatives)
+        docids = set(documents_in(rows)) if _holds_texts(output) else set()
         fields = asked_fields(request.documents, request.fields)
         texts = texts_for(docids, self.index, request.documents, fields) if docids else {}
         write_rows(output, names, rows, self.topics, texts)
@@ -124,6 +136,11 @@ def check(request: NegativesRequest, output: str | Path | None = None, *others: 
         (
             output is not None and not str(output).endswith(SUFFIXES),
             f"{argument('output', output)}: expected a name that ends in {', '.join(SUFFIXES)}",
+        ),
+        (
+            chosen.mining.form in LABELED and str(output).endswith(".tsv"),
+            f"{argument('output', output)}: expected a name that ends in {', '.join(OF_TEXTS)}, as "
+            f"form={chosen.mining.form} has labels, and a .tsv file ids alone",
         ),
         (
             "vectors" in needs and "neighbours" not in needs and no_index,

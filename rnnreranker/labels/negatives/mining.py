@@ -1,23 +1,16 @@
-"""Triplets and n-tuples from pools: which negatives a positive gets, and the files that training reads."""
+"""Which negatives a positive or a query gets of its pool, and what filters remove and lose."""
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import write_atomically
 from rnnreranker.base.process.phases import phase
 from rnnreranker.labels.negatives.filters import Pool, discarded
 from rnnreranker.labels.negatives.params import NegativeParams
-
-SUFFIXES = (".parquet", ".jsonl", ".tsv")
 
 
 @dataclass(frozen=True)
@@ -29,76 +22,51 @@ class Mined:
     negatives: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class MinedQuery:
+    """A query, all its positives, and negatives for it."""
+
+    qid: str
+    positives: tuple[str, ...]
+    negatives: tuple[str, ...]
+
+
 @phase("choosing negatives")
 def mine(pools: Iterable[Pool], threshold: float, params: NegativeParams) -> list[Mined]:
     """Up to `params.negatives` candidates for every positive that its filter keeps: the first of the run, or drawn.
 
     A draw depends on the seed, the query and the positive alone. Positives that no candidate is left for are missing.
     """
-    negatives = params.negatives
     mined = []
     for pool in pools:
         away = discarded(pool, params.filter, threshold)
         for row, positive in enumerate(pool.positives):
-            kept = np.flatnonzero(~away[row])
-            if params.sampling == "random" and len(kept) > negatives:
-                key = zlib.crc32(f"{pool.qid}\t{positive}".encode())
-                kept = np.sort(np.random.default_rng([params.seed, key]).choice(kept, negatives, replace=False))
-            chosen = tuple(pool.candidates[candidate] for candidate in kept[:negatives].tolist())
-            if chosen:
+            if chosen := _chosen(pool, positive, away[row], params):
                 mined.append(Mined(pool.qid, positive, chosen))
     return mined
 
 
-def rows_of(
-    mined: Sequence[Mined], form: Literal["triplet", "n-tuple"], negatives: int
-) -> tuple[list[str], list[tuple[str, ...]]]:
-    """Column names, and rows of ids: query, positive, then one negative ("triplet") or all of them ("n-tuple").
+@phase("choosing negatives")
+def mine_queries(pools: Iterable[Pool], threshold: float, params: NegativeParams) -> list[MinedQuery]:
+    """Up to `params.negatives` candidates for every query that the filter keeps beside each of its positives.
 
-    Only positives that have all `negatives` make an n-tuple.
+    Queries that no candidate is left for stay, with their positives. One positive alone has the negatives of `mine`.
     """
-    if form == "triplet":
-        triplets: list[tuple[str, ...]] = [(one.qid, one.positive, bad) for one in mined for bad in one.negatives]
-        return ["anchor", "positive", "negative"], triplets
-    names = ["anchor", "positive", *(f"negative_{number}" for number in range(1, negatives + 1))]
-    return names, [(one.qid, one.positive, *one.negatives) for one in mined if len(one.negatives) == negatives]
+    mined = []
+    for pool in pools:
+        away = np.any(discarded(pool, params.filter, threshold), axis=0)
+        chosen = _chosen(pool, pool.positives[0], away, params)
+        mined.append(MinedQuery(pool.qid, pool.positives, chosen))
+    return mined
 
 
-def write_rows(
-    path: str | Path,
-    names: Sequence[str],
-    rows: Sequence[tuple[str, ...]],
-    topics: Mapping[str, str],
-    texts: Mapping[str, str],
-) -> None:
-    """Write texts (.parquet, .jsonl: one column a text, as sentence-transformers takes them) or ids (.tsv).
-
-    Raises:
-        InputError: another suffix, a query or document without a text.
-    """
-    path = Path(path)
-    if path.suffix not in SUFFIXES:
-        raise InputError(f"{path}: expected a name that ends in {', '.join(SUFFIXES)}")
-    if path.suffix == ".tsv":
-        with write_atomically(path) as stream:
-            stream.write("".join("\t".join(row) + "\n" for row in rows).encode())
-        return
-    queries = [row[0] for row in rows if row[0] not in topics]
-    documents = [docid for row in rows for docid in row[1:] if docid not in texts]
-    if queries or documents:
-        first = f"query {queries[0]}" if queries else f"document {documents[0]}"
-        raise InputError(f"{first}: has no text; give --topics, and an index with texts or --documents, or write .tsv")
-    filled = [(topics[row[0]], *(texts[docid] for docid in row[1:])) for row in rows]
-    with write_atomically(path) as stream:
-        if path.suffix == ".jsonl":
-            lines = (json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False) + "\n" for row in filled)
-            stream.write("".join(lines).encode())
-        else:
-            import pyarrow
-            import pyarrow.parquet as parquet
-
-            columns = [pyarrow.array([row[at] for row in filled], pyarrow.string()) for at in range(len(names))]
-            parquet.write_table(pyarrow.table(columns, names=list(names)), stream, compression="zstd")
+def _chosen(pool: Pool, positive: str, away: np.ndarray, params: NegativeParams) -> tuple[str, ...]:
+    """The negatives among a pool's candidates, of which `away` (n,) says which are none: the first, or drawn."""
+    kept = np.flatnonzero(~away)
+    if params.sampling == "random" and len(kept) > params.negatives:
+        key = zlib.crc32(f"{pool.qid}\t{positive}".encode())
+        kept = np.sort(np.random.default_rng([params.seed, key]).choice(kept, params.negatives, replace=False))
+    return tuple(pool.candidates[candidate] for candidate in kept[: params.negatives].tolist())
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,9 @@ class NegativeParams(Params):
     rate: float | None = setting(
         None, f"discard this share of pairs instead (without a threshold {DEFAULT_RATE})", at_least=0, at_most=1
     )
-    form: Literal["triplet", "n-tuple"] = setting("triplet", "rows of one negative, or of all of a positive")
+    form: Literal["triplet", "n-tuple", "labeled-pair", "labeled-list"] = setting(
+        "triplet", "rows of one negative, of all of a positive, of a document and its label, or of lists of both"
+    )
     negatives: int = setting(3, "of a positive", at_least=1)
     sampling: Literal["top", "random"] = setting("top", "the first kept ones of the run, or drawn")
     seed: int = setting(0, "of --sampling random", at_least=0)

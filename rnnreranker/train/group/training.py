@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rnnreranker.base.arguments import argument
@@ -29,12 +30,13 @@ def train_on_groups(
     loss: Params | None = None,
     checkpoints: bool = True,
     device: str = "cpu",
+    data_sets: Sequence[str] = (),
 ) -> Trained:
     """Train a model on groups and write it to a folder.
 
     Args:
         inputs: candidates and texts.
-        model, output, params, checkpoints, device: as of `fit`.
+        model, output, params, checkpoints, device, data_sets: as of `fit`.
         encoder: what it begins as: a name, folder or hub id; "none" = from nothing, where the model can be new.
         loss: parameters of the loss that `params` names, None = its defaults.
 
@@ -58,4 +60,5 @@ def train_on_groups(
         *(model, output, params),
         checkpoints=checkpoints,
         device=device,
+        data_sets=data_sets,
     )

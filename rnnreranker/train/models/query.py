@@ -56,4 +56,5 @@ class QueryModel(TrainedModel):
             other_index=request.other_index,
             checkpoints=request.checkpoints,
             device=device,
+            data_sets=request.data_sets,
         )

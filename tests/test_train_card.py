@@ -1,0 +1,264 @@
+"""Models out: what `train` writes opens in the libraries that its kind is of, with the same numbers, and has a card."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from tiny_encoder import (
+    files_of,
+    make_documents,
+    make_encoder,
+    make_masked,
+    make_qrels,
+    make_run,
+    make_source,
+    make_text_labels,
+    make_topics,
+    write_text_world,
+)
+
+from rnnreranker import train_model
+from rnnreranker.base.errors import MissingDependencyError, UnavailableError
+from rnnreranker.base.java import start_java
+from rnnreranker.base.method import Inputs
+from rnnreranker.base.written_form import Written
+from rnnreranker.encode.late.base import make_late_base
+from rnnreranker.labels.methods.base import make_labeler
+from rnnreranker.train.__main__ import make_parser
+from rnnreranker.train.card import StartOfTraining
+from rnnreranker.train.fit import Trained
+from rnnreranker.train.request import TrainRequest, training_of
+
+pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
+pytest.importorskip("accelerate", reason="accelerate is not installed")
+import sentence_transformers
+
+QUICK = "max_steps=2,evaluate_every=2,batch_size=4,learning_rate=0.001"
+TEXTS = list(make_documents().values())[:9]
+ASKED = list(make_topics().values())[:5]
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("home-of-ada") / "masked"
+    make_masked(folder)
+    (folder / "README.md").write_text("---\nlicense: mit\nbase_model: org/bert\n---\n# A model\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_text_world(tmp_path_factory.mktemp("world"))
+
+
+def trained(world: Path, tiny: Path, out: Path, kind: str, **more: Any) -> Trained:
+    given = {"documents": str(world / "documents.jsonl"), "encoder": str(tiny), "device": "cpu", "output": out} | more
+    return train_model(make_text_labels(), None, make_topics(), kind, **given)
+
+
+def head_of(folder: Path) -> dict[str, Any]:
+    found = re.match(r"---\n(.*?)\n---\n", (folder / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    said: dict[str, Any] = yaml.safe_load(found[1])
+    return said
+
+
+def pyserini_encoders() -> Any:
+    """Pyserini's module of encoders, which wants a Java machine; the test skips without one."""
+    try:
+        start_java()
+    except (UnavailableError, MissingDependencyError) as missing:
+        pytest.skip(f"Pyserini's encoders not tried: {missing}")
+    return importlib.import_module("pyserini.encode")
+
+
+def opened(folder: Path) -> Any:
+    """The model that the card's own Python opens."""
+    code = re.search(r"## Use\n\n```python\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
+    assert code is not None
+    names: dict[str, Any] = {}
+    exec(code[1].replace('"my-model"', repr(str(folder))), names)
+    return names["model"]
+
+
+def test_a_query_encoder(tmp_path: Path) -> None:
+    from rnnreranker.encode.dense.encoder import Encoder
+
+    start, source = make_encoder(tmp_path / "bert"), make_source(tmp_path)
+    labels = make_labeler("hard", Inputs(vectors=source)).infer(make_run(), make_qrels())
+    (tmp_path / "index").mkdir()
+    source = make_source(tmp_path / "index")
+    given = {"encoder": f"{start}:pooling=mean,normalize=true", "device": "cpu", "output": tmp_path / "out"}
+    train_model(labels, tmp_path / "index", make_topics(), f"query:{QUICK}", **given)
+    expected = Encoder.load(str(tmp_path / "out")).encode(ASKED)
+    model = opened(tmp_path / "out")
+    assert type(model) is sentence_transformers.SentenceTransformer
+    np.testing.assert_allclose(model.encode_query(ASKED), expected, atol=1e-6)
+    head = head_of(tmp_path / "out")
+    assert (head["library_name"], head["pipeline_tag"]) == ("sentence-transformers", "sentence-similarity")
+    assert "license" not in head
+    assert "base_model" not in head
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert str(tmp_path) not in card
+    assert "--encoder bert:pooling=mean,normalize=true" in card
+    theirs = pyserini_encoders().AutoQueryEncoder(str(tmp_path / "out"), device="cpu", pooling="mean", l2_norm=True)
+    np.testing.assert_allclose([theirs.encode(text) for text in ASKED], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("towers", ["shared", pytest.param("separate", marks=pytest.mark.slow)])
+def test_a_dual_encoder(world: Path, tiny: Path, tmp_path: Path, towers: str) -> None:
+    from rnnreranker.encode.dense.encoder import Encoder
+
+    trained(world, tiny, tmp_path / "out", f"dual:{QUICK},towers={towers}")
+    own, model = Encoder.load(str(tmp_path / "out")), opened(tmp_path / "out")
+    documents = own.encode(TEXTS, what="documents")
+    np.testing.assert_allclose(model.encode_query(ASKED), own.encode(ASKED), atol=1e-6)
+    np.testing.assert_allclose(model.encode_document(TEXTS), documents, atol=1e-6)
+    assert head_of(tmp_path / "out")["tags"][-1] == "rnnreranker"
+    if towers == "shared":
+        encoder = pyserini_encoders().AutoDocumentEncoder
+        theirs = encoder(str(tmp_path / "out"), device="cpu", pooling="mean", l2_norm=True)
+        np.testing.assert_allclose(theirs.encode(TEXTS, max_length=64), documents, atol=1e-6)
+
+
+@pytest.mark.parametrize("architecture", ["max", pytest.param("doc", marks=pytest.mark.slow)])
+def test_a_sparse_encoder(world: Path, tiny: Path, tmp_path: Path, architecture: str) -> None:
+    from rnnreranker.encode.sparse.encoder import SparseEncoder
+
+    trained(world, tiny, tmp_path / "out", f"sparse:{QUICK},architecture={architecture},lambda_d=0")
+    own, model = SparseEncoder.load(str(tmp_path / "out")), opened(tmp_path / "out")
+    weights = own.encode_documents(TEXTS).toarray()
+
+    def named(row: np.ndarray) -> dict[str, float]:
+        words = np.flatnonzero(row > 1e-5).tolist()
+        return dict(zip(model.tokenizer.convert_ids_to_tokens(words), row[words].tolist(), strict=True))
+
+    np.testing.assert_allclose(model.encode_document(TEXTS).to_dense().numpy(), weights, atol=1e-5)
+    assert ("is its words" in (tmp_path / "out" / "README.md").read_text()) == (architecture == "doc")
+    pyserini, folder = pyserini_encoders(), str(tmp_path / "out")
+    theirs = pyserini.SpladeDocumentEncoder(folder, device="cpu").encode(TEXTS, max_length=64)
+    encoder = pyserini.SpladeQueryEncoder(folder, device="cpu")
+    theirs += [encoder.encode(text, max_length=64) for text in ASKED]
+    for found, row in zip(theirs, [*weights, *own.encode_queries(ASKED).toarray()], strict=True):
+        scaled = {word: one * 256 / 5 for word, one in named(row).items()}  # whole numbers, as Lucene's impacts
+        assert set(scaled) == {word for word, one in found.items() if one or word in scaled}
+        assert found == pytest.approx({word: scaled.get(word, 0.0) for word in found}, abs=0.501)
+
+
+def test_a_late_interaction_encoder(world: Path, tiny: Path, tmp_path: Path) -> None:
+    from rnnreranker.encode.late.encoder import LateEncoder
+
+    make_late_base(str(tiny), tmp_path / "start", 16)
+    trained(world, tmp_path / "start", tmp_path / "out", f"late:{QUICK}")
+    own, model = LateEncoder.load(str(tmp_path / "out")), opened(tmp_path / "out")
+    for theirs, mine in (
+        (model.encode_query(ASKED), own.encode_queries(ASKED)),
+        (model.encode_document(TEXTS), own.encode_documents(TEXTS)),
+    ):
+        for row, tokens in enumerate(theirs):
+            expected = mine.vectors[mine.offsets[row] : mine.offsets[row + 1]]
+            np.testing.assert_allclose(np.asarray(tokens), expected, atol=1e-5)
+    assert "late-interaction" in head_of(tmp_path / "out")["tags"]
+    assert (tmp_path / "out" / "1_Dense" / "model.safetensors").is_file()  # where PyLate has its projection
+
+
+def test_a_cross_encoder(world: Path, tiny: Path, tmp_path: Path) -> None:
+    from rnnreranker.encode.cross.encoder import PairScorer
+
+    done = trained(world, tiny, tmp_path / "out", f"cross:{QUICK}")
+    pairs = [(query, text) for query in ASKED for text in TEXTS[:2]]
+    model = opened(tmp_path / "out")
+    assert type(model) is sentence_transformers.CrossEncoder
+    expected = PairScorer.load(str(tmp_path / "out")).score(pairs).scores
+    np.testing.assert_allclose(model.predict(pairs), expected, atol=1e-5)
+    head = head_of(tmp_path / "out")
+    assert (head["license"], head["base_model"]) == ("mit", "org/bert")
+    assert (head["library_name"], head["pipeline_tag"]) == ("sentence-transformers", "text-ranking")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "home-of-ada" not in card
+    assert f"| RR@10 | {done.measures['RR@10']:.4f} (" in card
+    command = shlex.split(next(line for line in card.splitlines() if line.startswith("python -m rnnreranker.train")))
+    args = make_parser().parse_args(command[3:])
+    form = Written.read(args.model)
+    assert training_of(Written(form.name, form.params), args.loss).params.to_dict() == done.record["params"]
+    trained(world, tiny, tmp_path / "again", f"cross:{QUICK}")
+    assert files_of(tmp_path / "again") == files_of(tmp_path / "out")  # no day, no folder
+    model.save_pretrained(str(tmp_path / "saved"))  # what push_to_hub uploads
+    assert "Trained with rnnreranker" in (tmp_path / "saved" / "README.md").read_text()
+
+
+def test_a_masked_language_model(world: Path, tmp_path: Path) -> None:
+    given = {"documents": str(world / "documents.jsonl"), "encoder": "none", "device": "cpu"}
+    shape = "layers=1,hidden_size=16,heads=2,vocabulary=60,validation_share=0.2"
+    train_model(None, None, None, f"masked:{QUICK},{shape}", output=tmp_path / "out", **given)
+    head = head_of(tmp_path / "out")
+    assert (head["library_name"], head["pipeline_tag"]) == ("transformers", "fill-mask")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "nothing: a new model" in card
+    assert "--encoder none" in card
+
+
+def test_licences_and_ids_of_starts(tmp_path: Path, tiny: Path) -> None:
+    minilm = "sentence-transformers/all-MiniLM-L6-v2"
+    assert StartOfTraining.of("minilm", None) == StartOfTraining("minilm", minilm, "apache-2.0")
+    assert StartOfTraining.of(minilm, None) == StartOfTraining(minilm, minilm, "apache-2.0")
+    assert StartOfTraining.of("minilm-tokens", None) == StartOfTraining("minilm-tokens", minilm, "apache-2.0")
+    assert StartOfTraining.of(str(tiny), tiny) == StartOfTraining("masked", "org/bert", "mit")
+    assert StartOfTraining.of("org/other", None) == StartOfTraining("org/other", "org/other", "")
+    assert StartOfTraining.of("none", None) == replace(StartOfTraining.of(None, None)) == StartOfTraining("", "", "")
+    (tmp_path / "README.md").write_text("---\n: [\n---\n")
+    assert StartOfTraining.of(str(tmp_path), tmp_path) == StartOfTraining(tmp_path.name, "", "")
+
+
+def test_data_sets_are_named_and_files_are_not(world: Path) -> None:
+    def named(**given: Any) -> tuple[str, ...]:
+        return TrainRequest(output="out", **given).data_sets
+
+    assert named(topics="dl19", documents="msmarco-passage") == (
+        "msmarco-passage",
+        "msmarco-passage/trec-dl-2019/judged",
+    )
+    assert named(topics="pydoc/train") == ("pydoc/train",)
+    assert named(topics=str(world / "topics.tsv"), documents="nowhere") == ()
+    assert named(topics=make_topics()) == ()
+
+
+@pytest.mark.jvm
+def test_a_sparse_encoder_searches_lucenes_impacts(world: Path, tiny: Path, tmp_path: Path) -> None:
+    """Documents as whole numbers in an impact index of Anserini, queries by the folder that was trained."""
+    trained(world, tiny, tmp_path / "out", f"sparse:{QUICK},lambda_d=0")
+    pyserini = pyserini_encoders()
+    import jnius
+    from pyserini.search.lucene import LuceneImpactSearcher
+
+    encoder = pyserini.SpladeQueryEncoder(str(tmp_path / "out"), device="cpu")
+    weights = pyserini.SpladeDocumentEncoder(str(tmp_path / "out"), device="cpu").encode(TEXTS, max_length=64)
+    (tmp_path / "corpus").mkdir()
+    lines = (
+        json.dumps({"id": f"d{row}", "contents": "", "vector": {word: one for word, one in own.items() if one}}) + "\n"
+        for row, own in enumerate(weights)
+    )
+    (tmp_path / "corpus" / "documents.jsonl").write_text("".join(lines))
+    flags = (
+        "-collection JsonVectorCollection -generator DefaultLuceneDocumentGenerator -threads 1 -impact -pretokenized"
+    )
+    flags += f" -input {tmp_path / 'corpus'} -index {tmp_path / 'index'}"
+    jnius.autoclass("io.anserini.index.IndexCollection").main(flags.split())
+    searcher = LuceneImpactSearcher(str(tmp_path / "index"), encoder, min_idf=-1)  # words of all documents, too
+    for text in ASKED:
+        query = encoder.encode(text)
+        expected = {
+            f"d{row}": sum(weight * own.get(word, 0) for word, weight in query.items())
+            for row, own in enumerate(weights)
+        }
+        found = {hit.docid: hit.score for hit in searcher.search(text, k=len(TEXTS))}
+        assert found == pytest.approx(expected)
