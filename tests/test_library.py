@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tiny_encoder import make_encoder
 
-from rnnreranker import Run, build_index, evaluate_run, open_index
+from rnnreranker import QueryVectors, Run, build_index, evaluate_run, open_index
 from rnnreranker.base.errors import InputError
 from rnnreranker.evaluate.__main__ import main as evaluate
 from rnnreranker.index.__main__ import main as index
@@ -81,6 +81,21 @@ def test_a_search_from_python_is_that_of_the_command(
         run = open_index(world / "index").search(topics, **arguments)
         run.write(tmp_path / "python.txt", tag=(tmp_path / "out.txt").read_text().split()[5])
         assert (tmp_path / "python.txt").read_bytes() == (tmp_path / "out.txt").read_bytes()
+
+
+def test_query_vectors_in_memory_are_those_of_a_file(world: Path, tmp_path: Path) -> None:
+    index = open_index(world / "index")
+    vectors = np.random.default_rng(3).normal(size=(2, index.vectors.dimension)).astype(np.float32)
+    np.save(tmp_path / "queries.npy", vectors)
+    (tmp_path / "queries.ids").write_text("".join(f"{qid}\n" for qid in TOPICS))
+    of_file = index.search(TOPICS, encoded_queries=tmp_path / "queries.npy")
+    in_memory = QueryVectors(tuple(reversed(TOPICS)), vectors[::-1])
+    run = index.search(TOPICS, encoded_queries=in_memory)
+    assert {qid: run[qid] for qid in run} == {qid: of_file[qid] for qid in of_file}
+    with pytest.raises(InputError, match=r"1 of 2 queries have no vector \(first: q2\)"):
+        index.search(TOPICS, encoded_queries=in_memory.of(["q1"]))
+    with pytest.raises(InputError, match="encoded_queries: query vectors have 3 dimensions"):
+        index.search({"q1": "w1"}, encoded_queries=QueryVectors(("q1",), np.ones((1, 3), dtype=np.float32)))
 
 
 def test_a_run_is_reranked_as_by_the_command(world: Path, tmp_path: Path) -> None:

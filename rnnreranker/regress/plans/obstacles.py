@@ -162,14 +162,6 @@ def has_gpu() -> bool:
     return bool(devices) or shutil.which("nvidia-smi") is not None
 
 
-def memory_gb() -> float:
-    """The memory of this machine in GB; 0 where the system does not say."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
-    except (AttributeError, ValueError, OSError):
-        return 0.0
-
-
 class _Disk:
     """Free space by file system, less what earlier steps of the plan will take."""
 

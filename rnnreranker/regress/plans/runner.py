@@ -18,10 +18,11 @@ from rnnreranker.base import command
 from rnnreranker.base.command import say
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.process import interrupts
+from rnnreranker.base.process.machine import memory_gb
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.regress.plans.disk import remove
 from rnnreranker.regress.plans.measure import Key, measure
-from rnnreranker.regress.plans.obstacles import memory_gb, obstacles
+from rnnreranker.regress.plans.obstacles import obstacles
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.plans.stale import REMOVED, Keys, read_stamp, stale_steps, was_taken, write_stamp
 from rnnreranker.regress.plans.state import State, failed, skipped
