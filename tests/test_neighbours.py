@@ -437,3 +437,14 @@ def test_no_graph_of_what_is_not_there(tmp_path: Path, flags: list[str], said: s
     with pytest.raises(InputError, match=said):
         index(["--output", str(tmp_path / "nowhere"), "--parts", "neighbours", *flags])
     assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("length", [1e-3, 1.0, 30.0, 1e6])
+def test_no_product_is_above_its_bound(tmp_path: Path, length: float) -> None:
+    """What lets an index that grows keep a row: no product in float64 with a later document exceeds its bound."""
+    vectors = length * random_vectors(200, seed=3)
+    source = DenseNeighbours(open_vectors(index_of(tmp_path / "index", vectors)))
+    bounds = source.bounds(np.arange(120), 120)
+    products = vectors[:120].astype(np.float64) @ vectors[120:].astype(np.float64).T
+    assert (products.max(axis=1) <= bounds).all()
+    assert (bounds <= products.max(axis=1) + 1e-3 * length**2).all()
