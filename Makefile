@@ -10,13 +10,21 @@ PIP = $(VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-versi
 CPU_TORCH ?= --index-url https://download.pytorch.org/whl/cpu
 INPUTS = setup.cfg pyproject.toml constraints.txt
 
-.PHONY: demo test test-slow lint docs clean
+.PHONY: demo test test-long test-slow lint docs clean
 
 demo: $(VENV)/demo.stamp
 	$(VENV)/bin/python -m rnnreranker.regress pydoc --only bm25-rnn --only dense-rnn --only hybrid-rnn --only splade-rnn --only splade-dense-rnn --only bm25-rnn-graph-alone
+	@echo; echo "One question of these, and how far rNN moved what BM25 and MiniLM gave for it:"
+	$(VENV)/bin/python -m rnnreranker.search --index pydoc --retriever bm25+dense --fuse minmax --show 6 \
+	  --query "draw several different winners from a list of participants" --explain query --explain-output demo.html
+	@echo "demo.html says why: open it in a browser"
 
 test: $(VENV)/dev.stamp
-	$(VENV)/bin/python -m pytest -n logical --dist worksteal -m 'not slow'
+	$(VENV)/bin/python -m pytest -n logical --dist worksteal -m 'not slow and not long'
+
+# whole studies, rehearsals and benchmarks: with `test`, what is run before a change is taken
+test-long: $(VENV)/dev.stamp
+	$(VENV)/bin/python -m pytest -n logical --dist worksteal -m 'long and not slow'
 
 test-slow: $(VENV)/dev.stamp
 	$(VENV)/bin/python -m pytest -n logical --dist worksteal -m slow
@@ -48,4 +56,4 @@ $(VENV)/dev.stamp: $(VENV)/torch.stamp $(INPUTS)
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) build dist *.egg-info demo.html

@@ -207,6 +207,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> Record:
     return made
 
 
+@pytest.mark.long
 def test_the_record_names_machine_versions_and_command(record: Record) -> None:
     assert (record.kind, record.spec, record.name) == ("benchmark", "", "performance-quick")
     assert sorted(record.outcome) == ["load", "parts", "processor", "quick", "sizes"]
@@ -218,6 +219,7 @@ def test_the_record_names_machine_versions_and_command(record: Record) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in PARTS if name not in ASKED])
+@pytest.mark.long
 def test_every_part_is_measured(name: str, record: Record) -> None:
     rows = record.outcome["parts"][name]["rows"]
     assert len(rows) == ROWS[name]
@@ -231,6 +233,7 @@ def test_every_part_is_measured(name: str, record: Record) -> None:
             assert row.get("pairs", row.get("times")) == (TINY.questions if name == "question" else TINY.pairs)
 
 
+@pytest.mark.long
 def test_large_collections_are_computed_apart_from_what_is_measured(record: Record) -> None:
     part = record.outcome["parts"]["collection"]
     slopes, made = part["derived"]
@@ -249,6 +252,7 @@ def test_large_collections_are_computed_apart_from_what_is_measured(record: Reco
     assert all((row["hours"] is None) == (row["stage"] in ("vectors", "batch")) for row in made["rows"])
 
 
+@pytest.mark.long
 def test_bounds_belong_to_their_sizes(record: Record) -> None:
     for name in ("kernel", "probes", "files", "corpus", "labels", "gather"):  # tiny sizes have none
         assert {(row["bound"], row["verdict"]) for row in record.outcome["parts"][name]["rows"]} == {(None, "")}

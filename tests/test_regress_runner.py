@@ -719,6 +719,7 @@ def tiny(place: Path) -> Path:
     return place
 
 
+@pytest.mark.long
 def test_from_documents_to_measures_with_real_commands_killed_on_the_way(
     tiny: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -187,6 +187,7 @@ def command(folder: Path, work: Path, *more: str) -> list[str]:
 
 
 @pytest.mark.jvm
+@pytest.mark.long
 def test_a_rehearsal_goes_to_its_end_and_on_after_a_kill(folder: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
     with subprocess.Popen(command(folder, work), stderr=subprocess.PIPE, text=True) as process:

@@ -35,6 +35,7 @@ def rehearse(work: Path, *argv: str) -> str:
 
 @pytest.mark.jvm
 @pytest.mark.parametrize("paper", CHAINS)
+@pytest.mark.long
 def test_a_chain_of_each_paper_runs_to_its_end(paper: str, tmp_path: Path) -> None:
     query_set, condition = CHAINS[paper]
     said = rehearse(tmp_path, query_set, "--only", condition, "--miniature", "documents=200,topics=10")

@@ -52,6 +52,7 @@ def written(source: Source, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
     return folder, {**models, **write_prebuilt(source, folder, ["msmarco-v1-passage", TAS_B])}
 
 
+@pytest.mark.long
 def test_pyserini_and_this_package_open_them(written: tuple[Path, dict[str, str]], source: Source) -> None:
     """Without a download: the collection's documents, of which a text's own is the first that is retrieved."""
     folder, variables = written

@@ -131,6 +131,7 @@ def study(world: Path, name: str, *flags: str, model: str = "dual:depth=20") -> 
     return record.outcome
 
 
+@pytest.mark.long
 def test_a_whole_study(world: Path) -> None:
     flags = [
         "--work",
@@ -249,6 +250,7 @@ def test_validation_questions_choose_in_every_fold() -> None:
     assert choices["any"]["two"]["arm"] == "b"
 
 
+@pytest.mark.long
 def test_a_study_with_random_negatives_and_choices(world: Path) -> None:
     """Every document that may be drawn has its own degree; d by itself stands beside the arms that learn from it."""
     family = "LE-TFIDF, chosen"

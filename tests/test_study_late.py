@@ -169,6 +169,7 @@ def study(world: Path, name: str, *flags: str, settings: str = "") -> Record:
     return record
 
 
+@pytest.mark.long
 def test_students_of_every_teacher(world: Path) -> None:
     one, both = pairs(world / "cross0"), pairs(world / "cross0", world / "cross1")
     flags = ["--work", str(world / "work"), "--against", "ColBERT", "--arms", "ColBERT"]
@@ -202,6 +203,7 @@ def test_students_of_every_teacher(world: Path) -> None:
         assert again["costs"][arm]["labelling"] == made["costs"][arm]["labelling"]
 
 
+@pytest.mark.long
 def test_a_query_encoder_learns_from_tokens(world: Path, tmp_path: Path) -> None:
     both = tmp_path / "both"
     argv = ["--documents", str(world / "documents.jsonl"), "--encoder", f"{world / 'dense'}:pooling=mean"]
@@ -227,6 +229,7 @@ def test_a_query_encoder_learns_from_tokens(world: Path, tmp_path: Path) -> None
         main(["--index", str(world / "index"), *words, "--output", str(tmp_path / "none.json")])
 
 
+@pytest.mark.long
 def test_a_test_by_reranking_stays_in_the_candidates(world: Path) -> None:
     measures = ["--measures", "nDCG@10 R@10", "--test-candidates", "10", "--arms", "ColBERT", HN]
     made = study(world, "reranked.json", *measures).outcome

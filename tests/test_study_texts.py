@@ -41,6 +41,7 @@ def found(world: Path, name: str, *flags: str) -> Record:
     return record
 
 
+@pytest.mark.long
 def test_negatives_of_every_first_stage_with_and_without_likely_positives(world: Path) -> None:
     model = "cross:group_size=3,key_measure=loss,depth=50,validation_share=0.3"
     flags = ("--compares", "negatives", "--model", model, "--learning-rate", "1e-3", "--arms", "dense:negatives=dense")
@@ -64,6 +65,7 @@ def test_negatives_of_every_first_stage_with_and_without_likely_positives(world:
     assert again["curves"] == made["curves"]
 
 
+@pytest.mark.long
 def test_regularisation_is_measured_in_words_and_flops(world: Path) -> None:
     flags = ("--learning-rate", "1e-2", "--batch-size", "4", "--arms", "light", "heavy:lambda_q=0.9,lambda_d=0.3")
     flags += ("--model", "sparse:depth=50,validation_share=0.3")

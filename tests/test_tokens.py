@@ -80,6 +80,7 @@ def test_search_is_that_of_loops(tmp_path: Path) -> None:
     assert len(source.search(queries[:4], np.array([0, 4]), 1000)[1][0]) == int((np.diff(source.offsets) > 0).sum())
 
 
+@pytest.mark.long
 def test_nearest_tokens_find_what_all_documents_give(tmp_path: Path) -> None:
     """More lists find more, all of them and a deep list everything; scores are exact MaxSim whatever is found."""
     source = written(tmp_path, made_up_lengths(3000, 9))

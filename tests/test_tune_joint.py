@@ -178,6 +178,7 @@ def test_the_boost_has_a_narrow_range_where_values_are_close() -> None:
     assert JointSpace().within(50).rnn.ranges["context"] == Between(20, 50)
 
 
+@pytest.mark.long
 def test_the_test_compares_encoders_over_the_whole_index(trainings: Trainings, tmp_path: Path) -> None:
     study = tune_jointly(trainings, SMALL, 2, seed=0)
     qids = trainings.queries.qids[30:]
