@@ -17,6 +17,7 @@ from tiny_encoder import files_of
 import rnnreranker
 from rnnreranker import Run
 from rnnreranker.__main__ import COMMANDS
+from rnnreranker._version import __version__
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.regress.papers.matrix import Matrix
 from rnnreranker.regress.plans.runner import chosen_plan
@@ -26,7 +27,7 @@ from rnnreranker.regress.specs.spec import specs_folder
 from rnnreranker.search.__main__ import main as search
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "UPGRADING.md", *(ROOT / "docs").rglob("*.md")])
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = {
     "d1": "A kettle boils water for tea.",
@@ -216,3 +217,11 @@ def leads_somewhere(page: Path, link: str) -> bool:
 def test_the_readme_and_make_take_the_same_build_of_torch() -> None:
     (index_url,) = re.findall(r"^CPU_TORCH \?= (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert f"pip install --no-deps -c constraints.txt torch {index_url} " in README
+
+
+def test_a_version_says_what_changed_in_at_most_200_words() -> None:
+    versions = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1:]
+    assert versions[0].split()[0] == __version__
+    assert f"to {__version__}" in (ROOT / "UPGRADING.md").read_text(encoding="utf-8")
+    assert f"version: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert [version.split()[0] for version in versions if len(version.split()) > 200] == []
