@@ -225,3 +225,12 @@ def test_a_version_says_what_changed_in_at_most_200_words() -> None:
     assert f"to {__version__}" in (ROOT / "UPGRADING.md").read_text(encoding="utf-8")
     assert f"version: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert [version.split()[0] for version in versions if len(version.split()) > 200] == []
+
+
+def test_the_index_for_language_models_leads_somewhere_and_names_what_there_is() -> None:
+    text = (ROOT / "docs" / "llms.txt").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(links) > 20
+    assert [link for link in links if not (ROOT / "docs" / link).is_file()] == []
+    (names,) = re.findall(r"from rnnreranker import ([\w, ]+)", text)
+    assert [name for name in names.split(", ") if not hasattr(rnnreranker, name)] == []
