@@ -50,7 +50,7 @@ def main(argv: Sequence[str]) -> int:
     if name == DOCTOR:
         if argv[1:]:
             raise InputError(f"{DOCTOR}: takes no arguments, got {' '.join(argv[1:])}")
-        from rnnreranker.index.machine import abilities, shown
+        from rnnreranker.index.doctor import abilities, shown
 
         for ability in abilities():
             command.put(shown(ability))

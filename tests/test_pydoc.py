@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from page_data import judged_twice
 
-from rnnreranker.base.errors import UnavailableError
+from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.data import pydoc
 from rnnreranker.data.docstrings import MODULES
 from rnnreranker.data.document import Document
@@ -217,3 +217,19 @@ def test_named_queries_find_an_answer_in_the_top_five(
         if not set(run.ranked(str(number))[:5]) & set(answers)
     ]
     assert len(named) - len(lost) >= FOUND[reranker], lost
+
+
+def test_topics_that_nobody_judged_yet_have_narratives_and_names_that_are_there(
+    collection: dict[str, Document],
+) -> None:
+    known = {normalised(text) for text in load_topics("pydoc").values()}
+    symptoms, names = load_topics("pydoc/symptom"), load_topics("pydoc/name")
+    assert [*symptoms, *names] == [f"t{number:03}" for number in range(76, 151)]
+    assert not known & {normalised(text) for text in [*symptoms.values(), *names.values()]}
+    for kind in ("pydoc/symptom", "pydoc/name"):
+        assert all(text.startswith("3: ") and "0: " in text for text in load_narratives(kind).values())
+    words = {word for docid in collection for word in docid.lower().split(".")}
+    lost = [text for text in names.values() if not set(re.split(r"[ .]", text.lower())) <= words]
+    assert lost == []
+    with pytest.raises(InputError, match=r"^pydoc/name: topics that nobody has judged; judged are pydoc, pydoc/train$"):
+        load_qrels("pydoc/name")

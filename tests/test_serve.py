@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("fastapi", reason="fastapi is not installed: pip install 'rnnreranker[serve]'")
 pytest.importorskip("httpx", reason="httpx is not installed, which the test client of fastapi needs")
 
-from serve_world import QRELS, SCRIPT, TEXTS, TOPICS, make_world, running
+from serve_world import QRELS, SCRIPT, TEXTS, TOPICS, make_world, request_in, running
 from starlette.testclient import TestClient
 
 from rnnreranker import RnnParams, Run, evaluate_run, open_index, rerank_hits
@@ -57,8 +57,7 @@ def one_home(home: Path, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def request_of(world: Path) -> ServeRequest:
-    judged = {"topics": str(world / "topics.tsv"), "qrels": str(world / "qrels.txt")}
-    return ServeRequest(str(world / "index"), measures="nDCG@10 RR@10", **judged)
+    return request_in(world)
 
 
 @pytest.fixture(scope="module")

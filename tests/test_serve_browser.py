@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install 'rnnreranker[serve]'")
 
 from browser import CHROMIUM, Browser
-from serve_world import QRELS, SCRIPT, TEXTS, TOPICS, make_world, running
+from serve_world import QRELS, SCRIPT, TEXTS, TOPICS, make_world, request_in, running
 
 from rnnreranker import Run, evaluate_run, open_index
 from rnnreranker.search.__main__ import main as search
@@ -45,8 +45,7 @@ def one_home(home: Path, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def request_of(world: Path) -> ServeRequest:
-    judged = {"topics": str(world / "topics.tsv"), "qrels": str(world / "qrels.txt")}
-    return ServeRequest(str(world / "index"), measures="nDCG@10 RR@10", **judged)
+    return request_in(world)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,12 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import cache_home
 
 BUILT_IN = ("pydoc",)  # collections that are made here: `--documents NAME`, `--index NAME`
-BUILT_IN_TOPICS = {"pydoc": "pydoc_files/topics.tsv", "pydoc/train": "pydoc_files/train.tsv"}
+BUILT_IN_TOPICS = {
+    "pydoc": "pydoc_files/topics.tsv",
+    "pydoc/symptom": "pydoc_files/symptom.tsv",  # not judged
+    "pydoc/name": "pydoc_files/name.tsv",  # not judged
+    "pydoc/train": "pydoc_files/train.tsv",
+}
 BUILT_IN_QRELS = {"pydoc": "pydoc_files/qrels.txt", "pydoc/train": "pydoc_files/train-qrels.txt"}
 
 COLLECTIONS = "collections/"  # a name that begins so is of a folder in `collections_home`

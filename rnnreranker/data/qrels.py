@@ -11,7 +11,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_text
 from rnnreranker.base.process.phases import phase
 from rnnreranker.data import irds, local
-from rnnreranker.data.names import BUILT_IN_QRELS, is_file
+from rnnreranker.data.names import BUILT_IN_QRELS, BUILT_IN_TOPICS, is_file
 from rnnreranker.data.qrels_lines import parse_qrels
 from rnnreranker.data.topics import none_left, without
 
@@ -67,6 +67,8 @@ def _all_qrels(name: str) -> pandas.DataFrame:
     if name in BUILT_IN_QRELS:
         inside = resources.files("rnnreranker.data").joinpath(BUILT_IN_QRELS[name])
         return _frame(parse_qrels(inside.read_text(encoding="utf-8"), name), name)
+    if name in BUILT_IN_TOPICS:
+        raise InputError(f"{name}: topics that nobody has judged; judged are {', '.join(BUILT_IN_QRELS)}")
     dataset = irds.load(name)
     with irds.reading(name, "qrels"):
         judgements = [(judged.query_id, judged.doc_id, int(judged.relevance)) for judged in dataset.qrels_iter()]

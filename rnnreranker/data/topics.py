@@ -38,7 +38,8 @@ def load_topics(name: str | Path) -> dict[str, str]:
         name: a file (TSV of `qid, text[, narrative]`, JSON lines with `_id`/`id` and `text`, or the <top>s of TREC,
             plain or .gz), a folder in BEIR layout (the judged queries of `FOLDER` or `FOLDER:SPLIT`), an ir_datasets
             id or short name, `tripclick-head-val` (and the like), `reqa-squad` (-nq, -cmrc, -drcd), `pydoc` (test
-            topics) or `pydoc/train`; `NAME:without:OTHER` are those of NAME whose ids OTHER lacks.
+            topics) or `pydoc/symptom`, `pydoc/name`, `pydoc/train`; `NAME:without:OTHER` are those of NAME whose ids
+            OTHER lacks.
 
     Raises:
         InputError: unknown name, unreadable file, a malformed line (with file:line), a query id twice, no topics, none

@@ -18,6 +18,15 @@ from rnnreranker.search.auto import FUSION, candidates
 from rnnreranker.search.request import NO_RERANKING, SearchRequest
 
 
+def is_utf8(text: str) -> bool:
+    """Whether a text can be written as UTF-8, which halves of surrogate pairs cannot.
+
+    >>> is_utf8("Ada"), is_utf8("\\ud800")
+    (True, False)
+    """
+    return text.encode(errors="ignore").decode() == text
+
+
 def check(request: SearchRequest) -> None:
     """Refuse what can be seen to fail.
 
@@ -46,7 +55,7 @@ def check(request: SearchRequest) -> None:
             f"{argument('retrieve', request.retrieve)}: not with {shown_run}, whose candidates are there already",
         ),
         (query is not None and not query.strip(), f"{shown_query} is empty: expected the text of a query"),
-        (query and query.encode(errors="ignore").decode() != query, f"{shown_query} is not UTF-8 text"),
+        (query and not is_utf8(query), f"{shown_query} is not UTF-8 text"),
         (
             request.prf is not None and run is not None,
             f"{argument('prf')} searches again: not with {shown_run}, whose candidates are there already",

@@ -9,12 +9,12 @@ from rnnreranker._version import __version__
 from rnnreranker.base.chosen_method import SOURCES
 from rnnreranker.base.method import defaults_of, fields_of, methods, names
 from rnnreranker.base.method_lists import first_line
-from rnnreranker.base.settings import hints_of, member, words_of
+from rnnreranker.base.settings import choices, hints_of, member, words_of
+from rnnreranker.runs.fuse import FuseParams
 from rnnreranker.search.request import AUTO, HYBRID
 from rnnreranker.serve.collection import ServedIndex
 from rnnreranker.serve.question import SearchQuestion
 
-FUSIONS = ("rrf", "mean", "mean-zero", "minmax", "zscore")
 EVERYDAY = ("k", "k_exp", "tau", "lam", "context")  # settings of rNN that stand open
 
 
@@ -26,7 +26,7 @@ def controls(collection: ServedIndex) -> dict[str, Any]:
         "index": collection.request.index,
         "parts": list(index.parts),
         "retrievers": retrievers(collection),
-        "fusions": list(FUSIONS),
+        "fusions": choices(hints_of(FuseParams)["fuse"]),
         "hits": min(SearchQuestion.hits, collection.limits.max_candidates),
         "limits": collection.limits.to_dict(),
         "rerankers": [_reranker(collection, name, one) for name, one in rerankers(collection).items()],
@@ -84,14 +84,14 @@ def _reranker(collection: ServedIndex, name: str, method: Any) -> dict[str, Any]
 
 def _setting(field: Any, hint: Any, default: Any) -> dict[str, Any]:
     kind, limits = member(hint), field.metadata.get("limits", {})
-    choices = words_of(field, hint)
-    named = "choice" if choices else {bool: "yes or no", int: "integer", float: "number"}.get(kind, "text")
+    words = words_of(field, hint)
+    named = "choice" if words else {bool: "yes or no", int: "integer", float: "number"}.get(kind, "text")
     return {
         "name": field.name,
         "help": str(field.metadata.get("help", "")),
         "type": named,
         "default": default,
-        "choices": choices,
+        "choices": words,
         "optional": type(None) in typing.get_args(hint),
         **{one: limits.get(one) for one in ("at_least", "at_most", "above")},
     }

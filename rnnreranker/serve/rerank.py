@@ -13,6 +13,7 @@ from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.hits import rerank_hits
 from rnnreranker.runs import Run
+from rnnreranker.search.check import is_utf8
 from rnnreranker.search.searching import request_of, search
 from rnnreranker.serve.asked import DocumentsBody, RerankBody, TextsBody
 from rnnreranker.serve.collection import ServedIndex
@@ -122,7 +123,7 @@ def _of_texts(collection: ServedIndex, query: str, texts: list[str], form: str) 
             f"a text of {longest} characters: expected {limits.max_characters} at most",
         ),
         (
-            any(text.encode(errors="ignore").decode() != text for text in [query, *texts]),
+            not all(map(is_utf8, [query, *texts])),
             "a text that is not UTF-8",
         ),
     )
@@ -136,7 +137,7 @@ def _query(collection: ServedIndex, body: RerankBody) -> np.ndarray | None:
         return _matrix([body.query_vector], collection.limits.max_dimension)[0]
     if body.query is None:
         return None
-    if not body.query.strip() or body.query.encode(errors="ignore").decode() != body.query:
+    if not body.query.strip() or not is_utf8(body.query):
         raise InputError("query is empty or not UTF-8: expected a text")
     return collection.query_vectors(body.query).vectors[0]
 

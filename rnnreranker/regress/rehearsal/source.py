@@ -16,7 +16,7 @@ from typing import TypeVar
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.data.documents import load_documents
-from rnnreranker.data.names import BUILT_IN_TOPICS
+from rnnreranker.data.names import BUILT_IN_QRELS
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics
 
@@ -135,7 +135,7 @@ def _judged(name: str) -> tuple[dict[str, str], dict[str, dict[str, int]]]:
     """Queries and judgements of a collection, those of its training set too where it is built in."""
     asked: dict[str, str] = {}
     judged: dict[str, dict[str, int]] = {}
-    for one in [name, *(other for other in BUILT_IN_TOPICS if other.startswith(f"{name}/"))]:
+    for one in [name, *(other for other in BUILT_IN_QRELS if other.startswith(f"{name}/"))]:
         asked |= load_topics(one)
         for qid, docid, grade in load_qrels(one).itertuples(index=False):
             judged.setdefault(qid, {})[docid] = int(grade)

@@ -8,13 +8,16 @@ import platform
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rnnreranker.base.device import devices_here
 from rnnreranker.base.errors import MissingDependencyError, UnavailableError
 from rnnreranker.base.files.atomic import cache_home
 from rnnreranker.base.java import find_java
 from rnnreranker.base.method import methods
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 PACKAGE = "rnnreranker"
 ENCODERS = {
@@ -24,7 +27,7 @@ ENCODERS = {
     "cross-encoder": ("cross-encoder", "--rerank cross-encoder, labels of a teacher"),
 }
 GATHERED = ("dev", "integrations", "peers")  # extras of many packages, which nobody needs whole
-ROOM = 2**30  # bytes: an index of a small collection and the files of an encoder
+ROOM = 10**9  # bytes: an index of a small collection and the files of an encoder
 
 
 class Ability(NamedTuple):
@@ -127,7 +130,7 @@ def _folder(name: str, folder: Path, variable: str) -> Ability:
     if not _writable(folder):
         return Ability(name, False, f"{folder} cannot be written", f"set {variable}")
     free = shutil.disk_usage(_there(folder)).free
-    says = f"{folder}, {free / 2**30:.0f} GB free"
+    says = f"{folder}, {free / 1e9:.0f} GB free"
     return Ability(name, free >= ROOM, says, "" if free >= ROOM else f"make room there, or set {variable}")
 
 
@@ -160,10 +163,7 @@ def _extras() -> Iterator[Ability]:
         yield Ability(f"extra {extra}", not lost, says, f"pip install '{PACKAGE}[{extra}]'" if lost else "")
 
 
-def _installed(need: object) -> bool:
-    from packaging.requirements import Requirement
-
-    assert isinstance(need, Requirement)
+def _installed(need: Requirement) -> bool:
     try:
         return need.specifier.contains(importlib.metadata.version(need.name), prereleases=True)
     except importlib.metadata.PackageNotFoundError:
