@@ -113,7 +113,10 @@ def ended(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, 
     """Exit code, standard error and seconds from a signal on."""
     begun = time.perf_counter()
     process.send_signal(number)
-    _, error = process.communicate(timeout=60)
+    try:
+        _, error = process.communicate(timeout=60)
+    finally:
+        process.kill()  # one that goes on must not take a core from all that comes after
     return process.returncode, error, time.perf_counter() - begun
 
 
