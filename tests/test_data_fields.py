@@ -117,7 +117,7 @@ def test_what_joins_an_index_has_its_fields(sentences: Path, tmp_path: Path) -> 
     more, output = tmp_path / "more.jsonl", tmp_path / "index"
     more.write_text('{"_id": "p1#s0", "title": "Peru", "text": "Lima is one, too."}\n')
     run("index", "--documents", "reqa:collections/canada-reqa", "--parts", "terms", "--output", output)
-    run("index", "--add", more, "--output", output)
+    run("index", "--append", more, "--output", output)
     assert dict(document_texts(None, open_index(str(output)))) == ALONE | {"p1#s0": "Lima is one, too."}
 
 
@@ -158,8 +158,8 @@ def test_fields_without_documents_are_refused(sentences: Path, tmp_path: Path, c
             run(module, *argv, "--fields", "text")
     with pytest.raises(InputError, match="--fields goes with --documents; an index keeps the texts"):
         run("index", "--parts", "neighbours", "--fields", "text", "--output", tmp_path / "index")
-    with pytest.raises(InputError, match="--fields beside --add"):
-        run("index", "--add", "reqa-squad", "--fields", "text", "--output", tmp_path / "index")
+    with pytest.raises(InputError, match="--fields beside --append"):
+        run("index", "--append", "reqa-squad", "--fields", "text", "--output", tmp_path / "index")
 
 
 SPEC = """

@@ -214,7 +214,7 @@ def test_blocks_of_other_arithmetic_are_not_taken(world: Path, tmp_path: Path, m
 def test_documents_are_added_on_a_device(world: Path, tmp_path: Path) -> None:
     make(world, tmp_path / "out", "dense")
     (tmp_path / "more.jsonl").write_text(json.dumps({"id": "new", "contents": "w1 w2 w3"}) + "\n")
-    argv = ["--add", str(tmp_path / "more.jsonl"), "--output", str(tmp_path / "out")]
+    argv = ["--append", str(tmp_path / "more.jsonl"), "--output", str(tmp_path / "out")]
     assert index([*argv, "--compute-dtype", "bfloat16"]) == 0
     described = json.loads((tmp_path / "out" / "rnnreranker.json").read_text())
     assert (described["count"], described["parts"]["dense"]["encoder"]["computed"]["dtype"]) == (91, "bfloat16")

@@ -136,7 +136,7 @@ def test_chinese_is_read_by_two_characters(tmp_path: Path, capsys: pytest.Captur
     assert index([*made, "--parts", "bm25:language=zh"]) == 0
     assert describe(output)["parts"] == {"bm25": {"language": "zh"}}
     (tmp_path / "more.jsonl").write_text(lines[3])
-    assert index(["--add", str(tmp_path / "more.jsonl"), "--output", str(output)]) == 0
+    assert index(["--append", str(tmp_path / "more.jsonl"), "--output", str(output)]) == 0
     assert describe(output)["parts"] == {"bm25": {"language": "zh"}}
     with pytest.raises(InputError, match=r"holds an index of .*words of another language \(zh\); give --overwrite"):
         index(made)

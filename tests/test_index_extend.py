@@ -1,4 +1,4 @@
-"""`index --add` and `--from-index`: the bytes are those of an index made at once, and what is there is not encoded."""
+"""`index --append` and `--from-index`: the bytes are those of an index made at once, and what is there is not encoded."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def made(tmp_path: Path, name: str, rows: range, flags: Sequence[str]) -> Path:
 
 
 def added(tmp_path: Path, folder: Path, rows: range, *flags: str) -> None:
-    assert main(["--add", documents(tmp_path / "more.jsonl", rows), "--output", str(folder), *flags]) == 0
+    assert main(["--append", documents(tmp_path / "more.jsonl", rows), "--output", str(folder), *flags]) == 0
 
 
 ALL = ["--parts", "dense,impact,neighbours:k=3"]
@@ -225,20 +225,20 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     more = documents(tmp_path / "more.jsonl", range(18, 25))
     for flags, said in (
         (
-            ["--add", more],
+            ["--append", more],
             rf"more\.jsonl:1: docid d18 is in {re.escape(str(index))} already; every document needs",
         ),
-        (["--add", more, "--documents", more], "--documents beside --add, which makes every part as it is there"),
-        (["--add", more, "--parts", "dense,neighbours", "--dtype", "float16"], "--parts and --dtype beside --add"),
-        (["--add", more, "--address", "x"], "--address x goes with --backend dask or ray"),
-        (["--add", str(tmp_path / "none.jsonl")], r"none\.jsonl"),
-        ([], "give --documents, what to make an index of, --add, what to add to the one in --output, or parts"),
+        (["--append", more, "--documents", more], "--documents beside --append, which makes every part as it is there"),
+        (["--append", more, "--parts", "dense,neighbours", "--dtype", "float16"], "--parts and --dtype beside --append"),
+        (["--append", more, "--address", "x"], "--address x goes with --backend dask or ray"),
+        (["--append", str(tmp_path / "none.jsonl")], r"none\.jsonl"),
+        ([], "give --documents, what to make an index of, --append, what to add to the one in --output, or parts"),
     ):
         with pytest.raises(InputError, match=said) as refused:
             main([*flags, "--output", str(index)])
         assert "\n" not in str(refused.value)
     with pytest.raises(InputError, match=r"no index with texts to add to; make one with --documents"):
-        main(["--add", more, "--output", str(tmp_path / "nowhere")])
+        main(["--append", more, "--output", str(tmp_path / "nowhere")])
     monkeypatch.setattr(WordEncoder, "fingerprint", "words-2")
     with pytest.raises(InputError, match="its part dense was made by words as it was then, which is another enc"):
         added(tmp_path, index, range(20, 25))

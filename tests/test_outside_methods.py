@@ -214,7 +214,7 @@ def test_a_part_is_made_searched_and_made_again(command: Command, collection: Pa
     assert "codes of 3 documents" in command("index", *again, "codes:bits=24").stderr
     assert np.load(coded / "codes" / "codes.npy").shape == (3, 3)
     assert command("index", "--check", coded).returncode == 0
-    assert command("index", "--add", *_more(collection), "--output", coded).returncode == 0
+    assert command("index", "--append", *_more(collection), "--output", coded).returncode == 0
     assert np.load(coded / "codes" / "codes.npy").shape == (4, 3)
     for flags, said in (
         (["codes:bits=4"], "error: --parts codes:bits=4: bits=4: expected an integer >= 8\n"),

@@ -28,7 +28,7 @@ from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.lab.study.studying import run_study
 from rnnreranker.lab.study.task_labels import training_labels
 from rnnreranker.lab.study.tasks import SEEN, UNSEEN, Task, fold_tasks, one_positive, transfer_task
-from rnnreranker.lab.study.trainings import with_rates
+from rnnreranker.lab.study.trainings import Workers, with_rates
 from rnnreranker.labels.mass.learnt import LearntMass
 from rnnreranker.methods.retrieve.dense import dense_run
 from rnnreranker.regress.records import Figures
@@ -187,7 +187,7 @@ def test_the_learning_rate_of_a_fold_is_chosen_without_the_queries_it_tests(
 
     monkeypatch.setattr("rnnreranker.lab.study.trainings.run_trial", run)
     studied: Any = SimpleNamespace(arms={arm.name: arm for arm in arms_of("hard", "few:candidates=9,rates=hard")})
-    arms, chosen = with_rates(studied, tasks, [1e-4, 1e-3, 1e-2], tmp_path)
+    arms, chosen = with_rates(studied, tasks, [1e-4, 1e-3, 1e-2], tmp_path, Workers())
     assert [arm.rates for arm in arms] == [best, best]
     found = chosen["hard"]
     assert {name: entry["rate"] for name, entry in found.items()} == best

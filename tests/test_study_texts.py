@@ -66,6 +66,21 @@ def test_negatives_of_every_first_stage_with_and_without_likely_positives(world:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("backend", ["dask", "ray"])
+def test_workers_of_a_cluster_take_the_same_trials(world: Path, backend: str) -> None:
+    pytest.importorskip({"dask": "distributed"}.get(backend, backend))
+    model = "cross:group_size=3,key_measure=loss,depth=50,validation_share=0.3"
+    flags = ("--model", model, "--learning-rate", "1e-3", "--arms", "dense:negatives=dense", "impact")
+    here = found(world, "here.json", *flags, "--work", str(world / "here"))
+    there = found(world, f"{backend}.json", *flags, "--work", str(world / backend), "--backend", backend, "--jobs", "2")
+    assert there.outcome["rows"] == here.outcome["rows"]
+    assert there.outcome["curves"] == here.outcome["curves"]
+    assert [one["command"] for one in there.commands] == [one["command"] for one in here.commands]
+    names = [{path.name for path in (world / folder).glob("*.json")} for folder in ("here", backend)]
+    assert names[0] == names[1] != set()
+
+
+@pytest.mark.long
 def test_regularisation_is_measured_in_words_and_flops(world: Path) -> None:
     flags = ("--learning-rate", "1e-2", "--batch-size", "4", "--arms", "light", "heavy:lambda_q=0.9,lambda_d=0.3")
     flags += ("--model", "sparse:depth=50,validation_share=0.3")
@@ -84,6 +99,7 @@ def test_regularisation_is_measured_in_words_and_flops(world: Path) -> None:
         (("--model", "query:group_size=3"), "--model query: no setting group_size, which is for "),
         (("--epochs", "0"), "--epochs 0.0: expected a finite number > 0"),
         (("--model", "cross", "--context", "8"), "--context: means nothing to a study of the model cross"),
+        (("--address", "tcp://x:1"), "--address tcp://x:1 goes with --backend dask or ray"),
         (("--model", "sparse"), "--model sparse: --encoder is missing"),
         (("--model", "cross", "--arms", "a:negatives=bm26"), "--arms a: negatives=bm26: did you mean bm25"),
         (("--model", "cross", "--arms", "a:prf=colbert"), "--arms a:prf=colbert: prf: is not for a study of the model"),

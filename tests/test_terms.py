@@ -255,7 +255,7 @@ def test_blocks_are_kept_and_added_documents_join_them(
     more = tmp_path / "more.jsonl"
     lines = [json.dumps({"id": docid, "text": text}) for docid, text in list(texts.items())[37:]]
     more.write_text("\n".join(lines))
-    assert index(["--add", str(more), "--output", str(some)]) == 0
+    assert index(["--append", str(more), "--output", str(some)]) == 0
     assert folder_digest(some / "terms") == folder_digest(whole / "terms")
     assert "32 of them encoded before" in capsys.readouterr().err
 

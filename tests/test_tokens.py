@@ -236,7 +236,7 @@ def test_documents_are_added_to_the_bytes_of_an_index_of_all(world: Path, tmp_pa
     (tmp_path / "rest.tsv").write_text("".join(lines[30:]))
     index = tmp_path / "index"
     assert run_index(*of_index(world, index, "--documents", tmp_path / "first.tsv")) == 0
-    assert run_index("--add", tmp_path / "rest.tsv", "--output", index) == 0
+    assert run_index("--append", tmp_path / "rest.tsv", "--output", index) == 0
     for name in ("offsets", "ids"):
         assert (index / FOLDER / f"{name}.npy").read_bytes() == (world / "index" / FOLDER / f"{name}.npy").read_bytes()
     one, other = (np.load(place / FOLDER / "vectors.npy") for place in (index, world / "index"))

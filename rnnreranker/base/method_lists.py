@@ -54,6 +54,7 @@ NAMES = {
     **{"neighbours": "k", "neighbours_of": "by", "graph_search": "search"},
 }  # of these, what they are called in the written form
 PARTS = {"no_dense": "bm25"}  # flags → --parts
+RENAMED = {"add": "append"}  # flags
 
 
 def moved(unknown: str, flags: Collection[str]) -> str:
@@ -78,6 +79,8 @@ def moved(unknown: str, flags: Collection[str]) -> str:
         return f"{unknown} is a setting of {taker}: {taker} {first}:{NAMES.get(name, name)}=VALUE"
     if name in PARTS and "--parts" in flags:
         return f"{unknown} is said by the parts: --parts {PARTS[name]}"
+    if f"--{RENAMED.get(name)}" in flags:
+        return f"{unknown} is called --{RENAMED[name]} now"
     return ""
 
 

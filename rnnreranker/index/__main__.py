@@ -47,7 +47,7 @@ BESIDE = (
 )  # flags that go without --documents
 USAGE = """\
 python -m rnnreranker.index --documents NAME|FILE --output DIR [--parts NAMES]
-       python -m rnnreranker.index --add NAME|FILE --output DIR
+       python -m rnnreranker.index --append NAME|FILE --output DIR
        python -m rnnreranker.index --check DIR"""
 EPILOG = """\
 Parts that are there are not made again. An interrupted build goes on when the same command is run again.
@@ -74,12 +74,12 @@ def main(argv: Sequence[str]) -> int:
         raise InputError("give --output, the folder for the index, or --check, one to look whole at")
     output = Path(args.output).expanduser()
     started = time.perf_counter()
-    if args.add is not None:
-        free = ("add", "output", "threads", "backend", "address", "device", "compute_dtype")
-        why = "beside --add, which makes every part as it is there; leave out the one or the other"
+    if args.append is not None:
+        free = ("append", "output", "threads", "backend", "address", "device", "compute_dtype")
+        why = "beside --append, which makes every part as it is there; leave out the one or the other"
         _check_typed(args, free, why)
         how = {name: getattr(args, name) for name in free[2:]}
-        built, made = extend_index(output, args.add, **how)
+        built, made = extend_index(output, args.append, **how)
         _tell(args, built, made, started)
         return 0
     request, share = _request(args), _share(args)
@@ -88,7 +88,7 @@ def main(argv: Sequence[str]) -> int:
 
         if of_texts := [name for name in request.names if not part(name).made_of]:
             raise InputError(
-                "give --documents, what to make an index of, --add, what to add to the one in --output, or parts alone "
+                "give --documents, what to make an index of, --append, what to add to the one in --output, or parts alone "
                 f"that are made of others, as --parts neighbours, not {', '.join(of_texts)}"
             )
         _check_typed(args, BESIDE, "without --documents, where parts of those there are made; leave it out")
@@ -182,7 +182,7 @@ def make_parser() -> argparse.ArgumentParser:
     text = "ir_datasets id, .jsonl/.tsv file, `pydoc`; none: parts made of those in --output"
     add_documents_flags(parser, text, metavar="NAME|FILE")
     text = "in place of --documents: add these to the index in --output, and to all its parts"
-    parser.add_argument("--add", metavar="NAME|FILE", help=text)
+    parser.add_argument("--append", metavar="NAME|FILE", help=text)
     parser.add_argument("--output", metavar="DIR", help="folder for the index")
     text = "make nothing: read every file of this index, and say whether they are as written"
     parser.add_argument("--check", metavar="DIR", help=text)

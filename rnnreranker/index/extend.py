@@ -1,4 +1,4 @@
-"""`index --add`: an index that has more documents, as if it had been made of all of them."""
+"""`index --append`: an index that has more documents, as if it had been made of all of them."""
 
 from __future__ import annotations
 

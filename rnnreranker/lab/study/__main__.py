@@ -20,7 +20,7 @@ from rnnreranker.base.written_form import Written
 from rnnreranker.data.splits import SETTINGS
 from rnnreranker.evaluate.protocols import PROTOCOLS
 from rnnreranker.lab.study.arm import ArmParams
-from rnnreranker.lab.study.request import EVERYDAY, KIND, StudyRequest
+from rnnreranker.lab.study.request import EVERYDAY, KIND, WORKERS, StudyRequest
 from rnnreranker.lab.study.studying import study
 from rnnreranker.train.query.params import TrainParams
 
@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
         model = Written.read(args.model).beside(typed, argument("model"))
         request = command.request(args, StudyRequest, model=model, work=args.work or f"{args.output}.trials")
         studied = study(request)
-    about: dict[str, Any] = {"room": "study", "argv": argv, "without": ("--output", "--work", "--jobs")}
+    about: dict[str, Any] = {"room": "study", "argv": argv, "without": ("--output", "--work", "--jobs", "--backend", "--address")}
     about |= {"begun": begun, "inputs": studied.inputs}
     write_records(args.output, [of_command("study", studied.outcome["arms"], studied.outcome, **about)])
     print_table(
@@ -113,6 +113,8 @@ def make_parser() -> argparse.ArgumentParser:
     _add(group, "title", "TEXT", "of the page's section (default: --topics)")
     _add(group, "work", "DIR", "records of trials, for going on (default: OUTPUT.trials)")
     _add(group, "jobs", "N", "trainings at a time (default: 1)", type=command.positive)
+    _add(group, "backend", "NAME", f"who trains: {', '.join(WORKERS)} (default: {usual['backend']})", choices=WORKERS)
+    _add(group, "address", "ADDRESS", "of dask or ray (default: start one here)")
     add_device_flags(group, "models")
     parser.set_defaults(**{name: value for name, value in usual.items() if value is not dataclasses.MISSING})
     return parser

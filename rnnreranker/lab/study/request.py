@@ -13,6 +13,7 @@ from rnnreranker.base.chosen_method import Chosen, Form, choose
 from rnnreranker.base.device import EXACT, ComputesOnDevices, trained_on
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import find, names
+from rnnreranker.base.process.backends import CLUSTERS, check_backend
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.splits import SETTINGS
 from rnnreranker.evaluate.protocols import PROTOCOLS
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from rnnreranker.index.opening import IndexOnDisk
 
 KIND = "studied-model"  # of method
+WORKERS = ("loky", *CLUSTERS)  # no threads: libraries of training keep their state by process
 EVERYDAY = {  # settings of every training that are flags and options of specs, too
     **{"learning_rate": "peak learning rate", "epochs": "passes over the training queries"},
     **{"max_steps": "steps, in place of epochs", "batch_size": "queries a step"},
@@ -64,6 +66,8 @@ class StudyRequest(ComputesOnDevices, Request):
         context: of query encoders: N of the labels.
         work: folder of the records of trials, for going on; None = they are not kept.
         jobs: trainings at a time; results do not depend on it.
+        backend, address: who trains: processes of this machine, or the workers of a cluster, as `do_parts`, which must
+            see `work` and the index under the same paths.
         device: where models are trained ("cpu", "cuda" or "auto"), encode and score; None = on the processor;
             compute_dtype: in which type they encode and score.
     """
@@ -93,6 +97,8 @@ class StudyRequest(ComputesOnDevices, Request):
     context: int = 60
     work: str | Path | None = None
     jobs: int = 1
+    backend: str = "loky"
+    address: str | None = None
     device: str | None = None
     compute_dtype: str = EXACT
 
@@ -159,7 +165,8 @@ def check(request: StudyRequest) -> None:
     Raises:
         InputError: arguments that do not belong together, methods or settings that there are not.
     """
-    for name, known in (("protocol", PROTOCOLS), ("splits", (None, *SETTINGS))):
+    known_of = {"protocol": PROTOCOLS, "splits": (None, *SETTINGS), "backend": WORKERS}
+    for name, known in known_of.items():
         if (value := getattr(request, name)) not in known:
             raise InputError(f"{argument(name, value)}: {nearest(str(value), [one for one in known if one])}")
     if (request.test_topics is None) != (request.test_qrels is None):
@@ -175,6 +182,7 @@ def check(request: StudyRequest) -> None:
     for name in request.kind.unread:
         if getattr(request, name) != getattr(type(request), name):
             raise InputError(f"{argument(name)}: means nothing to a study of the model {request.written.name}")
+    check_backend(request.backend, request.address)
     _ = request.devices, request.trained_on
     request.training  # noqa: B018  # read now: each says what is wrong with its written form
     request.stages  # noqa: B018

@@ -90,12 +90,14 @@ def _studied(request: StudyRequest, work: Path) -> Studied:
     from rnnreranker.evaluate.measures import name_of, parse_measures
     from rnnreranker.lab.study.chosen import with_chosen
     from rnnreranker.lab.study.loaded import load_study
-    from rnnreranker.lab.study.trainings import run_arms, with_rates
+    from rnnreranker.lab.study.trainings import Workers, run_arms, with_rates
 
+    gpus = 0 if request.trained_on == "cpu" else 1
+    workers = Workers(request.jobs, request.backend, request.address, gpus)
     loaded = load_study(request)
     studied, tasks, rates = loaded.studied, loaded.tasks, dict[str, Any]()
     if request.learning_rates:
-        arms, rates = with_rates(studied, tasks, request.learning_rates, work, request.jobs)
+        arms, rates = with_rates(studied, tasks, request.learning_rates, work, workers)
         studied.arms = {arm.name: arm for arm in arms}
     arms, same = without_repeats(list(studied.arms.values()), tasks)
     for name, other in same.items():
@@ -103,7 +105,7 @@ def _studied(request: StudyRequest, work: Path) -> Studied:
     studied.arms = {arm.name: arm for arm in arms}
     for name, own in rates.items():
         say(f"{name}: learning rate " + ", ".join(f"{one['rate']:g} ({task})" for task, one in own.items()))
-    records: Any = run_arms(studied, tasks, [None, *arms], work, request.jobs)
+    records: Any = run_arms(studied, tasks, [None, *arms], work, workers)
     families = {arm.name: arm.own.family for arm in arms if arm.own.family}
     others = {arm.name: arm.against for arm in arms}
     others |= {family: others[arm] for arm, family in families.items()}
