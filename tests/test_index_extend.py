@@ -1,4 +1,4 @@
-"""`index --append` and `--from-index`: the bytes are those of an index made at once, and what is there is not encoded."""
+"""`index --append` and `--from-index`: the bytes of an index made at once, and what is there is not encoded."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             rf"more\.jsonl:1: docid d18 is in {re.escape(str(index))} already; every document needs",
         ),
         (["--append", more, "--documents", more], "--documents beside --append, which makes every part as it is there"),
-        (["--append", more, "--parts", "dense,neighbours", "--dtype", "float16"], "--parts and --dtype beside --append"),
+        (["--append", more, "--parts", "dense", "--dtype", "float16"], "--parts and --dtype beside --append"),
         (["--append", more, "--address", "x"], "--address x goes with --backend dask or ray"),
         (["--append", str(tmp_path / "none.jsonl")], r"none\.jsonl"),
         ([], "give --documents, what to make an index of, --append, what to add to the one in --output, or parts"),

@@ -88,8 +88,8 @@ def main(argv: Sequence[str]) -> int:
 
         if of_texts := [name for name in request.names if not part(name).made_of]:
             raise InputError(
-                "give --documents, what to make an index of, --append, what to add to the one in --output, or parts alone "
-                f"that are made of others, as --parts neighbours, not {', '.join(of_texts)}"
+                "give --documents, what to make an index of, --append, what to add to the one in --output, or parts "
+                f"alone that are made of others, as --parts neighbours, not {', '.join(of_texts)}"
             )
         _check_typed(args, BESIDE, "without --documents, where parts of those there are made; leave it out")
         if share is not None:

@@ -38,6 +38,7 @@ EPILOG = """examples (settings stand behind a colon; `python -m rnnreranker meth
   python -m rnnreranker.study ... --model dual --splits cold --arms hard:loss=distance:alpha=0 \\
       taught:labels=arm:name=hard,label_scale=cosine
 """
+ELSEWHERE = ("--output", "--work", "--jobs", "--backend", "--address")  # what results do not depend on
 HIDDEN = ("max_steps", "labelled_queries", "relevant", "context", "title", "compares")  # of the help
 
 
@@ -54,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
         model = Written.read(args.model).beside(typed, argument("model"))
         request = command.request(args, StudyRequest, model=model, work=args.work or f"{args.output}.trials")
         studied = study(request)
-    about: dict[str, Any] = {"room": "study", "argv": argv, "without": ("--output", "--work", "--jobs", "--backend", "--address")}
+    about: dict[str, Any] = {"room": "study", "argv": argv, "without": ELSEWHERE}
     about |= {"begun": begun, "inputs": studied.inputs}
     write_records(args.output, [of_command("study", studied.outcome["arms"], studied.outcome, **about)])
     print_table(
