@@ -52,7 +52,7 @@ $(VENV)/demo.stamp: $(VENV)/torch.stamp $(INPUTS)
 	touch $@
 
 $(VENV)/dev.stamp: $(VENV)/torch.stamp $(INPUTS)
-	$(PIP) --editable '.[demo,train,tune,plots,terms,zh,cluster,integrations,dev]'
+	$(PIP) --editable '.[demo,train,tune,plots,terms,zh,cluster,integrations,docs,dev]'
 	touch $@
 
 clean:

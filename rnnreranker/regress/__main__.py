@@ -217,10 +217,12 @@ def _print_values(plan: Plan, outcome: Outcome) -> None:
                 continue
             for protocol, scores in record.outcome["values"].items():
                 cells = [f"{scores[name]:.4f}" if name in scores else "-" for name in measures]
+                cells += [f"{of_kind[measures[0]]:.4f}" for of_kind in record.outcome.get("kinds", {}).values()]
                 state = outcome.states[query_set.id, record.name]
                 rows.append([query_set.id, titles.get(record.name, record.name), protocol, *cells, state])
         if rows:
-            print_table(["topics", "condition", "protocol", *measures, "state"], rows)
+            kinds = [f"{measures[0]} {kind}" for kind in query_set.kinds]
+            print_table(["topics", "condition", "protocol", *measures, *kinds, "state"], rows)
 
 
 def make_parser() -> argparse.ArgumentParser:

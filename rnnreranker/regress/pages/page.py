@@ -135,11 +135,14 @@ def _table(spec: Spec, query_set: QuerySet, protocol: str, layer: dict[str, Reco
     mine.sort(key=lambda record: order.index(record.name) if record.name in order else len(order))
     measures = [one for one in spec.measures_of(query_set) if any(one in _values(record, protocol) for record in mine)]
     files = any("file" in record.outcome for record in mine)
+    kinds = list(query_set.kinds) if protocol == query_set.protocols[0] else []
     lines, differences = [], []
     compared = [name for name in measures if name in (spec.compare or measures)]
     for record in mine:
         values = _values(record, protocol)
         cells = [f"{values[name]:.4f}" if name in values else "" for name in measures]
+        by_kind = record.outcome.get("kinds", {}) if kinds else {}
+        cells += [f"{by_kind[kind][measures[0]]:.4f}" if kind in by_kind else "" for kind in kinds]
         lines.append(
             [titles.get(record.name, record.name), *cells, *([record.outcome.get("file", "")] if files else [])]
         )
@@ -151,8 +154,8 @@ def _table(spec: Spec, query_set: QuerySet, protocol: str, layer: dict[str, Reco
         "query_set": query_set,
         "protocol": protocol,
         "topics": max(record.outcome["topics"] for record in mine),
-        "measures": measures,
-        "lines": lines,  # condition, a text for each measure, and the file of a published run
+        "measures": [*measures, *(f"{measures[0]} {kind}" for kind in kinds)],
+        "lines": lines,  # condition, a text for each measure and kind of topics, and the file of a published run
         "compared": compared,
         "comparisons": sum(bool(p) for line in differences for p in line[2::3]),
         "differences": differences,  # a reranked run; for each compared measure difference, p, won/tied/lost

@@ -36,15 +36,17 @@ class Measured:
     are left out.
 
     Raises:
-        RnnrerankerError: judgements that cannot be had.
+        RnnrerankerError: judgements, or topics of a kind, that cannot be had.
     """
 
     def __init__(self, spec: Spec, query_set: QuerySet, runs: Mapping[str, Run], hits: int = 0) -> None:
         from rnnreranker.data.qrels import load_qrels
+        from rnnreranker.data.topics import load_topics
         from rnnreranker.evaluate import evaluate
         from rnnreranker.evaluate.measures import cutoff_of
 
         self.spec, self.query_set = spec, query_set
+        self.kinds = {kind: set(load_topics(name)) for kind, name in query_set.kinds.items()}
         self.qrels = load_qrels(query_set.qrels)
         self.errors: dict[str, RnnrerankerError] = {}
         self.depths = {name: int((run.offsets[1:] - run.offsets[:-1]).max(initial=0)) for name, run in runs.items()}
@@ -71,12 +73,19 @@ class Measured:
                 for protocol, scores in mine.items()
             },
         }
+        if self.kinds and (first := mine.get(self.query_set.protocols[0])):
+            outcome["kinds"] = {kind: self._means(first, of_kind) for kind, of_kind in self.kinds.items()}
         single: dict[str, dict[str, dict[str, float]]] = {}
         for protocol, measure in sorted(queries):
             if protocol in mine and measure in mine[protocol].measures:
                 values = (round(float(value), PRECISION) for value in mine[protocol].per_topic(measure))
                 single.setdefault(protocol, {})[measure] = dict(zip(mine[protocol].topics, values, strict=True))
         return {**outcome, **({"queries": single} if single else {})}
+
+    def _means(self, scores: Scores, topics: Collection[str]) -> dict[str, float]:
+        """Measure → the mean over some of the judged topics; nothing where none of them is judged."""
+        mine = [topic in topics for topic in scores.topics]
+        return {name: float(scores.per_topic(name)[mine].mean()) for name in scores.measures} if any(mine) else {}
 
     def differences(self, pairs: Sequence[tuple[str, str]]) -> dict[str, dict[str, Any]]:
         """Run → measure → its difference from its base in the first protocol; Holm's family is all of them.

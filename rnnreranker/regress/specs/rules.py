@@ -68,6 +68,8 @@ def _check_measures(document: SpecDocument, by_kind: Entries) -> None:
         lists.append((("measures",), content["measures"], parse_measures))
     for entry, _, keys in by_kind["query_sets"]:
         lists.append(((*keys, "protocols"), entry.protocols, _known_protocols))
+        if wrong := [kind for kind, name in entry.kinds.items() if not isinstance(name, str)]:
+            document.problem((*keys, "kinds", wrong[0]), f"kinds {wrong[0]}: expected the name of topics")
         if entry.measures or "measures" not in content:
             lists.append(((*keys, "measures"), entry.measures, parse_measures))
     for keys, names, look in lists:
