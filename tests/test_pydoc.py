@@ -12,14 +12,16 @@ from collections import Counter
 from importlib import resources
 from pathlib import Path
 
+import pandas
 import pytest
 from page_data import judged_twice
 
-from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.errors import UnavailableError
 from rnnreranker.data import pydoc
 from rnnreranker.data.docstrings import MODULES
 from rnnreranker.data.document import Document
 from rnnreranker.data.documents import load_documents
+from rnnreranker.data.names import PYDOC_KINDS
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_narratives, load_topics
 from rnnreranker.runs import Run
@@ -152,8 +154,12 @@ def test_uses_are_of_documents(collection: dict[str, Document]) -> None:
 
 def test_test_topics() -> None:
     topics, narratives = load_topics("pydoc"), load_narratives("pydoc")
-    assert len(topics) >= 60
-    assert list(topics) == [f"t{number:03d}" for number in range(1, len(topics) + 1)]
+    assert list(topics) == [f"t{number:03d}" for number in range(1, 151)]
+    assert len({normalised(text) for text in topics.values()}) == 150
+    of_kinds = [load_topics(f"pydoc/{kind}") for kind in PYDOC_KINDS]
+    assert list(map(len, of_kinds)) == [75, 38, 37]
+    assert [qid for of_kind in of_kinds for qid in of_kind] == list(topics)
+    assert load_topics("pydoc/shallow") == of_kinds[0]
     assert list(narratives) == list(topics)
     assert [qid for qid, text in narratives.items() if not re.match(r"3: .*; 2: .*; 1: .*; 0: ", text)] == []
     assert "remove duplicates from a list but keep order" in topics.values()
@@ -181,18 +187,24 @@ def test_training_topics(collection: dict[str, Document], named: dict[str, list[
     assert set(qrels["doc_id"]).isdisjoint(docid for docids in named.values() for docid in docids)
 
 
-def test_judgements() -> None:
-    qrels = load_qrels("pydoc")
-    assert set(qrels["query_id"]) == set(load_topics("pydoc"))
+@pytest.mark.parametrize("name", ["pydoc", "pydoc/shallow"])
+def test_judgements(name: str) -> None:
+    qrels = load_qrels(name)
+    assert set(qrels["query_id"]) == set(load_topics(name))
     assert set(qrels["relevance"]) == {0, 1, 2, 3}
     assert not qrels.duplicated(["query_id", "doc_id"]).any()
 
 
-def test_a_second_judge_agrees() -> None:
-    first, second = (SHIPPED.joinpath(name).read_text().splitlines() for name in ("qrels.txt", "qrels-second.txt"))
-    assert len(second) >= 0.1 * len(first)
-    agreed = judged_twice()
-    assert agreed.pairs == len(second)
+def test_judgements_of_kinds_are_those_of_all() -> None:
+    whole = load_qrels("pydoc")
+    parts = [load_qrels(f"pydoc/{kind}") for kind in PYDOC_KINDS]
+    assert pandas.concat(parts, ignore_index=True).equals(whole)
+
+
+@pytest.mark.parametrize("name", ["pydoc", "pydoc/shallow"])
+def test_two_judges_agree(name: str) -> None:
+    agreed = judged_twice(name)
+    assert agreed.pairs >= 0.1 * len(load_qrels(name))
     assert agreed.kappa > 0.8
 
 
@@ -219,17 +231,7 @@ def test_named_queries_find_an_answer_in_the_top_five(
     assert len(named) - len(lost) >= FOUND[reranker], lost
 
 
-def test_topics_that_nobody_judged_yet_have_narratives_and_names_that_are_there(
-    collection: dict[str, Document],
-) -> None:
-    known = {normalised(text) for text in load_topics("pydoc").values()}
-    symptoms, names = load_topics("pydoc/symptom"), load_topics("pydoc/name")
-    assert [*symptoms, *names] == [f"t{number:03}" for number in range(76, 151)]
-    assert not known & {normalised(text) for text in [*symptoms.values(), *names.values()]}
-    for kind in ("pydoc/symptom", "pydoc/name"):
-        assert all(text.startswith("3: ") and "0: " in text for text in load_narratives(kind).values())
+def test_names_are_of_words_that_are_there(collection: dict[str, Document]) -> None:
     words = {word for docid in collection for word in docid.lower().split(".")}
-    lost = [text for text in names.values() if not set(re.split(r"[ .]", text.lower())) <= words]
-    assert lost == []
-    with pytest.raises(InputError, match=r"^pydoc/name: topics that nobody has judged; judged are pydoc, pydoc/train$"):
-        load_qrels("pydoc/name")
+    names = load_topics("pydoc/name").values()
+    assert [text for text in names if not set(re.split(r"[ .]", text.lower())) <= words] == []

@@ -3,23 +3,37 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from importlib import resources
 from pathlib import Path
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import cache_home
 
 BUILT_IN = ("pydoc",)  # collections that are made here: `--documents NAME`, `--index NAME`
-BUILT_IN_TOPICS = {
-    "pydoc": "pydoc_files/topics.tsv",
-    "pydoc/symptom": "pydoc_files/symptom.tsv",  # not judged
-    "pydoc/name": "pydoc_files/name.tsv",  # not judged
-    "pydoc/train": "pydoc_files/train.tsv",
+PYDOC_KINDS = ("paraphrase", "symptom", "name")  # of the topics of `pydoc`
+BUILT_IN_TOPICS = {  # name → files in pydoc_files/, one after the other
+    "pydoc": tuple(f"{kind}.tsv" for kind in PYDOC_KINDS),
+    **{f"pydoc/{kind}": (f"{kind}.tsv",) for kind in PYDOC_KINDS},
+    "pydoc/shallow": ("paraphrase.tsv",),
+    "pydoc/train": ("train.tsv",),
 }
-BUILT_IN_QRELS = {"pydoc": "pydoc_files/qrels.txt", "pydoc/train": "pydoc_files/train-qrels.txt"}
+BUILT_IN_QRELS = {
+    "pydoc": tuple(f"qrels-{kind}.txt" for kind in PYDOC_KINDS),
+    **{f"pydoc/{kind}": (f"qrels-{kind}.txt",) for kind in PYDOC_KINDS},
+    "pydoc/shallow": ("qrels-shallow.txt",),  # of the pool of six conditions; what studies on record were tested on
+    "pydoc/train": ("train-qrels.txt",),
+}
 
 COLLECTIONS = "collections/"  # a name that begins so is of a folder in `collections_home`
 WITHOUT = ":without:"  # NAME:without:OTHER: the queries of NAME that OTHER lacks
 FILE_ENDINGS = (".tsv", ".txt", ".jsonl", ".json", ".gz", ".qrels", ".csv", ".trec")
+
+
+def built_in_text(names: Iterable[str]) -> str:
+    """The content of some files of the built-in collection, one after the other."""
+    folder = resources.files("rnnreranker.data").joinpath("pydoc_files")
+    return "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
 
 
 def collections_home() -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_text
 from rnnreranker.base.process.phases import phase
 from rnnreranker.data import irds, local
-from rnnreranker.data.names import BUILT_IN_QRELS, BUILT_IN_TOPICS, is_file
+from rnnreranker.data.names import BUILT_IN_QRELS, built_in_text, is_file
 from rnnreranker.data.qrels_lines import parse_qrels
 from rnnreranker.data.topics import none_left, without
 
@@ -46,7 +45,7 @@ def load_qrels(name: str | Path) -> pandas.DataFrame:
         name: a file (TREC: `qid 0 docid grade`; or the tab-separated `query-id corpus-id score` of BEIR with or
             without its header; plain or .gz), a folder in BEIR layout (`FOLDER` or `FOLDER:SPLIT`), an
             ir_datasets id or short name, `tripclick-head-val-dctr` (and the like), `reqa-squad` (-nq, -cmrc, -drcd),
-            `pydoc` or `pydoc/train`; `NAME:without:OTHER` are those of NAME of queries that the topics OTHER lack.
+            `pydoc` (and its kinds of topics), `pydoc/shallow` or `pydoc/train`; `NAME:without:OTHER` are those of NAME of queries that the topics OTHER lack.
 
     Raises:
         InputError: unknown name, unreadable file, a malformed line (with file:line), a pair judged twice, no lines,
@@ -65,10 +64,7 @@ def _all_qrels(name: str) -> pandas.DataFrame:
     if is_file(name, "qrels"):
         return _frame(parse_qrels(read_text(name, "qrels file"), name), name)
     if name in BUILT_IN_QRELS:
-        inside = resources.files("rnnreranker.data").joinpath(BUILT_IN_QRELS[name])
-        return _frame(parse_qrels(inside.read_text(encoding="utf-8"), name), name)
-    if name in BUILT_IN_TOPICS:
-        raise InputError(f"{name}: topics that nobody has judged; judged are {', '.join(BUILT_IN_QRELS)}")
+        return _frame(parse_qrels(built_in_text(BUILT_IN_QRELS[name]), name), name)
     dataset = irds.load(name)
     with irds.reading(name, "qrels"):
         judgements = [(judged.query_id, judged.doc_id, int(judged.relevance)) for judged in dataset.qrels_iter()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from importlib import resources
 from pathlib import Path
 
 from rnnreranker.base import command
@@ -11,7 +10,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_text
 from rnnreranker.base.process.phases import phase
 from rnnreranker.data import irds, local
-from rnnreranker.data.names import BUILT_IN_TOPICS, is_file, left_out
+from rnnreranker.data.names import BUILT_IN_TOPICS, built_in_text, is_file, left_out
 from rnnreranker.data.topic_lines import not_empty, parse_topics
 from rnnreranker.runs.words import columns_of
 
@@ -38,8 +37,8 @@ def load_topics(name: str | Path) -> dict[str, str]:
         name: a file (TSV of `qid, text[, narrative]`, JSON lines with `_id`/`id` and `text`, or the <top>s of TREC,
             plain or .gz), a folder in BEIR layout (the judged queries of `FOLDER` or `FOLDER:SPLIT`), an ir_datasets
             id or short name, `tripclick-head-val` (and the like), `reqa-squad` (-nq, -cmrc, -drcd), `pydoc` (test
-            topics) or `pydoc/symptom`, `pydoc/name`, `pydoc/train`; `NAME:without:OTHER` are those of NAME whose ids
-            OTHER lacks.
+            topics; `pydoc/paraphrase`, `pydoc/symptom`, `pydoc/name` by kind) or `pydoc/train`; `NAME:without:OTHER`
+            are those of NAME whose ids OTHER lacks.
 
     Raises:
         InputError: unknown name, unreadable file, a malformed line (with file:line), a query id twice, no topics, none
@@ -108,8 +107,7 @@ def _all_topics(name: str) -> dict[str, tuple[str, str]]:
     if is_file(name, "topics"):
         return parse_topics(read_text(name, "topics file"), name)
     if name in BUILT_IN_TOPICS:
-        inside = resources.files("rnnreranker.data").joinpath(BUILT_IN_TOPICS[name])
-        return parse_topics(inside.read_text(encoding="utf-8"), name)
+        return parse_topics(built_in_text(BUILT_IN_TOPICS[name]), name)
     dataset = irds.load(name)
     with irds.reading(name, "queries"):
         topics = {query.query_id: (query.default_text().strip(), "") for query in dataset.queries_iter()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from page_data.diversity import METHODS as DIVERSITY
 from page_data.diversity import StageLine, diversity
 from page_data.first_stages import METHODS, StageTable, stage_table
 from page_data.forecasts import Forecast, cases, forecasts
+from page_data.judged_twice import decided, judged_twice
 from page_data.learnt_limit import leave_one_out
 from page_data.method_table import method_tables
 from page_data.pictures import write_pictures
@@ -27,7 +27,6 @@ from page_data.study_table import (
     study_table,
 )
 from page_data.table_pages import write_tables
-from rnnreranker.evaluate.pool.pooling import Agreement, SheetRow, agreement
 from rnnreranker.lab.bench.summaries import at_size, cell, missed, slope
 from rnnreranker.lab.diagnose.verdict import LIKELY, verdict
 from rnnreranker.regress.records import Figures, Row
@@ -58,7 +57,7 @@ def names(figures: Figures) -> dict[str, Any]:
 
     own = [sizes, amount, cell, over, at_size, slope, method_tables, first_stages, diversity_lines]
     own += [forecasts_on_record, cases, leave_one_out, verdict]
-    own += [judged_twice, study_table, arms_table, distances_table, against, differences, rises, picture]
+    own += [decided, judged_twice, study_table, arms_table, distances_table, against, differences, rises, picture]
     titles = {"study_kinds": KINDS, "stage_methods": METHODS, "diversity_methods": DIVERSITY, "likely_limit": LIKELY}
     return {function.__name__: function for function in own} | titles
 
@@ -66,14 +65,3 @@ def names(figures: Figures) -> dict[str, Any]:
 def write_more(sources: Path, docs: Path, figures: Figures, names: Mapping[str, Any]) -> list[Path]:
     """Write the pages of tables and the pictures; the files written."""
     return [*write_tables(sources, docs, names), *write_pictures(figures, docs)]
-
-
-def judged_twice() -> Agreement:
-    """How far the second judge of the built-in collection agrees with the first, from the judgements themselves."""
-
-    sheets = []
-    for name in ("qrels.txt", "qrels-second.txt"):
-        shipped = resources.files("rnnreranker.data").joinpath("pydoc_files", name).read_text(encoding="utf-8")
-        lines = [line.split() for line in shipped.splitlines()]
-        sheets.append([SheetRow(qid, docid, int(grade), name) for qid, _, docid, grade in lines])
-    return agreement(*sheets)

@@ -108,7 +108,9 @@ _STAGES = (
     Stage("splade-dense", "RRF(SPLADE, dense)"),
     Stage("auto", "min-max(BM25, SPLADE, dense)"),
 )
+PUBLIC = "public"  # the table of the collections that others made
 LAYOUTS = {
+    PUBLIC: Layout(tuple(one for one in _COLLECTIONS if one.spec != "pydoc"), _STAGES, (DEFAULT,), (DEFAULT,)),
     "first stages": Layout(_COLLECTIONS, _STAGES, tuple(_FIRST)),
     "e5": Layout(
         tuple(one for one in _COLLECTIONS if one.spec in ("cranfield", "nq-utd", "xquad-en")),

@@ -7,7 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from page_data.first_stages import ALONE, BEFORE, DEFAULT, GRAPH, LAYOUTS, StageTable, stage_table
+from page_data.before_and_after import FAINT, INK, before_and_after
+from page_data.first_stages import ALONE, BEFORE, DEFAULT, GRAPH, LAYOUTS, PUBLIC, StageTable, stage_table
 from page_data.study_table import picture
 from rnnreranker.labels.report.plots import save_figure
 from rnnreranker.train.plots import new_figure
@@ -49,11 +50,11 @@ def write_pictures(figures: Figures, docs: Path) -> list[Path]:
         table = stage_table(figures, name)
         if set(layout.shown) <= set(MARKS) and table.with_methods(layout.shown):
             (docs / "first-stages").mkdir(exist_ok=True)
-            written.append(save_figure(_forest(table), docs / "first-stages" / f"{name.replace(' ', '-')}.svg"))
+            drawn = before_and_after(table) if name == PUBLIC else _forest(table)
+            written.append(save_figure(drawn, docs / "first-stages" / f"{name.replace(' ', '-')}.svg"))
     return written
 
 
-INK, FAINT = "#7d8590", "#7d859055"  # a grey that is read on white and on black, as are the colours of the marks
 MARKS = {  # method → colour, shape and name of its mark
     BEFORE: ("#c9730f", "s", "the default before: not smoothed"),
     DEFAULT: ("#2f81f7", "o", "the default"),
