@@ -1,10 +1,11 @@
-"""The README does what it says: its commands and Python run, its figures are those on record."""
+"""The README and the first pages do what they say: commands and Python run, figures are those on record."""
 
 from __future__ import annotations
 
 import json
 import re
 import shlex
+import shutil
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from page_data.first_stages import PUBLIC, stage_table
 from tiny_encoder import files_of
 
 import rnnreranker
@@ -21,9 +23,9 @@ from rnnreranker._version import __version__
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.regress.papers.matrix import Matrix
 from rnnreranker.regress.plans.runner import chosen_plan
-from rnnreranker.regress.records import last_run, recorded
+from rnnreranker.regress.records import Figures, last_run, recorded
 from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.regress.specs.spec import specs_folder
+from rnnreranker.regress.specs.spec import spec_names, specs_folder
 from rnnreranker.search.__main__ import main as search
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,18 +40,18 @@ DOCUMENTS = {
 }
 
 
-def blocks(language: str) -> list[str]:
-    found = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+def blocks(language: str, page: str = "README.md") -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
     return [block for name, block in found if name == language]
 
 
-def results(output: str) -> list[int]:
-    """The exit codes of the commands in the block that makes this index."""
-    (block,) = [block for block in blocks("bash") if output in block]
-    lines = block.replace("\\\n", "").splitlines()
-    commands = [shlex.split(line, comments=True) for line in lines if line.startswith("python -m rnn")]
-    mains = {"rnnreranker.index": index, "rnnreranker.search": search}
-    return [mains[words[2]](words[3:]) for words in commands]
+def results(output: str, page: str = "README.md") -> list[int]:
+    """The exit codes of the commands in the block that has these words."""
+    (block,) = [block for block in blocks("bash", page) if output in block]
+    lines = [line.replace("python -m rnnreranker.", "rnnreranker ") for line in block.replace("\\\n", "").splitlines()]
+    commands = [shlex.split(line, comments=True) for line in lines if line.startswith("rnnreranker ")]
+    return [{"index": index, "search": search}[words[1]](words[2:]) for words in commands]
 
 
 @pytest.fixture(scope="module")
@@ -79,42 +81,86 @@ def beir_folder(folder: Path) -> None:
         (folder / "qrels" / f"{split}.tsv").write_text(f"query-id\tcorpus-id\tscore\n{rows}", encoding="utf-8")
 
 
+@pytest.fixture
+def own_vectors(own_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run, the vectors of its documents and of its queries, where the first pages say that they are."""
+    rng = np.random.default_rng(5)
+    np.save(tmp_path / "vectors.npy", rng.normal(size=(len(DOCUMENTS), 8)).astype(np.float32))
+    np.save(tmp_path / "queries.npy", rng.normal(size=(2, 8)).astype(np.float32))
+    (tmp_path / "vectors.ids").write_text("\n".join(DOCUMENTS) + "\n", encoding="utf-8")
+    (tmp_path / "queries.ids").write_text("q1\nq2\n", encoding="utf-8")
+    rows = [
+        f"{qid} Q0 {docid} {n} {9 - n} x\n" for qid in ("q1", "q2") for n, docid in enumerate([*DOCUMENTS][::-1], 1)
+    ]
+    for name in ("run.txt", "dense.txt"):
+        (tmp_path / name).write_text("".join(rows), encoding="utf-8")
+    (tmp_path / "qrels.txt").write_text((own_data / "qrels.txt").read_text(), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 @pytest.mark.model
-def test_own_data(own_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.chdir(own_data)
-    assert results("corpus.jsonl --output my-index") == [0, 0, 0]
-    run = Run.read("run.txt")
-    assert set(run.ranked("q1")[:3]) == {"d1", "d2", "d5"}
-    assert set(run.ranked("q2")[:2]) == {"d3", "d4"}
-    assert "nDCG@10" in capsys.readouterr().out
+@pytest.mark.parametrize("page", ["README.md", "docs/start/five-minutes.md"])
+def test_own_data(
+    page: str, own_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(own_data, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    assert set(results("corpus.jsonl --output my-index", page)) == {0}
+    said = capsys.readouterr().out
+    assert "nDCG@10" in said
+    if page != "README.md":
+        run = Run.read("run.txt")
+        assert set(run.ranked("q1")[:3]) == {"d1", "d2", "d5"}
+        assert set(run.ranked("q2")[:2]) == {"d3", "d4"}
 
 
 @pytest.mark.jvm
-def test_from_a_graph(own_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(own_data)
-    assert results("--output graph-index") == [0, 0]
+def test_from_a_graph(own_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(own_data, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    assert results("--output graph-index", "docs/start/your-run.md") == [0, 0]
     first_stage = ["--retriever", "bm25", "--rerank", "none", "--output", "bm25.txt"]
+    assert f"search … {shlex.join(first_stage)}`" in (ROOT / "docs/start/your-run.md").read_text(encoding="utf-8")
     assert search(["--index", "graph-index", "--topics", "queries.tsv", *first_stage]) == 0
-    (line,) = re.findall(r"^`(RnnReranker\(open_neighbours.*?)`", README, re.MULTILINE)
-    found = eval(line, {name: getattr(rnnreranker, name) for name in ("RnnReranker", "Run", "open_neighbours")})
-    assert {qid: found.ranked(qid) for qid in found} == {qid: Run.read("from-graph.txt").ranked(qid) for qid in found}
-
-
-@pytest.mark.model
-def test_python(own_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(own_data)
-    if not Path("my-index").is_dir():
-        assert index(["--documents", "corpus.jsonl", "--output", "my-index"]) == 0
-    first_stage = ["--rerank", "none", "--output", "dense.txt"]
-    assert search(["--index", "my-index", "--topics", "queries.tsv", *first_stage]) == 0
-    np.save("queries.npy", np.random.default_rng(5).normal(size=(2, 384)).astype(np.float32))
+    (block,) = [block for block in blocks("python", "docs/start/your-run.md") if "open_neighbours" in block]
     names: dict[str, Any] = {}
-    for block in blocks("python"):
-        if "my-data" not in block:  # run below, beside its commands
-            exec(block, names)
-    assert {*Run.read("reranked.txt").ranked("q1")} == {*DOCUMENTS}
-    assert f"{shlex.join(first_stage)}`" in README
+    exec(block, names)
+    run = names["run"]
+    assert {qid: run.ranked(qid) for qid in run} == {qid: Run.read("from-graph.txt").ranked(qid) for qid in run}
+
+
+def test_own_vectors(own_vectors: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (block,) = blocks("python")
+    exec(block, {})
+    assert set(Run.read("reranked.txt").ranked("q1")) == {*DOCUMENTS}
+    assert "before" in capsys.readouterr().out
+
+
+def test_own_vectors_as_the_page_has_them(own_vectors: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = "docs/start/your-vectors.md"
+    first, *others = [
+        block.replace('open_vectors("my-index")', 'open_vectors("vectors.npy")') for block in blocks("python", page)
+    ]
+    names: dict[str, Any] = {}
+    exec(first, names)
+    of_python = Path("reranked.txt").read_text(encoding="utf-8")
+    assert results("--encoded-queries", page) == [0]
+    assert [line.split()[:4] for line in of_python.splitlines()] == [
+        line.split()[:4] for line in Path("reranked.txt").read_text(encoding="utf-8").splitlines()
+    ]
+    for block in others:
+        exec(block, names)
+    assert sorted(names["order"].tolist()) == list(range(60))
     assert names["scores"].shape == (2, 60)
+
+
+def test_a_store() -> None:
+    pytest.importorskip("qdrant_client")
+    (block,) = blocks("python", "docs/start/your-store.md")
+    names: dict[str, Any] = {}
+    exec(block, names)
+    assert {point.id for point in names["reranked"]} == {point.id for point in names["hits"]}
 
 
 @pytest.mark.model
@@ -122,8 +168,9 @@ def test_python_and_the_commands_beside_it_give_the_same(
     own_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One index, one run, one table, one set of labels, one encoder: equal but for the tag of the run."""
-    (script,) = [block for block in blocks("python") if "train_model" in block]
-    (commands,) = [block for block in blocks("bash") if "rnnreranker.train" in block]
+    page = "docs/start/your-run.md"
+    (script,) = [block for block in blocks("python", page) if "train_model" in block]
+    (commands,) = [block for block in blocks("bash", page) if "rnnreranker.train" in block]
     script = script.replace('kind="query"', 'kind="query:max_steps=2"')
     commands = commands.replace("--model query", "--model query:max_steps=2")
     for way in ("python", "shell"):
@@ -157,7 +204,7 @@ def test_python_and_the_commands_beside_it_give_the_same(
 @pytest.mark.jvm
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the README shows the documents of Python 3.11")
 def test_the_question_and_its_table(built_in_index: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (block,) = blocks("console")
+    (block,) = blocks("console", "docs/start/five-minutes.md")
     prompt, _, *shown = block.splitlines()
     words = shlex.split(prompt.removeprefix("$ .venv/bin/python -m rnnreranker.search"))
     make = ["--documents", "pydoc", "--output", str(built_in_index), "--parts", "dense,bm25"]  # as the README's reader
@@ -171,29 +218,51 @@ def test_the_question_and_its_table(built_in_index: Path, capsys: pytest.Capture
         assert text.startswith(line.split(maxsplit=4)[4].removesuffix("…"))
 
 
-def test_figures_are_those_on_record() -> None:
-    (block,) = [block for block in blocks("") if "Judged@10" in block]
+def test_figures_of_the_demo_are_those_on_record() -> None:
+    (block,) = [block for block in blocks("", "docs/start/five-minutes.md") if "Judged@10" in block]
     spec = read_spec(specs_folder() / "pydoc.yaml")
     records = recorded(specs_folder(), ["pydoc"])
     (demo,) = re.findall(r"rnnreranker\.regress pydoc (.*)", (ROOT / "Makefile").read_text(encoding="utf-8"))
     asked = demo.replace("--only", "").split()
-    for condition in chosen_plan(spec, spec.query_sets, asked, Path("runs")).conditions:
+    conditions = chosen_plan(spec, spec.query_sets, asked, Path("runs")).conditions
+    assert len(conditions) == len(block.splitlines()) - 1
+    for condition in conditions:
         record = last_run(records, "pydoc", condition.id)
         assert record is not None
-        values = " ".join(f"{record.outcome['values']['trec'][measure]:.4f}" for measure in spec.measures)
+        values = [f"{record.outcome['values']['trec'][measure]:.4f}" for measure in spec.measures]
+        values += [f"{of_kind['nDCG@10']:.4f}" for of_kind in record.outcome["kinds"].values()]
         (line,) = [line for line in block.splitlines() if re.split(" {2,}", line)[1] == condition.title]
-        assert values in " ".join(line.split())
+        assert line.split()[-len(values) :] == values
+        assert record.outcome["values"]["trec"]["Judged@10"] == 1.0
+
+
+def test_the_number_of_the_readme_is_that_on_record() -> None:
+    table = stage_table(Figures(recorded(specs_folder(), spec_names(specs_folder()))), PUBLIC)
+    over = table.over("rnn", "auto")
+    low, high = over.bounds
+    said = (
+        f"**{over.gain:+.4f} nDCG@10 [{low:+.4f}, {high:+.4f}]** by it, {over.base:.4f} → {over.base + over.gain:.4f}"
+    )
+    assert said.replace("0.", ".") in README.replace("\n", " ")
+    assert min(table.over("rnn", stage.id).gain for stage in table.layout.stages) > 0  # every first stage gains
+    assert len(table.layout.collections) == 6
 
 
 def test_published_values_are_counted_as_the_matrix_counts_them() -> None:
     states = [cell["state"] for cell in Matrix(specs_folder()).cells]
-    said = re.search(r"has all ([\d,]+) values .* them; (\d+) are reproduced", README.replace("\n", " "))
+    said = re.search(r"([\d,]+) published values, (\d+) of them reproduced here", README.replace("\n", " "))
     assert said is not None
     assert (said[1].replace(",", ""), int(said[2])) == (str(len(states)), states.count("reproduced"))
 
 
+def test_the_readme_is_short() -> None:
+    assert len(README.splitlines()) <= 80
+    assert len(README.split()) <= 550
+
+
 def test_every_command_is_in_the_table() -> None:
-    assert set(re.findall(r"^\| `python -m rnnreranker\.([\w.]+)` \|", README, re.MULTILINE)) == set(COMMANDS)
+    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `python -m rnnreranker\.([\w.]+)` \|", text, re.MULTILINE)) == set(COMMANDS)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -214,9 +283,10 @@ def leads_somewhere(page: Path, link: str) -> bool:
     return heading in [re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings]
 
 
-def test_the_readme_and_make_take_the_same_build_of_torch() -> None:
+def test_pages_and_make_take_the_same_build_of_torch() -> None:
     (index_url,) = re.findall(r"^CPU_TORCH \?= (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-    assert f"pip install --no-deps -c constraints.txt torch {index_url} " in README
+    text = (ROOT / "docs" / "start" / "five-minutes.md").read_text(encoding="utf-8")
+    assert f"pip install --no-deps -c constraints.txt torch {index_url} " in text
 
 
 def test_a_version_says_what_changed_in_at_most_200_words() -> None:

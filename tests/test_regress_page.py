@@ -10,6 +10,7 @@ from typing import Any
 import pandas
 import pytest
 
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record
 from rnnreranker.evaluate.comparison import holm
 from rnnreranker.regress.pages.page import Printed, spec_page
@@ -151,3 +152,25 @@ def test_holms_family_is_all_differences_of_a_query_set(tmp_path: Path) -> None:
     assert len(p) > 1
     assert [found[measure]["p_holm"] for measure in spec.measures] == pytest.approx(holm(p))
     assert min(found[measure]["p_holm"] for measure in spec.measures) == pytest.approx(len(p) * min(p))
+
+
+def test_kinds_of_topics_have_means_of_their_own(tmp_path: Path) -> None:
+    easy, hard = tmp_path / "easy.tsv", tmp_path / "hard.tsv"
+    easy.write_text("q1\tone\nq2\ttwo\n")
+    hard.write_text("q3\tthree\nq4\tfour\n")
+    kinds = f"protocols: [binary], kinds: {{easy: {easy}, hard: {hard}}}"
+    spec = small(tmp_path, SMALL.replace("protocols: [binary]", kinds))
+    (tmp_path / "qrels.txt").write_text("".join(f"q{number} 0 a 1\n" for number in (1, 2, 3)))  # nobody judged q4
+    run = Run.from_dict({"q1": {"a": 2.0, "b": 1.0}, "q2": {"b": 2.0, "a": 1.0}, "q3": {"b": 1.0}})
+    outcome = Measured(spec, spec.query_sets[0], {"dense": run}, 1000).outcome("dense")
+    assert {kind: of_kind["RR@10"] for kind, of_kind in outcome["kinds"].items()} == {"easy": 0.75, "hard": 0.0}
+    assert outcome["values"]["binary"]["RR@10"] == pytest.approx(0.5)
+    of_kinds = {"easy": {"nDCG@10": 0.75, "RR@10": 0.7}, "hard": {"nDCG@10": 0.125, "RR@10": 0.1}}
+    text = spec_page(spec, [DENSE, record("dense-rnn", 0.6, 0.3, kinds=of_kinds)])
+    assert "| condition | nDCG@10 | RR@10 | nDCG@10 easy | nDCG@10 hard |\n|---|--:|--:|--:|--:|\n" in text
+    assert "| dense | 0.5000 | 0.2500 | – | – |\n| dense + rNN | 0.6000 | 0.3000 | 0.7500 | 0.1250 |\n" in text
+
+
+def test_a_kind_is_the_name_of_topics(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"small.yaml:8: kinds easy: expected the name of topics"):
+        small(tmp_path, SMALL.replace("protocols: [binary]", "protocols: [binary], kinds: {easy: 3}"))

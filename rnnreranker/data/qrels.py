@@ -45,7 +45,8 @@ def load_qrels(name: str | Path) -> pandas.DataFrame:
         name: a file (TREC: `qid 0 docid grade`; or the tab-separated `query-id corpus-id score` of BEIR with or
             without its header; plain or .gz), a folder in BEIR layout (`FOLDER` or `FOLDER:SPLIT`), an
             ir_datasets id or short name, `tripclick-head-val-dctr` (and the like), `reqa-squad` (-nq, -cmrc, -drcd),
-            `pydoc` (and its kinds of topics), `pydoc/shallow` or `pydoc/train`; `NAME:without:OTHER` are those of NAME of queries that the topics OTHER lack.
+            `pydoc` (and its kinds of topics), `pydoc/shallow` or `pydoc/train`; `NAME:without:OTHER` are those of NAME
+            of queries that the topics OTHER lack.
 
     Raises:
         InputError: unknown name, unreadable file, a malformed line (with file:line), a pair judged twice, no lines,

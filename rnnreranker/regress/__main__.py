@@ -221,8 +221,9 @@ def _print_values(plan: Plan, outcome: Outcome) -> None:
                 state = outcome.states[query_set.id, record.name]
                 rows.append([query_set.id, titles.get(record.name, record.name), protocol, *cells, state])
         if rows:
-            kinds = [f"{measures[0]} {kind}" for kind in query_set.kinds]
-            print_table(["topics", "condition", "protocol", *measures, *kinds, "state"], rows)
+            print_table(["topics", "condition", "protocol", *measures, *query_set.kinds, "state"], rows)
+            if query_set.kinds:
+                command.say(f"{', '.join(query_set.kinds)}: {measures[0]} of these topics of {query_set.id} alone")
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -41,9 +41,9 @@ def before_and_after(table: StageTable) -> Figure:
     axes.tick_params(colors=INK, labelsize=9, length=0)
     axes.grid(axis="x", color=FAINT, linewidth=0.6)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.2f}".replace("0.", "."))
-    number = len(table.layout.collections)
+    sets = f"{len(table.layout.collections)} public query sets"
     axes.set_title(
-        f"mean nDCG@10 over {number} public query sets: the first stage alone (grey), + rNN (blue), gain with 95% interval",
+        f"mean nDCG@10 over {sets}: the first stage alone (grey), + rNN (blue), gain with 95% interval",
         color=INK,
         fontsize=9,
         loc="left",

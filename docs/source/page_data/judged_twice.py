@@ -10,7 +10,7 @@ DECIDED = "qrels-decided.tsv"  # qid, docid, first, second and third grade of th
 
 
 def judged_twice(name: str) -> Agreement:
-    """How far a second judge agrees with the first: on all of `pydoc`, or on what was judged again of `pydoc/shallow`."""
+    """How far a second judge agrees with the first: on all of `pydoc`, on the part judged twice of `pydoc/shallow`."""
     judged = load_qrels(name)
     first = {(qid, docid): int(grade) for qid, docid, grade in judged.itertuples(index=False)}
     if name == "pydoc":
