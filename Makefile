@@ -10,7 +10,7 @@ PIP = $(VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-versi
 CPU_TORCH ?= --index-url https://download.pytorch.org/whl/cpu
 INPUTS = setup.cfg pyproject.toml constraints.txt
 
-.PHONY: demo test test-long test-slow lint docs clean
+.PHONY: demo test test-long test-slow lint docs notebooks clean
 
 demo: $(VENV)/demo.stamp
 	$(VENV)/bin/python -m rnnreranker.regress pydoc --only bm25-rnn --only dense-rnn --only hybrid-rnn --only splade-rnn --only splade-dense-rnn --only bm25-rnn-graph-alone
@@ -36,6 +36,10 @@ lint: $(VENV)/dev.stamp
 
 docs: $(VENV)/dev.stamp
 	$(VENV)/bin/python -m rnnreranker.regress --docs
+
+# executes docs/notebooks/ in place: after a change of what they show, and of the built-in collection
+notebooks: $(VENV)/dev.stamp
+	$(VENV)/bin/python docs/notebooks/run_notebooks.py
 
 # torch first and alone: with it in place nothing else pulls another build of it
 $(VENV)/torch.stamp:
