@@ -21,6 +21,7 @@ LAUNCH = (
     "os.dup2(read, 3), os.dup2(write, 4)\n"
     "os.execv(sys.argv[3], sys.argv[3:])"
 )
+READY = "document.documentElement?.dataset.ready === 'yes'"  # what scripts of our pages say when they are through
 WAIT = 60  # seconds for one answer of the browser, which starts slowly on a busy machine
 
 
@@ -86,15 +87,17 @@ class Browser:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def show(self, address: str, width: int) -> None:
+    def show(self, address: str, width: int, ready: str = READY) -> None:
+        """Load a page in a window of this width, and wait until the expression `ready` is true in it."""
         height = 844 if width < 600 else 1000
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
         self.call("Page.navigate", url="about:blank")
-        self.call("Page.navigate", url=address)
+        answer = self.call("Page.navigate", url=address)
+        assert "errorText" not in answer, f"{address}: {answer['errorText']}"
         deadline = time.monotonic() + WAIT
-        while self.js("document.documentElement?.dataset.ready") != "yes":
+        while not self.js(f"location.href !== 'about:blank' && ({ready})"):
             assert time.monotonic() < deadline, "the page does not get ready"
             time.sleep(0.05)
 

@@ -1,4 +1,4 @@
-"""The matrix page in headless Chromium at two widths: no errors, filters, clicks, keys and addresses work."""
+"""The pages of the matrix in headless Chromium at two widths: no errors, filters, clicks, keys and addresses work."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe import violations
 from browser import CHROMIUM, Browser
 
 from rnnreranker.base.pages import write_page
 from rnnreranker.regress.papers.agreement import OrderAgreement
 from rnnreranker.regress.papers.cells import STATES
-from rnnreranker.regress.papers.html import matrix_page
+from rnnreranker.regress.papers.html import matrix_pages
 from rnnreranker.regress.papers.twins import Twin, TwinSet
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,30 +50,34 @@ CELLS = [
     cell(row="R. TAS-B", published=0.664, state="runnable elsewhere"),
     cell(row="R. TAS-B", measure="RR@10", published=0.886, state="runnable elsewhere"),
     cell(row="BM25", measure="RR@10", published=0.7, state="external"),
-    *(cell(paper="003", table="4", row="V1", dataset=f"DL 2021 query {n}", published=50 + n / 10) for n in range(40)),
+    *(cell(table="4", row="V1", dataset=f"DL 2021 query {n}", published=50 + n / 10) for n in range(40)),
 ]
 FIRST = "000.1.tas-b.dl-2019.ndcg-10"
 
 
+def written(folder: Path, cells: list[dict[str, Any]], **given: Any) -> dict[str, str]:
+    """The addresses of the pages of these cells, by file name."""
+    pages = matrix_pages(cells, papers={"000": "First"}, **given)
+    for name, text in pages.items():
+        write_page(folder / name, text)
+    return {name: (folder / name).as_uri() for name in pages}
+
+
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path = tmp_path_factory.mktemp("matrix") / "index.html"
-    write_page(path, matrix_page(CELLS, papers={"000": "First"}))
-    return path.as_uri()
+    return written(tmp_path_factory.mktemp("matrix"), CELLS)["paper-000.html"]
 
 
 @pytest.fixture(scope="module")
 def twins(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A page whose first table has more columns than fit, then those of two twins."""
-    path = tmp_path_factory.mktemp("twins") / "index.html"
     wide = [cell(dataset=f"Set {n}", row=row) for n in range(12) for row in ("TAS-B", "R. TAS-B")]
     found = {name: Twin(f"dense of {name}", {"nDCG@10": 0.25}, {}, "", "", "") for name in ("TAS-B", "R. TAS-B")}
     sets = [
         TwinSet(name, "own", name, "MiniLM", ["nDCG@10"], found, {"nDCG@10": OrderAgreement(12, 0)})
         for name in ("one", "two")
     ]
-    write_page(path, matrix_page([*wide, *CELLS[5:]], twins={("000", "1"): sets}))
-    return path.as_uri()
+    return written(tmp_path_factory.mktemp("twins"), [*wide, *CELLS[5:]], twins={("000", "1"): sets})["paper-000.html"]
 
 
 VISIBLE = "[...document.querySelectorAll('td.measured:not(.off) [data-cell]')].filter(b => b.checkVisibility()).length"
@@ -168,6 +173,7 @@ def test_keys(browser: Browser, page: str) -> None:
     browser.key("Enter")
     assert browser.js(OPEN) is True
     assert "BM25" in browser.js(BODY)
+    assert "None: there is nothing to run." in browser.js(BODY)
     browser.key("Escape")
     assert browser.js(FOCUS) == "4"
     browser.key("Tab")  # one stop a table: the next is the closed one
@@ -176,14 +182,14 @@ def test_keys(browser: Browser, page: str) -> None:
 
 
 def test_addresses_hold_filters_and_the_open_cell(browser: Browser, page: str) -> None:
-    browser.show(f"{page}#paper=000&state=reproduced&open={FIRST}", 1400)
+    browser.show(f"{page}#dataset=DL+2019&state=reproduced&open={FIRST}", 1400)
     assert browser.js(COUNT) == "1 of 45 cells"
     assert browser.js(OPEN) is True
-    browser.show(f"{page}#open=003.4.v1.dl-2021-query-7.ndcg-10", 1400)
+    browser.show(f"{page}#open=000.4.v1.dl-2021-query-7.ndcg-10", 1400)
     assert "50.7" in browser.js(BODY)
-    assert browser.js("document.getElementById('003-table-4').open") is True
-    browser.show(f"{page}#003-table-4", 1400)
-    assert browser.js("document.getElementById('003-table-4').open") is True
+    assert browser.js("document.getElementById('000-table-4').open") is True
+    browser.show(f"{page}#000-table-4", 1400)
+    assert browser.js("document.getElementById('000-table-4').open") is True
     browser.show(f"{page}#state=nonsense&open=nothing", 1400)
     assert (browser.js(COUNT), browser.js(OPEN)) == ("45 cells", False)
     assert browser.errors == []
@@ -199,18 +205,103 @@ def test_nothing_is_wider_than_the_window(browser: Browser, page: str, width: in
     assert right <= width
 
 
+MARK = "document.activeElement.getAttribute('aria-label')"
+
+
+@pytest.fixture(scope="module")
+def landing(tmp_path_factory: pytest.TempPathFactory) -> str:
+    more = [cell(paper="003", row=row, measure=name) for row in ("One", "Two") for name in ("P@5", "R@5")]
+    return written(tmp_path_factory.mktemp("landing"), [*CELLS, *more])["index.html"]
+
+
+def test_marks_by_key_and_by_click(browser: Browser, landing: str) -> None:
+    browser.show(landing, 1400)
+    assert browser.js("document.querySelectorAll('.row a').length") == 49
+    assert browser.js("document.querySelectorAll('.row a[tabindex=\"0\"]').length") == 3  # one stop a table
+    browser.js("document.querySelector('.map-name').focus()")
+    browser.key("Tab")
+    assert browser.js(MARK) == "TAS-B, DL 2019, nDCG@10: published .659, measured .6591, reproduced"
+    assert browser.js("document.querySelector('.tip').textContent") == browser.js(MARK)
+    browser.key("ArrowRight")
+    browser.key("ArrowDown")
+    browser.key("ArrowDown")
+    browser.key("ArrowLeft")  # no value there
+    assert browser.js(MARK) == "BM25, DL 2019, RR@10: published .700, external"
+    browser.key("Tab")
+    browser.key("Tab")
+    assert str(browser.js(MARK)).startswith("V1, DL 2021 query 0, nDCG@10:")
+    browser.click(".key[data-state='changed']")
+    assert browser.js("document.querySelectorAll('.row a:not(.off)').length") == 1
+    browser.click(".row a.s-changed")
+    assert browser.js("location.href.split('/').at(-1)") == "paper-000.html#open=000.1.tas-b.dl-2019.rr-10"
+    assert browser.js(OPEN) is True
+    assert ".8800" in browser.js(BODY)
+    browser.key("Escape")
+    browser.click(".pages a[href='paper-003.html']")
+    assert browser.js("document.querySelector('[aria-current]').textContent") == "003"
+    assert browser.errors == []
+
+
 @WIDTHS
-def test_the_page_of_the_docs(browser: Browser, width: int, tmp_path: Path) -> None:
-    path = ROOT / "docs" / "index.html"
-    if not path.is_file():
-        pytest.skip(f"{path} is not there: python -m rnnreranker.regress --docs writes it")
-    browser.show(path.as_uri(), width)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_people_can_read_and_use_the_pages(
+    browser: Browser, landing: str, page: str, twins: str, width: int, scheme: str
+) -> None:
+    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+    opened = [f"{page}#open={FIRST}", f"{page}#open=000.1.bm25.dl-2019.rr-10", f"{page}#state=changed"]
+    for address in (landing, page, twins, *opened):
+        assert violations(browser, address, width) == [], address
+        assert browser.js("document.documentElement.scrollWidth") <= width
+    assert browser.errors == []
+
+
+def test_what_a_page_lacks_is_a_violation(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "bad.html"
+    write_page(path, "<!doctype html><html lang=en><title>x</title><p style='color:#ccc'>pale<img src='data:,'>")
+    assert sorted(line.split()[0] for line in violations(browser, path.as_uri(), 1400)) == [
+        "color-contrast",
+        "image-alt",
+    ]
+
+
+DOCS = ROOT / "docs" / "matrix"
+
+
+def test_every_mark_of_the_docs_opens_its_cell(browser: Browser) -> None:
+    pages = {path.name: path.read_bytes() for path in sorted(DOCS.glob("*.html"))}
+    assert [name for name, content in pages.items() if len(content) >= 500_000] == []
+    browser.show((DOCS / "index.html").as_uri(), 1400)
+    marks = browser.js(
+        "[...document.querySelectorAll('.marks')].map(table => [...table.querySelectorAll('.row a')]"
+        ".map(mark => [...mark.getAttribute('href').split('#open='), mark.getAttribute('aria-label')]))"
+    )
+    names = {name: [identity for table in marks for page, identity, _ in table if page == name] for name in pages}
+    assert names.pop("index.html") == []
+    for name, wanted in names.items():
+        browser.show((DOCS / name).as_uri(), 1400)
+        made = browser.js("JSON.parse(document.getElementById('cells').textContent)")
+        known = [made["texts"][cell[made["keys"].index("id")]] for cell in made["cells"]]
+        assert sorted(known) == sorted(wanted)
+        assert browser.js("document.querySelectorAll('[data-cell]').length") == len(wanted)
+        for _, identity, says in (table[-1] for table in marks if table[0][0] == name):  # one of each table by eye
+            browser.js(f"location.hash = '#open={identity}'")
+            browser.settle()
+            assert says.startswith(browser.js("document.getElementById('d-title').textContent") + ", ")
+            assert browser.js("document.querySelector('#d-body h3').textContent").startswith("Commands")
+            assert browser.js("location.hash") == f"#open={identity}"
+    assert browser.errors == []
+
+
+@WIDTHS
+@pytest.mark.parametrize("name", ["paper-000.html", "paper-003.html"])
+def test_the_pages_of_the_docs(browser: Browser, name: str, width: int, tmp_path: Path) -> None:
+    browser.show((DOCS / name).as_uri(), width)
     total = browser.js("document.querySelectorAll('[data-cell]').length")
     assert browser.js(COUNT) == f"{total:,} cells"
     parts = 0
     for state in STATES:
-        browser.click(f".key[data-state='{state}']")
-        if browser.js("location.hash"):
+        if browser.js(f"document.querySelector('.key[data-state=\"{state}\"]') !== null"):
+            browser.click(f".key[data-state='{state}']")
             parts += int(browser.js(COUNT).split()[0].replace(",", ""))
     assert parts == total
     browser.click("button[type=reset]")
@@ -220,4 +311,12 @@ def test_the_page_of_the_docs(browser: Browser, width: int, tmp_path: Path) -> N
     assert browser.js("document.documentElement.scrollWidth") <= width
     browser.picture(tmp_path / f"matrix-{width}.png")
     assert (tmp_path / f"matrix-{width}.png").stat().st_size > 10_000
+    assert browser.errors == []
+
+
+@WIDTHS
+@pytest.mark.parametrize("name", ["index.html", "paper-003.html"])
+def test_people_can_read_and_use_the_pages_of_the_docs(browser: Browser, name: str, width: int) -> None:
+    assert violations(browser, (DOCS / name).as_uri(), width) == []
+    assert browser.js("document.documentElement.scrollWidth") <= width
     assert browser.errors == []

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.regress.papers.html import matrix_page
+from rnnreranker.regress.papers.html import matrix_pages
 from rnnreranker.regress.papers.join import key_of, page_cells
 from rnnreranker.regress.papers.paper import Published, paper_names, published, read_paper
 from rnnreranker.regress.specs.spec import specs_folder
@@ -76,7 +76,7 @@ def test_measured_values_are_reproduced_within_half_a_printed_unit(cells: list[P
     assert joined(cells, found)[1] == ("TAS-B", "reproduced", pytest.approx(50.049))
     found[keys[2]] = {"measured": 0.25, "state": "changed", "note": "another version"}
     assert joined(cells, found)[2][1] == "changed"
-    page = matrix_page(page_cells(cells, found))
+    page = matrix_pages(page_cells(cells, found))["paper-009.html"]
     assert "50.05" in page
     assert "another version; a remark" in page
 
@@ -92,7 +92,13 @@ def test_the_cells_of_the_project_each_once_on_its_page() -> None:
     folder = specs_folder()
     made = [cell for name in paper_names(folder) for cell in page_cells(published(read_paper(name, folder)))]
     assert len(made) >= 1245  # those of tables; the text prints some more
-    page = matrix_page(made, papers={"000": "The first"}, made="From a test.")
-    assert sorted(map(int, re.findall(r'data-cell="(\d+)"', page))) == list(range(len(made)))
-    assert '<span class="number">000</span> The first' in page
-    assert "From a test." in page
+    pages = matrix_pages(made, papers={"000": "The first"}, made="From a test.")
+    landing = pages.pop("index.html")
+    assert len(pages) == len(paper_names(folder))
+    for name, page in pages.items():
+        mine = [cell for cell in made if f"paper-{cell['paper']}.html" == name]
+        assert sorted(map(int, re.findall(r'data-cell="(\d+)"', page))) == list(range(len(mine)))
+        assert "From a test." in page
+        assert landing.count(f'<a href="{name}#open=') == len(mine)
+    assert '<span class="number">Paper 000</span> The first' in pages["paper-000.html"]
+    assert '<span class="number">000</span> The first' in landing

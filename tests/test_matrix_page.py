@@ -1,4 +1,4 @@
-"""The matrix page: every cell once, published and measured values apart, nothing from outside, bad cells refused."""
+"""The pages of the matrix: every cell once, values apart, every text once, nothing from outside, bad cells refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rnnreranker.lab.tune.__main__ import make_parser
 from rnnreranker.regress.papers.agreement import OrderAgreement
 from rnnreranker.regress.papers.chart import TOP, Line, Panel, chart
 from rnnreranker.regress.papers.figures import figures
-from rnnreranker.regress.papers.html import matrix_page
+from rnnreranker.regress.papers.html import matrix_pages
 from rnnreranker.regress.papers.twins import Twin, TwinSet
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.spec import QuerySet, Spec, specs_folder
@@ -31,6 +31,11 @@ def cell(**given: Any) -> dict[str, Any]:
         **{"parameters": {}, "history": [], "tuned": False},
     }
     return made | given
+
+
+def page_of(cells: list[dict[str, Any]], **given: Any) -> str:
+    """The page of paper 000."""
+    return matrix_pages(cells, **given)["paper-000.html"]
 
 
 class Rows(HTMLParser):
@@ -67,7 +72,7 @@ def test_published_and_measured_values_have_columns_of_their_own() -> None:
         cell(row="R. TAS-B", measure="nDCG@10", published="50*", state="external"),
         cell(row="BM25", published=1.0, measured=1.0, state="reproduced"),
     ]
-    rows = Rows(matrix_page(cells)).rows
+    rows = Rows(page_of(cells)).rows
     assert [text for _, text in rows[0]] == ["row", "dev"]
     assert [text for _, text in rows[1]] == ["RR@10", "nDCG@10"]
     assert [text for _, text in rows[2]] == ["published", "measured"] * 2
@@ -96,7 +101,7 @@ def test_twins_have_columns_of_their_own_behind_those_of_the_paper() -> None:
     found = TwinSet(
         "small", "own", "A small one", ["MiniLM", "a small SPLADE"], ["RR@10"], twins, {"RR@10": OrderAgreement(1, 0)}
     )
-    page = matrix_page(
+    page = page_of(
         [cell(), cell(row="R. TAS-B", published=0.35), cell(row="BM25", published=0.2)],
         twins={("000", "1"): [found]},
         twin_notes={("000", "1"): "What is to be known."},
@@ -111,14 +116,22 @@ def test_twins_have_columns_of_their_own_behind_those_of_the_paper() -> None:
     assert "What is to be known." in page
     assert "<i>dense-rnn</i>" in page
     assert "The models are MiniLM and a small SPLADE; each column names its own." in page
-    assert 'twin-mark">' not in matrix_page([cell()])
+    assert 'twin-mark">' not in page_of([cell()])
 
 
 def known(page: str) -> dict[str, Any]:
     match = re.search(r'<script type="application/json" id="cells">(.*?)</script>', page, re.DOTALL)
     assert match
-    found: dict[str, Any] = json.loads(match[1])
-    return found
+    made: dict[str, Any] = json.loads(match[1])
+    return made
+
+
+def cells_of(page: str) -> list[dict[str, Any]]:
+    """The cells that a page's script knows, their texts in the place of numbers."""
+    made = known(page)
+    keys = [*made["keys"], "about"]
+    texts = [[*(made["texts"][number] for number in row[:-1]), row[-1]] for row in made["cells"]]
+    return [dict(zip(keys, row, strict=True)) for row in texts]
 
 
 def test_every_cell_once_with_its_address_and_details() -> None:
@@ -128,16 +141,46 @@ def test_every_cell_once_with_its_address_and_details() -> None:
         cell(row="R. TAS-B", **shared, history=[{"date": "2026-11-21", "value": 0.1, "commit": None}]),
         cell(row="TAS B", **shared),
     ]
-    page = matrix_page(cells)
+    page = page_of(cells)
     assert re.findall(r'data-cell="(\d+)"', page) == ["0", "1", "2"]
-    found = known(page)
-    assert [entry["id"] for entry in found["cells"]] == [
+    shown, made = cells_of(page), known(page)
+    assert [entry["id"] for entry in shown] == [
         *("000.1.tas-b.dev.rr-10", "000.1.r-tas-b.dev.rr-10", "000.1.tas-b.dev.rr-10-2")
     ]
-    assert [entry["about"] for entry in found["cells"]] == [0, 1, 0]  # equal details stand there once
-    assert found["details"][0] == {"commands": ["one command"], "parameters": [["path", "x"]], "history": []}
-    assert found["details"][1]["history"] == [[["date", "2026-11-21"], ["value", 0.1]]]
-    assert found["cells"][0]["difference"] == "−.04400"
+    assert [entry["about"] for entry in shown] == [0, 1, 0]  # equal details stand there once
+    texts = made["texts"]
+    first, second = made["details"]
+    assert [texts[number] for number in first["commands"]] == ["one command"]
+    assert [texts[number] for number in first["parameters"]] == ["path", "x"]
+    assert (first["history"], second["commands"], page.count("one command")) == ([], first["commands"], 1)
+    assert [[texts[number] for number in entry] for entry in second["history"]] == [
+        ["date", "2026-11-21", "value", 0.1]
+    ]
+    assert shown[0]["difference"] == "−.04400"
+
+
+def test_a_mark_for_every_cell_in_the_rows_of_its_table() -> None:
+    cells = [
+        cell(state="reproduced", measured=0.34418),
+        cell(row="R. TAS-B", measure="nDCG@10", published="50*", state="external"),
+        *(cell(paper="003", table="4", row=row, dataset=f"DL 2021 query {n}") for row in "ab" for n in range(40)),
+    ]
+    pages = matrix_pages(cells)
+    assert list(pages) == ["index.html", "paper-000.html", "paper-003.html"]
+    landing = pages["index.html"]
+    rows = re.findall(r'<div class="row">(.*?)</div>', landing)
+    assert [len(re.findall("<a |<i>", row)) for row in rows] == [2, 2, 40, 40]  # also where the page exchanges them
+    assert re.findall(r'<a href="([^"]*)" class="([^"]*)" tabindex="-1" aria-label="([^"]*)"', rows[0] + rows[1]) == [
+        (
+            *("paper-000.html#open=000.1.tas-b.dev.rr-10", "s-reproduced"),
+            "TAS-B, dev, RR@10: published .344, measured .3442, reproduced",
+        ),
+        (
+            *("paper-000.html#open=000.1.r-tas-b.dev.ndcg-10", "s-external"),
+            "R. TAS-B, dev, nDCG@10: published 50*, external",
+        ),
+    ]
+    assert 'href="paper-003.html#state=planned">80<' in landing
 
 
 def test_many_data_sets_become_rows() -> None:
@@ -146,14 +189,14 @@ def test_many_data_sets_become_rows() -> None:
         for n in range(40)
         for row in ("V1", "Best")
     ]
-    page = matrix_page(cells)
+    page = page_of(cells)
     rows = Rows(page).rows
     assert [text for _, text in rows[0]] == ["query", "DL 2021, nDCG@10 x100"]
     assert [text for _, text in rows[1]] == ["V1", "Best"]
     assert [row[0][1] for row in rows[3:]] == [str(n) for n in range(40)]
     assert page.count("<option>DL 2021</option>") == 1
     assert '<details class="table" id="000-table-1">' in page  # closed
-    assert '<details class="table" id="000-table-1" open>' in matrix_page(cells[:10])
+    assert '<details class="table" id="000-table-1" open>' in page_of(cells[:10])
 
 
 def test_queries_that_differ_are_named_with_their_differences() -> None:
@@ -165,22 +208,24 @@ def test_queries_that_differ_are_named_with_their_differences() -> None:
         for n, (value, state) in enumerate(values)
     ]
     cells = [entry | {"decimals": 1} for entry in cells]
-    page = matrix_page([*cells, cell(row="Best", dataset="DL 2021 query 0", measure="nDCG@10 x100", published=90.0)])
+    page = page_of([*cells, cell(row="Best", dataset="DL 2021 query 0", measure="nDCG@10 x100", published=90.0)])
     assert re.findall(r'differing">([^<]+)<', page) == [
         "V1: 1 of 3 queries give the printed value; 2 differ, measured minus published: 2 (+5.000), 1 (−1.000)."
     ]
-    assert re.findall(r'differing">([^<]+)<', matrix_page(cells[:1])) == ["V1: 1 of 1 queries give the printed value."]
+    assert re.findall(r'differing">([^<]+)<', page_of(cells[:1])) == ["V1: 1 of 1 queries give the printed value."]
 
 
 def test_texts_are_escaped_and_nothing_comes_from_outside(tmp_path: Path) -> None:
     evil = "</script><img src=x onerror=alert(1)>"
     cells = [cell(row=evil, note=evil, caption=evil, commands=[evil], parameters={evil: evil}, dataset=evil)]
-    path = tmp_path / "docs" / "index.html"
-    write_page(path, matrix_page(cells, papers={"000": evil}, made=evil))
-    page = path.read_text(encoding="utf-8")
-    assert "<img" not in page
-    assert known(page)["cells"][0]["note"] == evil
-    assert re.findall(r'(?:src|href)="(?!#|data:,|regressions/)[^"]*"|url\(|@import|https?:', page) == []
+    for name, text in matrix_pages(cells, papers={"000": evil}, citations={"000": evil}, made=evil).items():
+        path = tmp_path / "docs" / name
+        write_page(path, text)
+        page = path.read_text(encoding="utf-8")
+        assert "<img" not in page
+        outside = r'(?:src|href)="(?!(?:index|paper-000)\.html["#]|#|data:,|\.\./regressions/[\w-]+\.md")[^"]*"'
+        assert re.findall(rf"{outside}|url\(|@import|https?:", page) == []
+    assert cells_of(page)[0]["note"] == evil
 
 
 def test_bad_cells_are_refused_all_at_once() -> None:
@@ -194,7 +239,7 @@ def test_bad_cells_are_refused_all_at_once() -> None:
         cell(row="B", state="reproduced"),
     ]
     with pytest.raises(InputError) as caught:
-        matrix_page(cells)
+        matrix_pages(cells)
     message = str(caught.value)
     assert "cell 1 (000 Table 1, TAS-B, RR@10): stands there a second time (first as cell 0)" in message
     assert "cell 2: no note, history" in message
@@ -204,7 +249,7 @@ def test_bad_cells_are_refused_all_at_once() -> None:
 
 def test_an_unknown_value_is_no_number() -> None:
     rows = Rows(
-        matrix_page([cell(published=None), cell(row="x", published=float("nan")), cell(row="y", published=12)])
+        page_of([cell(published=None), cell(row="x", published=float("nan")), cell(row="y", published=12)])
     ).rows
     assert [row[1][1] for row in rows[3:]] == ["", "nan", "12"]
 
@@ -246,7 +291,7 @@ def test_figures_of_sweeps(sets: dict[str, tuple[Spec, QuerySet]]) -> None:
     assert "--run runs/dl19-dl20-sample/dense.dl19-sample.txt" in dl19.commands[0]
     for command in dl19.commands:
         assert make_parser().parse_args(shlex.split(command)[3:]).sweep == "context"
-    page = matrix_page([cell()], figures=[cranfield, dl19])
+    page = matrix_pages([cell()], figures=[cranfield, dl19])["index.html"]
     assert page.count("<svg") == 2
     assert "runs/context.cranfield.RR@10.json" in page
     assert figures([], sets, []) == []

@@ -23,7 +23,7 @@ def key_of(cell: Published) -> Key:
 def page_cells(
     cells: Iterable[Published], joined: Mapping[Key, Mapping[str, Any]] | None = None
 ) -> list[dict[str, Any]]:
-    """One dictionary a cell, as `html.matrix_page` takes them, in the order given.
+    """One dictionary a cell, as `html.matrix_pages` takes them, in the order given.
 
     The state, where `joined` does not say it: `external` and `planned` as the paper's file says, and `external` for
     times of the authors' machine; `reproduced` where the measured value is within half a unit of the printed last

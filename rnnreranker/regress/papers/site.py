@@ -8,14 +8,14 @@ from rnnreranker.base.pages import render, write_page
 from rnnreranker.base.record import read_records
 from rnnreranker.regress.pages.page import spec_page
 from rnnreranker.regress.papers.figures import figures
-from rnnreranker.regress.papers.html import matrix_page
+from rnnreranker.regress.papers.html import matrix_pages
 from rnnreranker.regress.papers.markdown import cells_of, counted, paper_page
 from rnnreranker.regress.papers.matrix import Matrix
 from rnnreranker.regress.records import recorded, records_file
 
 
 def write_pages(folder: Path, docs: Path) -> list[Path]:
-    """Write `docs/regressions/*.md` and `docs/index.html` from specs and what is on record; the files written.
+    """Write `docs/regressions/*.md` and `docs/matrix/*.html` from specs and what is on record; the files written.
 
     The same specs and records give the same bytes, whenever and wherever they are written.
 
@@ -44,7 +44,7 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
     )
     obtained = {cell.columns.query_set for cell in matrix.published}
     runs = [record for (name, _), records in matrix.runs.items() if name in obtained for record in records]
-    page = matrix_page(
+    matrix_html = matrix_pages(
         matrix.cells,
         papers={paper.id: paper.title for paper in matrix.papers},
         citations={paper.id: paper.citation for paper in matrix.papers},
@@ -53,7 +53,8 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
         twins=matrix.twins,
         twin_notes={(paper.id, table.table): table.twins_note for paper in matrix.papers for table in paper.tables},
     )
-    written = {docs / "regressions" / f"{name}.md": text for name, text in pages.items()} | {docs / "index.html": page}
+    written = {docs / "regressions" / f"{name}.md": text for name, text in pages.items()}
+    written |= {docs / "matrix" / name: text for name, text in matrix_html.items()}
     for path, text in written.items():
         write_page(path, text)
     return list(written)

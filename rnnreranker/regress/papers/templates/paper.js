@@ -1,12 +1,12 @@
 "use strict";
 (() => {
-const known = JSON.parse(document.getElementById("cells").textContent);
+const known = readable(JSON.parse(document.getElementById("cells").textContent));
 const form = document.querySelector(".filters");
 const dialog = document.getElementById("details");
 const buttons = [...document.querySelectorAll("[data-cell]")];
 const byId = new Map(buttons.map(button => [known.cells[button.dataset.cell].id, button]));
 const dots = [...document.querySelectorAll(".dots i")]; // in the order of the buttons
-const names = ["paper", "dataset", "state"];
+const names = ["dataset", "state"];
 const wasOpen = new Map([...document.querySelectorAll("details.table")].map(table => [table, table.open]));
 let opener = null;
 
@@ -17,9 +17,18 @@ function element(tag, attributes, ...children) {
   return made;
 }
 
+function readable(numbered) { // every text stands once: cells and details have its number
+  const text = number => numbered.texts[number];
+  const pairs = flat => flat.flatMap((_, at) => at % 2 ? [] : [[text(flat[at]), text(flat[at + 1])]]);
+  const cells = numbered.cells.map(row => ({
+    ...Object.fromEntries(numbered.keys.map((key, at) => [key, text(row[at])])), about: row.at(-1)}));
+  const details = numbered.details.map(({commands, parameters, history}) => (
+    {commands: commands.map(text), parameters: pairs(parameters), history: history.map(pairs)}));
+  return {cells, details, states: numbered.states};
+}
+
 function matches(cell, wanted) {
-  return (!wanted.paper || cell.paper === wanted.paper) && (!wanted.dataset || cell.group === wanted.dataset)
-    && (!wanted.state || cell.state === wanted.state);
+  return (!wanted.dataset || cell.group === wanted.dataset) && (!wanted.state || cell.state === wanted.state);
 }
 
 function filter() {
@@ -32,8 +41,8 @@ function filter() {
       let inRow = 0;
       for (const button of row.querySelectorAll("[data-cell]")) {
         const yes = matches(known.cells[button.dataset.cell], wanted);
-        const place = button.parentElement;
-        for (const part of [place, place.previousElementSibling]) part.classList.toggle("off", !yes);
+        const measured = button.parentElement;
+        for (const part of [measured, measured.previousElementSibling]) part.classList.toggle("off", !yes);
         inRow += yes;
       }
       row.hidden = any && inRow === 0;
@@ -44,12 +53,11 @@ function filter() {
     table.open = any ? inTable > 0 : wasOpen.get(table);
     count += inTable;
   }
-  for (const paper of document.querySelectorAll(".paper")) paper.hidden = !paper.querySelector("details.table:not([hidden])");
   for (const key of document.querySelectorAll(".key")) key.setAttribute("aria-pressed", key.dataset.state === wanted.state);
   const said = number => number.toLocaleString("en") + " cells";
   document.getElementById("count").value = any ? `${count.toLocaleString("en")} of ${said(buttons.length)}` : said(count);
   document.getElementById("none").hidden = count > 0;
-  buttons.forEach((button, place) => dots[place].classList.toggle("off", button.parentElement.classList.contains("off")));
+  buttons.forEach((button, at) => dots[at].classList.toggle("off", button.parentElement.classList.contains("off")));
   enter();
 }
 
@@ -128,13 +136,14 @@ function open(button) {
   const kind = "s-" + cell.state.replaceAll(" ", "-");
   body.replaceChildren(
     element("h2", {id: "d-title"}, cell.row),
-    element("p", {class: "note"}, `Paper ${cell.paper}, ${cell.where} · ${cell.dataset} · ${cell.measure}` + (cell.protocol ? ` · protocol ${cell.protocol}` : "")),
+    element("p", {class: "note"}, `${cell.where} · ${cell.dataset} · ${cell.measure}` + (cell.protocol ? ` · protocol ${cell.protocol}` : "")),
     values(cell),
     element("p", {}, element("span", {class: "badge " + kind}, `${sign} ${cell.state}`), " " + says));
   if (cell.note) body.append(element("p", {}, cell.note));
   if (cell.tuned) body.append(element("p", {}, "† The paper chose parameters of this system on the set that it reports, or on a part of it."));
   if (cell.letters) body.append(element("p", {}, `Differs from ${[...cell.letters].length > 1 ? "the rows" : "row"} ${[...cell.letters].join(", ")} of this table: paired t-test over the queries, p < .05 after Holm's correction.`));
   if (about.commands.length) body.append(heading("Commands", about.commands.join("\n")), listing(about.commands));
+  else body.append(element("h3", {}, "Commands"), element("p", {}, cell.state === "external" ? "None: there is nothing to run." : "None yet."));
   if (about.parameters.length) {
     const list = element("dl", {class: "params"});
     for (const [name, value] of about.parameters) list.append(element("dt", {}, name), element("dd", {}, String(value)));
@@ -144,8 +153,11 @@ function open(button) {
   if (twins.length) body.append(element("h3", {}, "Twins: another model, other collections"), element("ul", {class: "twins"}, ...twins.map(text => element("li", {}, text))));
   if (about.history.length) body.append(element("h3", {}, "History"), historyOf(about.history));
   const links = element("p", {class: "links"}, element("a", {class: "link", href: "#open=" + encodeURIComponent(cell.id)}, "link to this cell"));
-  const spec = Object.fromEntries(about.parameters).spec;
-  for (const name of [`paper-${cell.paper}`, spec]) if (name) links.append(element("a", {class: "link", href: `regressions/${name}.md`}, `page of ${name}`));
+  for (const page of document.querySelectorAll("header [data-page]")) {
+    const name = page.dataset.page; // of the paper, else of a spec
+    if (name.startsWith("paper-") || name === Object.fromEntries(about.parameters).spec)
+      links.append(element("a", {class: "link", href: page.getAttribute("href")}, `page of ${name}`));
+  }
   body.append(links);
   if (!dialog.open) dialog.showModal();
   dialog.scrollTop = 0;
@@ -184,8 +196,8 @@ function historyOf(entries) {
 }
 
 function twinsOf(button) {
-  const found = [...button.closest("tr").querySelectorAll("td.twin")].filter(cell => cell.textContent && cell.title);
-  return found.map(cell => `${cell.title}: ${cell.dataset.measure} ${cell.textContent}`);
+  const twins = [...button.closest("tr").querySelectorAll("td.twin")].filter(cell => cell.textContent && cell.title);
+  return twins.map(cell => `${cell.title}: ${cell.dataset.measure} ${cell.textContent}`);
 }
 
 function move(button, key) {
@@ -198,9 +210,9 @@ function move(button, key) {
   else if (key === "End") next = cells.at(-1);
   else {
     const step = key === "ArrowDown" ? 1 : -1;
-    for (let place = rows.indexOf(row) + step; rows[place] && !next; place += step) {
-      const found = rows[place].cells[at].querySelector("[data-cell]");
-      if (found && visible(found)) next = found;
+    for (let number = rows.indexOf(row) + step; rows[number] && !next; number += step) {
+      const below = rows[number].cells[at].querySelector("[data-cell]");
+      if (below && visible(below)) next = below;
     }
   }
   if (!next) return;
