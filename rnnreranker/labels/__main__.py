@@ -64,11 +64,11 @@ def main(argv: Sequence[str]) -> int:
     if asked == "words":
         from rnnreranker.labels.report.words import show_words
 
-        show_words(**vars(_words_parser().parse_args(argv[1:])))
+        show_words(**vars(make_words_parser().parse_args(argv[1:])))
     elif asked == "scores":
         from rnnreranker.labels.report.scores import show_scores
 
-        show_scores(**vars(_scores_parser().parse_args(argv[1:])))
+        show_scores(**vars(make_scores_parser().parse_args(argv[1:])))
     else:
         args = make_parser().parse_args(argv)
         request = command.request(args, LabelsRequest, method=_method(args))
@@ -236,7 +236,7 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _scores_parser() -> argparse.ArgumentParser:
+def make_scores_parser() -> argparse.ArgumentParser:
     """The arguments of `labels scores`, named as those of `show_scores`."""
     parser = command.parser("labels scores", "Show how the scores of labels are distributed, file by file.", SCORES)
     parser.add_argument("files", nargs="+", metavar="FILE.parquet", help="of python -m rnnreranker.labels")
@@ -252,7 +252,7 @@ def _scores_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _words_parser() -> argparse.ArgumentParser:
+def make_words_parser() -> argparse.ArgumentParser:
     """The arguments of `labels words`, named as those of `show_words`."""
     parser = command.parser("labels words", "Show the words of a query and a text, shaded by their weight.", WORDS)
     parser.add_argument("--term-scorer", required=True, metavar="DIR", help="of train --model term-scorer")

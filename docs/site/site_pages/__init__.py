@@ -1,0 +1,35 @@
+"""The Sphinx extension of the site: pages of commands and of Python names, links that lead somewhere, tables as they are.
+
+What it writes before a build stands in docs/reference, which git ignores; a page is written again only where it differs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+
+from site_pages import commands, copies, docstrings, links, names
+
+FOLDER = "reference"
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Connect what the site adds to Sphinx."""
+    app.connect("builder-inited", _write_reference)
+    app.connect("source-read", links.read_source)
+    app.connect("autodoc-process-docstring", docstrings.process, priority=400)  # before napoleon
+    app.connect("doctree-read", links.use_site_links)
+    app.connect("build-finished", copies.copy_pages)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _write_reference(app: Sphinx) -> None:
+    folder = Path(app.srcdir) / FOLDER
+    pages = {**commands.pages(), **names.pages(), **links.project_pages(Path(app.srcdir))}
+    for path in folder.rglob("*.myst"):
+        if str(path.relative_to(folder).with_suffix("")) not in pages:
+            path.unlink()
+    for name, text in pages.items():
+        copies.write(folder / f"{name}.myst", text.encode())
