@@ -5,12 +5,13 @@ What it writes before a build stands in docs/reference, which git ignores; a pag
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 from typing import Any
 
 from sphinx.application import Sphinx
 
-from site_pages import commands, copies, docstrings, links, names
+from site_pages import commands, copies, docstrings, links, markup, names
 
 FOLDER = "reference"
 
@@ -21,8 +22,10 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("source-read", links.read_source)
     app.connect("autodoc-process-docstring", docstrings.process, priority=400)  # before napoleon
     app.connect("doctree-read", links.use_site_links)
+    app.connect("html-page-context", markup.complete, priority=900)  # after the theme
     app.connect("build-finished", copies.copy_pages)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+    mine = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    return {"parallel_read_safe": True, "parallel_write_safe": True, "env_version": zlib.crc32(mine)}  # all pages again
 
 
 def _write_reference(app: Sphinx) -> None:

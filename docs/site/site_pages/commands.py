@@ -59,7 +59,7 @@ def described(words: str, parser: argparse.ArgumentParser, level: int) -> str:
         body = parser.format_help().removeprefix(usage).strip()
     body = body.removeprefix(parser.description or "").removesuffix((parser.epilog or "").strip())
     lines = [f"{'#' * level} {words}", "", escaped(parser.description or ""), ""]
-    lines += ["```text", *wrapped(usage.removeprefix("usage: ")), "```", "", f"```{{program}} {parser.prog}", "```", ""]
+    lines += ["```text", *wrapped(usage.removeprefix("usage: ")), "```", "", f"```{{program}} rnnreranker {words}", "```", ""]
     for title, flags in groups(body):
         lines += [f"{'#' * (level + 1)} {escaped(heading(title))}", ""]
         for flag, about in flags:
@@ -116,8 +116,8 @@ def blocks(epilog: str) -> Iterator[tuple[bool, str]]:
 
 
 def wrapped(usage: str) -> list[str]:
-    """A usage in lines of at most 100 characters."""
-    return textwrap.wrap(" ".join(usage.split()), 100, subsequent_indent="    ", break_on_hyphens=False)
+    """A usage in lines of at most 80 characters."""
+    return textwrap.wrap(" ".join(usage.split()), 80, subsequent_indent="    ", break_on_hyphens=False)
 
 
 def escaped(text: str) -> str:
