@@ -10,7 +10,7 @@ PIP = $(VENV)/bin/python -m pip install --quiet --no-compile --disable-pip-versi
 CPU_TORCH ?= --index-url https://download.pytorch.org/whl/cpu
 INPUTS = setup.cfg pyproject.toml constraints.txt
 
-.PHONY: demo test test-long test-slow lint docs notebooks clean
+.PHONY: demo test test-long test-slow lint docs notebooks site clean
 
 demo: $(VENV)/demo.stamp
 	$(VENV)/bin/python -m rnnreranker.regress pydoc --only bm25-rnn --only dense-rnn --only hybrid-rnn --only splade-rnn --only splade-dense-rnn --only bm25-rnn-graph-alone
@@ -41,6 +41,10 @@ docs: $(VENV)/dev.stamp
 notebooks: $(VENV)/dev.stamp
 	$(VENV)/bin/python docs/notebooks/run_notebooks.py
 
+# open site/index.html in a browser; what Sphinx keeps between two builds stands in build/
+site: $(VENV)/dev.stamp
+	$(VENV)/bin/python -m sphinx -W --keep-going -q -j auto -d build/doctrees docs site
+
 # torch first and alone: with it in place nothing else pulls another build of it
 $(VENV)/torch.stamp:
 	$(PYTHON) -m venv $(VENV)
@@ -60,4 +64,4 @@ $(VENV)/dev.stamp: $(VENV)/torch.stamp $(INPUTS)
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info demo.html
+	rm -rf $(VENV) build dist site docs/reference *.egg-info demo.html

@@ -62,5 +62,7 @@ def loaded_from_elsewhere(folder: Path) -> list[str]:
     ]
     for path in sorted(folder.rglob("*.css")):
         text = path.read_text(encoding="utf-8")
-        found += [f"{path.name}: {one}" for one in re.findall(r"(?:url\(|@import )[\"']?((?:https?:)?//[^\"')]+)", text)]
+        found += [
+            f"{path.name}: {one}" for one in re.findall(r"(?:url\(|@import )[\"']?((?:https?:)?//[^\"')]+)", text)
+        ]
     return found

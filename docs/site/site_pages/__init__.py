@@ -1,6 +1,6 @@
-"""The Sphinx extension of the site: pages of commands and of Python names, links that lead somewhere, tables as they are.
+"""The Sphinx extension of the site: pages of commands and of Python names, links that lead somewhere.
 
-What it writes before a build stands in docs/reference, which git ignores; a page is written again only where it differs.
+What it writes before a build stands in docs/reference, which git ignores; only what differs is written again.
 """
 
 from __future__ import annotations

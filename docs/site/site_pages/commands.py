@@ -20,8 +20,8 @@ BESIDE = {  # commands of two words: the module that has the parser, and the fun
 OVERVIEW = """\
 # Commands
 
-`python -m rnnreranker.COMMAND`, or `rnnreranker COMMAND` once the package is installed. Each has `--help`, which is what
-these pages show. `python -m rnnreranker methods` lists every method, `methods NAME` the settings of one, and
+`python -m rnnreranker.COMMAND`, or `rnnreranker COMMAND` once the package is installed. Each has `--help`, which
+is what these pages show. `python -m rnnreranker methods` lists every method, `methods NAME` the settings of one, and
 `python -m rnnreranker doctor` says what this machine can do and what to install for the rest.
 
 | command | what it does |
@@ -59,7 +59,15 @@ def described(words: str, parser: argparse.ArgumentParser, level: int) -> str:
         body = parser.format_help().removeprefix(usage).strip()
     body = body.removeprefix(parser.description or "").removesuffix((parser.epilog or "").strip())
     lines = [f"{'#' * level} {words}", "", escaped(parser.description or ""), ""]
-    lines += ["```text", *wrapped(usage.removeprefix("usage: ")), "```", "", f"```{{program}} rnnreranker {words}", "```", ""]
+    lines += [
+        "```text",
+        *wrapped(usage.removeprefix("usage: ")),
+        "```",
+        "",
+        f"```{{program}} rnnreranker {words}",
+        "```",
+        "",
+    ]
     for title, flags in groups(body):
         lines += [f"{'#' * (level + 1)} {escaped(heading(title))}", ""]
         for flag, about in flags:
@@ -72,7 +80,7 @@ def described(words: str, parser: argparse.ArgumentParser, level: int) -> str:
 def groups(body: str) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """The groups of flags in the text of a help whose lines are not wrapped: title, and flags with what they do.
 
-    >>> list(groups("output:\\n  --show N  results\\n  --a-long-flag VALUE\\n                        of it (default: 1)"))
+    >>> list(groups("output:\\n  --show N  results\\n  --a-long-flag VALUE\\n              of it (default: 1)"))
     [('output', [('--show N', 'results'), ('--a-long-flag VALUE', 'of it (default: 1)')])]
     """
     for block in re.split(r"\n(?=\S)", body.strip()):
@@ -100,8 +108,18 @@ def examples(epilog: str, level: int) -> list[str]:
     """The end of a help: what is indented is code, the rest is text."""
     lines = [f"{'#' * level} Examples", ""]
     for code, block in blocks(epilog):
-        lines += ["```bash", textwrap.dedent(block), "```", ""] if code else [escaped(block.removeprefix("examples ")), ""]
+        lines += ["```bash", textwrap.dedent(block), "```", ""] if code else [said(block), ""]
     return lines
+
+
+def said(text: str) -> str:
+    """A line before or after examples, without what its heading says.
+
+    >>> said("examples (a method takes its settings behind a colon):"), said("examples:")
+    ('A method takes its settings behind a colon:', '')
+    """
+    text = re.sub(r"^\((.*)\):$", r"\1:", re.sub(r"^examples:? ?", "", " ".join(text.split())))
+    return escaped(text[:1].upper() + text[1:])
 
 
 def blocks(epilog: str) -> Iterator[tuple[bool, str]]:

@@ -1,4 +1,4 @@
-"""Pages that are HTML already (tables, the matrix) and what they show, copied into the site with their links set right."""
+"""Pages that are HTML already (tables, the matrix) and what they show, copied with their links set right."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def plain(line: str) -> str:
     """A line in which nothing but code in backticks has a meaning.
 
     >>> print(plain("of `x_`: w_i * *kwargs, |q|, name_"))
-    of ``x_``: w_i \\\\* \\\\*kwargs, \\\\|q\\\\|, name\\\\_
+    of ``x_``: w_i \\* \\*kwargs, \\|q\\|, name\\_
     """
     parts = re.split(r"(`[^`]+`)", line)
     return "".join(f"`{part}`" if part[:1] == "`" else _escaped(part) for part in parts)

@@ -26,14 +26,15 @@ SITE = "site:"  # scheme of a link that is as it should be, relative to the page
 
 def project_pages(docs: Path) -> dict[str, str]:
     """The files of `PROJECT` as pages, by their names in the folder `reference`."""
-    found = {}
-    for name, target in PROJECT.items():
-        path = docs.parent / name
-        if path.is_file():
-            here = docs / f"{target}.myst"
-            text = rewritten(path.read_text(encoding="utf-8"), lambda link, at=path, to=here: linked(link, at, to, docs))
-            found[target.removeprefix("reference/")] = text
-    return found
+    there = {name: target for name, target in PROJECT.items() if (docs.parent / name).is_file()}
+    return {
+        target.removeprefix("reference/"): _moved(docs.parent / name, docs, target) for name, target in there.items()
+    }
+
+
+def _moved(path: Path, docs: Path, target: str) -> str:
+    here = docs / f"{target}.myst"
+    return rewritten(path.read_text(encoding="utf-8"), lambda link: linked(link, path, here, docs))
 
 
 def read_source(app: Sphinx, docname: str, source: list[str]) -> None:

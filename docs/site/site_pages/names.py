@@ -20,7 +20,7 @@ MODULES = {
     "plugins": (
         "rnnreranker.plugins",
         "Python API for methods of your own",
-        "What a method, a part of an index or a model of another package derives from, and how it declares its settings: "
+        "What a method, a part of an index or a model of another package derives from, and how it declares settings: "
         "see [a method of your own](../methods.md#a-method-of-your-own).",
     ),
 }

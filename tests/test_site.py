@@ -1,0 +1,183 @@
+"""The site of the pages: it builds without a warning, its links lead somewhere, everybody can read it."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe import violations
+from browser import CHROMIUM, Browser
+from filelock import FileLock
+from site_links import Page, loaded_from_elsewhere, lost_links
+
+import rnnreranker
+from rnnreranker import plugins
+from rnnreranker.__main__ import COMMANDS
+from rnnreranker.base.private.python import flags_of_parser
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+EXAMPLES = [path for path in sorted(DOCS.rglob("*.md")) if ">>> " in path.read_text(encoding="utf-8")]
+SHOWN = {  # one page of each sort
+    "landing": "index.html",
+    "how-to": "serve.html",
+    "command": "reference/commands/search.html",
+    "name": "reference/python/rnnreranker.RnnParams.html",
+    "evidence": "first-stages.html",
+}
+
+
+def build(folder: Path) -> str:
+    """What Sphinx says while it makes the site in a folder, without the network."""
+    where = ["-d", str(folder / "doctrees"), str(DOCS), str(folder / "site")]
+    offline = {**os.environ, **dict.fromkeys(("http_proxy", "https_proxy"), "http://127.0.0.1:9")}
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", *where],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=offline,
+    )
+    return f"{done.stdout}{done.stderr}".strip() + (f" (exit code {done.returncode})" if done.returncode else "")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A folder with the site, and what was said; of several workers one builds."""
+    pytest.importorskip("sphinx", reason="sphinx is not installed: pip install '.[docs]'")
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "built-site"
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "said").is_file():
+            said = build(folder)
+            (folder / "said").write_text(said, encoding="utf-8")
+    return folder, (folder / "said").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def site(built: tuple[Path, str]) -> Path:
+    return built[0] / "site"
+
+
+@pytest.mark.long
+def test_it_builds_without_a_warning_and_without_a_pickle(built: tuple[Path, str]) -> None:
+    folder, said = built
+    assert said == ""
+    assert (folder / "site" / ".nojekyll").is_file()
+    assert [path for path in (folder / "site").rglob("*") if path.suffix in (".pickle", ".doctree", ".pkl")] == []
+
+
+@pytest.mark.long
+def test_built_again_no_page_is_written(built: tuple[Path, str]) -> None:
+    pages = sorted((built[0] / "site").rglob("*.html"))
+    before = {path: path.stat().st_mtime_ns for path in pages if path.name not in ("genindex.html", "search.html")}
+    assert build(built[0]) == ""
+    assert [path for path in before if path.stat().st_mtime_ns != before[path]] == []
+
+
+@pytest.mark.long
+def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    assert lost_links(site) == []
+    assert loaded_from_elsewhere(site) == []
+
+
+@pytest.mark.long
+def test_every_page_has_one_home(site: Path) -> None:
+    """Every page of docs/, of tables and of the matrix is on the site; Sphinx warns of one without a home."""
+    pages = [path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).parts[0] not in ("source", "site")]
+    pages += [path for name in ("tables", "matrix") for path in (DOCS / name).glob("*.html")]
+    assert [path for path in pages if not (site / path.relative_to(DOCS).with_suffix(".html")).is_file()] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_has_a_page_with_every_flag(site: Path, name: str) -> None:
+    from site_pages.commands import BESIDE, parser_of
+
+    page = Page((site / "reference" / "commands" / f"{name}.html").read_text(encoding="utf-8"))
+    for words in (name, *(words for words in BESIDE if words.startswith(f"{name} "))):
+        parser = parser_of(words)
+        shown = re.findall(r"--[\w-]+", parser.format_help().removesuffix(parser.epilog or ""))
+        flags = [flag for flag in flags_of_parser(parser) if flag in shown and flag != "--help"]
+        anchors = [f"cmdoption-rnnreranker-{words.replace(' ', '-')}-{flag.removeprefix('--')}" for flag in flags]
+        assert len(anchors) > 2
+        assert [one for one in anchors if one not in page.ids] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("folder", "module"), [("python", rnnreranker), ("plugins", plugins)])
+def test_a_public_name_has_a_page(site: Path, folder: str, module: object) -> None:
+    for name in module.__all__:  # type: ignore[attr-defined]
+        full = f"{module.__name__}.{name}"  # type: ignore[attr-defined]
+        page = Page((site / "reference" / folder / f"{full}.html").read_text(encoding="utf-8"))
+        assert full in page.ids
+
+
+def test_every_parser_is_on_a_page() -> None:
+    pytest.importorskip("sphinx", reason="sphinx is not installed: pip install '.[docs]'")
+    from site_pages.commands import BESIDE
+
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "rnnreranker").rglob("__main__.py"))
+    assert set(re.findall(r'command\.parser\(\s*"([\w ]+)"', source)) == {*COMMANDS, *BESIDE}
+
+
+@pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_examples_of_a_page_give_what_it_says(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    text = "\n".join(block for block in blocks if ">>> " in block)
+    example = doctest.DocTestParser().get_doctest(text, {}, page.name, str(page), 0)
+    assert example.examples
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(example)
+    assert capsys.readouterr().out == ""
+
+
+def test_links_that_lead_nowhere_are_noticed(tmp_path: Path) -> None:
+    (tmp_path / "b.html").write_text('<h1 id="there">B</h1>', encoding="utf-8")
+    links = ("b.html#there", "b.html#not-there", "c.html", "#nothing", "b.html#words=a", "https://example.org/x")
+    text = "".join(f'<a href="{link}">x</a>' for link in links)
+    (tmp_path / "a.html").write_text(f'{text}<script src="https://example.org/y.js"></script>', encoding="utf-8")
+    (tmp_path / "a.css").write_text("a { background: url(//example.org/z.png) }", encoding="utf-8")
+    assert lost_links(tmp_path) == ["a.html: #nothing", "a.html: b.html#not-there", "a.html: c.html"]
+    assert loaded_from_elsewhere(tmp_path) == ["a.html: https://example.org/y.js", "a.css: //example.org/z.png"]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("no chromium on this machine: install it to test the pages")
+    opened = Browser(tmp_path_factory.mktemp("profile"))
+    yield opened
+    opened.close()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("width", [1400, 390])
+@pytest.mark.parametrize("page", SHOWN.values(), ids=SHOWN)
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_a_page_can_be_read_by_everybody(browser: Browser, site: Path, colours: str, page: str, width: int) -> None:
+    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": colours}])
+    assert violations(browser, (site / page).as_uri(), width) == []
+    assert browser.js("document.documentElement.scrollWidth <= innerWidth")  # what is wider scrolls in its own box
+    assert browser.errors == []
+
+
+@pytest.mark.long
+def test_a_wide_table_scrolls_by_the_keyboard(browser: Browser, site: Path) -> None:
+    browser.show((site / "regressions" / "README.html").as_uri(), 390, ready="document.readyState === 'complete'")
+    browser.settle()
+    wide = "[...document.querySelectorAll('.table-wrapper')].filter(box => box.scrollWidth > box.clientWidth)"
+    assert browser.js(f"{wide}.length") > 0
+    assert browser.js(f"{wide}.every(box => box.tabIndex === 0)")
+    browser.js(f"{wide}[0].focus()")
+    browser.key("ArrowRight")
+    browser.js("new Promise(done => setTimeout(done, 300))")
+    assert browser.js(f"{wide}[0].scrollLeft") > 0
