@@ -49,5 +49,6 @@ html_last_updated_fmt = None
 html_show_sphinx = False
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
+highlight_language = "none"  # a block without a language is what a terminal shows
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "
 copybutton_prompt_is_regexp = True
