@@ -30,9 +30,7 @@ exclude_patterns = ["source", "site", "examples"]
 
 myst_heading_anchors = 6
 myst_url_schemes = {"http": None, "https": None, "mailto": None, "site": {"url": "{{uri}}"}}
-nb_execution_mode = "cache"
-nb_execution_cache_path = str(DOCS.parent / "build" / "notebooks")
-nb_execution_raise_on_error = True
+nb_execution_mode = "off"  # they hold what `make notebooks` stored
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

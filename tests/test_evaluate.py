@@ -305,3 +305,12 @@ def test_every_published_value(shared: Path) -> None:
 def test_trec_counts_from_grade_two_where_there_is_one(highest: int, first_relevant: int) -> None:
     qrels = judged(("q1", "b", 1), ("q1", "a", highest))  # RUN has b first and a third
     assert evaluate(RUN, qrels, "RR@10").mean("RR@10") == pytest.approx(1 / first_relevant)
+
+
+def test_of_a_topic_without_results_nothing_is_unjudged() -> None:
+    """As of a topic with few results, whose share is of those that it has."""
+    qrels = pandas.DataFrame({"query_id": ["q1", "q2"], "doc_id": ["a", "a"], "relevance": [1, 1]})
+    scores = evaluate(Run.from_dict({"q1": {"a": 2.0, "x": 1.0}}), qrels, "Judged@10 RR@10")
+    assert scores.per_topic("Judged@10").tolist() == [0.5, 1.0]
+    assert scores.per_topic("RR@10").tolist() == [1.0, 0.0]
+    assert scores.missing.tolist() == [1]

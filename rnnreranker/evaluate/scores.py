@@ -35,7 +35,7 @@ class Scores:
         values: (R, T, M) float64.
         means: (R, M) float64, over the topics (the sum for counts such as NumRet, as trec_eval has it).
         judged: (R, T) float64 in [0, 1], the share of the first ten entries that is judged, at any grade.
-        missing: (R,) int64, judged topics that a run has no entries for; they score 0.
+        missing: (R,) int64, judged topics that a run has no entries for; they score 0, and Judged 1.
         protocol: which grades count, see `measures.apply_protocol`.
     """
 
@@ -140,6 +140,9 @@ def evaluate(
         shallow = [run if depth is None else cut(run, depth) for run in named.values()]
         columns = [names.index(name_of(measure)) for measure in part]
         values[:, :, columns] = _measure(shallow, topics, part, groups, ties)
+    for column, measure in enumerate(asked):
+        if measure.NAME == JudgedShare.NAME:
+            values[:, :, column][~there] = 1.0  # a share of what a run has: of nothing, nothing is unjudged
     means = np.array([[_mean(measure, values[r, :, m]) for m, measure in enumerate(wanted)] for r in range(len(named))])
     return Scores(
         tuple(named),
