@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from scipy.sparse import csr_matrix
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.graphs.store import Refused
 from rnnreranker.encode.sparse.encoder import Encoded
-from rnnreranker.index import build
+from rnnreranker.index import build, make
 from rnnreranker.index.__main__ import main
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.description import describe
@@ -279,3 +280,29 @@ def test_what_cannot_be_taken(tmp_path: Path, flags: list[str], said: str) -> No
     with pytest.raises(InputError, match=r"nowhere: has none of dense, impact, tokens that --parts names"):
         made(tmp_path, "other", range(20), [*flags, "--from-index", str(tmp_path / "nowhere")])
     assert not (tmp_path / "other").exists()
+
+
+def test_a_build_that_waited_for_one_of_its_parts_makes_the_others_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of two searches of `pydoc` that begin together: the second waits for vectors and adds its weights to them."""
+    folder = tmp_path / "out"
+    there, planned = make._parts_there, []
+
+    def first_made_by_another(output: Path, *given: Any) -> list[str]:
+        if not planned:
+            planned.append(output)
+            assert main([*flags[:-1], "dense"]) == 0  # while this one had seen nothing there
+            monkeypatch.setattr(build, "alone", lambda *_: contextlib.nullcontext(True))
+            WordEncoder.encoded = 0
+            return []
+        return there(output, *given)
+
+    flags = ["--documents", documents(tmp_path / "d.jsonl", range(20)), "--output", str(folder), "--parts"]
+    flags.append("dense,impact")
+    alone = made(tmp_path, "whole", range(20), ["--parts", "dense"])
+    assert main(["--documents", str(tmp_path / "d.jsonl"), "--output", str(alone), "--parts", "dense,impact"]) == 0
+    monkeypatch.setattr(make, "_parts_there", first_made_by_another)
+    assert main(flags) == 0
+    assert WordEncoder.encoded == 20  # weights, and no vectors again
+    assert content(folder) == content(alone)

@@ -70,6 +70,7 @@ def write_index(
         InputError: no documents, a docid that is empty, has white space or comes twice (with its position), a text that
             is not a string of characters, a folder that is not an index, no parts.
         UnavailableError: a BM25 part without Java 21 or newer.
+        PartsMadeMeanwhile: another process has just made an index of the same documents, with other parts.
     """
     output = Path(output).expanduser()
     if not parts:
@@ -79,10 +80,13 @@ def write_index(
         part.check()
     with partial_folder(output) as work:
         partial, result = work.partial, work.result
-        described = describe(output) if work.waited and inputs else {}
-        if described and described["inputs"] == inputs and {part.name for part in parts} <= set(described["parts"]):
-            work.done = True  # another process has just made the same
-            return Built(output, described["count"], described["count"])
+        if work.waited and inputs and (described := describe(output)):
+            work.done = True
+            if described["inputs"] == inputs and {part.name for part in parts} <= set(described["parts"]):
+                return Built(output, described["count"], described["count"])  # another process has just made the same
+            if inputs.get("documents") and described["inputs"].get("documents") == inputs["documents"]:
+                raise PartsMadeMeanwhile(output)
+            work.done = False
         for part in parts:
             part.start(partial, threads)
         count, content = _stream(documents, result, parts)
@@ -108,6 +112,10 @@ def write_index(
             put_folder(result, output)
             work.done = True
     return Built(output, count, min(count, max(part.reused for part in parts)))
+
+
+class PartsMadeMeanwhile(Exception):
+    """Another process has made an index of the same documents, so that what is left to make is to be asked again."""
 
 
 def add_parts(

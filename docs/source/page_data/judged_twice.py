@@ -20,7 +20,9 @@ def judged_twice(name: str) -> Agreement:
     else:
         lines = [line.split() for line in built_in_text(["qrels-shallow-second.txt"]).splitlines()]
         second = {(qid, docid): int(grade) for qid, _, docid, grade in lines}
-    return agreement(*([SheetRow(*pair, grade, name) for pair, grade in one.items()] for one in (first, second)))
+    return agreement(
+        *([SheetRow(qid, docid, grade, name) for (qid, docid), grade in one.items()] for one in (first, second))
+    )
 
 
 def decided() -> list[list[str]]:
