@@ -76,8 +76,6 @@ def write_index(
     if not parts:
         raise InputError("nothing to make: expected at least one part of an index")
     check_replaceable(output)
-    for part in parts:
-        part.check()
     with partial_folder(output) as work:
         partial, result = work.partial, work.result
         if work.waited and inputs and (described := describe(output)):
@@ -87,6 +85,8 @@ def write_index(
             if inputs.get("documents") and described["inputs"].get("documents") == inputs["documents"]:
                 raise PartsMadeMeanwhile(output)
             work.done = False
+        for part in parts:
+            part.check()
         for part in parts:
             part.start(partial, threads)
         count, content = _stream(documents, result, parts)
