@@ -643,7 +643,36 @@ def test_the_built_in_index_is_made_with_vectors_and_words_where_it_can_and_keep
     assert made == [["dense"]]
     open_index("pydoc", needs={"words", "topics"})  # bm25 is asked for by name: its own error says what is lacking
     open_index("pydoc", needs={"vectors"})
-    assert made[1:] == [["dense", "bm25"]]
+    assert made[1:] == [["bm25"]]
+
+
+@pytest.mark.usefixtures("as_command")
+def test_the_built_in_index_begins_with_what_is_asked_for_and_gets_the_rest(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BM25 is there in seconds and does not wait for vectors; a graph is made of them."""
+    from rnnreranker.data import pydoc
+
+    made: list[list[str]] = []
+
+    def make(recipe: IndexRequest, path: Path) -> None:
+        made.append(recipe.names)
+        path.mkdir(parents=True, exist_ok=True)
+        known = {part: {} for names in made for part in names}
+        (path / "rnnreranker.json").write_text(json.dumps({"parts": known}))
+        np.save(path / "vectors.npy", np.eye(2, dtype=np.float32))
+
+    monkeypatch.setattr("rnnreranker.index.make.make_index", make)
+    monkeypatch.setattr("rnnreranker.index.possible.obstacles", lambda recipe: {})
+    monkeypatch.setattr(pydoc, "fingerprint", lambda: "one")
+    open_index("pydoc", needs={"words"})
+    open_index("pydoc", needs={"words"})
+    open_index("pydoc")  # the usual parts, as of a new one
+    assert made == [["bm25"], ["dense", "bm25"]]
+    monkeypatch.setattr(pydoc, "fingerprint", lambda: "two")
+    made.clear()
+    open_index("pydoc", needs={"neighbours"})
+    assert made == [["dense", "neighbours"]]
 
 
 @pytest.mark.jvm

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rnnreranker.parts.tokens.source import TokenSource
     from rnnreranker.parts.vectors import VectorSource
 
-BUILT_IN_PARTS = ("dense", "bm25")  # of a built-in collection, where nothing asks for others; the first always
+BUILT_IN_PARTS = ("dense", "bm25")  # of a built-in collection, where nothing asks for others
 DOCUMENTS = (".jsonl", ".tsv", ".trec", ".txt")  # endings of files that `index --documents` reads, plain or .gz
 
 
@@ -234,10 +234,12 @@ def _built_in(name: str, needs: Collection[str]) -> IndexOnDisk:
     named = {givers()[need] for need in needs if need in givers()}
     if not there or not named <= set(there):
         check_replaceable(path)  # before libraries are imported, to see what can be made
-    lost = {} if named or there else obstacles(IndexRequest(name, BUILT_IN_PARTS))
-    usual = [] if there else [part for part in BUILT_IN_PARTS if part not in lost]
-    always = BUILT_IN_PARTS[0]
-    wanted = [always, *sorted(named - {always})] if named else usual
+    first = BUILT_IN_PARTS[0]  # what others are made of
+    lost = {} if named or first in there else obstacles(IndexRequest(name, BUILT_IN_PARTS))
+    usual = [] if first in there else [part for part in BUILT_IN_PARTS if part not in lost]
+    wanted = sorted(named, key=lambda one: one != first) if named else usual
+    if any(part(one).made_of for one in wanted):
+        wanted = list(dict.fromkeys([first, *wanted]))
     if not set(wanted) <= set(there):
         without = f", without {said(lost)}" if lost else ""
         say(f"making the {name} index in {path}{without} (once; a minute or two on two cores)")
