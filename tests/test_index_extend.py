@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from scipy.sparse import csr_matrix
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.graphs.store import Refused
 from rnnreranker.encode.sparse.encoder import Encoded
-from rnnreranker.index import build, make
+from rnnreranker.index import build
 from rnnreranker.index.__main__ import main
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.description import describe
@@ -287,22 +287,22 @@ def test_a_build_that_waited_for_one_of_its_parts_makes_the_others_alone(
 ) -> None:
     """As of two searches of `pydoc` that begin together: the second waits for vectors and adds its weights to them."""
     folder = tmp_path / "out"
-    there, planned = make._parts_there, []
+    held = build.alone
 
-    def first_made_by_another(output: Path, *given: Any) -> list[str]:
-        if not planned:
-            planned.append(output)
-            assert main([*flags[:-1], "dense"]) == 0  # while this one had seen nothing there
-            monkeypatch.setattr(build, "alone", lambda *_: contextlib.nullcontext(True))
-            WordEncoder.encoded = 0
-            return []
-        return there(output, *given)
+    @contextlib.contextmanager
+    def behind_another(output: Path, waiting: str) -> Iterator[bool]:
+        monkeypatch.setattr(build, "alone", held)
+        assert main([*flags[:-1], "dense"]) == 0  # the other process, which has the lock first
+        WordEncoder.encoded = 0
+        with held(output, waiting):
+            yield True
 
     flags = ["--documents", documents(tmp_path / "d.jsonl", range(20)), "--output", str(folder), "--parts"]
     flags.append("dense,impact")
     alone = made(tmp_path, "whole", range(20), ["--parts", "dense"])
     assert main(["--documents", str(tmp_path / "d.jsonl"), "--output", str(alone), "--parts", "dense,impact"]) == 0
-    monkeypatch.setattr(make, "_parts_there", first_made_by_another)
+    monkeypatch.setattr(build, "alone", behind_another)
     assert main(flags) == 0
     assert WordEncoder.encoded == 20  # weights, and no vectors again
     assert content(folder) == content(alone)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.jsonl", "out", "whole", "whole.jsonl"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -10,11 +11,14 @@ from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.process import interrupts
 
+_HELD: set[tuple[Path, int]] = set()  # locks of this process, with the threads that hold them
+
 
 def alone(output: Path, waiting: str) -> AbstractContextManager[bool]:
     """A block that one process at a time is in for an output, and whether it had to wait; it keeps `.NAME.lock`.
 
-    A process that is killed holds nothing: the file it leaves is taken by the next.
+    In such a block its thread may begin another for the same output. A process that is killed holds nothing: the file
+    it leaves is taken by the next.
 
     Raises:
         InputError: a folder that cannot be written.
@@ -41,6 +45,10 @@ def _alone(output: Path, busy: Callable[[], object]) -> Iterator[bool]:
     from filelock import FileLock, Timeout
 
     path = output.with_name(f".{output.name}.lock")
+    mine = path.absolute(), threading.get_ident()
+    if mine in _HELD:
+        yield False
+        return
     lock = FileLock(path)
     waited = False
     try:
@@ -54,9 +62,11 @@ def _alone(output: Path, busy: Callable[[], object]) -> Iterator[bool]:
         busy()
         lock.acquire()
     interrupts.unfinished.add(path)
+    _HELD.add(mine)
     try:
         yield waited
     finally:
+        _HELD.discard(mine)
         with suppress(OSError):  # whoever comes next takes the file as it is; Windows removes it when it is free
             path.unlink()
         interrupts.unfinished.discard(path)

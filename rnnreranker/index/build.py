@@ -15,7 +15,7 @@ import os
 import shutil
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -70,7 +70,6 @@ def write_index(
         InputError: no documents, a docid that is empty, has white space or comes twice (with its position), a text that
             is not a string of characters, a folder that is not an index, no parts.
         UnavailableError: a BM25 part without Java 21 or newer.
-        PartsMadeMeanwhile: another process has just made an index of the same documents, with other parts.
     """
     output = Path(output).expanduser()
     if not parts:
@@ -78,13 +77,10 @@ def write_index(
     check_replaceable(output)
     with partial_folder(output) as work:
         partial, result = work.partial, work.result
-        if work.waited and inputs and (described := describe(output)):
-            work.done = True
-            if described["inputs"] == inputs and {part.name for part in parts} <= set(described["parts"]):
-                return Built(output, described["count"], described["count"])  # another process has just made the same
-            if inputs.get("documents") and described["inputs"].get("documents") == inputs["documents"]:
-                raise PartsMadeMeanwhile(output)
-            work.done = False
+        described = describe(output) if work.waited and inputs else {}
+        if described and described["inputs"] == inputs and {part.name for part in parts} <= set(described["parts"]):
+            work.done = True  # another process has just made the same
+            return Built(output, described["count"], described["count"])
         for part in parts:
             part.check()
         for part in parts:
@@ -112,10 +108,6 @@ def write_index(
             put_folder(result, output)
             work.done = True
     return Built(output, count, min(count, max(part.reused for part in parts)))
-
-
-class PartsMadeMeanwhile(Exception):
-    """Another process has made an index of the same documents, so that what is left to make is to be asked again."""
 
 
 def add_parts(
@@ -213,11 +205,17 @@ def work_of(output: Path) -> Path:
     return output.with_name(output.name + ".partial")
 
 
+def building(output: Path) -> AbstractContextManager[bool]:
+    """A block in which no other process builds an index, and whether it had to wait; what is missing is asked in it."""
+    partial = work_of(output)
+    return alone(partial, f"{partial}: another process is building this index; waiting for it")
+
+
 @contextmanager
 def partial_folder(output: Path) -> Iterator[UnfinishedIndex]:
     """`<output>.partial`, held by this process alone (another that wants it waits), and gone when the work is done."""
     partial = work_of(output)
-    with alone(partial, f"{partial}: another process is building this index; waiting for it") as waited:
+    with building(output) as waited:
         work = UnfinishedIndex(partial, partial / "result", waited)
         try:
             shutil.rmtree(work.result, ignore_errors=True)

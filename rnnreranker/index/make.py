@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from rnnreranker.data.document import Document
 from rnnreranker.data.fields import TITLE_AND_TEXT
 from rnnreranker.data.in_memory import GivenDocuments
 from rnnreranker.index.ahead import encode_ahead
-from rnnreranker.index.build import Built, PartsMadeMeanwhile, add_parts, check_replaceable, work_of, write_index
+from rnnreranker.index.build import Built, add_parts, building, check_replaceable, work_of, write_index
 from rnnreranker.index.request import IndexRequest
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.description import describe
@@ -45,19 +44,15 @@ def make_index(
             from that has other inputs or none of the parts.
         UnavailableError: a BM25 part without Java 21 or newer, an encoder that cannot be had.
     """
-    inputs = request.inputs()
     check_replaceable(output)
+    with building(output):  # or what is missing may be there when it is this process's turn
+        return _make_missing(request, output, threads, overwrite)
+
+
+def _make_missing(request: IndexRequest, output: Path, threads: int | None, overwrite: bool) -> tuple[Built, list[str]]:
+    inputs = request.inputs()
     if request.from_index is not None:
         _check_taken(request.from_index, request, inputs)
-    while True:
-        with contextlib.suppress(PartsMadeMeanwhile):
-            return _make_missing(request, output, inputs, threads, overwrite)
-
-
-def _make_missing(
-    request: IndexRequest, output: Path, inputs: dict[str, Any], threads: int | None, overwrite: bool
-) -> tuple[Built, list[str]]:
-    """What `make_index` returns; PartsMadeMeanwhile: what is missing has changed."""
     there = [] if overwrite else _parts_there(output, request, inputs)
     missing = [name for name in request.names if name not in there]
     of_texts = [name for name in missing if not part(name).made_of]
