@@ -13,7 +13,7 @@ INPUTS = setup.cfg pyproject.toml constraints.txt
 .PHONY: demo test test-long test-slow lint docs notebooks site clean
 
 demo: $(VENV)/demo.stamp
-	$(VENV)/bin/python -m rnnreranker.regress pydoc --only bm25-rnn --only dense-rnn --only hybrid-rnn --only splade-rnn --only splade-dense-rnn --only bm25-rnn-graph-alone
+	$(VENV)/bin/python -m rnnreranker.regress pydoc --only bm25-rnn --only dense-rnn --only hybrid-rnn --only bm25-rnn-graph-alone
 	@echo; echo "One question of these, and how far rNN moved what BM25 and MiniLM gave for it:"
 	$(VENV)/bin/python -m rnnreranker.search --index pydoc --retriever bm25+dense --fuse minmax --show 6 \
 	  --query "draw several different winners from a list of participants" --explain query --explain-output demo.html
