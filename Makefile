@@ -64,4 +64,4 @@ $(VENV)/dev.stamp: $(VENV)/torch.stamp $(INPUTS)
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist site docs/reference *.egg-info demo.html
+	rm -rf $(VENV) build dist site jupyter_execute docs/reference *.egg-info demo.html
