@@ -42,10 +42,6 @@ def before_and_after(table: StageTable) -> Figure:
     axes.grid(axis="x", color=FAINT, linewidth=0.6)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:.2f}".replace("0.", "."))
     sets = f"{len(table.layout.collections)} public query sets"
-    axes.set_title(
-        f"mean nDCG@10 over {sets}: the first stage alone (grey), + rNN (blue), gain with 95% interval",
-        color=INK,
-        fontsize=9,
-        loc="left",
-    )
+    text = f"mean nDCG@10 over {sets}: the first stage (grey), + rNN (blue), gain with 95% interval"
+    figure.suptitle(text, color=INK, fontsize=9.5, x=0.01, ha="left")
     return figure
