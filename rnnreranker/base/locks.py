@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from rnnreranker.base.command import say
@@ -23,7 +23,8 @@ def alone(output: Path, waiting: str) -> AbstractContextManager[bool]:
     Raises:
         InputError: a folder that cannot be written.
     """
-    return _alone(output, lambda: say(waiting))
+    mine = _lock_of(output).absolute(), threading.get_ident()
+    return nullcontext(False) if mine in _HELD else _alone(output, lambda: say(waiting))
 
 
 def sole(output: Path, doing: str) -> AbstractContextManager[bool]:
@@ -39,16 +40,17 @@ def sole(output: Path, doing: str) -> AbstractContextManager[bool]:
     return _alone(output, refuse)
 
 
+def _lock_of(output: Path) -> Path:
+    return output.with_name(f".{output.name}.lock")
+
+
 @contextmanager
 def _alone(output: Path, busy: Callable[[], object]) -> Iterator[bool]:
     """As `alone`; busy: called when another process holds the lock, before this one waits; what it raises ends that."""
     from filelock import FileLock, Timeout
 
-    path = output.with_name(f".{output.name}.lock")
+    path = _lock_of(output)
     mine = path.absolute(), threading.get_ident()
-    if mine in _HELD:
-        yield False
-        return
     lock = FileLock(path)
     waited = False
     try:

@@ -50,6 +50,8 @@ def write_pictures(figures: Figures, docs: Path) -> list[Path]:
         table = stage_table(figures, name)
         if set(layout.shown) <= set(MARKS) and table.with_methods(layout.shown):
             (docs / "first-stages").mkdir(exist_ok=True)
+            if name == PUBLIC and not table.complete:
+                continue
             drawn = before_and_after(table) if name == PUBLIC else _forest(table)
             written.append(save_figure(drawn, docs / "first-stages" / f"{name.replace(' ', '-')}.svg"))
     return written
