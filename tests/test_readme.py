@@ -241,7 +241,7 @@ def test_the_number_of_the_readme_is_that_on_record() -> None:
     over = table.over("rnn", "auto")
     low, high = over.bounds
     said = (
-        f"**{over.gain:+.4f} nDCG@10 [{low:+.4f}, {high:+.4f}]** by it, {over.base:.4f} → {over.base + over.gain:.4f}"
+        f"**{over.gain:+.4f} nDCG@10 [{low:+.4f}, {high:+.4f}]** with it, {over.base:.4f} → {over.base + over.gain:.4f}"
     )
     assert said.replace("0.", ".") in README.replace("\n", " ")
     assert min(table.over("rnn", stage.id).gain for stage in table.layout.stages) > 0  # every first stage gains
