@@ -22,7 +22,7 @@ demo: $(VENV)/demo.stamp
 test: $(VENV)/dev.stamp
 	$(VENV)/bin/python -m pytest -n logical --dist worksteal -m 'not slow and not long'
 
-# whole studies, rehearsals and benchmarks: with `test`, what is run before a change is taken
+# what takes more than a few seconds: with `test`, what is run before a change is taken
 test-long: $(VENV)/dev.stamp
 	$(VENV)/bin/python -m pytest -n logical --dist worksteal -m 'long and not slow'
 

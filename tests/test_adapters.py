@@ -233,6 +233,7 @@ class Shared:
         return np.asarray(self.encoder.encode([text])[0])
 
 
+@pytest.mark.long
 def test_searchers_of_pyserini(collection: Path) -> None:
     from pyserini.search.faiss import FaissSearcher
     from pyserini.search.hybrid import HybridSearcher

@@ -330,6 +330,7 @@ def test_a_cache_folder_that_cannot_be_made(
 
 
 @pytest.mark.model
+@pytest.mark.long
 def test_documents_that_fail_in_the_middle_leave_nothing(files: Path, expect_refusal: Refusal) -> None:
     (files / "bad.jsonl").write_text('{"id": "a", "text": "x"}\n\n{"id": "a", "text": "y"}\n')
     expect_refusal(

@@ -267,6 +267,7 @@ def test_the_whole_table_has_the_sizes_that_are_promised() -> None:
     assert FULL.corpora[-1] == 1_000_000
 
 
+@pytest.mark.long
 def test_only_some_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(benchmark, "QUICK", TINY)
     path = tmp_path / "record.json"
@@ -413,6 +414,7 @@ def test_a_device_beside_the_processor() -> None:
         assert row["apart"] < 1e-4
 
 
+@pytest.mark.long
 def test_documents_are_encoded_as_on_a_gpu_beside_bare_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "QUICK", TINY)
     rows = bench("device-encoding", quick=True, device="cpu")["parts"]["device-encoding"]["rows"]

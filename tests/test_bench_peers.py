@@ -43,6 +43,7 @@ def here(module: str, function: str, environment: dict[str, str] | None = None, 
 
 
 @pytest.mark.parametrize("made", list(tasks()), ids=lambda made: made.name)
+@pytest.mark.long
 def test_ours_and_every_installed_peer_do_the_same(
     made: type[PeerTask], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -248,6 +248,7 @@ def test_known_candidates_are_the_first_feedback(source: TokenSource, asked: Que
 
 
 @pytest.mark.usefixtures("known_words")
+@pytest.mark.long
 def test_an_index_of_nearest_tokens_finds_the_same_words(tmp_path: Path, asked: QueryTokens) -> None:
     source = made_up(tmp_path, 2500, 12, seed=2)
     inputs = Inputs(tokens=source, query_tokens=asked)

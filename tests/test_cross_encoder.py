@@ -129,6 +129,7 @@ def test_known_names_are_hub_models() -> None:
 
 
 @pytest.mark.parametrize("kept", [2**18, 100, 0])
+@pytest.mark.long
 def test_pairs_of_a_graph_have_the_tokens_of_pairs(kept: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever texts were read before, and however few are kept."""
     pytest.importorskip("onnx")

@@ -204,6 +204,7 @@ def test_without_any_folder_to_write_an_encoder_is_refused(
         Encoder.open(str(tiny), pooling="mean")
 
 
+@pytest.mark.long
 def test_graphs_of_this_process_alone_go_at_its_end(tiny: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "tmp").mkdir()
@@ -457,6 +458,7 @@ def in_process(*args: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
+@pytest.mark.long
 def test_a_search_needs_neither_torch_nor_transformers_nor_numba(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ def faults(*words: str) -> dict[str, object]:
     return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
 
 
+@pytest.mark.long
 def test_a_few_faults() -> None:
     found = faults("--cases", "8", "--seed", "1", "--commands", "fuse")
     assert (found["cases"], found["wrong"]) == (8, 0)

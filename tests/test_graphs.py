@@ -178,6 +178,7 @@ print(*sorted({"torch", "transformers", "sentence_transformers"} & set(sys.modul
 """
 
 
+@pytest.mark.long
 def test_no_command_needs_torch_once_the_graphs_are_there(masked: str, late: str, cross: str, tmp_path: Path) -> None:
     def in_process(*args: str) -> str:
         done = subprocess.run([sys.executable, "-c", CHILD, *args], capture_output=True, text=True)

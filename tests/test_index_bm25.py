@@ -99,6 +99,7 @@ print(searcher.num_docs, found, searcher.doc("d2").raw())
 
 
 @pytest.mark.jvm
+@pytest.mark.long
 def test_bm25_is_made_and_searched_with_clean_output(tmp_path: Path) -> None:
     if java._pyserini_folder() is None:
         pytest.skip("pyserini is not installed")
@@ -184,6 +185,7 @@ def test_bm25_of_nothing_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.jvm
 @pytest.mark.model
+@pytest.mark.long
 def test_vectors_join_an_index_that_has_only_bm25(tmp_path: Path) -> None:
     from rnnreranker.index.__main__ import main
 

@@ -181,6 +181,7 @@ CHILDREN = """
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not tell whose a process is")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.long
 def test_processes_that_it_started_end_with_it_and_say_nothing(number: signal.Signals, tmp_path: Path) -> None:
     pytest.importorskip("joblib", reason="joblib is not installed")
     (tmp_path / "work.py").write_text(COMMAND.format(body=f"import time\n{CHILDREN}", before=""))

@@ -123,6 +123,7 @@ def test_rerankers_over_tokens_are_teachers(world: Path, made: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("backend", ["threads", "loky"])
+@pytest.mark.long
 def test_shards_come_to_the_same_bytes(world: Path, made: Path, tmp_path: Path, backend: str) -> None:
     labelled(world, made, tmp_path / "whole.parquet", *COLLECTIVE, "--jobs", 1)
     work = ["--shard-size", 3, "--jobs", 2, "--backend", backend]

@@ -85,6 +85,7 @@ def test_targets_are_the_softmax_of_the_teachers_scores(
     assert described["models"] == [PairScorer.open(f"{world}/one").fingerprint]
 
 
+@pytest.mark.long
 def test_an_ensemble_teaches_too(world: Path, tmp_path: Path) -> None:
     both = f"{world}/one,{world}/two"
     assert main(flags(world, tmp_path / "a.parquet", taught("ensemble", models=both))) == 0

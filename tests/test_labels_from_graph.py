@@ -94,6 +94,7 @@ def by_hand(graph: NeighbourGraph, rows: list[int], positives: int, params: RnnP
     ],
     ids=["default", "geometric", "jaccard", "raw"],
 )
+@pytest.mark.long
 def test_similarities_are_those_of_loops(
     graph: NeighbourGraph, params: RnnParams, monkeypatch: pytest.MonkeyPatch
 ) -> None:

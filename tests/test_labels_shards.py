@@ -154,6 +154,7 @@ def count(folder: Path) -> int:
     return len(list(folder.glob("*.parts/0*.parquet")))
 
 
+@pytest.mark.long
 def test_two_processes_on_one_output(folder: Path, tmp_path: Path) -> None:
     """The second waits, says so, and takes what the first has made; one with other settings makes its own."""
     out = tmp_path / "both.parquet"

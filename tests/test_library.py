@@ -140,6 +140,7 @@ def test_measures_are_those_of_the_command(world: Path, tmp_path: Path, capsys: 
     assert evaluate_run(run, QRELS).index.tolist() == ["run"]
 
 
+@pytest.mark.long
 def test_python_is_quiet_unless_asked(
     world: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:

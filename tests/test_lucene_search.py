@@ -94,6 +94,7 @@ def same(one: Any, other: Any) -> int:
         (("rocchio", {"fb_bottom_docs": 2, "fb_alpha": 0.5, "fb_beta": 1.0}), {"k1": 0.82, "b": 0.68}),
     ],
 )
+@pytest.mark.long
 def test_scores_and_ties_are_pyserinis(pydoc: Path, feedback: Any, params: dict[str, Any]) -> None:
     topics = load_topics("pydoc") | {"none": "the of and", "odd": "naïve café 東京 🙂 — 3.14!", "unseen": "zzyzx"}
     again = None

@@ -244,6 +244,7 @@ def test_marks_by_key_and_by_click(browser: Browser, landing: str) -> None:
 
 @WIDTHS
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.long
 def test_people_can_read_and_use_the_pages(
     browser: Browser, landing: str, page: str, twins: str, width: int, scheme: str
 ) -> None:
@@ -316,6 +317,7 @@ def test_the_pages_of_the_docs(browser: Browser, name: str, width: int, tmp_path
 
 @WIDTHS
 @pytest.mark.parametrize("name", ["index.html", "paper-003.html"])
+@pytest.mark.long
 def test_people_can_read_and_use_the_pages_of_the_docs(browser: Browser, name: str, width: int) -> None:
     assert violations(browser, (DOCS / name).as_uri(), width) == []
     assert browser.js("document.documentElement.scrollWidth") <= width

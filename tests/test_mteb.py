@@ -91,6 +91,7 @@ def test_it_orders_as_our_reranker_does(top_ranked: bool, model: Any, folder: Pa
     assert all({*few[qid]} == {docid for docid, _ in want[qid][:7]} for qid in qids)
 
 
+@pytest.mark.long
 def test_mock_run_passes_all_tasks_of_texts() -> None:
     results = mteb.mock_run(RnnSearch("mteb/baseline-random-encoder", RnnParams(k=3)))
     ran = {name: status for name, status in results.items() if status is not None}
@@ -119,6 +120,7 @@ def test_other_similarities_are_refused(model: Any) -> None:
 
 
 @pytest.mark.model
+@pytest.mark.long
 def test_an_index_is_a_model(folder: Path) -> None:
     task = local_task(folder, "Mine")
     search = HybridSearch(parts=["dense"])
@@ -136,6 +138,7 @@ def test_an_index_is_a_model(folder: Path) -> None:
 
 
 @pytest.mark.model
+@pytest.mark.long
 def test_the_page_runs_as_printed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder.parent)
     said = io.StringIO()

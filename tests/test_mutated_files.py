@@ -22,6 +22,7 @@ def _valid_files() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.long
 def test_damaged_files_are_read_right_or_refused(name: str) -> None:
     if reason := FORMATS[name].needs():
         pytest.skip(reason)

@@ -221,6 +221,7 @@ def test_what_is_written_of_every_form_is_what_sentence_transformers_gives(tmp_p
         ("labeled-list", "cross", "LambdaLoss"),
     ],
 )
+@pytest.mark.long
 def test_losses_of_sentence_transformers_train_on_the_file(tmp_path: Path, form: str, kind: str, loss: str) -> None:
     st = pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
     datasets = pytest.importorskip("datasets", reason="datasets is not installed")

@@ -129,6 +129,7 @@ def test_a_labeler_makes_labels(command: Command, collection: Path) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_loss_trains_by_flag_and_by_preset_file(command: Command, tmp_path: Path) -> None:
     shown = " ".join(command("train", "--help").stdout.split()).replace("- ", "-")
     assert "multi-tier, triplet, best-positive (default: that of the model)" in shown
@@ -193,6 +194,7 @@ def coded(command: Command, collection: Path) -> Path:
     return collection / "coded"
 
 
+@pytest.mark.long
 def test_a_part_is_made_searched_and_made_again(command: Command, collection: Path, coded: Path) -> None:
     assert "neighbours, codes, NAME:KEY=VALUE" in " ".join(command("index", "--help").stdout.split()).replace("- ", "-")
     settings = " ".join(command("__main__", "methods", "codes").stdout.split())

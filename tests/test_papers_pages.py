@@ -88,6 +88,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_the_pages_in_docs_are_what_the_command_writes(tmp_path: Path) -> None:
     assert main(["--docs", "--docs-folder", str(tmp_path)]) == 0
     written = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

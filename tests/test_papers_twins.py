@@ -205,6 +205,7 @@ class TestTwins:
         found = twins(folder)[0].agreements["RR@10"]
         assert (found.same, found.opposite, found.topics, found.low, found.high) == (1, 1, 2, 0.0, 0.0)
 
+    @pytest.mark.long
     def test_of_the_project_say_what_the_records_say(self) -> None:
         """What the notes beside Tables 1 to 4 of 000 say of the studies and of reranking."""
         matrix = Matrix(specs_folder(), commands=False)

@@ -57,6 +57,7 @@ def on_terminal(argv: list[str], folder: Path) -> list[tuple[float, str]]:
     return pieces
 
 
+@pytest.mark.long
 def test_every_phase_is_said_when_it_begins(tmp_path: Path) -> None:
     pieces = on_terminal([sys.executable, "-c", WORK.format(first=1)], tmp_path)
     text = "".join(piece for _, piece in pieces)
@@ -69,6 +70,7 @@ def test_every_phase_is_said_when_it_begins(tmp_path: Path) -> None:
     assert re.search("\r(\x1b\\[K)?a result\r\nthe end\r\n$", text)
 
 
+@pytest.mark.long
 def test_a_pipe_gets_nothing_of_it() -> None:
     argv = [sys.executable, "-c", WORK.format(first=0)]
     done = subprocess.run(argv, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True)

@@ -215,6 +215,7 @@ FOUND = {"none": 10, "rnn": 9 if sys.version_info[:2] == (3, 11) else 7}
 
 @pytest.mark.model
 @pytest.mark.parametrize("reranker", ["none", "rnn"])
+@pytest.mark.long
 def test_named_queries_find_an_answer_in_the_top_five(
     reranker: str, named: dict[str, list[str]], tmp_path: Path, built_in_index: Path
 ) -> None:

@@ -101,6 +101,7 @@ def own_vectors(own_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.model
 @pytest.mark.parametrize("page", ["README.md", "docs/start/five-minutes.md"])
+@pytest.mark.long
 def test_own_data(
     page: str, own_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,6 +165,7 @@ def test_a_store() -> None:
 
 
 @pytest.mark.model
+@pytest.mark.long
 def test_python_and_the_commands_beside_it_give_the_same(
     own_data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -203,6 +205,7 @@ def test_python_and_the_commands_beside_it_give_the_same(
 @pytest.mark.model
 @pytest.mark.jvm
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="the README shows the documents of Python 3.11")
+@pytest.mark.long
 def test_the_question_and_its_table(built_in_index: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (block,) = blocks("console", "docs/start/five-minutes.md")
     prompt, _, *shown = block.splitlines()
@@ -248,6 +251,7 @@ def test_the_number_of_the_readme_is_that_on_record() -> None:
     assert len(table.layout.collections) == 6
 
 
+@pytest.mark.long
 def test_published_values_are_counted_as_the_matrix_counts_them() -> None:
     states = [cell["state"] for cell in Matrix(specs_folder()).cells]
     said = re.search(r"([\d,]+) published values, (\d+) of them reproduced here", README.replace("\n", " "))

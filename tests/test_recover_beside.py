@@ -69,6 +69,7 @@ def prf_settings() -> dict[str, int]:
     return {name: int(value) for name, _, value in (one.partition("=") for one in HOW.split(","))}
 
 
+@pytest.mark.long
 def test_scores_are_those_of_the_rerankers(world: Path, index: Path, tmp_path: Path) -> None:
     found = cases_of(world, index, "late", *COLLECTIVE, f"cross-encoder:model={world / 'cross'}")
     assert len(found) == 50

@@ -95,6 +95,7 @@ def test_their_settings_are_checked_with_file_and_line(outside_methods: dict[str
         assert said in done.stderr, done.stderr
 
 
+@pytest.mark.long
 def test_they_run_and_stand_on_the_page(outside_methods: dict[str, str], specs: Path, tmp_path: Path) -> None:
     argv = ["--specs", specs, "--output", tmp_path / "work", "--only", "length", "--only", "near", "--record"]
     done = regress({**outside_methods, "RNNRERANKER_HOME": str(tmp_path / "home")}, "small", *argv)

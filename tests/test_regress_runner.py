@@ -650,6 +650,7 @@ class TestTheCommand:
         assert (empty, sets[0]) == ("", "query set\ttopics\ttables of papers\ttitle")
         assert [one.split("\t")[0] for one in sets[1:]] == ["some"]
 
+    @pytest.mark.long
     def test_the_list_says_which_queries_the_tables_of_papers_are_of(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["--list"]) == 0
         lines = capsys.readouterr().out.split("\n\n")[1].splitlines()[1:]

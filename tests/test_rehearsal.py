@@ -151,6 +151,7 @@ class TestWarmSteps:
         clear(Step("index", argv, index))
         assert not index.exists()
 
+    @pytest.mark.long
     def test_a_step_is_the_command_itself(self, tmp_path: Path) -> None:
         for name, score in (("a", 2.0), ("b", 1.0)):
             Run.from_dict({"q1": {"d1": score, "d2": score - 0.5}}).write(tmp_path / f"{name}.txt")

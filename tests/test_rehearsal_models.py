@@ -68,6 +68,7 @@ def test_every_model_that_a_plan_names_has_a_miniature() -> None:
     assert len(needs.models) >= 13
 
 
+@pytest.mark.long
 def test_trainings_begin_with_them(opened: dict[str, Any]) -> None:
     """Every one has 32 numbers a text, ColBERT's 128, and another vector for another text: the words are there."""
     width = {"google-bert/bert-base-uncased": 128}

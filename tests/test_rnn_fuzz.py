@@ -270,6 +270,7 @@ def check_reranker(case: Case, seed: int) -> str:
 
 
 @pytest.mark.parametrize("first", range(FIRST, FIRST + CASES, BLOCK))
+@pytest.mark.long
 def test_random_input(first: int, capfd: pytest.CaptureFixture[str]) -> None:
     outcomes: Counter[str] = Counter()
     with capfd.disabled():

@@ -117,6 +117,7 @@ def test_every_setting(engine: str, kind: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("scale", ["minmax", "none"])
 @pytest.mark.parametrize("m", [2, 3, 4, 9, 63, 64, 65, 130])
+@pytest.mark.long
 def test_sizes_around_k_and_around_machine_words(engine: str, scale: str, m: int) -> None:
     for k, k_exp, tau, variant in SIZES:
         params = RnnParams(k=k, k_exp=k_exp, tau=tau, variant=variant, scale=scale)

@@ -417,6 +417,7 @@ def test_printed_values_are_those_of_the_file_that_is_written(
 
 
 @pytest.mark.model
+@pytest.mark.long
 def test_texts_are_encoded_by_the_encoder_of_the_index(
     collection: Collection, search: Callable[..., Run], tmp_path: Path
 ) -> None:
@@ -677,6 +678,7 @@ def test_the_built_in_index_begins_with_what_is_asked_for_and_gets_the_rest(
 
 @pytest.mark.jvm
 @pytest.mark.model
+@pytest.mark.long
 def test_three_parts_made_by_auto_are_searched_by_auto(
     collection: Collection, search: Callable[..., Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -85,6 +85,7 @@ def ranked(index: Path, text: str, **others: Any) -> list[str]:
     return open_index(index).search({"query": text}, **others).ranked("query")[:10]
 
 
+@pytest.mark.long
 def test_a_question_its_controls_and_its_picture(
     browser: Browser, address: str, world: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -424,6 +424,7 @@ def test_what_does_not_belong_together_is_said_before_any_work(asked: dict[str, 
     assert str(caught.value).startswith(said)
 
 
+@pytest.mark.long
 def test_a_study_from_python_is_that_of_the_command(collection: Path, tmp_path: Path) -> None:
     argv = ["--index", str(collection / "index"), "--topics", str(collection / "topics.tsv"), "--folds", "2"]
     argv += ["--qrels", str(collection / "qrels.txt"), "--encoder", str(collection / "encoder"), "--seeds", "1"]

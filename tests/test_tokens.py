@@ -243,6 +243,7 @@ def test_documents_are_added_to_the_bytes_of_an_index_of_all(world: Path, tmp_pa
     np.testing.assert_allclose(one.astype(np.float32), other.astype(np.float32), atol=1e-3)
 
 
+@pytest.mark.long
 def test_an_index_by_nearest_tokens_says_what_it_misses(
     world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -111,6 +111,7 @@ def test_mined_negatives_are_pools_of_a_positive_and_one_list_to_validate_on() -
 
 
 @pytest.mark.parametrize("loss", ["lce", "listnet", "margin-mse", "bce", "kl"])
+@pytest.mark.long
 def test_training_lowers_every_loss(tiny: Path, tmp_path: Path, loss: str) -> None:
     params = replace(QUICK, loss=loss, max_steps=30, evaluate_every=30)
     found = trained(tiny, tmp_path / "out", params)
@@ -153,6 +154,7 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, steps: Sequence[int]) -> None:
     monkeypatch.setattr(FitTrainer, "compute_loss", killed)
 
 
+@pytest.mark.long
 def test_a_killed_training_goes_on_exactly(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     params = replace(QUICK, evaluate_every=3, max_steps=8, accumulate=2)
     whole = trained(tiny, tmp_path / "whole", params)
@@ -168,6 +170,7 @@ def test_a_killed_training_goes_on_exactly(tiny: Path, tmp_path: Path, monkeypat
     assert files_of(tmp_path / "again") == files_of(tmp_path / "whole")
 
 
+@pytest.mark.long
 def test_the_seed_makes_the_head_and_the_draws(tiny: Path, tmp_path: Path) -> None:
     params = replace(QUICK, max_steps=2)
     first = [trained(tiny, tmp_path / f"{n}", params).history for n in range(2)]

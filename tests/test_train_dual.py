@@ -147,6 +147,7 @@ def test_the_loss_is_that_of_a_plain_computation(tiny: Path, towers: str, wide: 
 
 @pytest.mark.parametrize("towers", ["shared", "separate"])
 @pytest.mark.parametrize("loss", ["distance", "info-nce", "kl"])
+@pytest.mark.long
 def test_training_lowers_every_loss(tiny: Path, tmp_path: Path, towers: str, loss: str) -> None:
     found = trained(tiny, tmp_path / "out", replace(QUICK, loss=loss, towers=towers))
     assert [entry["step"] for entry in found.history] == [0, 12]
@@ -168,6 +169,7 @@ def test_the_labels_are_learnt_where_alpha_is_1(tiny: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("towers", ["shared", "separate"])
+@pytest.mark.long
 def test_the_folder_gives_the_loss_that_was_measured(tiny: Path, tmp_path: Path, towers: str) -> None:
     from sentence_transformers import SentenceTransformer
 
@@ -190,6 +192,7 @@ def test_the_folder_gives_the_loss_that_was_measured(tiny: Path, tmp_path: Path,
 
 
 @pytest.mark.parametrize("towers", ["shared", "separate"])
+@pytest.mark.long
 def test_a_killed_training_goes_on_exactly(
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, towers: str
 ) -> None:
@@ -306,6 +309,7 @@ def command(world: Path, tiny: Path, *argv: str) -> list[str]:
 
 
 @pytest.mark.parametrize("towers", ["shared", "separate"])
+@pytest.mark.long
 def test_what_is_trained_indexes_and_searches(
     world: Path, tiny: Path, towers: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -328,6 +332,7 @@ def test_what_is_trained_indexes_and_searches(
 
 
 @pytest.mark.parametrize("kind", ["random", "mixed", "in-batch"])
+@pytest.mark.long
 def test_the_command_draws_other_negatives(world: Path, tiny: Path, kind: str) -> None:
     assert main(command(world, tiny, "--model", f"dual:negatives_from={kind}")) == 0
     record = json.loads((world / "out" / "training.json").read_text())

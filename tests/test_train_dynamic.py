@@ -116,6 +116,7 @@ def trained(tiny: Path, source: VectorSource, out: Path, every: int) -> tuple[tu
     return found.history, (out / "model.safetensors").read_bytes()
 
 
+@pytest.mark.long
 def test_a_refresh_after_the_last_step_changes_nothing_and_one_before_does(
     tiny: Path, source: VectorSource, tmp_path: Path
 ) -> None:
@@ -126,6 +127,7 @@ def test_a_refresh_after_the_last_step_changes_nothing_and_one_before_does(
 
 
 @pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.long
 def test_a_killed_training_goes_on_exactly(
     tiny: Path, source: VectorSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
 ) -> None:

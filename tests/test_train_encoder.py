@@ -127,6 +127,7 @@ def test_training_lowers_the_loss_and_accumulation_equals_a_larger_batch(
         assert one["loss"] == pytest.approx(other["loss"], abs=2e-4)
 
 
+@pytest.mark.long
 def test_a_killed_training_goes_on_exactly(
     tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +190,7 @@ def test_early_stopping_and_the_best_weights(
 @pytest.mark.parametrize(
     ("pooling", "normalize", "dimension"), [("cls", False, 32), ("mean", True, 32), ("mean", False, 20)]
 )
+@pytest.mark.long
 def test_the_folder_loads_in_search_and_sentence_transformers(
     tiny: Path, topics: dict[str, str], tmp_path: Path, pooling: str, normalize: bool, dimension: int
 ) -> None:
@@ -250,6 +252,7 @@ def test_the_command_trains_and_says_what_came_of_it(
         main([*argv, "--output", str(tmp_path / "taken")])
 
 
+@pytest.mark.long
 def test_labels_of_another_index_need_a_word(
     tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -365,6 +368,7 @@ def test_queries_without_text_are_named(tiny: Path, source: VectorSource, tmp_pa
         train_encoder(make_labels(), source, {}, str(tiny), tmp_path / "out")
 
 
+@pytest.mark.long
 def test_frozen_layers_stay_and_neutrality_draws_scores(
     tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path
 ) -> None:
@@ -403,6 +407,7 @@ def test_frozen_layers_stay_and_neutrality_draws_scores(
 
 
 @pytest.mark.parametrize("params", [{"patience": 1, "key_measure": "RR@10", "learning_rate": 1e-9}, {"max_steps": 4}])
+@pytest.mark.long
 def test_a_training_that_ended_is_not_trained_on(
     tiny: Path,
     source: VectorSource,
@@ -430,6 +435,7 @@ def test_a_training_that_ended_is_not_trained_on(
     assert weights[0] == weights[1]
 
 
+@pytest.mark.long
 def test_validation_keeps_all_candidates(
     tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path
 ) -> None:

@@ -261,6 +261,7 @@ def test_divergence_over_the_batch_with_raised_positives(tiny: Path) -> None:
         {"loss": "kl", "group_size": 3, "in_batch_negatives": True, "similarity": "l2", "decay": False},
     ],
 )
+@pytest.mark.long
 def test_training_lowers_every_loss(tiny: Path, tmp_path: Path, changed: dict[str, object]) -> None:
     found = trained(tiny, tmp_path / "out", replace(QUICK, **changed))  # type: ignore[arg-type]
     assert [entry["step"] for entry in found.history] == [0, 12]
@@ -288,6 +289,7 @@ def test_the_folder_gives_the_scores_that_were_measured(tiny: Path, tmp_path: Pa
     assert found.measures["RR@10"] == pytest.approx(np.mean([1 / rank if rank <= 10 else 0 for rank in ranks]))
 
 
+@pytest.mark.long
 def test_a_killed_training_goes_on_exactly(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     params = replace(QUICK, evaluate_every=3, max_steps=8, warmup=2.0, decay=False)
     whole = trained(tiny, tmp_path / "whole", params)
@@ -301,6 +303,7 @@ def test_a_killed_training_goes_on_exactly(tiny: Path, tmp_path: Path, monkeypat
     assert files_of(tmp_path / "again") == files_of(tmp_path / "whole")
 
 
+@pytest.mark.long
 def test_a_student_begins_as_its_teacher(tiny: Path, tmp_path: Path) -> None:
     teacher = trained(tiny, tmp_path / "teacher")
     student = trained(tmp_path / "teacher", tmp_path / "student", replace(QUICK, evaluate_every=1, max_steps=1))
@@ -337,6 +340,7 @@ def command(world: Path, encoder: Path, *argv: str) -> list[str]:
     return [*words, "--encoder", str(encoder), "--batch-size", "6", "--max-steps", "2", *argv]
 
 
+@pytest.mark.long
 def test_a_transformer_is_trained_indexed_searched_and_reranks(
     world: Path, transformer: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -91,6 +91,7 @@ def test_masks_depend_on_what_draws_them_alone() -> None:
     assert 0 < by_hand < 10
 
 
+@pytest.mark.long
 def test_a_killed_training_comes_to_the_same_bytes(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     usual, calls = MaskedLearner.loss, iter(range(100))
 
@@ -110,6 +111,7 @@ def test_a_killed_training_comes_to_the_same_bytes(made: Path, tmp_path: Path, m
     assert one == other
 
 
+@pytest.mark.long
 def test_from_a_model_and_from_an_index(made: Path, tmp_path: Path) -> None:
     before = json.loads((made / "model" / "training.json").read_text())["measures"]
     assert trained(made, tmp_path / "on", "--max-steps", "2", encoder=str(made / "model")) == 0

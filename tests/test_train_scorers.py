@@ -127,6 +127,7 @@ def test_an_untrained_scorer_is_the_inner_product(tiny: Path, source: VectorSour
 
 
 @pytest.mark.parametrize(("kind", "dimension"), [("feed-forward", 32), ("encoder", 20), ("decoder", 32)])
+@pytest.mark.long
 def test_training_lowers_the_loss_and_the_folder_scores_the_same(
     tiny: Path, tmp_path: Path, kind: str, dimension: int
 ) -> None:
@@ -163,6 +164,7 @@ def test_training_lowers_the_loss_and_the_folder_scores_the_same(
     assert dict(reranked[qid]) == pytest.approx(dict(zip(docids, wanted, strict=True)), abs=1e-4)
 
 
+@pytest.mark.long
 def test_a_killed_training_of_a_scorer_goes_on_exactly(
     tiny: Path, source: VectorSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -158,6 +158,7 @@ def test_the_weights_of_regularisation_rise_quadratically(tiny: Path) -> None:
 
 
 @pytest.mark.parametrize("loss", ["info-nce", "margin-mse", "kl"])
+@pytest.mark.long
 def test_training_lowers_every_loss(tiny: Path, tmp_path: Path, loss: str) -> None:
     found = trained(tiny, tmp_path / "out", replace(QUICK, loss=loss, group_size=3, lambda_q=0.0, lambda_d=0.0))
     assert [entry["step"] for entry in found.history] == [0, 12]
@@ -173,6 +174,7 @@ def test_regularisation_makes_vectors_sparse(tiny: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("architecture", ["max", "doc"])
+@pytest.mark.long
 def test_the_folder_gives_the_scores_that_were_measured(tiny: Path, tmp_path: Path, architecture: str) -> None:
     import sentence_transformers
 
@@ -195,6 +197,7 @@ def test_the_folder_gives_the_scores_that_were_measured(tiny: Path, tmp_path: Pa
     assert found.measures["query_words"] == pytest.approx((queries > 0).sum(1).mean())
 
 
+@pytest.mark.long
 def test_a_killed_training_goes_on_exactly(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     params = replace(QUICK, evaluate_every=3, max_steps=8, regularizer_warmup=0.9, warmup=2.0)
     whole = trained(tiny, tmp_path / "whole", params)

@@ -61,6 +61,7 @@ def first_right(out: Path, given: GroupInputs) -> float:
 
 
 @pytest.mark.parametrize("towers", ["shared", "separate"])
+@pytest.mark.long
 def test_it_learns_what_words_answer_and_plain_sentence_transformers_load_it(tmp_path: Path, towers: str) -> None:
     from sentence_transformers import SentenceTransformer
 
@@ -80,6 +81,7 @@ def test_it_learns_what_words_answer_and_plain_sentence_transformers_load_it(tmp
     assert not queries[2:].any()  # no known word
 
 
+@pytest.mark.long
 def test_a_killed_training_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given, params = inputs(), replace(QUICK, evaluate_every=3, max_steps=8)
     whole = trained(tmp_path / "whole", given, params)

@@ -288,6 +288,7 @@ def test_a_journal_whose_last_line_is_cut_goes_on_to_the_same_trials(tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == ["trials"]
 
 
+@pytest.mark.long
 def test_a_journal_is_written_under_the_lock_of_optuna(tmp_path: Path) -> None:
     """What a killed writer held is taken from it after seconds, and nothing is left of the lock."""
     whole = search(_toy, SMALL, 3, seed=3, random_trials=2)

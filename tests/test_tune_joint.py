@@ -126,6 +126,7 @@ def test_a_loss_that_is_not_finite_leaves_the_trial_out(
         tune_jointly(lost, SMALL, 1)
 
 
+@pytest.mark.long
 def test_a_trial_is_told_of_every_validation_and_can_be_ended(trainings: Trainings) -> None:
     told: list[tuple[int, float]] = []
     value = trainings.value(FIXED, lambda step, found: told.append((step, found)))
@@ -303,6 +304,7 @@ def test_the_command_writes_a_preset_that_the_other_commands_take(
         ("TINY:pooling=cls,normalize=true", "cls", True),
     ],
 )
+@pytest.mark.long
 def test_encoders_are_trained_with_the_settings_that_the_index_names(
     tiny: Path, data: Path, tmp_path: Path, typed: str, pooling: str, normalize: bool | None
 ) -> None:
