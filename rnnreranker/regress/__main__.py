@@ -12,6 +12,7 @@ from rnnreranker.base import command
 from rnnreranker.base.errors import InputError, nearest
 
 if TYPE_CHECKING:
+    from rnnreranker.base.record import Record
     from rnnreranker.regress.plans.plan import Plan
     from rnnreranker.regress.plans.runner import Outcome
     from rnnreranker.regress.specs.spec import QuerySet, Spec
@@ -217,13 +218,19 @@ def _print_values(plan: Plan, outcome: Outcome) -> None:
                 continue
             for protocol, scores in record.outcome["values"].items():
                 cells = [f"{scores[name]:.4f}" if name in scores else "-" for name in measures]
-                cells += [f"{of_kind[measures[0]]:.4f}" for of_kind in record.outcome.get("kinds", {}).values()]
+                cells += [_of_kind(record, kind, measures[0]) for kind in query_set.kinds]
                 state = outcome.states[query_set.id, record.name]
                 rows.append([query_set.id, titles.get(record.name, record.name), protocol, *cells, state])
         if rows:
             print_table(["topics", "condition", "protocol", *measures, *query_set.kinds, "state"], rows)
             if query_set.kinds:
                 command.say(f"{', '.join(query_set.kinds)}: {measures[0]} of these topics of {query_set.id} alone")
+
+
+def _of_kind(record: Record, kind: str, measure: str) -> str:
+    """A mean over a kind of topics; "-" where none of them is judged, or the run is not that deep."""
+    values = record.outcome.get("kinds", {}).get(kind, {})
+    return f"{values[measure]:.4f}" if measure in values else "-"
 
 
 def make_parser() -> argparse.ArgumentParser:

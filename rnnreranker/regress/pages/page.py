@@ -141,8 +141,8 @@ def _table(spec: Spec, query_set: QuerySet, protocol: str, layer: dict[str, Reco
     for record in mine:
         values = _values(record, protocol)
         cells = [f"{values[name]:.4f}" if name in values else "" for name in measures]
-        by_kind = record.outcome.get("kinds", {}) if kinds else {}
-        cells += [f"{by_kind[kind][measures[0]]:.4f}" if kind in by_kind else "" for kind in kinds]
+        of_kinds = [record.outcome.get("kinds", {}).get(kind, {}) for kind in kinds]
+        cells += [f"{one[measures[0]]:.4f}" if measures[0] in one else "" for one in of_kinds]
         lines.append(
             [titles.get(record.name, record.name), *cells, *([record.outcome.get("file", "")] if files else [])]
         )
