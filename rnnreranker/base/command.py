@@ -10,11 +10,13 @@ import os
 import re
 import sys
 import typing
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from rnnreranker.base.arguments import flag, in_command, of_command
 from rnnreranker.base.errors import (
+    DataWarning,
     InputError,
     MissingDependencyError,
     RnnrerankerError,
@@ -110,6 +112,18 @@ def say(message: str) -> None:
         return
     phases.clear()
     print(shown(message), file=sys.stderr)
+
+
+def notice(message: str) -> None:
+    """Report data that look wrong, in one line.
+
+    A command writes `warning: MESSAGE` to stderr, on a terminal and in a pipe. A call from Python raises the warning
+    `DataWarning` through `warnings`, once for each message and caller.
+    """
+    if in_command():
+        say(f"warning: {message}")
+    else:
+        warnings.warn(shown(message), DataWarning, stacklevel=2)
 
 
 def put(result: object) -> None:

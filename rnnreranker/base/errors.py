@@ -30,6 +30,10 @@ class UnavailableError(RnnrerankerError):
     """Something outside the program cannot be had here: data, an index, Java, the network."""
 
 
+class DataWarning(UserWarning):
+    """The data look wrong, but the work goes on: the message says what was seen and what to check."""
+
+
 class MissingDependencyError(RnnrerankerError, ImportError):
     """An optional Python package is not installed; the message says how to install it."""
 
