@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.util
 import math
 import re
-import sys
-import types
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.java import find_java
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.encode.dense.encoder import has_bfloat16
-from rnnreranker.lab.bench import bench, benchmark, collection_size, corpus, fresh_process, gpu, graph_size, tensors
+from rnnreranker.lab.bench import bench, benchmark, collection_size, corpus, fresh_process, gpu, graph_size
 from rnnreranker.lab.bench.__main__ import main
 from rnnreranker.lab.bench.corpus import rerank_corpus, write_corpus
 from rnnreranker.lab.bench.file_to_file import file_to_file
@@ -26,7 +24,7 @@ from rnnreranker.lab.bench.parts import ASKED, PARTS
 from rnnreranker.lab.bench.sizes import ENCODERS, FULL, PeerSizes, Sizes
 from rnnreranker.lab.bench.summaries import in_pairs, judged, missed, quartiles, ratio_of, slope
 from rnnreranker.lab.bench.synthetic import contexts, documents, run_scores
-from rnnreranker.rnn import RnnParams, reference, reference_scores
+from rnnreranker.rnn import RnnParams, reference
 from rnnreranker.runs.score_use import why_useless
 
 TINY = Sizes(
@@ -127,7 +125,6 @@ CELLS = {
     "gather": ["rows", "d", "queries", "candidates", "distinct", "gather_ms", "low", "high", "times", *JUDGED],
     "dtype": ["N", "d", "float32_us", "float16_us", *RATIO],
     "threads": ["N", "d", "one_us", "two_us", *RATIO],
-    "torch": ["device", "N", "d", "kernel_us", "tensors_us", *RATIO, "apart"],
 }
 
 
@@ -176,7 +173,7 @@ ROWS |= {"question": 7 + 3 * installed("sparse-encoder", "splade-tiny") + 2 * ha
 ROWS |= {"encoding": sum(installed(kind, name) for kind, name in ENCODERS)}
 ROWS |= {"collection": 6 + bool(importlib.util.find_spec("distributed")) + 2 * installed(*ENCODERS[-1])}
 ROWS |= {"index-encoding": installed(*ENCODERS[-1]) * (1 + has_bfloat16())}
-ROWS |= {"dtype": 2, "threads": 2, "torch": 2 * len(tensors.devices())}
+ROWS |= {"dtype": 2, "threads": 2}
 
 
 def test_files_are_dropped_from_the_page_cache_and_stay_as_they_are(tmp_path: Path) -> None:
@@ -382,32 +379,10 @@ def test_a_run_from_file_to_file() -> None:
     assert min(found.values()) > 0
 
 
-def test_tensors_are_compared_with_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    made_up = types.ModuleType(tensors.MODULE)
-
-    def rnn_similarity(queries: Any, candidates: Any, params: RnnParams) -> Any:
-        found = [
-            reference_scores.rnn_similarity(q.numpy(), c.numpy(), params)
-            for q, c in zip(queries, candidates, strict=True)
-        ]
-        return torch.from_numpy(np.array(found) + 0.25)
-
-    made_up.rnn_similarity = rnn_similarity  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, tensors.MODULE, made_up)
-    monkeypatch.setattr(tensors, "devices", lambda: ["cpu"])
-    monkeypatch.setattr(tensors, "ELEMENTS", 20)
-    threads = torch.get_num_threads()
-    (row,) = tensors.tensors((10,), 8, 1)
-    assert torch.get_num_threads() == threads
-    assert sorted(row) == sorted(CELLS["torch"])
-    assert row["apart"] == pytest.approx(0.25, abs=1e-5)
-
-
 def test_a_device_beside_the_processor() -> None:
     pytest.importorskip("sentence_transformers")
     rows = gpu.gpu("cpu", (10,), 8, ((1, 64),), 3, 1)
-    assert [row["work"] for row in rows] == ["tensors", "cross-encoder", "training step"]
+    assert [row["work"] for row in rows] == ["cross-encoder", "training step"]
     for row in rows:
         assert (row["device"], row["pairs"]) == ("cpu", 1)
         assert min(row["cpu_ms"], row["device_ms"]) > 0

@@ -41,12 +41,6 @@ def test_golden_numbers(name: str, shared: Path) -> None:
         similarity_by(fallback.score_contexts, query[None], candidates[None], params, base[None])[0],
         reference_scores.rnn_similarity(query, candidates, params, base),
     ]
-    try:
-        from rnnreranker.rnn.engines.torch import rnn_similarity as on_tensors
-
-        found.append(on_tensors(query[None], candidates[None], params, base=base[None])[0].numpy())
-    except ImportError:
-        pass
     for scores in found:
         np.testing.assert_allclose(scores, case["expected"], atol=1e-6)
     if len(np.unique(base)) == len(base):  # else docids would decide the order of the run

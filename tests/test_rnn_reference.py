@@ -216,10 +216,6 @@ def test_the_variant_paper_is_the_printed_text(k: int, k_exp: int, tau: float, w
     gram, problem = (vectors @ vectors.T).reshape(1, -1), np.zeros(1)
     fallback.score_contexts(gram, np.array([len(vectors)]), setting, np.arange(len(vectors))[None], by_numpy, problem)
     np.testing.assert_allclose(by_numpy[0], jaccard, **near)
-    pytest.importorskip("torch")
-    from rnnreranker.rnn.engines.torch import jaccard_similarity as on_tensors
-
-    np.testing.assert_allclose(on_tensors(batch, params, probes=every)[0].numpy(), jaccard, **near)
 
 
 def test_given_lists_are_used() -> None:

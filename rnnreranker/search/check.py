@@ -91,7 +91,7 @@ def _problems_of_reranking(request: SearchRequest) -> list[str]:
 
 
 def _problems_of_devices(request: SearchRequest) -> list[str]:
-    """A device or a type beside methods none of which computes by a model or on tensors."""
+    """A device or a type beside methods none of which computes by a model."""
     retrieving, expanding = request.retrievers, [request.expander] if request.expander else []
     if (request.device is None and request.compute_dtype == EXACT) or request.auto:
         return []
@@ -99,7 +99,7 @@ def _problems_of_devices(request: SearchRequest) -> list[str]:
     needs = needs_together(together) - ({"query vectors"} if request.encoded_queries else set())
     if {"query vectors", "query tokens", "impacts"} & needs:
         return []
-    if any(one.method.takes_device and one.source == sources.VECTORS for one in request.rerankers):
+    if any(one.method.takes_device for one in request.rerankers):
         return []
     given = ("compute_dtype", request.compute_dtype) if request.device is None else ("device", request.device)
     named = " and ".join(one.name for one in together) or "nothing"

@@ -65,7 +65,7 @@ def add_reranking(group: Any) -> None:
     text = "candidates without what is needed of them: error or skip"
     group.add_argument("--missing", choices=("error", "skip"), default="error", metavar="WHAT", help=text)
     add_documents_flags(group, "texts, for rerankers that read them (default: of the index)")
-    add_device_flags(group, "models, tensors")
+    add_device_flags(group, "models")
 
 
 def rerankers(args: Any) -> list[Form]:

@@ -43,7 +43,7 @@ class Pipeline:
         retrieved_by: the retrievers, of `auto` those that it chose; and the feedback.
         fusion: of several retrievers; depth: candidates per query.
         passages: how they become documents, None where they stay; hits: documents per query.
-        devices: where models and tensors compute; None = the processor.
+        devices: where models compute; None = the processor.
     """
 
     index: IndexOnDisk
@@ -173,7 +173,7 @@ def _made(chosen: Chosen, request: SearchRequest, inputs: Inputs) -> Any:
         chosen.params,
         threads=request.threads,
         missing=request.missing,
-        device=request.devices if chosen.method.takes_device and chosen.source == sources.VECTORS else None,
+        device=request.devices if chosen.method.takes_device else None,
         **sources.options(chosen),
     )
 

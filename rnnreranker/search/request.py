@@ -48,8 +48,8 @@ class SearchRequest(ComputesOnDevices, Request):
         encoder: of queries, `name:key=value,…`; None = the one that made the index.
         missing: candidates without what is needed of them, "error" or "skip".
         documents: texts for rerankers that read them; fields: which of theirs, "title,text" or "text".
-        device, compute_dtype: where and in which type models encode queries and score, and rNN computes on tensors, as
-            of `devices_of`; None = on the processor, compiled.
+        device, compute_dtype: where and in which type models encode queries and score, as of `devices_of`; None = on
+            the processor.
         aggregate: passages to documents, `maxp:passages=#,hits=5000`.
         threads: None = one per core; batch_size: queries at a time. Results depend on neither.
     """

@@ -94,10 +94,10 @@ def measured(request: BenchRequest) -> dict[str, Any]:
         sizes = dataclasses.replace(sizes, pairs=request.pairs)
     if asking := [name for name in (GPU, DEVICES) if name in request.parts]:
         require("torch", f"{argument('only', asking[0])}", "torch")
-        from rnnreranker.rnn.engines.torch import usable_device
+        from rnnreranker.base.device import one_device
 
         device = request.device or ("cuda" if GPU in asking else "cpu")
-        usable_device(device)  # before anything is measured
+        one_device(device)  # before anything is measured
         sizes = dataclasses.replace(sizes, device=device)
     if request.documents:
         sizes = dataclasses.replace(sizes, graphs=tuple(request.documents))

@@ -1,4 +1,4 @@
-"""What has a way to compute on a GPU, on the processor and there: tensors, a cross-encoder, a step of training."""
+"""What has a way to compute on a GPU, on the processor and there: a cross-encoder, a step of training."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.base.errors import require
-from rnnreranker.lab.bench.kernel_ratios import ELEMENTS, PARAMS
 from rnnreranker.lab.bench.summaries import in_pairs
 from rnnreranker.lab.bench.synthetic import contexts
 
@@ -27,16 +26,16 @@ def gpu(
 ) -> list[dict[str, Any]]:
     """Elapsed milliseconds on the processor and on a device, in pairs, and how far apart the results are.
 
-    What goes to the device and comes back is in the time, but for the vectors of the tensors, which lie there before.
+    The time includes what goes to the device and comes back.
     models: (layers, width) of made-up encoders; scored: candidates that a cross-encoder scores.
     """
     torch = require("torch", "computing on a device", "torch")
     require("transformers", "the encoders that are measured", "transformers")
-    from rnnreranker.rnn.engines.torch import usable_device
+    from rnnreranker.base.device import one_device
 
-    where = usable_device(device)
+    where = torch.device(one_device(device))
     named = torch.cuda.get_device_name(where) if where.type == "cuda" else str(where)
-    works = [("tensors", _tensors(n, dimension, str(where))) for n in sizes]
+    works: list[tuple[str, Compared]] = []
     if importlib.util.find_spec("sentence_transformers") is not None:
         works += [("cross-encoder", _cross_encoder(model, scored, str(where))) for model in models]
     works += [("training step", _step(model, sizes[-1], dimension, str(where))) for model in models]
@@ -49,23 +48,6 @@ def gpu(
         row |= {"ratio": ratio.ratio, "low": ratio.low, "high": ratio.high, "pairs": ratio.pairs}
         rows.append(row | {"apart": apart})
     return rows
-
-
-def _tensors(n: int, dimension: int, device: str) -> Compared:
-    """The similarity of a batch of queries: the compiled kernel with all cores, and tensors."""
-    import torch
-
-    from rnnreranker.rnn import rnn_similarity
-    from rnnreranker.rnn.engines.torch import rnn_similarity as with_tensors
-
-    vectors = contexts("clustered", max(1, min(256, ELEMENTS // n)), n, dimension)
-    queries, candidates = np.ascontiguousarray(vectors[:, 0]), np.ascontiguousarray(vectors[:, 1:])
-    placed = [torch.from_numpy(part).to(device) for part in (queries, candidates)]
-    return (
-        {"N": n, "d": dimension},
-        lambda: rnn_similarity(queries, candidates, PARAMS),
-        lambda: np.asarray(torch.as_tensor(with_tensors(placed[0], placed[1], PARAMS)).cpu()),
-    )
 
 
 def _cross_encoder(model: tuple[int, int], scored: int, device: str) -> Compared:

@@ -113,13 +113,6 @@ PARTS = {
         "kernel_ratios.threads",
         _contexts,
     ),
-    "torch": BenchPart(
-        "Tensors",
-        "`rnnreranker.rnn.engines.torch` against the kernel, by elapsed time, one thread each on the processor; "
-        "`apart` is the largest difference of results.",
-        "tensors.tensors",
-        _contexts,
-    ),
     "labels": BenchPart(
         "Soft labels",
         "Evidence-based labels of a query with one positive from vectors in memory, everything but reading and writing "
@@ -207,8 +200,7 @@ PARTS = {
     GPU: BenchPart(
         "On a GPU",
         "What can compute there, by elapsed time, beside the processor with all its cores: "
-        "`rnnreranker.rnn.engines.torch` of "
-        "a batch of queries beside the kernel, a cross-encoder with made-up weights, and a step of training a query "
+        "a cross-encoder with made-up weights, and a step of training a query "
         "encoder with made-up weights on 32 queries. `apart` is the largest difference of results.",
         "gpu.gpu",
         lambda sizes: (

@@ -17,7 +17,6 @@ class PlainJaccardReranker(RnnReranker):
     """
 
     name = "jaccard-plain"
-    takes_device = False
 
     def _similar(
         self, queries: np.ndarray, candidates: np.ndarray, base: np.ndarray | None, lengths: np.ndarray

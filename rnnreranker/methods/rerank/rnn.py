@@ -56,20 +56,17 @@ class RnnReranker(Reranker):
             the graph; "none": they are not known (`RnnParams.without_query`), and no query is encoded. None = "encoded"
             where there are vectors, else "none".
         vectors: beside a graph alone, those it was made from.
-        device: None = the compiled kernel, on the processor; others = tensors there, see `rnn.engines.torch`.
-            Scores agree at relative 1e-4 or absolute 1e-6, except by near ties.
         threads, missing: as `Reranker`.
 
     Raises:
-        InputError: as `Reranker`; a device or no `queries` where they cannot be; parameters that need similarities to
-            the query, without these.
+        InputError: as `Reranker`; `queries` that the source cannot give; parameters that need similarities to the
+            query, without these.
     """
 
     name = "rnn"
     needs = frozenset({"query vectors", "vectors", "run scores"})
     Params = RnnParams
     params: RnnParams
-    takes_device = True
     takes_source = True
 
     def __init__(
@@ -95,16 +92,8 @@ class RnnReranker(Reranker):
         self.queries = queries
         if self.source != "neighbours" and queries != "encoded":
             raise InputError(f"queries={queries!r}: with {self.source} the query has its own; expected 'encoded'")
-        if self.source != "vectors" and device is not None:
-            of = "a graph" if self.source == "neighbours" else self.source
-            raise InputError(f"device={device}: from {of}, rnn computes on the processor")
         self.needs = self.needs_from(self.source, queries)  # type: ignore[misc]  # of this one, not of the method
         super().__init__(inputs, params, threads=threads, missing=missing, device=device)
-
-    @property
-    def device(self) -> str | None:
-        """Where it computes on tensors; None = compiled."""
-        return None if self.devices is None else self.devices.of_tensors
 
     @classmethod
     def needs_from(cls, source: str, queries: str) -> frozenset[str]:
@@ -149,8 +138,7 @@ class RnnReranker(Reranker):
         queries, (rows_of, usable) = self._query_vectors(run, query_vectors), self._usable(run)
         chosen = choose_head(run, self.params.context, usable)
         context, starts = np.flatnonzero(chosen), starts_of(chosen, run.offsets)
-        if self.device is None:
-            ENGINES.expect(np.diff(starts) + 1)
+        ENGINES.expect(np.diff(starts) + 1)
         base = self.run_scores(run)[context]
         new = np.empty(len(context), dtype=np.float64)
         for first, last, fetched in self._fetched(run, context, starts, rows_of):
@@ -217,15 +205,8 @@ class RnnReranker(Reranker):
     def _similar(
         self, queries: np.ndarray, candidates: np.ndarray, base: np.ndarray | None, lengths: np.ndarray
     ) -> np.ndarray:
-        """(B, N) float32: s*, by kernel or tensors; base: (B, N) or None, as in `rnn_similarity`."""
-        if self.device is None:
-            return rnn_similarity(queries, candidates, self.params, base=base, lengths=lengths, threads=self.threads)
-        from rnnreranker.rnn.engines import torch
-
-        similarities = torch.rnn_similarity(
-            queries, candidates, self.params, base=base, lengths=lengths, device=self.device
-        )
-        return np.asarray(similarities.cpu().numpy())
+        """(B, N) float32: s*; base: (B, N) or None, as in `rnn_similarity`."""
+        return rnn_similarity(queries, candidates, self.params, base=base, lengths=lengths, threads=self.threads)
 
     def _from_graph(self, run: Run, query_vectors: QueryVectors | None) -> Run:
         queries, (rows_of, usable) = self._query_vectors(run, query_vectors), self._usable(run)

@@ -1,1 +1,1 @@
-"""Engines of the similarity: compiled by numba, numpy, tensors."""
+"""Engines of the similarity: compiled by numba, numpy."""
