@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rnnreranker.__main__ import COMMANDS
 from rnnreranker.base import command
 from rnnreranker.base.errors import InputError, no_space, shown
 from rnnreranker.base.files import check_writable, folder_written_whole, write_atomically
@@ -158,3 +159,59 @@ def test_onnx_runtime_keeps_no_id_and_reports_nothing(tmp_path: Path) -> None:
     code = "import rnnreranker, onnxruntime"
     subprocess.run([sys.executable, "-c", code], env={**environment, "TMPDIR": str(tmp_path)}, check=True)
     assert list(tmp_path.iterdir()) == []
+
+
+NOISE = """
+import logging, sys, threading, warnings
+from rnnreranker.base import command
+from rnnreranker.base.arguments import for_others
+def main(argv):
+    warnings.warn("of a library")
+    logging.getLogger("of.a.library").warning("of a library")
+    logging.getLogger("rnnreranker.own").warning("logged")
+    command.notice("a run of ranks")
+    with for_others():  # as in the server
+        command.notice("of a request")
+    return 0
+raise SystemExit(command.run(main))
+"""
+
+
+@pytest.mark.parametrize("filters", ["", "ignore"])
+def test_a_log_file_gets_our_notices_and_no_warnings_of_libraries(filters: str) -> None:
+    environment = {**os.environ, "PYTHONWARNINGS": filters}
+    done = subprocess.run([sys.executable, "-c", NOISE], env=environment, capture_output=True, text=True, check=True)
+    expected = ["WARNING rnnreranker.own: logged", "warning: a run of ranks", "warning: of a request"]
+    assert done.stderr.splitlines() == expected
+
+
+SHOW = """
+from rnnreranker.base import command
+from rnnreranker.base.errors import InputError
+def main(argv):
+    command.put("d1\\u00e9\\u4e2d\\t0.5")
+    command.notice("\\u4e2d")
+    raise InputError("no \\u4e2d")
+raise SystemExit(command.run(main))
+"""
+
+
+@pytest.mark.parametrize(
+    ("encoding", "result"), [("cp1252", "d1\xe9\\u4e2d"), ("ascii", "d1\\xe9\\u4e2d"), ("utf-8", "d1\xe9\u4e2d")]
+)
+def test_what_a_terminal_cannot_show_is_an_escape(encoding: str, result: str) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run([sys.executable, "-c", SHOW], env=environment, capture_output=True, check=False)
+    sign = "\u4e2d" if encoding == "utf-8" else "\\u4e2d"
+    assert done.returncode == 2
+    assert done.stdout.decode(encoding) == f"{result}\t0.5\n"
+    assert done.stderr.decode(encoding) == f"warning: {sign}\nerror: no {sign}\n"
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, ""])
+def test_every_help_can_be_shown_in_ascii(name: str) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    words = [sys.executable, "-m", f"rnnreranker.{name}".rstrip("."), "--help"]
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout
+    assert done.stderr == ""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import logging
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from array_vectors import ArrayVectors
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, RnnReranker, Run
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.base.method import Inputs, make_params
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.rnn import reference_scores, rnn_similarity
@@ -158,7 +158,7 @@ def test_scores_that_tell_no_more_than_the_order(queries: list[list[float]], why
     assert (scores_of_use(scores, offsets) == (scores if why is None else 0.0)).all()
 
 
-def test_of_a_run_of_ranks_only_ranks_are_used_and_one_line_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_of_a_run_of_ranks_only_ranks_are_used_and_one_line_says_so() -> None:
     rng = np.random.default_rng(2)
     source = _source(rng.standard_normal((40, 6)).astype(np.float32))
     queries = QueryVectors(("a", "b"), rng.standard_normal((2, 6)).astype(np.float32))
@@ -169,10 +169,10 @@ def test_of_a_run_of_ranks_only_ranks_are_used_and_one_line_says_so(caplog: pyte
         )
         for score in (lambda rank: 1 / rank, lambda rank: 100.0 - rank)
     ]
-    with caplog.at_level(logging.WARNING):
+    with pytest.warns(DataWarning) as seen:
         first, second = (RnnReranker(source).rerank(run, queries) for run in runs)
-    assert len(caplog.records) == 2
-    assert caplog.records[0].getMessage() == (
+    assert len(seen) == 2
+    assert str(seen[0].message) == (
         "the run tells only its order (its scores follow from the rank, they are the same for all queries): "
         "ranks are used, scores are not"
     )
@@ -180,10 +180,9 @@ def test_of_a_run_of_ranks_only_ranks_are_used_and_one_line_says_so(caplog: pyte
     rows = source.rows(orders["a"])
     expected = rnn_similarity(queries.vectors[:1], source.fetch(rows)[None], RnnParams(), base=np.zeros((1, 20)))
     assert [dict(first["a"])[docid] for docid in orders["a"]] == expected[0].astype(np.float64).tolist()
-    caplog.clear()
-    with caplog.at_level(logging.WARNING):
-        RnnReranker(source, RnnParams.preset("vectors")).rerank(runs[0], queries)
-    assert not caplog.records  # it does not ask
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RnnReranker(source, RnnParams.preset("vectors")).rerank(runs[0], queries)  # does not ask
 
 
 def test_labels_look_at_vectors_alone() -> None:

@@ -113,7 +113,7 @@ def _whole_logger() -> Iterator[None]:
 
     handle, levels = tempfile.mkstemp(prefix="rnnreranker-", suffix=".properties")
     try:
-        with os.fdopen(handle, "w") as stream:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
             stream.write(LEVELS)
         jnius_config.add_options(f"-Dlog4j2.configurationFile={levels}")
         yield
@@ -219,7 +219,9 @@ def _version(home: Path) -> int | None:
     except OSError:
         java = home / "bin" / ("java.exe" if sys.platform == "win32" else "java")
         try:
-            asked = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True)
+            asked = subprocess.run(
+                [java, "-version"], capture_output=True, encoding="utf-8", errors="replace", timeout=60, check=True
+            )
         except (OSError, subprocess.SubprocessError):
             return None
         text = asked.stderr + asked.stdout

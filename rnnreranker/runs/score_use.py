@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-
 import numpy as np
+
+from rnnreranker.base.command import notice
 
 ENOUGH = 3  # entries of a query whose scores can show a rule
 ALONE = 5  # entries where one query must show it
@@ -47,13 +47,13 @@ def why_useless(scores: np.ndarray, offsets: np.ndarray) -> str | None:
 
 
 def scores_of_use(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """(L,) float64: the scores for those who ask more of them than the order; zeros where they tell no more.
+    """(L,) float64: the scores; zeros, with a notice, where they say nothing beyond the order.
 
-    That they do not is said in one line. scores, offsets: as in `why_useless`.
+    scores, offsets: as in `why_useless`.
     """
     if (why := why_useless(scores, offsets)) is None:
         return scores
-    logging.getLogger(__name__).warning("the run tells only its order (%s): ranks are used, scores are not", why)
+    notice(f"the run tells only its order ({why}): ranks are used, scores are not")
     return np.zeros(len(scores))
 
 

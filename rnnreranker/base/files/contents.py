@@ -89,7 +89,7 @@ def files_digest(files: Iterable[Path], folder: Path) -> str:
 def _known(remembered: Path, stamp: list[int]) -> str:
     """What is remembered of a file of this stamp, or an empty text."""
     try:
-        entry = json.loads(remembered.read_text())
+        entry = json.loads(remembered.read_text(encoding="utf-8"))
         return str(entry["sha256"]) if entry["stamp"] == stamp else ""
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return ""  # nothing remembered, or not ours

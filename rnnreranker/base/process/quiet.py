@@ -1,13 +1,17 @@
-"""What other libraries print of their own accord, kept out of pipes and log files."""
+"""What other libraries print on their own is kept out of pipes and log files; our own lines always appear."""
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
 import warnings
 
+from rnnreranker.base.errors import DataWarning
+
 _COMMANDS: list[str] = []  # of this package that this process runs
+_USUAL = warnings.formatwarning
 
 
 def is_command() -> bool:
@@ -16,13 +20,31 @@ def is_command() -> bool:
 
 
 def quiet_others() -> None:
-    """Warnings and progress bars of other libraries are for a terminal: no pipe or log file gets them."""
+    """Prepare stdout, stderr, loggers and warnings of a command.
+
+    In a pipe or a log file, warnings and progress bars of other libraries are off; errors and our own lines stay.
+    A character that stdout or stderr cannot encode is written as an escape.
+    """
     _COMMANDS.append(sys.argv[0])
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
     on_terminal = sys.stderr.isatty()
     level = logging.WARNING if on_terminal else logging.ERROR
     logging.basicConfig(level=level, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    logging.getLogger("rnnreranker").setLevel(logging.WARNING)
     if not on_terminal:
         os.environ.setdefault("TQDM_DISABLE", "1")  # read by tqdm, in processes that we start too
         if not sys.warnoptions:
             warnings.simplefilter("ignore")
             os.environ.setdefault("PYTHONWARNINGS", "ignore")
+    warnings.filterwarnings("default", category=DataWarning)
+    warnings.formatwarning = _one_line
+
+
+def _one_line(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    if issubclass(category, DataWarning):
+        return f"warning: {message}\n"
+    return _USUAL(message, category, filename, lineno, line)

@@ -261,7 +261,7 @@ def _own_code(name: str) -> type[TextModel] | None:
 def has_bfloat16() -> bool:
     """Whether the processor multiplies bfloat16 in hardware (Linux only; elsewhere the answer is no)."""
     try:
-        flags = Path("/proc/cpuinfo").read_text()
+        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return False
     return "avx512_bf16" in flags or "amx_bf16" in flags

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.parts.vectors.exact import best_first, exact_search, inner_products
@@ -72,9 +72,7 @@ class FaissFolder:
         rows, out = check_fetch(rows, out, len(self.docids), self.dimension)
         if not self._warned:
             self._warned = True
-            warnings.warn(
-                f"{self._path}: {self.kind} keeps vectors in a lossy form; similarities are approximate", stacklevel=2
-            )
+            notice(f"{self._path}: {self.kind} keeps vectors in a lossy form; similarities are approximate")
         if self._flat_rows is not None:
             self._flat_rows.take(rows, out)
         else:

@@ -253,7 +253,12 @@ def _process(step: Step) -> tuple[int, str]:
     say(step.command())
     argv = [sys.executable, "-m", f"{PACKAGE.name}.{step.module}", *step.argv]
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]  # the code that plans is the code run
-    environment = {**os.environ, interrupts.STEP: "1", "PYTHONPATH": os.pathsep.join(paths)}
+    environment = {
+        **os.environ,
+        interrupts.STEP: "1",
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONIOENCODING": "utf-8",
+    }
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
         tails = {"out": b"", "err": b""}
 

@@ -5,7 +5,6 @@ Both give the same bytes, so that nothing but time depends on the choice.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -14,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from rnnreranker.base.command import notice
 from rnnreranker.base.process.phases import phase
 
 E = TypeVar("E", bound=Callable[..., None])
@@ -84,7 +84,7 @@ def _pairs(sizes: np.ndarray) -> int:
 
 @lru_cache(maxsize=1)
 def compiles() -> bool:
-    """Whether numba is here to compile the kernels; where it is not, that is said once."""
+    """Whether numba can compile the kernels; without it, one notice says so."""
     try:
         import numba
 
@@ -93,5 +93,5 @@ def compiles() -> bool:
         reason = "numba is switched off by NUMBA_DISABLE_JIT"
     except ImportError as error:
         reason = f"numba cannot be imported ({error})"
-    logging.getLogger(__name__).warning("%s: similarities are computed with numpy, 2 to 10 times slower", reason)
+    notice(f"{reason}: similarities are computed with numpy, 2 to 10 times slower")
     return False
