@@ -162,9 +162,10 @@ def test_onnx_runtime_keeps_no_id_and_reports_nothing(tmp_path: Path) -> None:
 
 
 NOISE = """
-import logging, sys, threading, warnings
+import logging, warnings
 from rnnreranker.base import command
 from rnnreranker.base.arguments import for_others
+from rnnreranker.base.process.backends import do_parts
 def main(argv):
     warnings.warn("of a library")
     logging.getLogger("of.a.library").warning("of a library")
@@ -172,6 +173,7 @@ def main(argv):
     command.notice("a run of ranks")
     with for_others():  # as in the server
         command.notice("of a request")
+    do_parts(lambda: command.notice("of a worker"), [()], workers=2, backend="loky", address=None, shown=iter)
     return 0
 raise SystemExit(command.run(main))
 """
@@ -179,10 +181,11 @@ raise SystemExit(command.run(main))
 
 @pytest.mark.parametrize("filters", ["", "ignore"])
 def test_a_log_file_gets_our_notices_and_no_warnings_of_libraries(filters: str) -> None:
+    pytest.importorskip("joblib", reason="joblib is not installed")
     environment = {**os.environ, "PYTHONWARNINGS": filters}
     done = subprocess.run([sys.executable, "-c", NOISE], env=environment, capture_output=True, text=True, check=True)
-    expected = ["WARNING rnnreranker.own: logged", "warning: a run of ranks", "warning: of a request"]
-    assert done.stderr.splitlines() == expected
+    notices = [f"warning: {what}" for what in ("a run of ranks", "of a request", "of a worker")]
+    assert done.stderr.splitlines() == ["WARNING rnnreranker.own: logged", *notices]
 
 
 SHOW = """

@@ -11,6 +11,7 @@ from typing import Any
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, UnavailableError, require
 from rnnreranker.base.process.interrupts import left_to_this_process
+from rnnreranker.base.process.quiet import show_notices
 
 CLUSTERS = {"dask": "distributed", "ray": "ray"}  # backend → its package
 BACKENDS = ("threads", "loky", *CLUSTERS)
@@ -74,7 +75,10 @@ def do_parts(
 
             name = "threading" if backend == "threads" else backend
             stack.enter_context(joblib.parallel_config(backend=name, n_jobs=workers))
-            calls = (joblib.delayed(do)(*part) for part in every)
+            calls = (
+                joblib.delayed(do)(*part) if name == "threading" else joblib.delayed(_called)(do, part)
+                for part in every
+            )
             done = joblib.Parallel(return_as="generator_unordered")(calls)
         for _ in shown(done):
             pass
@@ -104,7 +108,8 @@ def _dask(
         def done() -> Iterator[None]:
             def submitted(count: int) -> list[Any]:
                 return [
-                    client.submit(do, *part, pure=False, retries=RETRIES) for part in itertools.islice(parts, count)
+                    client.submit(_called, do, part, pure=False, retries=RETRIES)
+                    for part in itertools.islice(parts, count)
                 ]
 
             results = distributed.as_completed(submitted(AHEAD * workers))
@@ -164,6 +169,8 @@ def _knock(address: str) -> None:
 
 
 def _called(do: Callable[..., Any], part: tuple[Any, ...]) -> None:
+    """Do a part in a worker process, which inherits PYTHONWARNINGS of a command."""
+    show_notices()
     do(*part)
 
 

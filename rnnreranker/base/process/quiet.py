@@ -38,6 +38,11 @@ def quiet_others() -> None:
         if not sys.warnoptions:
             warnings.simplefilter("ignore")
             os.environ.setdefault("PYTHONWARNINGS", "ignore")
+    show_notices()
+
+
+def show_notices() -> None:
+    """Show each `DataWarning` in one line on stderr, whatever is done with other warnings."""
     warnings.filterwarnings("default", category=DataWarning)
     warnings.formatwarning = _one_line
 
