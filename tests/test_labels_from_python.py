@@ -9,6 +9,7 @@ import pytest
 from test_negatives import small
 
 from rnnreranker import InputError, Run, SoftLabels, make_labels
+from rnnreranker.base.errors import DataWarning
 from rnnreranker.base.method_lists import described
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.qrels import load_qrels
@@ -16,6 +17,7 @@ from rnnreranker.index.opening import open_index
 from rnnreranker.labels.__main__ import main, make_parser
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.request import choose_labeler
+from rnnreranker.search.own_documents import without_own
 
 FORM = "evidence:k=4,boost=1.5,include_level=0.1"
 
@@ -121,3 +123,18 @@ def test_python_is_quiet_unless_asked(
     with caplog.at_level("INFO", logger="rnnreranker"):
         make_labels(tmp_path / "run.txt", tmp_path / "qrels.txt", **own)  # type: ignore[arg-type]
     assert "mass learnt by loss of 5 queries" in caplog.text
+
+
+def test_labels_say_that_a_query_is_among_its_candidates(tmp_path: Path) -> None:
+    small(tmp_path)
+    run = Run.read(tmp_path / "run.txt")
+    own = Run.from_dict({qid: {qid: 99.0, **dict(run[qid])} for qid in run})
+    vectors, queries = np.load(tmp_path / "v.npy"), np.load(tmp_path / "q.npy")
+    np.save(tmp_path / "v.npy", np.concatenate([vectors, queries]))
+    (tmp_path / "v.ids").write_text((tmp_path / "v.ids").read_text() + (tmp_path / "q.ids").read_text())
+    given = {"index": tmp_path / "v.npy", "encoded_queries": tmp_path / "q.npy"}
+    with pytest.warns(DataWarning, match=r"5 of 5 queries found their own document.*--remove-query of search"):
+        made = make_labels(own, tmp_path / "qrels.txt", **given)
+    assert all(qid in made[qid].docids for qid in made.qids)
+    left = make_labels(without_own(own), tmp_path / "qrels.txt", **given)
+    assert not any(qid in left[qid].docids for qid in left.qids)

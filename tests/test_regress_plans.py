@@ -39,8 +39,8 @@ def test_impacts_are_added_to_an_index_or_make_it(tmp_path: Path, capsys: pytest
         (tmp_path / f"{name}.yaml").write_text(
             f"schema: 3\nname: {name}\ntitle: T\nabout: A\n"
             f"indexes:\n  main: {{documents: cranfield, parts: {{{parts}}}}}\n"
-            "query_sets:\n  mine: {topics: cranfield, qrels: cranfield}\nmeasures: [nDCG@10]\nconditions:\n"
-            "  splade: {title: S, retrieve: {impact: {query_weights: counts}}}\n"
+            "query_sets:\n  mine: {topics: cranfield, qrels: cranfield, remove_query: true}\nmeasures: [nDCG@10]\n"
+            "conditions:\n  splade: {title: S, retrieve: {impact: {query_weights: counts}}}\n"
         )
         assert main([str(tmp_path / f"{name}.yaml"), "--dry-run"]) == 0
     printed = [line for line in capsys.readouterr().out.splitlines() if line.startswith("python -m rnnreranker.")]
@@ -50,7 +50,8 @@ def test_impacts_are_added_to_an_index_or_make_it(tmp_path: Path, capsys: pytest
         "--parts impact:factor=50 --impact-encoder splade-tiny",
         "--parts impact",
     ]
-    assert sum("--retriever impact:query_weights=counts --rerank none" in line for line in printed) == 2
+    search = "--topics cranfield --remove-query --retriever impact:query_weights=counts --rerank none"
+    assert sum(search in line for line in printed) == 2
 
 
 def test_a_setting_that_impacts_do_not_have_is_refused(tmp_path: Path) -> None:

@@ -29,7 +29,9 @@ from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.texts import CorpusWriter
 from rnnreranker.runs.fuse import fuse
+from rnnreranker.runs.passages import PassageParams
 from rnnreranker.search.__main__ import main
+from rnnreranker.search.own_documents import notice_own, own_entries, without_own
 
 DOCUMENTS = 30
 QIDS = ("q3", "q1", "q5", "q2", "q4")
@@ -724,3 +726,76 @@ def test_candidates_join_before_reranking(
         main([*collection.dense("--retriever", "dense", "--output", str(tmp_path / "x.txt")), *expand])
     with pytest.raises(InputError, match="--expand nearest: nearest: no such expander"):
         main([*flags, "--expand", "nearest", "--output", str(tmp_path / "x.txt")])
+
+
+def _by_documents(collection: Collection, folder: Path, names: dict[str, str]) -> list[str]:
+    """The flags of a search for five documents, each by a vector near its own; names: docid → qid."""
+    rows = [collection.docids.index(docid) for docid in names]
+    rng = np.random.default_rng(3)
+    np.save(folder / "own.npy", collection.vectors[rows] + rng.normal(size=(len(rows), 8)).astype(np.float32) / 4)
+    (folder / "own.tsv").write_text("".join(f"{qid}\ta document\n" for qid in names.values()))
+    index = folder / "index"
+    shutil.copytree(collection.file("index"), index)
+    write_graph(DenseNeighbours(open_vectors(index)), index / "neighbours", 4)
+    flags = ["--index", str(index), "--encoded-queries", str(folder / "own.npy"), "--topics", str(folder / "own.tsv")]
+    return [*flags, "--hits", "12"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--retriever", "dense", "--rerank", "none"],
+        ["--retriever", "dense", "--context", "8"],
+        ["--retriever", "dense", "--rerank", "none", "--expand", "neighbours:k=4,below=2"],
+    ],
+)
+def test_a_query_that_is_a_document_is_left_out_of_its_own_run(
+    collection: Collection, search: Callable[..., Run], tmp_path: Path, more: list[str], capsys: Any
+) -> None:
+    """The rule of BEIR, `corpus_id != query_id`, holds before anything reads the run; `hits` stay."""
+    flags = _by_documents(collection, tmp_path, {docid: docid for docid in collection.docids[:5]})
+    deeper = search([*flags, "--retriever", "dense", "--rerank", "none", "--hits", "13"])
+    by_rule = Run.from_dict({qid: {docid: s for docid, s in deeper[qid] if docid != qid} for qid in deeper}).head(12)
+    assert all(qid in deeper.ranked(qid)[:10] for qid in deeper)
+    by_rule.write(tmp_path / "by_rule.txt")
+    capsys.readouterr()
+    found = search([*flags, *more, "--remove-query"])
+    assert "own document" not in capsys.readouterr().err
+    without_retriever = ["--run", str(tmp_path / "by_rule.txt"), *more[2:]]
+    expected = search([*flags, *without_retriever, "--remove-query"])
+    assert ranking(found) == ranking(expected)
+    if "--expand" not in more:
+        assert ranking(found) == ranking(search([*flags, *without_retriever]))
+        assert all(len(found[qid]) == 12 for qid in found)
+    assert not any(qid in found.ranked(qid) for qid in found)
+    capsys.readouterr()
+    deeper.write(tmp_path / "deeper.txt")
+    assert ranking(search([*flags, "--run", str(tmp_path / "deeper.txt"), *more[2:], "--remove-query"])) == ranking(
+        found
+    )
+    search([*flags, *more])
+    said = capsys.readouterr().err
+    assert "warning: 5 of 5 queries found their own document, whose docid is the qid (first: " in said
+    assert f"{', '.join(collection.docids[:3])}); give --remove-query to leave it out of the run" in said
+
+
+def test_own_documents_of_numbers_are_told_from_chance(recwarn: pytest.WarningsRecorder) -> None:
+    """Topics and documents of Cranfield both count from 1, so a topic finds the document of its number by chance."""
+    rng = np.random.default_rng(0)
+    by_chance = Run.from_dict(
+        {str(q): {str(d): -float(rank) for rank, d in enumerate(rng.permutation(1400)[:10])} for q in range(225)}
+    )
+    assert own_entries(by_chance).any()
+    notice_own(by_chance, "remove them")
+    assert not recwarn.list
+    own = {str(q): {str(d): -float(abs(d - q)) for d in range(q - 5, q + 5)} for q in range(100, 104)}
+    notice_own(Run.from_dict(own), "remove them")
+    assert [str(one.message) for one in recwarn.list] == [
+        "4 of 4 queries found their own document, whose docid is the qid (first: 100, 101, 102); remove them"
+    ]
+
+
+def test_passages_of_the_query_are_left_out(collection: Collection, tmp_path: Path) -> None:
+    run = Run.from_dict({"D1": {"D1#2": 3.0, "D2#0": 2.0, "D1#0": 1.0}, "D2": {"D1#0": 1.0}})
+    kept = without_own(run, PassageParams(aggregate="maxp"))
+    assert kept.to_dict() == {"D1": {"D2#0": 2.0}, "D2": {"D1#0": 1.0}}

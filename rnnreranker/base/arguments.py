@@ -46,7 +46,7 @@ def in_command() -> bool:
 
 
 def argument(name: str, value: Any = None) -> str:
-    """An argument as its user wrote it.
+    """An argument as its user wrote it; of a flag without a value, `value` is True.
 
     >>> argument("hits", 5)
     'hits=5'
@@ -55,7 +55,7 @@ def argument(name: str, value: Any = None) -> str:
     ('--hits 5', '--explain-output')
     """
     if in_command():
-        return flag(FLAGS.get(name, name)) + ("" if value is None else f" {value}")
+        return flag(FLAGS.get(name, name)) + ("" if value is None or value is True else f" {value}")
     return name if value is None else f"{name}={value}"
 
 

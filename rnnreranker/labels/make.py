@@ -121,6 +121,7 @@ def _inputs(request: LabelsRequest) -> _Inputs:
     from rnnreranker.labels.job import with_learnt_mass
     from rnnreranker.labels.judged import positives_of
     from rnnreranker.labels.shards import LabelInputs
+    from rnnreranker.search.own_documents import notice_own
     from rnnreranker.search.queries import query_vectors
 
     labeler = request.labeler
@@ -131,6 +132,7 @@ def _inputs(request: LabelsRequest) -> _Inputs:
         source = "qrels" if request.validation_qrels is None else "validation_qrels"
         validation = positives_of(qrels_of(getattr(request, source)), request.relevant, request.shown(source))
     run, pairs = candidates_of(request)
+    notice_own(run, "leave it out of the run with --remove-query of search, or it is a candidate like others")
     wanted = [qid for qid in run if qid in judged or qid in validation]
     topics = _topics(request, needs, wanted)
     index = None if request.index is None else open_index(request.index, needs=needs)

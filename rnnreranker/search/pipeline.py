@@ -18,6 +18,7 @@ from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.search import sources
 from rnnreranker.search.auto import FUSION, choose_parts
 from rnnreranker.search.inputs import open_inputs
+from rnnreranker.search.own_documents import notice_own, without_own
 from rnnreranker.search.request import SearchRequest
 from rnnreranker.search.to_documents import documents_of
 
@@ -43,6 +44,7 @@ class Pipeline:
         retrieved_by: the retrievers, of `auto` those that it chose; and the feedback.
         fusion: of several retrievers; depth: candidates per query.
         passages: how they become documents, None where they stay; hits: documents per query.
+        remove_query: whether a query's own document is no candidate, see `SearchRequest`.
         devices: where models compute; None = the processor.
     """
 
@@ -57,6 +59,7 @@ class Pipeline:
     depth: int
     passages: PassageParams | None
     hits: int
+    remove_query: bool = False
     devices: Devices | None = None
 
     def stages(self, given: Run | None = None) -> list[Run]:
@@ -66,9 +69,12 @@ class Pipeline:
                 getattr(self.inputs, need.replace(" ", "_"))  # loaded now
         with phase("retrieval"):
             stages = [self.retrieved() if given is None else given]
+            if not self.remove_query:
+                notice_own(stages[0], f"give {argument('remove_query', True)} to leave it out of the run")
         if self.expander is not None:
             with phase(f"expanding by {self.expander.name}"):
-                stages.append(self.expander.expand(stages[0]))
+                expanded = self.expander.expand(stages[0])
+                stages.append(without_own(expanded, self.passages) if self.remove_query else expanded)
         for reranker in self.rerankers:
             step = "reranking" if len(self.rerankers) == 1 else f"reranking by {reranker.name}"
             with phase(f"{step} on {reranker.devices}" if reranker.devices else step):
@@ -81,7 +87,12 @@ class Pipeline:
 
     def retrieved(self) -> Run:
         """The run of the retriever, or of several fused."""
-        runs = [retriever.retrieve(self.depth) for retriever in self.retrievers]
+        runs = [
+            without_own(one.retrieve(self.depth + 1), self.passages).head(self.depth)
+            if self.remove_query
+            else one.retrieve(self.depth)
+            for one in self.retrievers
+        ]
         if len(runs) == 1:
             return runs[0]
         from rnnreranker.runs.fuse import fuse
@@ -162,6 +173,7 @@ def open_pipeline(
         request.candidates,
         request.passages,
         request.hits,
+        request.remove_query,
         request.devices,
     )
 

@@ -44,6 +44,8 @@ class SearchRequest(ComputesOnDevices, Request):
         fuse: how several are fused, `rrf:k=60`; None = rrf, of `auto` minmax.
         prf: feedback in its written form; expand: an expander; rerank: rerankers in their order.
         bm25_index: a Lucene index that is not inside `index`.
+        remove_query: whether an entry whose docid is the id of its query is left out of the run before anything reads
+            the run, as Pyserini's `--remove-query`; `hits` others stay. Feedback still reads that document.
         hits: candidates a query; of passages that become documents, documents.
         encoder: of queries, `name:key=value,…`; None = the one that made the index.
         missing: candidates without what is needed of them, "error" or "skip".
@@ -65,6 +67,7 @@ class SearchRequest(ComputesOnDevices, Request):
     expand: Form | None = None
     rerank: Form | Sequence[Form] | None = RNN
     bm25_index: str | None = None
+    remove_query: bool = False
     hits: int = 1000
     encoder: Form | None = None
     missing: str = "error"

@@ -107,6 +107,7 @@ def read_queries(request: SearchRequest) -> tuple[dict[str, str], Run | None]:
 def _given_run(request: SearchRequest, topics: dict[str, str] | None) -> Run:
     from rnnreranker.runs import Run
     from rnnreranker.search.first_stage import read_first_stage
+    from rnnreranker.search.own_documents import without_own
 
     source = request.run
     if isinstance(source, Run):
@@ -114,7 +115,7 @@ def _given_run(request: SearchRequest, topics: dict[str, str] | None) -> Run:
     else:
         run = read_first_stage(str(source)) if request.rerankers else Run.read(Path(str(source)))
         shown = str(source)
-    run = run.head(request.candidates)
+    run = (without_own(run, request.passages) if request.remove_query else run).head(request.candidates)
     lost = [qid for qid in run if topics is not None and qid not in topics]
     if lost:
         raise InputError(

@@ -6,8 +6,9 @@ filters can be compared at the same share of discarded pairs.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,16 @@ class Pool:
     positive_scores: np.ndarray
     scores: np.ndarray
     similarity: Mapping[str, np.ndarray]
+
+    def without(self, docids: Collection[str]) -> Pool:
+        """The pool without some of its candidates."""
+        kept = np.array([docid not in docids for docid in self.candidates], dtype=bool)
+        return dataclasses.replace(
+            self,
+            candidates=tuple(itertools.compress(self.candidates, kept.tolist())),
+            scores=self.scores[kept],
+            similarity={how: values[:, kept] for how, values in self.similarity.items()},
+        )
 
 
 def pools(

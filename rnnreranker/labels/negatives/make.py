@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -65,16 +65,13 @@ class MinedNegatives:
         Raises:
             InputError: another suffix, labels in a file of ids, a query or document without a text.
         """
-        from rnnreranker.search.texts import texts_for
-
-        mining, request = self.request.chosen.mining, self.request
+        mining = self.request.chosen.mining
         if mining.form == "labeled-pair":
             names, rows = labeled_pairs(mine_queries(self.pools, self.threshold, mining))
         else:
             names, rows = rows_of(self.mined, mining.form, mining.negatives)
         docids = set(documents_in(rows)) if _holds_texts(output) else set()
-        fields = asked_fields(request.documents, request.fields)
-        texts = texts_for(docids, self.index, request.documents, fields) if docids else {}
+        texts = _texts(docids, self.request, self.index) if docids else {}
         write_rows(output, names, rows, self.topics, texts)
         return len(rows)
 
@@ -90,6 +87,8 @@ def mine_negatives(
     **others: Any,
 ) -> MinedNegatives:
     """Hard negatives of a run without what is likely relevant, as `python -m rnnreranker.negatives`.
+
+    No negative is the document whose docid is the qid, nor, where texts are known, has the text of a positive.
 
     Args:
         run, qrels, index, filter, topics, others: as of `NegativesRequest`.
@@ -168,9 +167,10 @@ def mined_negatives(request: NegativesRequest) -> MinedNegatives:
     from rnnreranker.index.opening import open_index
     from rnnreranker.labels.judged import positives_of
     from rnnreranker.runs import Run
+    from rnnreranker.search.own_documents import without_own
 
     judged = positives_of(qrels_of(request.qrels), request.relevant, request.shown("qrels"))
-    run = request.run if isinstance(request.run, Run) else Run.read(request.run)
+    run = without_own(request.run if isinstance(request.run, Run) else Run.read(request.run))
     topics = {} if request.topics is None else topics_of(request.topics)
     wanted = [qid for qid in run if qid in judged]
     if not wanted:
@@ -184,6 +184,7 @@ def mined_negatives(request: NegativesRequest) -> MinedNegatives:
     threshold = mining.threshold
     if threshold is None:
         threshold = threshold_at(mined, mining.filter, DEFAULT_RATE if mining.rate is None else mining.rate)
+    mined = _without_texts_of_positives(mined, threshold, request, index)
     return MinedNegatives(request, mined, threshold, _tolls(request, mined, threshold), topics, index)
 
 
@@ -214,6 +215,45 @@ def _pools(
     if chosen.name in SIMILAR or compared:
         return pools(run, judged, inputs, chosen.similarities(compared), request.threads, chosen.source)
     return scored(run, judged, inputs, context)
+
+
+def _without_texts_of_positives(
+    several: list[Pool], threshold: float, request: NegativesRequest, index: IndexOnDisk | None
+) -> list[Pool]:
+    """The pools without candidates that would be chosen and have the text of a positive, white space aside.
+
+    Only the texts of positives and of chosen negatives are read, where the index or `documents` has texts.
+    """
+    if not request.documents and (index is None or index.texts is None):
+        return several
+    mining, kept = request.chosen.mining, list(several)
+    choose = mine_queries if mining.form == "labeled-pair" else mine
+    looked_at, texts = list(range(len(kept))), dict[str, str]()
+    while looked_at:
+        chosen: dict[str, set[str]] = {}
+        for one in choose([kept[number] for number in looked_at], threshold, mining):
+            chosen.setdefault(one.qid, set()).update(one.negatives)
+        positives = {docid for number in looked_at for docid in kept[number].positives}
+        wanted = positives.union(*chosen.values()) - texts.keys()
+        found = _texts(wanted, request, index) if wanted else {}
+        texts |= {docid: " ".join(found.get(docid, "").split()) for docid in wanted}
+        looked_at = [number for number in looked_at if kept[number].qid in chosen]
+        for number in list(looked_at):
+            pool = kept[number]
+            relevant = {texts[docid] for docid in pool.positives} - {""}
+            same = {docid for docid in chosen[pool.qid] if texts[docid] in relevant}
+            if same:
+                kept[number] = pool.without(same)
+            else:
+                looked_at.remove(number)
+    return kept
+
+
+def _texts(docids: Collection[str], request: NegativesRequest, index: IndexOnDisk | None) -> dict[str, str]:
+    """The texts of documents, by docid; some may have none."""
+    from rnnreranker.search.texts import texts_for
+
+    return texts_for(docids, index, request.documents, asked_fields(request.documents, request.fields))
 
 
 def _tolls(request: NegativesRequest, mined: list[Pool], threshold: float) -> list[Toll]:

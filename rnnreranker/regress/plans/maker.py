@@ -62,6 +62,7 @@ class Maker(ModelSteps):
             trained = self.model(condition.model)
             encoder, inputs = ["--encoder", str(trained)], [*inputs, trained]
         argv, uses = ["--index", name, "--topics", query_set.topics], list[Written]()
+        argv += ["--remove-query"] if query_set.remove_query else []
         if condition.retrieve:
             use, named = self.resolved(condition.retrieve)
             inputs = [*inputs, *named]

@@ -40,6 +40,7 @@ class QuerySet:
     protocols: tuple[str, ...] = ("trec",)
     measures: tuple[str, ...] = ()  # those of the spec where there are none
     runs: str = ""  # pattern of the folder or file names of published runs for these topics
+    remove_query: bool = False  # whether the document whose id is that of a topic is left out of its run
     kinds: dict[str, str] = field(default_factory=dict)  # kind of its topics: their name; each has means of its own
     needs: dict[str, Any] = field(default_factory=dict)
 

@@ -1,0 +1,76 @@
+"""Queries that are documents themselves, as in ArguAna, Quora and citation search: their own entries in a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.base.command import counted, notice
+from rnnreranker.runs import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rnnreranker.runs.passages import PassageParams
+
+FIRST = 10  # entries of a query among which its own document is looked for
+
+
+def own_entries(run: Run, documents: Sequence[str] | np.ndarray | None = None) -> np.ndarray:
+    """(L,) bool: whether the docid of an entry is the id of its query.
+
+    Args:
+        run: L entries of V distinct docids.
+        documents: (V,) the document of each passage, in the order of `run.docids`; None = the docids themselves.
+
+    >>> own_entries(Run.from_dict({"a": {"a": 2.0, "b": 1.0}, "c": {"a": 1.0}})).tolist()
+    [True, False, False]
+    """
+    numbers = {qid: number for number, qid in enumerate(run.qids)}
+    names = run.docids if documents is None else documents
+    own = np.fromiter((numbers.get(name, -1) for name in names), dtype=np.int64, count=len(run.docids))
+    return np.asarray(own[run.rows] == run.queries)
+
+
+def without_own(run: Run, passages: PassageParams | None = None) -> Run:
+    """The run without the entries whose docid is the id of their query; every query stays.
+
+    passages: what documents the docids are of; None = they are documents.
+
+    Raises:
+        InputError: passages whose document is not known.
+    """
+    documents = None
+    if passages is not None:
+        from rnnreranker.data.passage_documents import documents_by
+
+        documents, _ = documents_by(passages.passages, run.docids)
+    kept = ~own_entries(run, documents)
+    if kept.all():
+        return run
+    offsets = np.concatenate([[0], np.cumsum(kept)])[run.offsets]
+    return Run(run.qids, offsets, run.docids, run.rows[kept], run.scores[kept])
+
+
+def notice_own(run: Run, remedy: str) -> None:
+    """Report, in one line, queries that have their own document among their first entries.
+
+    Numbers may name a query and another document by chance. They count where at least half of the own documents come
+    first, those of three queries or of half the queries.
+
+    remedy: what the user can do.
+    """
+    top = run.head(FIRST)
+    rows, numbers = np.unique(top.rows, return_inverse=True)
+    own = own_entries(Run(top.qids, top.offsets, run.docids[rows], numbers.astype(np.int32), top.scores))
+    found, first = int(own.sum()), int((own & (top.ranks == 1)).sum())
+    names = [run.qids[query] for query in top.queries[own].tolist()]
+    by_chance = all(name.isdecimal() for name in names) and not (
+        2 * first >= found and (first >= 3 or 2 * first >= len(run))
+    )
+    if found and not by_chance:
+        notice(
+            f"{found} of {counted(len(run), 'query', 'queries')} found their own document, whose docid is the qid "
+            f"(first: {', '.join(names[:3])}); {remedy}"
+        )
