@@ -454,7 +454,7 @@ def test_the_texts_of_an_index_are_found_whatever_parts_it_has(tmp_path: Path) -
     write_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())])
     (tmp_path / "out" / "bm25").mkdir()
     assert open_index(str(tmp_path / "out")).texts == tmp_path / "out"
-    for name in ("index", "docid"):
+    for name in ("index", "docid", "rnnreranker.json"):
         (tmp_path / "out" / name).unlink()
     index = open_index(str(tmp_path / "out"))
     assert (index.parts, index.texts) == (("bm25",), tmp_path / "out")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+import shlex
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from rnnreranker.parts.description import describe
 from rnnreranker.parts.neighbours import files as graph_files
 from rnnreranker.parts.neighbours import part as neighbours_part
 from rnnreranker.parts.neighbours import source as graph_source
+from rnnreranker.search.__main__ import main as search
 
 TEXTS = [" ".join(f"w{(number * step) % 23}" for step in (1, 3, 7, 11)) for number in range(1, 61)]
 
@@ -128,6 +131,39 @@ def test_it_is_the_index_of_all_documents(first: int, flags: list[str], tmp_path
     assert content(index) == content(whole)
     assert describe(index)["documents"] == f"{tmp_path / 'index.jsonl'} + {tmp_path / 'more.jsonl'}"
     assert not (tmp_path / "index.partial").exists()
+
+
+@pytest.mark.parametrize("link", ["link", "dangling"])
+def test_a_link_stays_a_link_and_its_folder_gets_the_index(tmp_path: Path, link: str) -> None:
+    whole = made(tmp_path, "whole", range(60), ALL)
+    (tmp_path / "disk").mkdir()
+    target = tmp_path / "disk" / "index"
+    if link == "link":
+        target.mkdir()
+    (tmp_path / link).symlink_to(target)
+    made(tmp_path, link, range(40), ["--parts", "dense"])
+    made(tmp_path, link, range(40), [*ALL, "--overwrite"])
+    added(tmp_path, tmp_path / link, range(40, 60))
+    assert (tmp_path / link).is_symlink()
+    assert content(target) == content(whole)
+    assert [path.name for path in (tmp_path / "disk").iterdir()] == ["index"]
+    assert not list(tmp_path.glob("*.partial"))
+
+
+@pytest.mark.parametrize(("part", "name"), [("dense", "index"), ("impact", "impacts"), ("neighbours", "neighbours")])
+def test_a_copy_without_a_part_is_refused_and_made_whole_as_the_message_says(
+    tmp_path: Path, part: str, name: str
+) -> None:
+    index = made(tmp_path, "index", range(40), ALL)
+    lost = index / name
+    lost.unlink() if lost.is_file() else shutil.rmtree(lost)
+    with pytest.raises(InputError) as refused:
+        search(["--index", str(index), "--query", "w1", "--retriever", "impact", "--rerank", "none"])
+    said = f"{index}: this copy of an index is not complete: rnnreranker.json lists dense, impact, neighbours, but "
+    assert str(refused.value).startswith(f"{said}{part} is missing; copy it again, or make what is missing with python")
+    words = shlex.split(str(refused.value).rpartition("python -m rnnreranker.index ")[2])
+    assert main([*words, *(["--parts", "neighbours:k=3"] if part == "neighbours" else [])]) == 0
+    assert open_index(str(index)).has("impacts")
 
 
 def test_in_three_steps_and_by_many_threads(tmp_path: Path) -> None:

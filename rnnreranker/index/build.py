@@ -23,7 +23,7 @@ from typing import Any
 from rnnreranker._version import __version__
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import fingerprint, put_folder, write_json
+from rnnreranker.base.files import behind_links, fingerprint, put_folder, write_json
 from rnnreranker.base.files.checksums import DESCRIPTION, DOCIDS, TEXTS, names_in, note_files
 from rnnreranker.base.files.leftovers import temporary
 from rnnreranker.base.locks import alone
@@ -173,7 +173,7 @@ def check_replaceable(output: Path) -> None:
             raise InputError(f"{output}: a folder with other things than an index; choose an empty or new one")
     elif output.exists():
         raise InputError(f"{output}: is a file, expected the name of a folder for the index")
-    above = next(folder for folder in output.absolute().parents if folder.exists())
+    above = next(folder for folder in behind_links(output).absolute().parents if folder.exists())
     try:
         with temporary(above / output.name, Path.mkdir):  # to ask for permission is not enough, as of /proc
             pass
@@ -201,7 +201,8 @@ class UnfinishedIndex:
 
 
 def work_of(output: Path) -> Path:
-    """The folder of what is kept of an index until it is whole."""
+    """The folder of what is kept of an index until it is whole, beside the folder that a link leads to."""
+    output = behind_links(output)
     return output.with_name(output.name + ".partial")
 
 

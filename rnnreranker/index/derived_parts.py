@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.shards import Share
-from rnnreranker.index.build import Built, add_parts
+from rnnreranker.index.build import Built, add_parts, work_of
 from rnnreranker.index.make import makers
 from rnnreranker.index.request import IndexRequest
 from rnnreranker.parts.base import Part
@@ -35,14 +35,14 @@ def make_share(index: Path, request: IndexRequest, share: Share, threads: int | 
     _, makers_of = _to_make(index, request, False)
     made = []
     for maker in makers_of:
-        maker.start(work_of(index, maker), threads)
+        maker.start(_work_of(index, maker), threads)
         made.append((maker.name, maker.write_share(index, share)))
     return made
 
 
-def work_of(index: Path, maker: Part) -> Path:
+def _work_of(index: Path, maker: Part) -> Path:
     """The folder of what is kept of a part until it is whole."""
-    return index.with_name(f"{index.name}.partial") if describe(index) else index / f"{maker.name}.partial"
+    return work_of(index) if describe(index) else index / f"{maker.name}.partial"
 
 
 def make_beside(
@@ -69,7 +69,7 @@ def make_beside(
     if describe(index):
         return add_parts(index, made, threads=threads), names
     for maker in made:
-        work = work_of(index, maker)
+        work = _work_of(index, maker)
         maker.start(work, threads)
         maker.write(index, index / "corpus", count)
         shutil.rmtree(work)

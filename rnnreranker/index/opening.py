@@ -207,7 +207,15 @@ def _on_disk(name: str) -> IndexOnDisk:
             raise InputError(
                 f"{name}: a file that is no index; expected a folder, or a .npy matrix with its ids beside it"
             )
-    there = parts_at(path)
+    there, described = parts_at(path), describe(path)
+    known = [one for one in described.get("parts", {}) if one in names("part")]
+    if lost := [one for one in known if one not in there]:
+        raise InputError(
+            f"{name}: this copy of an index is not complete: rnnreranker.json lists {', '.join(known)}, but "
+            f"{' and '.join(lost)} {'is' if len(lost) == 1 else 'are'} missing; copy it again, or make what is missing "
+            f"with python -m rnnreranker.index --documents {described.get('documents') or 'DOCUMENTS'} --output {name} "
+            f"--parts {','.join(lost)}"
+        )
     if not there and any(path.glob("corpus.jsonl*")):  # a folder in BEIR layout
         raise InputError(f"{looks_like_documents} --documents {name}")
     if not there:
@@ -218,7 +226,7 @@ def _on_disk(name: str) -> IndexOnDisk:
             f"{name}: no index in this folder; expected `index` and `docid` (Faiss), `vectors.npy` and `docid`, "
             f"a Lucene index, {kept}; make one with python -m rnnreranker.index"
         )
-    return IndexOnDisk(name, there, describe(path))
+    return IndexOnDisk(name, there, described)
 
 
 def _built_in(name: str, needs: Collection[str]) -> IndexOnDisk:

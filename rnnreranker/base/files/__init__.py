@@ -1,6 +1,7 @@
 """Files as every room reads and writes them: whole or not at all, and one line for what keeps them from it."""
 
 from rnnreranker.base.files.atomic import (
+    behind_links,
     cache_home,
     check_writable,
     folder_written_whole,
@@ -12,6 +13,7 @@ from rnnreranker.base.files.contents import file_digest, files_digest, fingerpri
 from rnnreranker.base.files.reading import check_no_nul, first_line, open_bytes, read_bytes, read_lines, read_text
 
 __all__ = [
+    "behind_links",
     "cache_home",
     "check_no_nul",
     "check_writable",

@@ -44,7 +44,7 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    path = _behind_links(Path(path))
+    path = behind_links(Path(path))
     if path.is_dir():
         raise InputError(f"{path}: is a folder, expected the name of a file to write")
     try:
@@ -85,7 +85,7 @@ def check_writable(*paths: str | os.PathLike[str] | None) -> None:
     Raises:
         InputError: when the folder does not exist or cannot be written.
     """
-    for path in [_behind_links(Path(given)) for given in paths if given and os.fspath(given) != STDOUT]:
+    for path in [behind_links(Path(given)) for given in paths if given and os.fspath(given) != STDOUT]:
         if path.is_dir():
             raise InputError(f"{path}: is a folder, expected the name of a file to write")
         if _is_device(path):
@@ -107,7 +107,7 @@ def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     Raises:
         InputError: when the folder cannot be written, or a file has its name.
     """
-    path = _behind_links(Path(path))
+    path = behind_links(Path(path))
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file, expected the name of a folder to write")
     aside = _aside(path)
@@ -129,9 +129,12 @@ def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 def put_folder(new: Path, path: Path) -> None:
     """Give a whole new folder its name; at every moment the old one or the new one is there whole, here or aside.
 
+    A link stays a link: the folder that it leads to is replaced.
+
     Raises:
         InputError: the folder cannot be written.
     """
+    path = behind_links(path)
     aside = _aside(path)
     try:
         if path.exists():
@@ -154,8 +157,8 @@ def _aside(path: Path) -> Path:
     return path.with_name(f".{path.name}.old")
 
 
-def _behind_links(path: Path) -> Path:
-    """What a link leads to, that need not exist; other paths as they are, and so links to devices, as /dev/stdout.
+def behind_links(path: Path) -> Path:
+    """What a link leads to, which need not exist. Other paths and links to devices, as /dev/stdout, stay as they are.
 
     Raises:
         InputError: links that lead to each other.

@@ -92,11 +92,6 @@ class DensePart(PartByEncoder):
         return path if path.is_file() or (path / "index").is_file() or any(path.glob("*.npy")) else None
 
     @classmethod
-    def stands(cls, index: Path, params: Any = None) -> bool:
-        """Always: what is lacking of vectors is said when they are opened."""
-        return True
-
-    @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> VectorSource:
         return open_vectors(at)
 
