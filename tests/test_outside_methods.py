@@ -264,7 +264,7 @@ def test_feedback_and_an_expander(command: Command, collection: Path, coded: Pat
     assert "nearest-one: more candidates" in shown
     assert command("index", "--output", coded, "--parts", "neighbours:k=2").returncode == 0
     searching = ["--index", coded, "--topics", collection / "topics.tsv", "--retriever", "dense", "--rerank", "none"]
-    for flags in (["--prf", "softer:share=1"], ["--hits", "1", "--expand", "nearest-one:of_first=1"]):
+    for flags in (["--prf", "softer:share=1"], ["--hits", "2", "--expand", "nearest-one:of_first=1"]):
         done = command("search", *searching, *flags, "--output", collection / "out.txt")
         assert done.returncode == 0, done.stderr
     assert Run.read(collection / "out.txt").ranked("q1") == ["d1", "d3"]

@@ -17,7 +17,7 @@ import pytest
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.base.errors import InputError, UnavailableError
-from rnnreranker.base.method import make_params
+from rnnreranker.base.method import Inputs, find, make_params
 from rnnreranker.data.document import Document
 from rnnreranker.index.opening import open_index
 from rnnreranker.index.request import IndexRequest, usual_parts
@@ -25,6 +25,7 @@ from rnnreranker.lab.diagnose.__main__ import main as diagnose
 from rnnreranker.lab.tune.query_set import load_objective
 from rnnreranker.lab.tune.request import TuneRequest
 from rnnreranker.labels.__main__ import main as make_labels
+from rnnreranker.parts.neighbours import open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.texts import CorpusWriter
@@ -118,10 +119,17 @@ def test_dense_retrieval_is_brute_force(collection: Collection, search: Callable
         assert scores == pytest.approx([score for _, score in expected[qid]], rel=1e-5)
 
 
-def test_hits_cut_the_candidates_before_reranking(collection: Collection, search: Callable[..., Run]) -> None:
-    found, base = search(collection.dense("--hits", "12")), collection.brute_force().head(12)
-    assert {qid: set(found.ranked(qid)) for qid in QIDS} == {qid: set(base.ranked(qid)) for qid in QIDS}
-    assert ranking(found) == reranked(collection, base, RnnParams())
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize("context", [5, 25])
+def test_hits_are_the_length_of_the_output_and_the_context_is_the_depth_of_reranking(
+    collection: Collection, search: Callable[..., Run], tmp_path: Path, given: bool, context: int
+) -> None:
+    base = collection.brute_force()
+    base.write(tmp_path / "run.txt")
+    flags = ["--run", str(tmp_path / "run.txt")] if given else []
+    found = search(collection.dense("--hits", "12", "--context", str(context), *flags))
+    whole = reranked(collection, base, RnnParams(context=context))
+    assert ranking(found) == {qid: docids[:12] for qid, docids in whole.items()}
 
 
 def test_reranking_is_on_by_default_and_keeps_the_tail(collection: Collection, search: Callable[..., Run]) -> None:
@@ -144,13 +152,6 @@ def test_a_run_made_elsewhere_is_reranked(
     found = search(collection.dense("--run", str(tmp_path / "elsewhere.gz"), "--context", "8"))
     assert ranking(found) == reranked(collection, base, RnnParams(context=8))
     assert {qid: found.ranked(qid)[8:] for qid in picked} == {qid: docids[8:] for qid, docids in picked.items()}
-
-
-def test_hits_cut_a_run_made_elsewhere(collection: Collection, search: Callable[..., Run], tmp_path: Path) -> None:
-    base = collection.brute_force()
-    base.write(tmp_path / "elsewhere.txt")
-    found = search(collection.dense("--run", str(tmp_path / "elsewhere.txt"), "--hits", "7"))
-    assert {qid: set(found.ranked(qid)) for qid in QIDS} == {qid: set(base.ranked(qid)[:7]) for qid in QIDS}
 
 
 def test_msmarco_output_ranks_from_one(collection: Collection, tmp_path: Path) -> None:
@@ -708,20 +709,25 @@ def test_candidates_join_before_reranking(
     shutil.copytree(collection.file("index"), index)
     write_graph(DenseNeighbours(open_vectors(index)), index / "neighbours", 4)
     flags = ["--index", str(index), "--encoded-queries", collection.file("queries.npy")]
-    flags += ["--topics", collection.file("topics.tsv"), "--retriever", "dense", "--hits", "3"]
+    flags += ["--topics", collection.file("topics.tsv"), "--retriever", "dense", "--hits", "8"]
     expand = ["--expand", "neighbours:k=4,below=2"]
     assert main([*flags, "--rerank", "none", "--output", str(tmp_path / "plain.txt")]) == 0
     assert main([*flags, *expand, "--rerank", "none", "--output", str(tmp_path / "more.txt")]) == 0
     said = capsys.readouterr().err
     plain, more = Run.read(tmp_path / "plain.txt"), Run.read(tmp_path / "more.txt")
-    new = sum(len(set(more.ranked(qid)) - set(plain.ranked(qid))) for qid in more)
+    whole = find("expander", "neighbours")(
+        Inputs(neighbours=open_neighbours(index / "neighbours")),
+        make_params("expander", "neighbours", {"k": 4, "below": 2}),
+    ).expand(plain)
+    assert ranking(more) == ranking(whole.head(8))
+    new = len(whole.rows) - len(plain.rows)
     assert new > 0
     assert re.search(r"expanding by neighbours [\d.]+ s, writing", said)
     assert f" s; {new} candidates joined, {new / 5:.1f} a query" in said
     assert all(more.ranked(qid)[:2] == plain.ranked(qid)[:2] for qid in plain)
     assert "dense.neighbours.none" in (tmp_path / "more.txt").read_text()
     assert main([*flags, *expand, "--output", str(tmp_path / "reranked.txt")]) == 0
-    assert {len(Run.read(tmp_path / "reranked.txt")[qid]) for qid in more} == {len(more[qid]) for qid in more}
+    assert {len(Run.read(tmp_path / "reranked.txt")[qid]) for qid in more} == {8}
     with pytest.raises(InputError, match="no neighbours in this index; add them with index --parts neighbours"):
         main([*collection.dense("--retriever", "dense", "--output", str(tmp_path / "x.txt")), *expand])
     with pytest.raises(InputError, match="--expand nearest: nearest: no such expander"):

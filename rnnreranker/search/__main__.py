@@ -133,11 +133,9 @@ def _joined(before: Run, after: Run) -> str:
 
 
 def _runs(args: argparse.Namespace, result: Searched) -> list[Run]:
-    """The runs that are written, shown and evaluated: of documents, where passages become such."""
+    """The runs that are written, shown and evaluated: `--hits` documents a query."""
     work, stages = result.pipeline, result.stages
-    if work.passages is None:
-        return stages
-    return [work.documents(stage) for stage in (stages if args.query or args.qrels else stages[-1:])]
+    return [work.documents(stage, work.hits) for stage in (stages if args.query or args.qrels else stages[-1:])]
 
 
 def _write(args: argparse.Namespace, argv: Sequence[str], request: SearchRequest, work: Pipeline, run: Run) -> None:
@@ -167,15 +165,16 @@ def _show(args: argparse.Namespace, result: Searched, stages: list[Run], qrels: 
         from rnnreranker.search.to_documents import best_passages
 
         text_of = best_passages(passages, work.passages) if work.passages else {}
-        show_results(work.index, stages[0], stages[-1], limit=args.show, text_of=text_of)
+        before_all = work.documents(result.stages[0])
+        show_results(work.index, before_all, stages[-1], limit=args.show, text_of=text_of)
     if args.explain is not None:
         from rnnreranker.search.explain.query_page import explain
 
         explain(
             _explain_output(args),
             work.index,
-            stages[-2],
-            stages[-1],
+            result.stages[-2],
+            result.stages[-1],
             work.rerankers[0],  # type: ignore[arg-type]  # rnn, as was checked
             qid=args.explain,
             text=result.topics[args.explain],

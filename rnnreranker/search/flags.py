@@ -45,7 +45,8 @@ def add_retrieval(group: Any) -> None:
     group.add_argument(
         "--fuse", metavar="NAME", help="rrf, mean, mean-zero, minmax, zscore (default: rrf; auto: minmax)"
     )
-    group.add_argument("--hits", type=command.positive, default=1000, help="candidates per query (default: 1000)")
+    text = "documents per query in the output (default: 1000)"
+    group.add_argument("--hits", type=command.positive, default=1000, help=text)
     text = "leave out a document whose id is the query's, as for ArguAna and Quora"
     group.add_argument("--remove-query", action="store_true", help=text)
     text = f"{', '.join(names('feedback'))}: search again by the first documents"

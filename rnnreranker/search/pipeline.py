@@ -43,7 +43,7 @@ class Pipeline:
         retrievers: empty where a run was given; expander: None without one; rerankers: in their order.
         retrieved_by: the retrievers, of `auto` those that it chose; and the feedback.
         fusion: of several retrievers; depth: candidates per query.
-        passages: how they become documents, None where they stay; hits: documents per query.
+        passages: how they become documents, None where they stay; hits: documents per query that come out.
         remove_query: whether a query's own document is no candidate, see `SearchRequest`.
         devices: where models compute; None = the processor.
     """
@@ -63,7 +63,10 @@ class Pipeline:
     devices: Devices | None = None
 
     def stages(self, given: Run | None = None) -> list[Run]:
-        """The run of every stage: retrieved or given, expanded, reranked once or more; passages stay passages."""
+        """The run of every stage: retrieved or given, expanded, reranked once or more.
+
+        Runs have their whole depth and passages stay passages: see `documents`.
+        """
         with phase("query vectors"):
             for need in sorted({"query vectors", "query tokens"} & self.needs):
                 getattr(self.inputs, need.replace(" ", "_"))  # loaded now
@@ -81,9 +84,10 @@ class Pipeline:
                 stages.append(reranker.rerank(stages[-1]))
         return stages
 
-    def documents(self, run: Run) -> Run:
-        """The documents of a run of passages; another run as it is."""
-        return run if self.passages is None else documents_of(run, self.passages, self.hits)
+    def documents(self, run: Run, hits: int | None = None) -> Run:
+        """The documents of a run of passages, or a run as it is; hits: of every query, None = all."""
+        made = run if self.passages is None else documents_of(run, self.passages)
+        return made if hits is None else made.head(hits)
 
     def retrieved(self) -> Run:
         """The run of the retriever, or of several fused."""

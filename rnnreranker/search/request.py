@@ -46,7 +46,7 @@ class SearchRequest(ComputesOnDevices, Request):
         bm25_index: a Lucene index that is not inside `index`.
         remove_query: whether an entry whose docid is the id of its query is left out of the run before anything reads
             the run, as Pyserini's `--remove-query`; `hits` others stay. Feedback still reads that document.
-        hits: candidates a query; of passages that become documents, documents.
+        hits: documents a query that come out. A reranker with a larger `context` sees that many candidates.
         encoder: of queries, `name:key=value,…`; None = the one that made the index.
         missing: candidates without what is needed of them, "error" or "skip".
         documents: texts for rerankers that read them; fields: which of theirs, "title,text" or "text".
@@ -150,10 +150,10 @@ class SearchRequest(ComputesOnDevices, Request):
 
     @property
     def candidates(self) -> int:
-        """How many candidates of a query are retrieved."""
-        if self.passages is None:
-            return self.hits
-        return self.passages.hits or PASSAGES_PER_DOCUMENT * self.hits
+        """How many candidates of a query are retrieved, or kept of a given run: `hits`, or the largest context."""
+        if self.passages is not None:
+            return self.passages.hits or PASSAGES_PER_DOCUMENT * self.hits
+        return max([self.hits, *(getattr(one.params, "context", 0) for one in self.rerankers)])
 
     @property
     def encoding(self) -> QueryEncoding:

@@ -37,8 +37,8 @@ class Searched:
 
     @property
     def run(self) -> Run:
-        """The run of the last stage; of documents, where passages become such."""
-        return self.pipeline.documents(self.stages[-1])
+        """The run of the last stage, `hits` documents a query."""
+        return self.pipeline.documents(self.stages[-1], self.pipeline.hits)
 
 
 def request_of(index: IndexOnDisk, topics: Any, **others: Any) -> SearchRequest:

@@ -27,7 +27,7 @@ class SearchBody(Body):
     prf: Form | None = Field(None, description="feedback: a second search by the first documents")
     expand: Form | None = Field(None, description="more candidates, from the graph of the index")
     rerank: Form | list[Form] | None = Field("rnn", description="rerankers in their written form; null = none")
-    hits: Count | None = Field(None, description="candidates of the first stage; null = 1000, or the limit below it")
+    hits: Count | None = Field(None, description="documents in the output; null = 1000, or the limit below it")
     limit: Annotated[int, Field(strict=True, ge=1, le=1000)] = Field(10, description="results of the answer")
 
 

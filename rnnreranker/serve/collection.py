@@ -101,7 +101,8 @@ class ServedIndex:
         if self.encodes:
             request = replace(request, encoded_queries=self.query_vectors(question.query))
         pipeline = open_pipeline(request, {QID: question.query})
-        stages = pipeline.stages(self._first.get(question.first_stage, pipeline.retrieved))
+        pipeline = replace(pipeline, depth=min(pipeline.depth, self.limits.max_candidates))
+        stages = pipeline.stages(self._first.get((*question.first_stage, pipeline.depth), pipeline.retrieved))
         before, after = stages[0].as_written(), stages[-1].as_written()
         return Answered(question, pipeline, before, after, stages)
 
@@ -120,7 +121,7 @@ class ServedIndex:
         """The first results before and after reranking: ranks, moves (ranks up), scores, texts and grades."""
         ranks = {docid: rank for rank, docid in enumerate(answered.before.ranked(QID), 1)}
         now = {docid: rank for rank, docid in enumerate(answered.after.ranked(QID), 1)}
-        limit = answered.question.limit
+        limit = min(answered.question.limit, answered.question.hits)
         before = [
             self._row(rank, docid, score, answered.question.topic) | {"now": now.get(docid)}
             for rank, (docid, score) in enumerate(answered.before[QID][:limit], 1)
@@ -140,7 +141,7 @@ class ServedIndex:
         if topic not in self._judgements:
             return []
         runs = {
-            name: Run((topic,), run.offsets, run.docids, run.rows, run.scores)
+            name: Run((topic,), run.offsets, run.docids, run.rows, run.scores).head(answered.question.hits)
             for name, run in (("before", answered.before), ("after", answered.after))
         }
         with self._evaluating:
