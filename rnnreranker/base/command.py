@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from rnnreranker.base.apart import check_apart
 from rnnreranker.base.arguments import flag, in_command, of_command
 from rnnreranker.base.errors import (
     DataWarning,
@@ -143,18 +144,19 @@ class _Parser(argparse.ArgumentParser):
     """Says what is wrong with the flags in one line, as every other error of a command."""
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse's; an unknown flag gets the nearest ones."""
+        """As argparse's; an unknown flag gets the nearest ones, and an output that is an input is refused."""
         parsed, unknown = self.parse_known_args(args, namespace)
+        known = flags_of_parser(self)
         if unknown:
             from rnnreranker.base.method_lists import moved
 
             flags = [one.partition("=")[0] for one in unknown if one.startswith("--")]
-            known = flags_of_parser(self)
             if said := [now for one in flags if (now := moved(one, known))]:
                 self.error("; ".join(said))
-            hints = (nearest(flag, known) for flag in flags)
+            hints = (nearest(one, known) for one in flags)
             hint = next((f"; {hint}" for hint in hints if hint.startswith("did you mean")), "")
             self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        check_apart(vars(parsed), known)
         return parsed
 
     def error(self, message: str) -> typing.NoReturn:

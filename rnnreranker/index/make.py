@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rnnreranker.base.apart import check_apart
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
@@ -40,11 +41,13 @@ def make_index(
         overwrite: make again what is there, and replace an index of other inputs.
 
     Raises:
-        InputError: as `write_index`; an index of other inputs in the folder, without `overwrite`, or one to be taken
-            from that has other inputs or none of the parts.
+        InputError: as `write_index`; an index of other inputs in the folder, without `overwrite`, documents in it, or
+            an index to be taken from that has other inputs or none of the parts.
         UnavailableError: a BM25 part without Java 21 or newer, an encoder that cannot be had.
     """
     check_replaceable(output)
+    read = {"documents": request.documents, "from_index": request.from_index}
+    check_apart(read | {"output": output}, replaces=output)
     with building(output):  # or what is missing may be there when it is this process's turn
         return _make_missing(request, output, threads, overwrite)
 

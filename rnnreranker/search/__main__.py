@@ -80,10 +80,6 @@ def _check(args: argparse.Namespace, request: SearchRequest) -> None:
             args.topics is None and args.query is None and args.explain is not None,
             "--explain shows the query: give --topics, or --query and its text",
         ),
-        (
-            args.run and args.output and _same_file(args.run, args.output),
-            f"--output {args.output}: is the file of --run, the first stage's run; give another name",
-        ),
         (args.query and args.qrels, "--qrels judges topics: give --topics in place of --query"),
         (
             silent and args.explain is None,
@@ -120,10 +116,6 @@ def _explain_output(args: argparse.Namespace) -> Path:
     from rnnreranker.search.explain import file_name
 
     return Path(args.explain_output or file_name(args.explain)).expanduser()
-
-
-def _same_file(one: str, other: str) -> bool:
-    return Path(one).expanduser().resolve() == Path(other).expanduser().resolve()
 
 
 def _joined(before: Run, after: Run) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rnnreranker.base.apart import check_apart
 from rnnreranker.base.arguments import argument, asked
 from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.device import trained_on
@@ -66,7 +67,7 @@ def check(request: TrainRequest) -> None:
 
     Raises:
         InputError: methods or settings that there are not, arguments that mean nothing to the model, an output that
-            cannot be written.
+            cannot be written, or that is or holds something that is read.
     """
     name = request.training.model.name
     readers: dict[str, list[str]] = {}  # an argument → the models that it means something to
@@ -81,6 +82,7 @@ def check(request: TrainRequest) -> None:
     trained_on(request.device)
     asked_fields(request.documents, request.fields)
     _check_output(Path(request.output))
+    check_apart(vars(request), replaces=request.output)
 
 
 def _check_output(output: Path) -> None:

@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
+from rnnreranker.base.arguments import in_command
 from rnnreranker.base.errors import InputError, no_space
 from rnnreranker.base.files.leftovers import temporary
 from rnnreranker.base.process import interrupts
 
 STDOUT = "-"
+read_by_command: dict[tuple[int, int] | None, str] = {}  # identity of each file that `apart` found -> its argument
 
 
 def cache_home() -> Path:
@@ -161,8 +163,10 @@ def behind_links(path: Path) -> Path:
     """What a link leads to, which need not exist. Other paths and links to devices, as /dev/stdout, stay as they are.
 
     Raises:
-        InputError: links that lead to each other.
+        InputError: links that lead to each other, a path that the command at work reads.
     """
+    if read_by_command and in_command() and (given := read_by_command.get(file_identity(path))):
+        raise InputError(f"{path}: would be replaced, but the command reads it ({given}); give another name")
     if not path.is_symlink() or (_is_device(path) and not path.is_dir()):
         return path
     behind = Path(os.path.realpath(path))
@@ -171,6 +175,13 @@ def behind_links(path: Path) -> Path:
             f"{path}: cannot be written (a link that leads back to itself); remove it or give another name"
         )
     return behind
+
+
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """What tells a file or folder from all others on this machine, whatever its path; None where there is none."""
+    with contextlib.suppress(OSError, ValueError):
+        return (status := os.stat(path)).st_dev, status.st_ino
+    return None
 
 
 def _is_device(path: Path) -> bool:

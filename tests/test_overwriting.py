@@ -1,0 +1,196 @@
+"""No command writes over what it reads: every path flag of every command, found by itself, and the ways to one file."""
+
+import argparse
+import importlib
+import inspect
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import rnnreranker
+from rnnreranker import build_index, train_model
+from rnnreranker.base import command
+from rnnreranker.base.apart import FORMS, READ, WRITTEN
+from rnnreranker.base.arguments import of_command
+from rnnreranker.base.errors import InputError
+
+PACKAGE = Path(rnnreranker.__file__).parent
+_TEXTS = """query text tag title compares measures measure explain qid docid host token address device only table sweep
+    against miniature upgrade check"""
+TEXTS = frozenset(_TEXTS.split())  # arguments that are neither paths nor forms with paths in them
+
+
+def parsers() -> Iterator[argparse.ArgumentParser]:
+    """Those of all commands, also of words that have flags of their own, as `labels scores`."""
+    for path in sorted(PACKAGE.rglob("__main__.py")):
+        module = importlib.import_module(".".join(["rnnreranker", *path.relative_to(PACKAGE).with_suffix("").parts]))
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            if name.endswith("parser") and function.__module__ == module.__name__:
+                yield function()
+
+
+def takes_text(action: argparse.Action) -> bool:
+    """Whether an argument may be a path: it takes any text."""
+    if action.nargs == 0 or action.choices or isinstance(action, argparse.BooleanOptionalAction):
+        return False
+    try:
+        return action.type is None or action.type("some/path") == "some/path"  # type: ignore[operator]
+    except (ValueError, argparse.ArgumentTypeError):
+        return False
+
+
+PARSERS = {parser.prog.partition("rnnreranker.")[2]: parser for parser in parsers()}
+TAKEN = {name: [action for action in parser._actions if takes_text(action)] for name, parser in PARSERS.items()}
+PAIRS = [
+    pytest.param(name, read, written, id=f"{name}-{read.dest}-{written.dest}")
+    for name, actions in TAKEN.items()
+    for read in actions
+    if read.dest in READ
+    for written in actions
+    if written.dest in WRITTEN
+]
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_every_argument_that_takes_text_is_known_to_be_a_path_or_none(name: str) -> None:
+    assert {action.dest for action in TAKEN[name]} - (READ | WRITTEN | FORMS | TEXTS) == set()
+
+
+def parse(name: str, words: dict[argparse.Action, str]) -> None:
+    """Parse a command line with these arguments, and something else for those that it needs besides."""
+    lacking = [action for action in TAKEN[name] if (action.required or action.nargs == "+") and action not in words]
+    given = {action: "nothing" for action in lacking if action.required} | words
+    flags = [
+        word for action, value in given.items() if action.option_strings for word in (action.option_strings[-1], value)
+    ]
+    with of_command():
+        PARSERS[name].parse_args([value for action, value in given.items() if not action.option_strings] + flags)
+
+
+@pytest.mark.parametrize(("name", "read", "written"), PAIRS)
+def test_no_output_is_an_input(
+    name: str, read: argparse.Action, written: argparse.Action, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("given.txt").write_text("q1\n")
+    with pytest.raises(InputError, match=rf"{written.option_strings[-1]} \S+given.txt: the command reads it"):
+        parse(name, {read: "given.txt", written: str(tmp_path / "given.txt")})
+    parse(name, {read: "given.txt", written: "another.txt"})
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "expected"),
+    [
+        ("search", "--index x --topics q.tsv --output link.tsv", r"--output link.tsv: the command reads it \(--topics"),
+        ("search", "--index x --topics q.tsv --output hard.tsv", "--output hard.tsv: the command reads it"),
+        ("search", "--index x --topics q.tsv --output kept/../q.tsv", "--output .*: the command reads it"),
+        ("search", "--index x --topics ~/q.tsv --output q.tsv", "--output q.tsv: the command reads it"),
+        ("search", "--index kept --run q.tsv --output kept/a/run", r"run: is inside the folder .* \(--index kept\)"),
+        ("search", "--index there --run q.tsv --output kept/run", r"run: is inside the folder .* \(--index there\)"),
+        ("search", "--index kept --topics q.tsv --output kept", "--output kept: the command reads it"),
+        (
+            "search",
+            "--index x --encoded-queries v.npy --output v.ids",
+            r"the command reads it \(--encoded-queries v.ids",
+        ),
+        ("search", "--index v.npy --topics q.tsv --output v.ids", r"the command reads it \(--index v.ids\)"),
+        ("search", "--index x --topics q.tsv:without:b.tsv --output b.tsv", "--output b.tsv: the command reads it"),
+        ("search", "--index x --topics kept:test --output kept/queries.jsonl", "is inside the folder that"),
+        ("search", "--index x --run r --aggregate maxp:passages=q.tsv,hits=5 --output q.tsv", "reads it"),
+        ("search", "--index x --run r --rerank cross-encoder:model=kept --output kept/run", "is inside the folder"),
+        ("search", "--index x --run r --retriever bm25+dense:x=q.tsv --output q.tsv", "reads it"),
+        ("search", "--index x --run r --encoder kept:pooling=cls --output kept/run", "is inside the folder"),
+        ("search", "--index x --topics t --output new --explain-output ./new", "--output writes this path too"),
+        ("fuse", "a.txt q.tsv --output q.tsv", r"the command reads it \(runs q.tsv\)"),
+        ("labels", "--run r --qrels s --output q.tsv --tsv link.tsv", "--output writes this path too"),
+    ],
+)
+def test_every_way_to_one_file_is_seen(
+    name: str, words: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for file in ("q.tsv", "b.tsv", "v.npy", "v.ids"):
+        Path(file).write_text("")
+    Path("kept/a").mkdir(parents=True)
+    Path("link.tsv").symlink_to("q.tsv")
+    Path("there").symlink_to("kept")
+    os.link("q.tsv", "hard.tsv")
+    with of_command(), pytest.raises(InputError, match=expected):
+        PARSERS[name].parse_args(words.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("search", "--index x --topics q.tsv --retriever bm25 --output bm25"),
+        ("search", "--index x --topics q.tsv --rerank prf:feedback=rocchio --output rocchio"),
+        ("fuse", "q.tsv b.tsv --method rrf --output rrf --tag rrf"),
+        ("train", "--labels q.tsv --encoder minilm --output minilm"),
+        ("search", "--index pydoc --topics pydoc --protocol trec --output trec"),
+        ("search", "--index x --topics q.tsv --output -"),
+        ("search", "--index x --run /dev/stdin --output /dev/stdin"),
+        ("evaluate", "q.tsv --qrels q.tsv"),
+    ],
+)
+def test_names_streams_and_what_is_only_read_are_left_alone(
+    name: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file in ("q.tsv", "b.tsv", "bm25", "rrf", "trec", "rocchio"):
+        Path(file).write_text("")
+    for folder in ("minilm", "pydoc"):
+        Path(folder).mkdir()
+    PARSERS[name].parse_args(words.split())
+
+
+RUN, QRELS, TOPICS = "q1 Q0 d1 1 2.0 a\n", "q1 0 d1 1\n", "q1\ttext\n"
+COMMANDS = """search --index pydoc --topics topics.tsv --output topics.tsv
+search --index pydoc --run run.txt --topics topics.tsv --qrels qrels.txt --output qrels.txt
+search --index pydoc --run run.txt --topics topics.tsv --explain q1 --explain-output topics.tsv
+fuse run.txt other.txt --output run.txt
+evaluate run.txt --qrels qrels.txt --json qrels.txt
+pool run.txt --topics topics.tsv --documents docs.tsv --output docs.tsv
+pool run.txt --topics sheet-1.tsv --documents docs.tsv --output sheet.tsv --per-sheet 1
+tune --index pydoc --topics topics.tsv --qrels qrels.txt --run run.txt --output run.txt
+labels --run run.txt --qrels qrels.txt --method hard --output labels.parquet --tsv qrels.txt
+negatives --run run.txt --qrels qrels.txt --documents docs.tsv --filter none --output run.txt
+diagnose --run run.txt --index pydoc --topics topics.tsv --output topics.tsv
+train --model masked --documents docs.tsv --encoder minilm --output docs.tsv
+study --index pydoc --topics topics.tsv --qrels qrels.txt --output qrels.txt
+index --documents docs.tsv --output docs.tsv"""
+
+
+@pytest.mark.parametrize("line", COMMANDS.splitlines())
+def test_a_refused_command_leaves_every_file_as_it_was(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = {"run.txt": RUN, "other.txt": RUN, "qrels.txt": QRELS, "topics.tsv": TOPICS, "sheet-1.tsv": TOPICS}
+    files["docs.tsv"] = "d1\ttext\n"
+    for name, text in files.items():
+        Path(name).write_text(text)
+    command_name, *words = line.split()
+    monkeypatch.setattr("sys.argv", ["command", *words])
+    assert command.run(importlib.import_module(_module(command_name)).main) == 2
+    assert "the command reads it (" in capsys.readouterr().err
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == files
+
+
+def _module(name: str) -> str:
+    return f"rnnreranker.{name}.__main__" if (PACKAGE / name).is_dir() else f"rnnreranker.{name}"
+
+
+def test_a_folder_that_is_replaced_holds_no_input(tmp_path: Path) -> None:
+    (tmp_path / "training.json").write_text("{}")
+    (tmp_path / "labels.parquet").write_text("")
+    with pytest.raises(InputError, match=r"is written as a whole, but labels .*labels.parquet is inside it"):
+        train_model(tmp_path / "labels.parquet", "pydoc", "pydoc/train", output=tmp_path)
+    (tmp_path / "index").write_text("")
+    (tmp_path / "docid").write_text("d1\n")
+    (tmp_path / "docs.tsv").write_text("d1\ttext\n")
+    with pytest.raises(InputError, match=r"is written as a whole, but documents .*docs.tsv is inside it"):
+        build_index(tmp_path / "docs.tsv", tmp_path, parts="bm25")
+    assert (tmp_path / "docs.tsv").read_text() == "d1\ttext\n"
