@@ -45,9 +45,7 @@ def test_every_document_of_a_batch_has_its_score(
         known = pool.docids[:2] if positives else []
         everything = [*pool.docids[:15], *(docid for docid in docids if docid not in pool.docids[:15])]
         scores = dict(zip(everything, loops(source, queries[group.qid], everything, known), strict=True))
-        valid = [docid not in group.known or docid in group.docids for docid in docids]
-        assert label["valid"][row].tolist() == valid
-        odds = np.exp([(scores[docid] - max(scores.values())) / 0.125 for docid in docids]) * valid
+        odds = np.exp([(scores[docid] - max(scores.values())) / 0.125 for docid in docids])
         np.testing.assert_allclose(label["targets"][row].numpy(), odds / odds.sum(), atol=1e-4)
         own = np.isin(docids, group.docids)
         beyond.append(float(label["targets"][row].numpy()[~own].sum()))
@@ -55,6 +53,11 @@ def test_every_document_of_a_batch_has_its_score(
         ratio = float(label["targets"][row, first] / label["targets"][row, second])
         assert ratio == pytest.approx(float(group.targets[0] / group.targets[1]), rel=1e-3)  # as in the labels
     assert max(beyond) > 0.05  # what was 0 before
+    assert label["valid"].all()  # eq. 3 sums over every passage, a query's other known positives too
+    masked = in_batch(groups, docids)["valid"].numpy()  # hard labels would call these negatives
+    elsewhere = [[docid in group.known and docid not in group.docids for docid in docids] for group in groups]
+    assert np.any(elsewhere)
+    assert (masked == ~np.array(elsewhere)).all()
 
 
 def loops(source: prf.TokenSource, query: np.ndarray, docids: list[str], known: list[str]) -> list[float]:

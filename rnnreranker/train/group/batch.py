@@ -30,18 +30,19 @@ def in_groups(groups: Sequence[Group], docids: Sequence[str]) -> dict[str, torch
 def in_batch(
     groups: Sequence[Group], docids: Sequence[str], teacher: BatchTeacher | None = None
 ) -> dict[str, torch.Tensor]:
-    """Every query with the candidates of all groups, but for its known positives in other groups.
+    """Every query with the candidates of all groups.
 
-    Targets are a teacher's, where one is given: the softmax of its scores over what is valid. Otherwise candidates of
-    other groups have the targets that the labels of the query give them, 0 where they do not know them. The targets of
-    a query sum to 1 over what is valid.
+    A teacher's targets are the softmax of its scores over all of them (paper 002, eqs. 2, 3 and 6: every passage p').
+    Without a teacher a query's known positives in other groups are not valid, as they are no negatives, and candidates
+    of other groups have the targets that the labels of the query give them, 0 where they do not know them. The targets
+    of a query sum to 1 over what is valid.
 
     Returns:
         As `in_groups`, (B, U) each.
     """
     shape = len(groups), len(docids)
     columns = _columns(groups, docids)
-    valid = np.array([[docid not in group.known for docid in docids] for group in groups])
+    valid = np.array([[teacher is not None or docid not in group.known for docid in docids] for group in groups])
     np.put_along_axis(valid, columns, True, axis=1)
     positive = np.zeros(shape, dtype=bool)
     np.put_along_axis(positive, columns, np.stack([group.positive for group in groups]), axis=1)
@@ -49,7 +50,7 @@ def in_batch(
         targets = np.where(valid, np.stack([group.targets_of(docids) for group in groups]), 0)
     else:
         pools = [group.pool for group in groups if group.pool is not None]
-        logits = np.where(valid, teacher.logits(pools, docids), -np.inf)
+        logits = teacher.logits(pools, docids)
         targets = np.exp(logits - logits.max(axis=1, keepdims=True)).astype(np.float32)
     targets /= targets.sum(axis=1, keepdims=True)
     return _tensors(np.broadcast_to(np.arange(shape[1]), shape), targets, positive, valid)
