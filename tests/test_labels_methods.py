@@ -307,6 +307,14 @@ def test_the_papers_order_by_hand() -> None:
     np.testing.assert_allclose(found, [*(e / e.sum()), 0.0], rtol=1e-6)
 
 
+def test_the_level_drops_no_positive_and_ranks_are_those_before_the_boost() -> None:
+    params = LabelParams(boost=2.0, n_max=2, include_level=0.6)
+    kept = np.array([[False, False, False, True]])
+    assert transformed(row(5, 3, 2, 1), kept, ALL, params)[0].tolist() == [1.0, -np.inf, -np.inf, 0.0]
+    boosted = np.array([[False, False, True, True]])  # boosted to 1, it would be second; its score is third
+    assert transformed(row(5, 4, 3, 1), boosted, ALL, params)[0].tolist() == [1.0, 0.75, 1.0, 0.0]
+
+
 def test_the_published_order_by_hand() -> None:
     params = LabelParams(boost=2.0, n_max=3, include_level=0.1, compat="coder")
     positive = np.array([[False, False, True, False]])

@@ -16,8 +16,8 @@ class LabelParams(Params):
 
     The published values for a model belong to its data set: see `preset`. `compat` chooses the order of steps:
 
-    - "paper": normalise over all candidates, multiply the positives by `boost`, keep the `n_max` highest and every
-      positive, drop what is below `include_level`, softmax.
+    - "paper": normalise over all candidates; multiply the positives by `boost`; keep every positive, and of the others
+      those with one of the `n_max` highest scores before the boost and a value of at least `include_level`; softmax.
     - "coder": what the published models were trained with: drop what is below `include_level`, keep the `n_max`
       highest, normalise over these, round to float16, multiply as many labels as there are positives, from the highest
       on, by `boost` whether they are positives or not, drop what is below `include_level` again, softmax.

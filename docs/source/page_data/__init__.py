@@ -30,6 +30,7 @@ from page_data.table_pages import write_tables
 from rnnreranker.lab.bench.summaries import at_size, cell, missed, slope
 from rnnreranker.lab.diagnose.verdict import LIKELY, verdict
 from rnnreranker.regress.records import Figures, Row
+from rnnreranker.rnn import RnnParams
 
 
 def names(figures: Figures) -> dict[str, Any]:
@@ -59,6 +60,7 @@ def names(figures: Figures) -> dict[str, Any]:
     own += [forecasts_on_record, cases, leave_one_out, verdict]
     own += [decided, judged_twice, study_table, arms_table, distances_table, against, differences, rises, picture]
     titles = {"study_kinds": KINDS, "stage_methods": METHODS, "diversity_methods": DIVERSITY, "likely_limit": LIKELY}
+    titles |= {"defaults": RnnParams()}
     return {function.__name__: function for function in own} | titles
 
 
