@@ -18,8 +18,8 @@ from rnnreranker.base.errors import InputError
 
 PACKAGE = Path(rnnreranker.__file__).parent
 _TEXTS = """query text tag title compares measures measure explain qid docid host token address device only table sweep
-    against miniature upgrade check"""
-TEXTS = frozenset(_TEXTS.split())  # arguments that are neither paths nor forms with paths in them
+    against miniature upgrade check specs"""
+TEXTS = frozenset(_TEXTS.split())  # no paths, no forms with paths in them; a folder that results may be written into
 
 
 def parsers() -> Iterator[argparse.ArgumentParser]:

@@ -20,7 +20,7 @@ _ARGUMENTS = (
     """output json explain_output tsv qrels_output listwise audit_output plots record storage work docs_folder""",
     """index bm25_index from_index append documents topics test_topics validation_topics qrels test_qrels
     validation_qrels truth run runs test_run validation_run encoded_queries encoder preset pairs labels negatives
-    validation_labels neutrality term_scorer collections space read second files names specs""",
+    validation_labels neutrality term_scorer collections space read second files names""",
     """retriever retrieve fuse prf expand rerank aggregate method model loss arms first_stages similarity beside filter
     parts scorer impact_encoder token_encoder""",
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker.base import command
-from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.errors import SHOWN, InputError, nearest
 
 if TYPE_CHECKING:
     from rnnreranker.base.record import Record
@@ -167,13 +167,13 @@ def _run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
         put_on_record(folder, outcome.records)
     reasons = outcome.reasons()
     failed = any(state.kind == "error" for state in reasons)
-    if not outcome.records and not failed:
-        first = next(iter(reasons), "it has no conditions here")
-        others = f" (and {command.counted(len(reasons) - 1, 'more reason')}; --only CONDITION tells its own)"
-        command.say(f"{plan.spec.name}: nothing can be run here; {first}{others if len(reasons) > 1 else ''}")
-        return command.BAD_INPUT
     for state, names in reasons.items():
-        command.say(f"{state} ({', '.join(names)})")
+        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+        command.say(f"{state} ({', '.join(names[:SHOWN])}{more})")
+    if not outcome.records and not failed:
+        why = "for the reasons above" if reasons else "it has no conditions here"
+        command.say(f"{plan.spec.name}: nothing can be run here, {why}; --dry-run prints the commands for elsewhere")
+        return command.BAD_INPUT
     if any(state.kind == "skipped" and name in names for state, names in reasons.items() for name in args.only):
         return command.BAD_INPUT
     changed = any(state.kind == "changed" for state in outcome.states.values())
