@@ -136,7 +136,7 @@ def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixt
         ({"lam": "0_1"}, "--lam: invalid float .*value: '0_1'"),
         ({"index": "secret"}, "secret: a file that is no index; expected a folder, or a .npy matrix"),
         ({"topics": "zipped.tsv"}, "zipped.tsv: is gzip, but its name does not end in .gz; rename it to zipped.tsv.gz"),
-        ({"retreiver": "dense"}, r"unrecognized arguments: --retreiver dense; did you mean --retriever\?"),
+        ({"retreiver": "dense"}, "unrecognized arguments: --retreiver dense; did you mean --retriever"),
         ({"output": "missing/run.txt"}, r"missing/run.txt: cannot be written \(No such file or directory\)"),
         ({"output": "out"}, "out: is a folder, expected the name of a file to write"),
         ({"retriever": "bm25"}, "docs.npy: no words in this index; add them with index --parts bm25"),
