@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,15 @@ from rnnreranker.base.process import interrupts
 
 ROOT = Path(__file__).resolve().parent.parent
 SAID = f"{interrupts.SAID}\n"
+
+
+@pytest.fixture(autouse=True)
+def sigint_is_not_ignored() -> Iterator[None]:
+    """A shell makes what it starts in the background ignore SIGINT, and processes inherit that; commands keep it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
 
 # a command as the package's own: its name in `-m`, so that the handlers stand before its first line
 COMMAND = """
@@ -85,6 +95,14 @@ HOLDING = """
         print("ready", flush=True)
         time.sleep(60)
 """
+FORKED = """
+    import os, signal
+    if not os.fork():
+        ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        print("the forked process ignores it too:", ignored, flush=True)
+        os._exit(0)
+    time.sleep(60)
+"""
 BODIES = {
     "swallowed": SWALLOWED,
     "in a finaliser": IN_A_FINALIZER,
@@ -148,6 +166,17 @@ def test_a_program_that_imports_the_package_keeps_its_handlers() -> None:
     code = "import signal, rnnreranker; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"
+
+
+def test_a_command_in_the_background_goes_on_ignoring_sigint(tmp_path: Path) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as the shell does; the process inherits it
+    process = started(tmp_path, FORKED)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "the forked process ignores it too: True\n"
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    assert process.poll() is None
+    assert ended(process, signal.SIGTERM)[:2] == (143, SAID)
 
 
 def patience() -> float:

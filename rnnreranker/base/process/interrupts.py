@@ -61,12 +61,13 @@ def _install() -> None:
 
 
 def _leave() -> None:
-    """A forked process is not the command: it has Python's own handlers, and does not wake the parent's thread."""
+    """A forked process is not the command: it takes Python's own handlers and does not wake the parent's thread."""
     global _installed
     _installed = False
     _signal.set_wakeup_fd(-1)
-    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
-    _signal.signal(_signal.SIGTERM, _signal.SIG_DFL)
+    for number, usual in ((_signal.SIGINT, _signal.default_int_handler), (_signal.SIGTERM, _signal.SIG_DFL)):
+        if _signal.getsignal(number) is _handle:
+            _signal.signal(number, usual)
 
 
 def begin() -> None:
