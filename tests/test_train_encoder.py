@@ -232,10 +232,10 @@ def test_the_command_trains_and_says_what_came_of_it(
 ) -> None:
     from rnnreranker.train.__main__ import main
 
-    make_source(tmp_path)
+    make_source(tmp_path / "index")
     make_labels().write(tmp_path / "labels.parquet")
     (tmp_path / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in topics.items()))
-    argv = ["--labels", str(tmp_path / "labels.parquet"), "--index", str(tmp_path), "--topics"]
+    argv = ["--labels", str(tmp_path / "labels.parquet"), "--index", str(tmp_path / "index"), "--topics"]
     argv += [str(tmp_path / "topics.tsv"), "--encoder", f"{tiny}:pooling=mean", "--device", "cpu"]
     out = tmp_path / "out"
     assert main([*argv, "--output", str(out), "--epochs", "1", "--plots", str(tmp_path / "plots")]) == 0
@@ -258,17 +258,17 @@ def test_labels_of_another_index_need_a_word(
 ) -> None:
     from rnnreranker.train.__main__ import main
 
-    narrow = make_source(tmp_path, 20)
+    narrow = make_source(tmp_path / "index", 20)
     (tmp_path / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in topics.items()))
     files = {name: str(tmp_path / f"{name}.parquet") for name in ("own", "other", "hard")}
     for name, index in (("own", narrow.fingerprint), ("other", source.fingerprint)):
         replace(make_labels(), metadata={"method": "evidence", "index": index}).write(files[name])
     replace(make_labels(), metadata={"method": "hard"}).write(files["hard"])
-    argv = ["--index", str(tmp_path), "--topics", str(tmp_path / "topics.tsv"), "--encoder", f"{tiny}:pooling=mean"]
-    argv += ["--device", "cpu", "--no-checkpoints", "--max-steps", "1"]
+    argv = ["--index", str(tmp_path / "index"), "--topics", str(tmp_path / "topics.tsv")]
+    argv += ["--encoder", f"{tiny}:pooling=mean", "--device", "cpu", "--no-checkpoints", "--max-steps", "1"]
     output = ["--output", str(tmp_path / "out")]
     said = (
-        rf"other\.parquet: made from index {source.fingerprint[:8]}\.\.\., --index {tmp_path} is "
+        rf"other\.parquet: made from index {source.fingerprint[:8]}\.\.\., --index {tmp_path / 'index'} is "
         rf"{narrow.fingerprint[:8]}\.\.\.; give the index of the labels, or --other-index"
     )
     with pytest.raises(InputError, match=said):

@@ -70,6 +70,7 @@ def make_topics() -> dict[str, str]:
 
 def make_source(folder: Path, dimension: int = DIMENSION) -> VectorSource:
     """Documents d0, d1, ... with normal vectors, written to the folder and opened."""
+    folder.mkdir(exist_ok=True)
     rng = np.random.default_rng(2)
     np.save(folder / "vectors.npy", rng.standard_normal((DOCUMENTS, dimension)).astype(np.float32))
     (folder / "docid").write_text("".join(f"d{n}\n" for n in range(DOCUMENTS)))
