@@ -316,7 +316,11 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
         return record
 
     first = found("tiny.json", *labels)
-    printed = capsys.readouterr().out
+    printed, said = capsys.readouterr()
+    (doubts,) = [line for line in said.splitlines() if "fewer than 100: which step is best is mostly chance" in line]
+    for arm, own in first.outcome["steps"].items():
+        line = f"{own['unchanged']} of {own['trainings']} trainings of {arm}"
+        assert (f"{line}," in f"{doubts},") == (own["unchanged"] > 0)
     assert "CODER + mixed\tnDCG@10\tall" in printed
     assert printed.endswith(f"\n\n{conclusion(first.outcome['rows'])}\n")
     assert (first.kind, first.name) == ("study", "labels")

@@ -199,10 +199,14 @@ def test_the_command(world: Path, tiny: Path, capsys: pytest.CaptureFixture[str]
     said = capsys.readouterr()
     assert "nDCG@10\tbefore" in said.out
     assert "of 3 is best on validation nDCG@10 (3 queries)" in said.err
+    assert "warning: 3 validation queries, fewer than 100: which step is best is mostly chance" in said.err
     record = json.loads((world / "out" / "training.json").read_text())
     assert (record["model"], record["params"]["loss"]) == ("cross", "listnet")
     assert record["labels"] == {"method": "words in common"}
     assert (world / "plots" / "loss.svg").is_file()
+    unmoved = ["--learning-rate", "1e-30", "--output", str(world / "unmoved")]
+    assert main([*command(world, tiny, *labels), *unmoved]) == 0
+    assert f"no step was better than the start, so {world / 'unmoved'} is the start" in capsys.readouterr().err
 
 
 def write_rows(world: Path) -> None:

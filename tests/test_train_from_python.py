@@ -12,6 +12,7 @@ from tiny_encoder import files_of, make_encoder, make_qrels, make_run, make_sour
 import rnnreranker
 from rnnreranker import InputError, SoftLabels, train_model
 from rnnreranker.base.arguments import of_command
+from rnnreranker.base.errors import DataWarning
 from rnnreranker.base.method import Inputs
 from rnnreranker.base.written_form import Written
 from rnnreranker.labels.methods.base import make_labeler
@@ -46,7 +47,8 @@ def test_the_folder_is_that_of_the_command(
     index, topics = str(world / "index"), make_topics()
     labels = SoftLabels.read(world / "labels.parquet")
     given: dict[str, Any] = {"encoder": f"{tiny}:pooling=mean", "device": "cpu", "output": world / "python"}
-    trained = train_model(labels, rnnreranker.open_index(index), topics, FORM, **given)
+    with pytest.warns(DataWarning, match="validation queries, fewer than 100: which step is best is mostly chance"):
+        trained = train_model(labels, rnnreranker.open_index(index), topics, FORM, **given)
     assert capsys.readouterr() == ("", "")
     assert (trained.path, trained.record["params"]["candidates"]) == (world / "python", 8)
     assert trained.measures == json.loads((trained.path / "training.json").read_text())["measures"]

@@ -561,7 +561,7 @@ def test_the_command(made: QuerySet, tmp_path: Path, capsys: pytest.CaptureFixtu
     flags += ["--output", str(tmp_path / "my.yaml"), "--record", str(tmp_path / "my.json")]
     assert main([*flags, "--sweep", "context,ablations", "--plots", str(tmp_path / "plots")]) == 0
     printed = capsys.readouterr()
-    assert "warning: 12 topics are few" in printed.err
+    assert "warning: 12 topics, fewer than 50: " in printed.err
     (record,) = read_records(tmp_path / "my.json")
     assert (record.kind, record.name) == ("tuning", "rnn")
     assert "my.yaml" not in record.commands[0]["command"]

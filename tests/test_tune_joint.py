@@ -266,7 +266,7 @@ def test_the_command_writes_a_preset_that_the_other_commands_take(
     out = capsys.readouterr()
     assert "tuned - default" in out.out
     assert "20 training queries, 10 for validation, 10 for the test" in out.err
-    assert "warning: 10 validation queries are few" in out.err
+    assert "warning: 10 validation queries, fewer than 100: " in out.err
     (record,) = read_records(report)
     assert record.commands[0]["command"].startswith("python -m rnnreranker.tune train --index ")
     kept = record.outcome

@@ -58,7 +58,6 @@ def main(argv: Sequence[str]) -> int:
         f"{args.output}: step {trained.best_step} of {trained.steps} is best on validation "
         f"{params.key_measure} ({_validated(trained.record)}); trained "
         f"{trained.queries_per_second:.0f} {trained.unit}/s"
-        + ("; no step was better than the encoder as it was" if trained.best_step == 0 else "")
     )
     return 0
 

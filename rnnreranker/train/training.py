@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.base.apart import check_apart
 from rnnreranker.base.arguments import argument, asked
 from rnnreranker.base.chosen_method import Form
+from rnnreranker.base.command import counted, notice
 from rnnreranker.base.device import trained_on
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.locks import sole
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels import SoftLabels
     from rnnreranker.train.fit import Trained
+
+FEW = 100  # validation queries below which the best of the steps, or of trials, is mostly chance
 
 
 def train_model(
@@ -59,7 +62,20 @@ def train(request: TrainRequest) -> Trained:
     check(request)
     model, params, loss = request.training
     with phase("training"), sole(Path(request.output), "training to it"):
-        return model.train(request, params, loss, trained_on(request.device))
+        trained: Trained = model.train(request, params, loss, trained_on(request.device))
+    as_it_was = "" if trained.best_step else f"no step was better than the start, so {request.output} is the start"
+    notice_doubts(trained.record.get("validation_queries"), as_it_was)
+    return trained
+
+
+def notice_doubts(validated: int | None, *others: str) -> None:
+    """Report, in one line, that few queries validated a training, and other doubts about it that are not empty."""
+    doubts = [doubt for doubt in others if doubt]
+    if validated is not None and validated < FEW:
+        queries = counted(validated, "validation query", "validation queries")
+        doubts.insert(0, f"{queries}, fewer than {FEW}: which step is best is mostly chance")
+    if doubts:
+        notice("; ".join(doubts))
 
 
 def check(request: TrainRequest) -> None:

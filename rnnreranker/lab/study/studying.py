@@ -14,6 +14,7 @@ from rnnreranker.base.arguments import asked
 from rnnreranker.base.command import say
 from rnnreranker.lab.study.arm import without_repeats
 from rnnreranker.lab.study.request import StudyRequest, check
+from rnnreranker.train.training import notice_doubts
 
 if TYPE_CHECKING:
     import pandas
@@ -112,7 +113,14 @@ def _studied(request: StudyRequest, work: Path) -> Studied:
     records, choices = with_chosen(records, families, name_of(parse_measures(request.measures)[0]))
     about = studied.about(request, arms) | studied.observations(records)
     about |= {name: own for name, own in (("rates", studied.shown(rates)), ("choices", choices)) if own}
-    return Studied(_outcome(request, loaded, records, about, others), {"index": studied.index})
+    outcome = _outcome(request, loaded, records, about, others)
+    of_arms = [(arm, own["unchanged"], own["trainings"]) for arm, own in outcome["steps"].items() if own["unchanged"]]
+    unchanged = ", ".join(f"{number} of {count} trainings of {arm}" for arm, number, count in of_arms)
+    notice_doubts(
+        min(len(task.validation) for task in tasks),
+        f"no step was better than the start in {unchanged}" if unchanged else "",
+    )
+    return Studied(outcome, {"index": studied.index})
 
 
 def _outcome(

@@ -50,12 +50,12 @@ def check_all(request: TuningRequest, *faults: tuple[object, str]) -> None:
         raise InputError(f"{argument('measure', repr(request.measure))}: expected one measure")
 
 
-def say_if_few(number: int, what: str, few: int) -> None:
-    """Warn of a search on so few queries that the best trial is mostly luck."""
+def notice_if_few(number: int, what: str, few: int) -> None:
+    """Report a search on so few queries that the best trial is mostly chance."""
     if number < few:
-        command.say(
-            f"warning: {number} {what} are few (fewer than {few}): differences between trials are mostly chance; trust "
-            "the held-out interval, not the value of the best trial"
+        command.notice(
+            f"{number} {what}, fewer than {few}: differences between trials are mostly chance; trust the held-out "
+            "interval, not the value of the best trial"
         )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base import command
-from rnnreranker.lab.tune.check import check, say_if_few
+from rnnreranker.lab.tune.check import check, notice_if_few
 from rnnreranker.lab.tune.request import LeaveOutRequest, TuneRequest
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def tune_reranker(request: TuneRequest) -> TunedReranking:
     command.say(f"{command.counted(len(objective.topics), 'topic')} with judgements and candidates")
     if objective.lacking:
         command.say(f"{command.counted(objective.lacking, 'judged topic')} without candidates, left out")
-    say_if_few(len(objective.topics), "topics", FEW)
+    notice_if_few(len(objective.topics), "topics", FEW)
     if not request.trials:
         space = request.searched.within(objective.contexts.deepest)
         return TunedReranking(request, objective, space.fixed)

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base import command
-from rnnreranker.lab.tune.check import say_if_few
+from rnnreranker.lab.tune.check import notice_if_few
 from rnnreranker.lab.tune.joint.request import TuneTrainRequest, check
+from rnnreranker.train.training import FEW
 
 if TYPE_CHECKING:
     from rnnreranker.lab.tune.heldout import HeldOut
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from rnnreranker.lab.tune.joint.trial import Test, Trainings
     from rnnreranker.lab.tune.sweeps import Rows
     from rnnreranker.lab.tune.trials import Study
-
-FEW = 100  # validation queries below which the best of the trials is mostly luck
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +98,7 @@ def tune_training(request: TuneTrainRequest) -> TunedTraining:
         f"{command.counted(len(trainings.training), 'training query', 'training queries')}, "
         f"{len(trainings.validation)} for validation, {len(test.topics)} for the test"
     )
-    say_if_few(len(trainings.validation), "validation queries", FEW)
+    notice_if_few(len(trainings.validation), "validation queries", FEW)
     begun = time.perf_counter()
     study = tune_jointly(trainings, space, request.trials, seed=request.seed, storage=request.storage)
     command.say(f"{study.trials} trials, {study.pruned} ended early, {time.perf_counter() - begun:.1f} s")
