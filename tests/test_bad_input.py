@@ -128,7 +128,10 @@ def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixt
         ({"retriever": "dense+dense"}, r"--retriever dense\+dense: expected different retrievers"),
         ({"fuse": "minmax"}, "--fuse minmax: joins several retrievers, not --retriever dense"),
         ({"retriever": "hybrid", "fuse": 'rrf:weights="1,2,3"'}, "3 weights for 2 runs; expected one for each"),
-        ({"run": "run.txt", "output": "run.txt"}, r"--output run.txt: the command reads it \(--run run.txt\); give another name"),
+        (
+            {"run": "run.txt", "output": "run.txt"},
+            r"--output run.txt: the command reads it \(--run run.txt\); give another name",
+        ),
         ({"run": "run.txt", "retriever": "dense"}, "--retriever dense: not with --run, whose candidates are there"),
         ({"hits": "1_0"}, "--hits: 1_0: expected an integer >= 1"),
         ({"hits": "\u0661\u0660"}, "--hits: \u0661\u0660: expected an integer >= 1"),
@@ -350,7 +353,7 @@ def test_no_java(expect_refusal: Refusal, files: Path, monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "jnius_config", type("NotRunning", (), {"vm_running": False}))
     (files / "lucene").mkdir()
     (files / "lucene" / "segments_1").write_bytes(b"")
-    java.start_java.cache_clear()
+    java._start.cache_clear()
     for retriever in ("bm25", "hybrid"):
         flags = dense(retriever=retriever, bm25_index="lucene")
         expect_refusal(

@@ -115,6 +115,38 @@ def test_bm25_is_made_and_searched_with_clean_output(tmp_path: Path) -> None:
     assert not [line for line in done.stderr.splitlines() if "WARN" in line or "INFO" in line]
 
 
+POOL = """
+import multiprocessing, sys
+from rnnreranker import UnavailableError, open_index, build_index
+def ranked(word):
+    try:
+        return [docid for docid, _ in open_index(sys.argv[1]).search({"q": word}, retrieve="bm25", rerank=None)["q"]]
+    except UnavailableError as error:
+        return str(error)
+if __name__ == "__main__":
+    build_index([("d1", "cats"), ("d2", "dogs")], sys.argv[1], parts=("bm25",))
+    print(ranked("cat"))
+    for way in ("fork", "spawn"):
+        with multiprocessing.get_context(way).Pool(2) as pool:
+            print(*pool.map_async(ranked, ["cat", "dog"]).get(120), sep="\\n")
+"""
+
+
+@pytest.mark.jvm
+@pytest.mark.long
+def test_a_process_that_was_forked_after_java_says_so(tmp_path: Path) -> None:
+    if java._pyserini_folder() is None:
+        pytest.skip("pyserini is not installed")
+    (tmp_path / "pool.py").write_text(POOL)
+    words = [sys.executable, "-W", "ignore", str(tmp_path / "pool.py"), str(tmp_path / "out")]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    first, *forked, one, two = done.stdout.splitlines()
+    assert (first, one, two) == ("['d1']", "['d1']", "['d2']")
+    assert len(forked) == 2
+    assert all('start processes by multiprocessing.get_context("spawn")' in line for line in forked)
+
+
 CHINESE = {"a": "北京大学的图书馆很大。", "b": "他们今天学习Python语言。", "c": "大家在北京上学。", "d": "图书大全"}
 
 
@@ -265,4 +297,4 @@ def test_too_small_a_limit_of_memory_for_java(monkeypatch: pytest.MonkeyPatch) -
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     monkeypatch.setattr(resource, "getrlimit", lambda _: (physical // 4, resource.RLIM_INFINITY))
     with pytest.raises(UnavailableError, match=r"address space limited to \d+ KiB: Java needs, .*--retriever dense"):
-        java.start_java.__wrapped__()
+        java._start.__wrapped__()

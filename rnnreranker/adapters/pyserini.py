@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.java import check_fork
 from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.parts.neighbours import NeighbourGraph
 from rnnreranker.parts.vectors import QueryVectors, open_vectors
@@ -131,6 +132,9 @@ class RnnSearcher:
             raise InputError(f"k={k!r}: expected an integer >= 1")
         if options.get("return_vector"):
             raise InputError("return_vector=True: hits with their vectors are not reranked; ask the searcher itself")
+        for one in (self.searcher, getattr(self.searcher, "sparse_searcher", None)):
+            if type(one).__module__.startswith("pyserini.search.lucene"):
+                check_fork()
         depth = max(k, self.reranker.params.context)
         if hasattr(self.searcher, "dense_searcher"):  # HybridSearcher: k0 of each of its two searchers
             options = {"k0": depth} | options

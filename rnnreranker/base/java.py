@@ -29,6 +29,7 @@ OLDEST = 21
 BESIDE_HEAP = 3 << 29  # bytes of address space: classes, threads, and the libraries that are loaded already
 OPENAI_NEEDS_KEY = (2, 34)  # from this version the client that Pyserini 1.x makes at import needs a key
 
+_forked = False  # whether Java had started when this process was forked
 _KEPT: list[Any] = []  # Java forgets the level of a logger that nobody holds
 
 LOGGING = "org.apache.logging.log4j"
@@ -46,8 +47,24 @@ rootLogger.appenderRef.err.ref = err
 """
 
 
-@functools.cache
-@phase("starting Java")
+def _note_fork() -> None:
+    global _forked
+    _forked = bool(getattr(sys.modules.get("jnius_config"), "vm_running", False))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
+
+
+def check_fork() -> None:
+    """Raise UnavailableError in a process that was forked after Java had started: a call of Java would hang there."""
+    if _forked:
+        raise UnavailableError(
+            "this process was forked after Java had started, and Java hangs there: start processes by "
+            'multiprocessing.get_context("spawn"), or by joblib'
+        )
+
+
 def start_java() -> None:
     """Start the Java virtual machine once per process, so that Pyserini can be imported; Java's errors go to stderr.
 
@@ -57,8 +74,15 @@ def start_java() -> None:
     Raises:
         MissingDependencyError: Pyserini is not installed.
         UnavailableError: no Java 21 or newer, a version of openai that Pyserini cannot be imported with, a limit of
-            memory under which Java ends the process in its own words.
+            memory under which Java ends the process in its own words; as `check_fork`.
     """
+    check_fork()
+    _start()
+
+
+@functools.cache
+@phase("starting Java")
+def _start() -> None:
     if said := memory.too_little(_address_space(), "Java needs, beside the libraries,"):
         raise UnavailableError(f"{said}; or search without BM25 (--retriever dense)")
     _check_openai()

@@ -13,6 +13,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import file_digest, fingerprint
+from rnnreranker.base.java import check_fork
 from rnnreranker.parts.vectors.exact import best_first, inner_products
 from rnnreranker.parts.vectors.lucene_reader import LuceneReader
 from rnnreranker.parts.vectors.validity import check_fetch, check_finite, check_search
@@ -108,6 +109,7 @@ class LuceneVectors:
     @contextmanager
     def _in_java(self) -> Iterator[None]:
         """One thread at a time, which leaves Java afterwards."""
+        check_fork()
         with self._lock:
             try:
                 yield
@@ -132,6 +134,7 @@ class _Docids(Sequence[str]):
         if not 0 <= number < len(self):
             raise IndexError(f"row {row} of {len(self)}")
         if number not in self._known:
+            check_fork()
             try:
                 self._known[number] = self._reader.docid(number)
             finally:
