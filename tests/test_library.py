@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from tiny_encoder import make_encoder
 
-from rnnreranker import QueryVectors, Run, build_index, evaluate_run, open_index
+from rnnreranker import QueryVectors, RnnParams, Run, build_index, evaluate_run, make_labels, open_index
 from rnnreranker.base.errors import InputError
 from rnnreranker.evaluate.__main__ import main as evaluate
 from rnnreranker.index.__main__ import main as index
@@ -165,12 +165,43 @@ def test_python_is_quiet_unless_asked(
         ({"hitz": 5}, "no argument hitz, did you mean hits?"),
         ({"retrieve": "dense", "fuse": "rrf"}, "fuse=rrf: joins several retrievers, not retrieve=dense"),
         ({"rerank": ["rnn", "rnn"]}, "rerank: the same reranker twice in a row"),
+        *(({"hits": wrong}, f"hits={wrong!r}: expected an integer >= 1") for wrong in (0, 2.5, "10", True, None)),
+        *(({"hits": wrong}, "expected an integer >= 1") for wrong in (float("nan"), 10**30, np.array([5]))),
+        *(({"batch_size": wrong}, f"batch_size={wrong!r}: expected an integer >= 1") for wrong in (0, "2", None)),
+        *(({"threads": wrong}, f"threads={wrong!r}: expected an integer >= 1 or none") for wrong in (0, "2", True)),
+        ({"remove_query": "yes"}, "remove_query='yes': expected true or false"),
+        ({"retrieve": 5}, "retrieve: got 5; expected str or Mapping or Written or Sequence or None"),
+        ({"rerank": RnnParams()}, "rerank: got RnnParams; expected str or Mapping or Written or Sequence or None"),
+        ({"hits": 0, "device": 5}, "hits=0: expected an integer >= 1; device: got 5; expected str or None"),
+        ({"encoded_queries": [[1.0]]}, "encoded_queries: got list; expected str or Path or QueryVectors or ndarray"),
+        ({"encoded_queries": np.ones((3, 2))}, "encoded_queries: 3 rows for 2 topics; expected one for each"),
+        ({"topics": ["w1"]}, "topics: got list; expected str or Path or Mapping or None"),
+        ({"run": {"q1": {"d1": 1.0}}}, "run: got dict; expected str or Path or Run or None"),
     ],
 )
 def test_messages_name_arguments(world: Path, arguments: dict, message: str) -> None:
     with pytest.raises(InputError) as refused:
-        open_index(world / "index").search(TOPICS, **arguments)
+        open_index(world / "index").search(**{"topics": TOPICS, **arguments})
     assert message in str(refused.value)
+
+
+def test_numbers_and_arrays_are_those_that_they_equal(world: Path) -> None:
+    index = open_index(world / "index")
+    vectors = np.random.default_rng(3).normal(size=(2, index.vectors.dimension))
+    plain = index.search(TOPICS, hits=7, threads=1, encoded_queries=QueryVectors(tuple(TOPICS), vectors))
+    for hits, threads in ((np.int64(7), np.int32(1)), (7.0, 1.0), (np.float32(7), np.uint8(1))):
+        same = index.search(TOPICS, hits=hits, threads=threads, batch_size=np.int16(1), encoded_queries=vectors)
+        assert same.to_dict() == plain.to_dict()
+    labels = make_labels(plain, QRELS, index, depth=np.int32(5), topics=TOPICS, encoded_queries=vectors)
+    assert [len(labels[qid].docids) >= 5 for qid in labels.qids] == [True, True]
+    for wrong in ({"depth": "5"}, {"jobs": 0}, {"shard_size": True}, {"relevant": 0}):
+        with pytest.raises(InputError, match=f"{next(iter(wrong))}=.*: expected an integer >= 1"):
+            make_labels(plain, QRELS, index, topics=TOPICS, **wrong)
+    for name, wrong in (("qrels", [("q1", "d1", 1)]), ("run", None), ("method", 5)):
+        with pytest.raises(InputError, match=f"^{name}: got .*; expected str or "):
+            make_labels(**{"run": plain, "qrels": QRELS, "index": index, "topics": TOPICS, name: wrong})
+    with pytest.raises(InputError, match="run: got None; expected a Run or its file"):
+        index.rerank(None, topics=TOPICS)
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def checked(field: dataclasses.Field[Any], hint: Any, value: Any) -> tuple[Any, str]:
-    """A field's value as a plain one, and what is wrong with it, or an empty text."""
+    """A field's value as a plain one, and what is wrong with it, or an empty text; 2.0 is the integer 2."""
     optional = type(None) in get_args(hint)
     if value is None and optional:
         return None, ""
@@ -196,6 +196,8 @@ def checked(field: dataclasses.Field[Any], hint: Any, value: Any) -> tuple[Any, 
     elif kind is bool:
         good = isinstance(value, bool)
     elif kind in (int, float):
+        exact = kind is int and isinstance(value, numbers.Real) and not isinstance(value, bool) and value % 1 == 0
+        value = int(value) if exact else value
         good = isinstance(value, numbers.Integral if kind is int else numbers.Real) and not isinstance(value, bool)
         good = good and _fits(value) and _within(value, **limits)
         value = (operator.index(value) if kind is int else float(value)) if good else value

@@ -54,6 +54,7 @@ class IndexRequest(ComputesOnDevices, Request):
     compute_dtype: str = EXACT
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _ = self.chosen
         check_backend(self.backend, self.address)
         if self.devices is not None and not any(part(name).on_devices() for name in self.names):

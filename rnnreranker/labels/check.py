@@ -38,7 +38,6 @@ def check(request: LabelsRequest, output: str | Path | None = None, *others: tup
     blind = untold and not without_texts and "query vectors" in needs and not request.encoded_queries
     as_text = "--tsv FILE" if in_command() else "labels.export.write_tsv"
     text = output is not None and str(output).removesuffix(".gz").endswith(TEXT)
-    numbers = {name: getattr(request, name) for name in ("depth", "jobs", "shard_size")}
     refuse(
         (
             from_index and request.index is None,
@@ -61,10 +60,6 @@ def check(request: LabelsRequest, output: str | Path | None = None, *others: tup
         (
             request.address is not None and request.backend not in CLUSTERS,
             f"{argument('address')} goes with {argument('backend')} {' or '.join(CLUSTERS)}",
-        ),
-        *(
-            (value is not None and value < 1, f"{argument(name, value)}: expected an integer >= 1")
-            for name, value in numbers.items()
         ),
         *others,
     )

@@ -15,7 +15,7 @@ from rnnreranker.base.device import EXACT, ComputesOnDevices
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import fields_of, find, make_params, names
 from rnnreranker.base.preset_files import is_file_name, sections_of
-from rnnreranker.base.settings import Params, hints_of, no_setting, plain
+from rnnreranker.base.settings import Params, hints_of, no_setting, plain, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.labels.methods.base import Source, needs_of, takes_device
 from rnnreranker.labels.params import LabelParams
@@ -23,9 +23,11 @@ from rnnreranker.labels.shards import SHARD
 from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas
 
     from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
 
     Judgements = str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame
@@ -115,7 +117,7 @@ class JudgedRunRequest(ComputesOnDevices, Request):
             None where nothing reads it.
         topics: a name, a file, or qid → text; None where nothing reads a text of a query.
         encoder: of queries, `name:key=value,…`; None = the one that made the index.
-        encoded_queries: a .npy file of query vectors.
+        encoded_queries: a .npy file of query vectors, `QueryVectors`, or (Q, d) floats of the topics in their order.
         relevant: grade from which on a document is positive.
         documents: texts in place of those of the index; fields: which of theirs, "title,text" or "text".
         device, compute_dtype: where and in which type queries are encoded, and of labels a teacher such as a
@@ -127,8 +129,8 @@ class JudgedRunRequest(ComputesOnDevices, Request):
     index: str | Path | IndexOnDisk | None = None
     topics: str | Path | Mapping[str, str] | None = None
     encoder: Form | None = None
-    encoded_queries: str | Path | None = None
-    relevant: int = 1
+    encoded_queries: str | Path | QueryVectors | np.ndarray | None = None
+    relevant: int = setting(1, "grade from which on a document is positive", at_least=1)
     documents: str | None = None
     fields: str | None = None
     device: str | None = None
@@ -156,13 +158,13 @@ class LabelsRequest(JudgedRunRequest):
     """
 
     method: Form = "evidence"
-    depth: int = 1000
+    depth: int = setting(1000, "candidates kept of the run", at_least=1)
     pairs: str | None = None
     validation_qrels: Judgements | None = None
     backend: str = "threads"
     address: str | None = None
-    jobs: int | None = None
-    shard_size: int = SHARD
+    jobs: int | None = setting(None, "shards at the same time, one per core where None", at_least=1)
+    shard_size: int = setting(SHARD, "queries of a shard", at_least=1)
 
     @cached_property
     def labeler(self) -> ChosenLabeler:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.chosen_method import Form
+from rnnreranker.base.errors import InputError
 from rnnreranker.index import opening
 from rnnreranker.runs import Run
 from rnnreranker.search.defaults import RNN
@@ -62,6 +63,8 @@ class Index(opening.IndexOnDisk):
         Raises:
             InputError, UnavailableError, MissingDependencyError: as `search`.
         """
+        if run is None:
+            raise InputError("run: got None; expected a Run or its file")
         return search(request_of(self, topics, run=run, rerank=rerank, **others)).as_written()
 
 

@@ -16,6 +16,8 @@ from rnnreranker.base.written_form import Written
 from rnnreranker.encode.params import EncoderParams
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from rnnreranker.encode.dense.encoder import Encoder
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.parts.vectors import QueryVectors
@@ -29,14 +31,14 @@ class QueryEncoding:
     Attributes:
         encoder: a name, a folder or a hub id; None = the encoder that made the index.
         settings: those of it that were given.
-        encoded: a .npy file of query vectors, see `load_encoded_queries`, or these themselves.
+        encoded: a .npy file of query vectors, see `load_encoded_queries`, or these, or their matrix.
         topics: where the texts of queries come from, for messages.
         devices: where they are encoded; None = the processor.
     """
 
     encoder: str | None = None
     settings: EncoderParams = field(default_factory=EncoderParams)
-    encoded: str | Path | QueryVectors | None = None
+    encoded: str | Path | QueryVectors | np.ndarray | None = None
     topics: str = "topics"
     devices: Devices | None = None
 
@@ -44,7 +46,7 @@ class QueryEncoding:
     def of(
         cls,
         encoder: Form | None,
-        encoded: str | Path | QueryVectors | None = None,
+        encoded: str | Path | QueryVectors | np.ndarray | None = None,
         topics: Any = None,
         devices: Devices | None = None,
     ) -> QueryEncoding:
@@ -167,13 +169,22 @@ def _encoded(how: QueryEncoding, index: IndexOnDisk, topics: Mapping[str, str], 
     return QueryVectors(tuple(topics), kept["vectors"])
 
 
-def _given(encoded: str | Path | QueryVectors, topics: Mapping[str, str]) -> QueryVectors:
-    """The query vectors of a file, or those themselves, of the topics where there are some."""
+def _given(encoded: str | Path | QueryVectors | np.ndarray, topics: Mapping[str, str]) -> QueryVectors:
+    """The query vectors of a file, those themselves, or the rows of a matrix, of the topics where there are some."""
+    from rnnreranker.parts.vectors import QueryVectors
+
     if isinstance(encoded, str | Path):
         from rnnreranker.parts.vectors.queries import load_encoded_queries
 
         return load_encoded_queries(str(encoded), tuple(topics) or None)
-    return encoded.of(list(topics)) if topics else encoded
+    if isinstance(encoded, QueryVectors):
+        return encoded.of(list(topics)) if topics else encoded
+    if len(topics) != len(encoded):
+        raise InputError(
+            f"encoded_queries: {len(encoded)} rows for {len(topics)} topics; expected one for each, in their order, or "
+            "QueryVectors with the query ids"
+        )
+    return QueryVectors(tuple(topics), encoded)
 
 
 def _settings(how: QueryEncoding, index: IndexOnDisk) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose
 from rnnreranker.base.device import EXACT, ComputesOnDevices
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import names
+from rnnreranker.base.settings import setting
 from rnnreranker.base.written_form import Written, read_joined
 from rnnreranker.runs.fuse import FuseParams, fusion
 from rnnreranker.runs.passages import AGGREGATES, PassageParams
@@ -20,6 +21,8 @@ from rnnreranker.search.defaults import RNN, Usual
 from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
@@ -39,7 +42,7 @@ class SearchRequest(ComputesOnDevices, Request):
         topics: a name, a file, or qid → text; None with a run whose queries need no text.
         query: one query's text, in place of topics.
         run: candidates in place of retrieving, a Run or a file.
-        encoded_queries: a .npy file of query vectors, or `QueryVectors`.
+        encoded_queries: a .npy file of query vectors, `QueryVectors`, or (Q, d) floats of the topics in their order.
         retrieve: `auto`, `hybrid`, or retrievers in their written form, joined by + or in a list.
         fuse: how several are fused, `rrf:k=60`; None = rrf, of `auto` minmax.
         prf: feedback in its written form; expand: an expander; rerank: rerankers in their order.
@@ -60,7 +63,7 @@ class SearchRequest(ComputesOnDevices, Request):
     topics: str | Path | Mapping[str, str] | None = None
     query: str | None = None
     run: str | Path | Run | None = None
-    encoded_queries: str | Path | QueryVectors | None = None
+    encoded_queries: str | Path | QueryVectors | np.ndarray | None = None
     retrieve: Form | Sequence[Form] | None = None
     fuse: Form | None = None
     prf: Form | None = None
@@ -68,7 +71,7 @@ class SearchRequest(ComputesOnDevices, Request):
     rerank: Form | Sequence[Form] | None = RNN
     bm25_index: str | None = None
     remove_query: bool = False
-    hits: int = 1000
+    hits: int = setting(1000, "candidates per query", at_least=1)
     encoder: Form | None = None
     missing: str = "error"
     documents: str | None = None
@@ -76,8 +79,8 @@ class SearchRequest(ComputesOnDevices, Request):
     device: str | None = None
     compute_dtype: str = EXACT
     aggregate: Form | None = None
-    threads: int | None = None
-    batch_size: int = 256
+    threads: int | None = setting(None, "one per core where None", at_least=1)
+    batch_size: int = setting(256, "queries at a time", at_least=1)
 
     @cached_property
     def auto(self) -> bool:

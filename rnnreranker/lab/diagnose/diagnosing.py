@@ -12,10 +12,14 @@ from rnnreranker.base.arguments import Request, argument, asked
 from rnnreranker.base.chosen_method import Form, choose
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, refuse
+from rnnreranker.base.settings import setting
 from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.rnn import RnnParams
     from rnnreranker.runs import Run
 
@@ -31,7 +35,7 @@ class DiagnoseRequest(Request):
         run: candidates, a Run or a file.
         index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini: vectors, and more where it has it.
         topics: a name, a file, or qid → text; None with `encoded_queries`.
-        encoded_queries: a .npy file of query vectors.
+        encoded_queries: a .npy file of query vectors, `QueryVectors`, or (Q, d) floats of the topics in their order.
         encoder: of queries, `name:key=value,…`; None = the one that made the index.
         rerank: the reranking that is judged, `rnn:k=20,preset=tas-b`.
         missing: candidates without a vector, "error" or "skip".
@@ -42,12 +46,12 @@ class DiagnoseRequest(Request):
     run: str | Path | Run
     index: str | Path | IndexOnDisk
     topics: str | Path | Mapping[str, str] | None = None
-    encoded_queries: str | Path | None = None
+    encoded_queries: str | Path | QueryVectors | np.ndarray | None = None
     encoder: Form | None = None
     rerank: Form = RNN
     missing: Literal["error", "skip"] = "error"
-    sample: int = QUERIES
-    threads: int | None = None
+    sample: int = setting(QUERIES, "queries looked at", at_least=1)
+    threads: int | None = setting(None, "one per core where None", at_least=1)
 
     @cached_property
     def params(self) -> RnnParams:
@@ -103,7 +107,6 @@ def check(request: DiagnoseRequest, *others: tuple[object, str]) -> None:
             request.topics is None and request.encoded_queries is None,
             f"give {topics} (queries to encode) or {encoded} FILE.npy (their vectors)",
         ),
-        (request.sample < 1, f"{argument('sample', request.sample)}: expected an integer >= 1"),
         *others,
         (
             request.encoded_queries is not None and request.encoder is not None,

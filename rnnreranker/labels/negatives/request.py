@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.chosen_method import Form, naming
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.settings import hints_of, plain
+from rnnreranker.base.settings import hints_of, plain, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.labels.methods.base import Source, needs_of
 from rnnreranker.labels.methods.joint import JointLabeler, JointParams
@@ -118,7 +118,7 @@ class NegativesRequest(JudgedRunRequest):
 
     filter: Form = "rnn"
     truth: Judgements | None = None
-    threads: int | None = None
+    threads: int | None = setting(None, "one per core where None", at_least=1)
 
     @cached_property
     def chosen(self) -> ChosenFilter:
