@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 from array_vectors import ArrayVectors
 
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.base.process.blas import one_blas_thread
 from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.parts.vectors import QueryVectors
@@ -282,6 +282,7 @@ def test_random_input(first: int, capfd: pytest.CaptureFixture[str]) -> None:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("error")
+                    warnings.simplefilter("ignore", DataWarning)  # that the run tells only its order
                     with one_blas_thread():
                         outcomes[check(case)] += 1
                         if len(case.vectors):

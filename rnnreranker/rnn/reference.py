@@ -242,12 +242,10 @@ def jaccard(rows: np.ndarray, probe: int) -> np.ndarray:
 
     In [0, 1] for weights >= 0. With negative weights it can leave that range, and is 0 where it would not be finite.
     """
-    values = np.zeros(len(rows))
-    for i, row in enumerate(rows):
-        above, below = total(np.maximum(rows[probe], row)), total(np.minimum(rows[probe], row))
-        if above != 0 and abs(below) < abs(above) * 3e38:
-            values[i] = below / above
-    return values
+    above = np.add.accumulate(np.maximum(rows[probe], rows), axis=1)[:, -1]  # sums in order, as `total`
+    below = np.add.accumulate(np.minimum(rows[probe], rows), axis=1)[:, -1]
+    fine = (above != 0) & (np.abs(below) < np.abs(above) * 3e38)
+    return np.divide(below, above, out=np.zeros(len(rows)), where=fine)
 
 
 def total(values: Iterable[float]) -> float:

@@ -8,8 +8,9 @@ min(v_pj, v_ij) / sum_j max(v_pj, v_ij) to it; these amounts sum to J.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -49,6 +50,28 @@ class Shared:
     share: float
 
 
+class SharedWith(Mapping[int, tuple[Shared, ...]]):
+    """What an element has in common with each probe, the largest amount first; computed when it is read.
+
+    Args:
+        expanded: (m, m) expanded weights; element: a row of them; probes: rows that it is compared with.
+    """
+
+    def __init__(self, expanded: np.ndarray, element: int, probes: Sequence[int]) -> None:
+        self._expanded, self._element, self._probes = expanded, element, probes
+
+    def __getitem__(self, probe: int) -> tuple[Shared, ...]:
+        if probe not in self._probes:
+            raise KeyError(probe)
+        return _shared(self._expanded[probe], self._expanded[self._element])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._probes)
+
+    def __len__(self) -> int:
+        return len(self._probes)
+
+
 @dataclass(frozen=True)
 class Candidate:
     """A candidate with both ranks (from 1) and its score, the sum of its amounts.
@@ -73,7 +96,7 @@ class Candidate:
     score: float
     reciprocal: frozenset[int]
     extended: frozenset[int]
-    shared: dict[int, tuple[Shared, ...]]
+    shared: Mapping[int, tuple[Shared, ...]]
     nearest: tuple[int, ...]
     mixed: float
 
@@ -125,7 +148,11 @@ class Neighbourhood:
 
     def docid(self, element: int) -> str:
         """The docid of an element of the context, which must not be the query."""
-        return next(candidate.docid for candidate in self.candidates if candidate.element == element)
+        return self._docids[element]
+
+    @cached_property
+    def _docids(self) -> dict[int, str]:
+        return {candidate.element: candidate.docid for candidate in self.candidates}
 
     def links(self) -> list[tuple[int, int, float]]:
         """Pairs of reciprocal neighbours (i < j) with the mean of v_ij and v_ji, the weights before the averaging."""
@@ -171,9 +198,9 @@ def taken_apart(
             values=tuple(float(row[i]) for row in values),
             amounts=tuple(part.weight * float(row[i]) for part, row in zip(parts, values, strict=True)),
             score=float(made.scores[i]),
-            reciprocal=frozenset(probe for probe in made.probes if i + 1 in reciprocal[probe] - {probe}),
-            extended=frozenset(probe for probe in made.probes if i + 1 in done.sets[probe] - reciprocal[probe]),
-            shared={probe: _shared(done.expanded[probe], done.expanded[i + 1]) for probe in made.probes},
+            reciprocal=frozenset(one for one in made.probes if i + 1 in reciprocal[one] and i + 1 != one),
+            extended=frozenset(one for one in made.probes if i + 1 in done.sets[one] and i + 1 not in reciprocal[one]),
+            shared=SharedWith(done.expanded, i + 1, made.probes),
             nearest=tuple(made.nearest[i]),
             mixed=float(made.mixed[i]),
         )
