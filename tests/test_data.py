@@ -5,17 +5,21 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import ir_measures
+import numpy as np
+import pandas
 import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
 from rnnreranker.data.documents import load_documents
-from rnnreranker.data.qrels import load_qrels
+from rnnreranker.data.qrels import load_qrels, qrels_of
 from rnnreranker.data.topics import load_narratives, load_topics
 
 
@@ -84,10 +88,62 @@ def test_qrels_of_trec_and_beir(tmp_path: Path, lines: str) -> None:
     assert frame.to_dict("list") == {"query_id": ["q", "q"], "doc_id": ["a", "b"], "relevance": [1, -1]}
 
 
+FRAME = pandas.DataFrame({"query_id": ["1", "1"], "doc_id": ["2", "3"], "relevance": [2, 1]})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"1": {"2": 2, "3": 1}},
+        {1: {2: np.int64(2), 3: 1.0}},
+        [("1", "2", 2), ("1", "3", 1)],
+        [ir_measures.Qrel("1", "2", 2), ir_measures.Qrel("1", "3", 1)],
+        FRAME.astype({"query_id": int, "doc_id": int}),
+        FRAME.astype({"query_id": object, "relevance": float}).assign(iteration="0"),
+        FRAME.rename(columns={"query_id": "qid", "doc_id": "docno", "relevance": "label"}),
+        pandas.concat([FRAME, FRAME]),
+    ],
+)
+def test_qrels_of_objects(given: object) -> None:
+    assert qrels_of(given).to_dict("list") == FRAME.to_dict("list")  # type: ignore[arg-type]
+    for docids in (["2", "3"], ("2", "3"), dict.fromkeys(["2", "3"], 1)):
+        assert qrels_of({"1": docids}).to_dict("list") == FRAME.assign(relevance=1).to_dict("list")
+    assert len(qrels_of({"1": {"2", "3"}})) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (pandas.concat([FRAME, FRAME.assign(relevance=1)]), "2 has grade 1 for query 1, and 2; expected one grade"),
+        (FRAME.assign(relevance=[1, 1.5]), "query 1, document 3: 1.5; expected a whole number"),
+        (FRAME.assign(relevance=[1, None]), "query 1, document 3: nan; expected a whole number"),
+        (FRAME.assign(doc_id=["2", None]), "doc_id nan is of type float; expected text"),
+        (FRAME.assign(query_id=1.0), "query_id 1.0 is of type float; expected text"),
+        (FRAME[["query_id", "relevance"]], "no column doc_id; expected a name, a file"),
+        ({"1": {"2": True}}, "query 1, document 2: True; expected a whole number"),
+        ({"1": "2"}, "query 1: '2'; expected a name, a file"),
+        ({"1": {"2": 2**40}}, "expected a whole number"),
+        ({}, "no judgements"),
+        (["1"], "'1'; expected a name, a file"),
+        (None, "NoneType; expected a name, a file"),
+    ],
+)
+def test_objects_that_are_no_qrels(given: object, message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        qrels_of(given)  # type: ignore[arg-type]
+
+
+def test_a_file_may_repeat_a_judgement_but_not_change_it(tmp_path: Path) -> None:
+    lines = "q 0 a 1\n\nq 0 b 2\nq 0 a 1\n"
+    assert load_qrels(written(tmp_path / "qrels.txt", lines)).values.tolist() == [["q", "a", 1], ["q", "b", 2]]
+    with pytest.raises(InputError, match=r"qrels\.txt:5: b has grade 0 for query q, and 2 on line 3"):
+        load_qrels(written(tmp_path / "qrels.txt", lines + "q 0 b 0\n"))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("q 0 a 1\nq 0 a 2\n", ":2: a is judged for query q a second time (first on line 1)"),
+        ("q 0 a 1\nq 0 a 2\n", ":2: a has grade 2 for query q, and 1 on line 1; expected one grade"),
         ("q 0 a high\n", ":1: grade 'high'; expected a whole number"),
         ("q 0 a 1e3\n", ":1: grade '1e3'; expected a whole number"),
         ("q 0 a 1_0\n", ":1: grade '1_0'; expected a whole number"),

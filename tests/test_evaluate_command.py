@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import numpy as np
+import pandas
 import pytest
 
-from rnnreranker.base.errors import InputError
+from rnnreranker import evaluate_run
+from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.evaluate import evaluate_runs
 from rnnreranker.evaluate.__main__ import main
 from rnnreranker.runs import Run
@@ -26,9 +30,64 @@ def test_a_row_a_run(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*arguments, "--measures", "RR@10 P@1"]) == 0
     shown = capsys.readouterr()
     assert shown.out == "run\tRR@10\tP@1\none\t0.7500\t0.5000\ntwo\t0.5000\t0.5000\n"
-    assert shown.err == "two: 1 of 2 judged topics are not in the run and score 0\n"
+    assert shown.err == "warning: two: 1 of 2 judged topics are not in the run and score 0\n"
     assert main([*arguments, "--measures", "RR@10", "--common-topics"]) == 0
     assert capsys.readouterr().out == "run\tRR@10\none\t0.5000\ntwo\t1.0000\n"
+
+
+def test_a_table_names_another_protocol_than_that_of_trec(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "qrels.txt").write_text("q1 0 a 2\nq1 0 b 1\nq2 0 c 1\n")
+    arguments = [str(files / name) for name in ("one.txt", "two.txt")] + ["--qrels", str(files / "qrels.txt")]
+    arguments += ["--measures", "RR@10", "--common-topics"]
+    asked = {None: [], "dl": ["--protocol", "dl"], "dl compared": ["--protocol", "dl", "--compare"]}
+    shown = {}
+    for name, more in asked.items():
+        assert main([*arguments, *more]) == 0
+        shown[name] = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert shown[None] == [["run", "RR@10"], ["one", "1.0000"], ["two", "1.0000"]]
+    assert shown["dl"] == [["run", "protocol", "RR@10"], ["one", "dl", "0.5000"], ["two", "dl", "1.0000"]]
+    assert [row[:3] for row in shown["dl compared"]] == [["run", "protocol", "measure"], ["two", "dl", "RR@10"]]
+    table = evaluate_run(files / "one.txt", files / "qrels.txt", "RR@10")
+    assert (table.attrs["protocol"], table.columns.name) == ("trec", None)
+    for per_query in (False, True):
+        table = evaluate_run(files / "one.txt", files / "qrels.txt", "RR@10", "dl", per_query=per_query)
+        assert table.attrs["protocol"] == "dl"
+        assert "protocol dl" in str(table)
+
+
+def test_qrels_of_another_collection_are_reported(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "other.txt").write_text("q1 0 x 1\nq2 0 y 1\n")
+    said = r"one: no judged docid is in the run, so every measure is 0 \(its first docid: b; judged: x\)"
+    assert main([str(files / "one.txt"), "--qrels", str(files / "other.txt")]) == 0
+    assert re.search(f"^warning: {said}", capsys.readouterr().err)
+    with pytest.warns(DataWarning, match=said.replace("one", "one.txt")):
+        evaluate_run(files / "one.txt", files / "other.txt")
+    with pytest.warns(DataWarning, match=r"two.txt: 1 of 2 judged topics are not in the run and score 0"):
+        evaluate_run(files / "two.txt", files / "qrels.txt")
+    with pytest.raises(InputError, match=r"run run: none of its 1 queries is judged \(its ids: 7; judged: q1, q2\)"):
+        evaluate_run({"7": {"a": 1.0}}, files / "qrels.txt")
+
+
+def test_runs_of_every_kind(files: Path) -> None:
+    entries = {"q1": {"b": 2.0, "a": 1.0}, "q2": {"c": 1.0}}
+    frame = pandas.DataFrame([(q, d, s) for q, of in entries.items() for d, s in of.items()])
+    frame.columns = ["query_id", "doc_id", "score"]
+    qrels = {"q1": ["a"], "q2": {"c"}}
+    for name, one in {"one.txt": files / "one.txt", "run": Run.from_dict(entries)}.items():
+        assert evaluate_run(one, qrels, "RR@10").to_dict("index") == {name: {"RR@10": 0.75}}
+    for one in (entries, frame):
+        assert evaluate_run(one, qrels, "recip_rank").to_dict("index") == {"run": {"RR": 0.75}}
+        assert evaluate_run({"mine": one}, qrels, "RR@10").to_dict("index") == {"mine": {"RR@10": 0.75}}
+    numbers = frame.replace({"query_id": {"q1": 1, "q2": 2}}).astype({"query_id": int})
+    assert evaluate_run(numbers, {1: {"a": 1}, 2: {"c": 1}}, "RR@10").iloc[0, 0] == 0.75
+    for wrong, said in (
+        ([1], "run: list; expected a Run, a file"),
+        (frame[["doc_id", "score"]], "run: DataFrame without query_id; expected a Run, a file"),
+        ({"mine": {"q1": {"a": np.ones((1, 1))}}}, r"scores: shape \(1, 1, 1\); expected one number"),
+        ({"mine": 5}, "run: int; expected a Run, a file"),
+    ):
+        with pytest.raises(InputError, match=said):
+            evaluate_run(wrong, qrels, "RR@10")  # type: ignore[arg-type]
 
 
 def test_a_row_a_topic(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

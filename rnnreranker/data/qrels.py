@@ -1,45 +1,86 @@
-"""Qrels: names or files to relevance judgements, as the data frame that ir-measures takes."""
+"""Qrels: names, files and Python objects to relevance judgements, as the data frame that ir-measures takes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_text
 from rnnreranker.base.process.phases import phase
 from rnnreranker.data import irds, local
 from rnnreranker.data.names import BUILT_IN_QRELS, built_in_text, is_file
-from rnnreranker.data.qrels_lines import parse_qrels
+from rnnreranker.data.qrels_lines import LARGEST, parse_qrels
 from rnnreranker.data.topics import none_left, without
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     import pandas
 
+    Triples: TypeAlias = Iterable[tuple[str, str, int]]
+    Qrels: TypeAlias = str | Path | Mapping[str, Mapping[str, int] | Collection[str]] | Triples | pandas.DataFrame
 
-def qrels_of(given: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame) -> pandas.DataFrame:
-    """The judgements of a name or a file, see `load_qrels`; of a mapping qid → docid → grade, or of such a data frame.
+COLUMNS = ("query_id", "doc_id", "relevance")
+OF_PYTERRIER = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+EXPECTED = "expected a name, a file, {qid: {docid: grade}}, {qid: [docid]} or a data frame of " + ", ".join(COLUMNS)
+TREC_DL = re.compile(r"msmarco-(passage|document)(-v2)?/trec-dl-")
+
+
+def qrels_of(given: Qrels) -> pandas.DataFrame:
+    """The judgements of a name or a file, see `load_qrels`, or of an object, in the same columns.
+
+    Args:
+        given: a name, a file, {qid: {docid: grade}}, {qid: docids} whose grade is 1, (qid, docid, grade) triples or
+            named tuples of ir-measures, or a data frame with columns of ir-measures or PyTerrier. Whole numbers as ids
+            become text.
 
     Raises:
-        InputError: as `load_qrels`; grades that are no whole numbers.
+        InputError: as `load_qrels`; another type, ids that are neither text nor whole numbers, grades that are not
+            whole numbers.
         UnavailableError: as `load_qrels`.
     """
+    import pandas
+
     if isinstance(given, str | Path):
         return load_qrels(given)
-    if not isinstance(given, Mapping):
-        return given
-    judged = [(str(qid), str(docid), grade) for qid, of in given.items() for docid, grade in of.items()]
-    if wrong := [one for one in judged if not isinstance(one[2], int) or isinstance(one[2], bool)]:
-        raise InputError(
-            f"qrels: query {wrong[0][0]}, document {wrong[0][1]}: {wrong[0][2]!r}; expected a whole number"
-        )
-    return _frame(judged, "qrels")
+    if isinstance(given, pandas.DataFrame):
+        frame = given.rename(columns={} if "query_id" in given else OF_PYTERRIER)
+        if lost := [name for name in COLUMNS if name not in frame]:
+            raise InputError(f"qrels: no column {', '.join(lost)}; {EXPECTED}")
+        return _checked(frame[[*COLUMNS]], "qrels")
+    return _checked(pandas.DataFrame(_rows(given), columns=[*COLUMNS]), "qrels")
+
+
+def _rows(given: Any) -> list[tuple[Any, Any, Any]]:
+    """The judgements of a mapping or of an iterable of tuples."""
+    if isinstance(given, Mapping):
+        rows = []
+        for qid, of in given.items():
+            if not isinstance(of, Mapping | Sequence | set | frozenset) or isinstance(of, str | bytes):
+                raise InputError(f"qrels: query {qid}: {of!r}; {EXPECTED}")
+            grades = of if isinstance(of, Mapping) else dict.fromkeys(of, 1)
+            rows += [(qid, docid, grade) for docid, grade in grades.items()]
+        return rows
+    if not isinstance(given, Iterable):
+        raise InputError(f"qrels: {type(given).__name__}; {EXPECTED}")
+    rows = []
+    for one in given:
+        named = hasattr(one, "relevance")
+        if not named and (not isinstance(one, tuple | list) or len(one) != len(COLUMNS)):
+            raise InputError(f"qrels: {one!r}; {EXPECTED}")
+        rows.append(tuple(getattr(one, name) for name in COLUMNS) if named else tuple(one))
+    return rows
 
 
 @phase("reading judgements")
 def load_qrels(name: str | Path) -> pandas.DataFrame:
     """Judgements: columns query_id (str), doc_id (str), relevance (int), one row each, in the order of the source.
+
+    `attrs["protocol"]` is the protocol of evaluation that belongs to the name, see `named_protocol`.
 
     Args:
         name: a file (TREC: `qid 0 docid grade`; or the tab-separated `query-id corpus-id score` of BEIR with or
@@ -49,7 +90,7 @@ def load_qrels(name: str | Path) -> pandas.DataFrame:
             of queries that the topics OTHER lack.
 
     Raises:
-        InputError: unknown name, unreadable file, a malformed line (with file:line), a pair judged twice, no lines,
+        InputError: unknown name, unreadable file, a malformed line (with file:line), a pair with two grades, no lines,
             none left.
         UnavailableError: data that cannot be downloaded here.
     """
@@ -57,24 +98,84 @@ def load_qrels(name: str | Path) -> pandas.DataFrame:
     qrels = _all_qrels(first)
     if unwanted and (qrels := qrels[~qrels["query_id"].isin(unwanted)].reset_index(drop=True)).empty:
         raise none_left(str(name), first, "judgement")
+    qrels.attrs["protocol"] = named_protocol(first)
     return qrels
 
 
+def named_protocol(name: str) -> str:
+    """The protocol of evaluation that belongs to a name of judgements: `dl` for those of TREC DL, `trec` for others.
+
+    The development sets of MS MARCO have grades 0 and 1 only, so their protocol is `trec`.
+
+    >>> named_protocol("dl19"), named_protocol("msmarco-passage-v2/trec-dl-2021/judged"), named_protocol("msmarco-dev")
+    ('dl', 'dl', 'trec')
+    """
+    return "dl" if TREC_DL.match(irds.SHORT_NAMES.get(name, name)) and not Path(name).exists() else "trec"
+
+
 def _all_qrels(name: str) -> pandas.DataFrame:
-    name = local.source(name, "qrels")
-    if is_file(name, "qrels"):
-        return _frame(parse_qrels(read_text(name, "qrels file"), name), name)
-    if name in BUILT_IN_QRELS:
-        return _frame(parse_qrels(built_in_text(BUILT_IN_QRELS[name]), name), name)
-    dataset = irds.load(name)
-    with irds.reading(name, "qrels"):
-        judgements = [(judged.query_id, judged.doc_id, int(judged.relevance)) for judged in dataset.qrels_iter()]
-    return _frame(judgements, name)
-
-
-def _frame(judgements: list[tuple[str, str, int]], source: str) -> pandas.DataFrame:
     import pandas
 
-    if not judgements:
+    name = local.source(name, "qrels")
+    lines: Sequence[int] = ()
+    if is_file(name, "qrels") or name in BUILT_IN_QRELS:
+        built_in = BUILT_IN_QRELS.get(name)
+        text = built_in_text(built_in) if built_in else read_text(name, "qrels file")
+        judgements, lines = parse_qrels(text, name)
+    else:
+        dataset = irds.load(name)
+        with irds.reading(name, "qrels"):
+            judgements = [(judged.query_id, judged.doc_id, int(judged.relevance)) for judged in dataset.qrels_iter()]
+    return _checked(pandas.DataFrame(judgements, columns=[*COLUMNS]), name, lines)
+
+
+def _checked(frame: pandas.DataFrame, source: str, lines: Sequence[int] = ()) -> pandas.DataFrame:
+    """Judgements with ids as text and whole grades, every pair once.
+
+    Args:
+        frame: columns query_id, doc_id, relevance; source: where they come from, and lines: the line of each row.
+
+    Raises:
+        InputError: no judgements, another kind of id or grade, a pair with two grades.
+    """
+    if not len(frame):
         raise InputError(f"{source}: no judgements; expected lines of `qid 0 docid grade`")
-    return pandas.DataFrame(judgements, columns=["query_id", "doc_id", "relevance"])
+    frame = frame.assign(
+        query_id=_as_text(frame["query_id"], source),
+        doc_id=_as_text(frame["doc_id"], source),
+        relevance=_as_grades(frame, source),
+    ).reset_index(drop=True)
+    distinct = frame.drop_duplicates()
+    if (again := distinct.duplicated([*COLUMNS[:2]])).any():
+        row = int(distinct.index[again][0])
+        qid, docid, grade = distinct.loc[row]
+        first = int(distinct.index[(distinct["query_id"] == qid) & (distinct["doc_id"] == docid)][0])
+        where = f"{source}:{lines[row]}" if lines else source
+        before = f"{frame['relevance'][first]}" + (f" on line {lines[first]}" if lines else "")
+        raise InputError(f"{where}: {docid} has grade {grade} for query {qid}, and {before}; expected one grade")
+    return distinct.reset_index(drop=True)
+
+
+def _as_text(column: pandas.Series, source: str) -> pandas.Series:
+    """Ids as text: of a column of text the column itself, of whole numbers their digits."""
+    import pandas
+
+    if column.dtype.kind in "iu":
+        return column.astype(str)
+    if isinstance(column.dtype, pandas.StringDtype) and not column.hasnans:
+        return column
+    for value in column:
+        if not isinstance(value, str | Integral) or isinstance(value, bool):
+            raise InputError(f"{source}: {column.name} {value!r} is of type {type(value).__name__}; expected text")
+    return column.map(str)
+
+
+def _as_grades(frame: pandas.DataFrame, source: str) -> pandas.Series:
+    """Grades as int64; a whole number may be a float."""
+    grades = frame["relevance"]
+    if grades.dtype.kind not in "iu" or grades.abs().max() > LARGEST:
+        for row, grade in enumerate(grades):
+            if isinstance(grade, bool) or not isinstance(grade, Real) or grade != grade // 1 or abs(grade) > LARGEST:
+                query, document = frame["query_id"].iloc[row], frame["doc_id"].iloc[row]
+                raise InputError(f"{source}: query {query}, document {document}: {grade!r}; expected a whole number")
+    return grades.astype("int64")

@@ -11,18 +11,17 @@ LARGEST = 2**31 - 1  # a grade, or one below 0: trec_eval's are of 32 bits
 _GRADE = re.compile(r"[+-]?[0-9]{1,12}(\.0*)?")
 
 
-def parse_qrels(text: str, source: str) -> list[tuple[str, str, int]]:
-    """Query id, docid and grade of every line, in their order.
+def parse_qrels(text: str, source: str) -> tuple[list[tuple[str, str, int]], list[int]]:
+    """Query id, docid and grade of every judgement, in their order, and the line that each is on.
 
     Args:
         text: lines of TREC (`qid 0 docid grade`) or of BEIR (`query-id corpus-id score`, with or without a header).
-        source: where they stand, for messages.
+        source: their file, for messages.
 
     Raises:
-        InputError: a malformed line (with source:line), a pair judged twice.
+        InputError: a malformed line (with source:line).
     """
-    judgements = []
-    first_seen: dict[tuple[str, str], int] = {}
+    judgements, lines = [], []
     for number, line in enumerate(text.split("\n"), 1):
         where = f"{source}:{number}"
         columns = columns_of(line, where)
@@ -34,9 +33,6 @@ def parse_qrels(text: str, source: str) -> list[tuple[str, str, int]]:
         grade = float(columns[-1]) if _GRADE.fullmatch(columns[-1]) else 0.5
         if not (grade.is_integer() and abs(grade) <= LARGEST):
             raise InputError(f"{where}: grade {shown_word(columns[-1])}; expected a whole number in the last column")
-        if (qid, docid) in first_seen:
-            before = first_seen[qid, docid]
-            raise InputError(f"{where}: {docid} is judged for query {qid} a second time (first on line {before})")
-        first_seen[qid, docid] = number
         judgements.append((qid, docid, int(grade)))
-    return judgements
+        lines.append(number)
+    return judgements, lines

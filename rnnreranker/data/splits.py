@@ -89,7 +89,7 @@ def qrels_of(split: str, qrels: Path, queries: Path) -> Path:
         raise InputError(f"{split}: no such split; expected {EXPECTED}")
     target = cache_home() / "data" / "splits" / fingerprint(RULES, file_digest(qrels), file_digest(queries))
     if not target.is_dir():
-        judged = parse_qrels(read_text(qrels, "qrels file"), str(qrels))
+        judged, _ = parse_qrels(read_text(qrels, "qrels file"), str(qrels))
         topics = parse_topics(read_text(queries, "topics file"), str(queries))
         answered = dict.fromkeys(qid for qid, _, grade in judged if grade > 0)
         if lacking := [qid for qid in answered if qid not in topics]:

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base import command
 from rnnreranker.base.files import check_writable, write_json
-from rnnreranker.base.tables import print_table
 from rnnreranker.base.typed_numbers import whole
-from rnnreranker.evaluate.comparison_table import print_comparisons
+from rnnreranker.evaluate.comparison_table import print_comparisons, print_scores
 from rnnreranker.evaluate.evaluating import EvaluateRequest, check, evaluated
-from rnnreranker.evaluate.protocols import PROTOCOLS
-from rnnreranker.evaluate.ties import DEFAULT_TIES, TIES, TIES_HELP
+from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
 
 if TYPE_CHECKING:
     from rnnreranker.evaluate.redundancy import Redundancy
@@ -21,11 +19,12 @@ if TYPE_CHECKING:
     from rnnreranker.parts.vectors import VectorSource
 
 EPILOG = """protocols (which grades count):
-  trec      graded measures use grades as gains; binary ones (RR, AP, R, P) count from grade 2 on, or from grade 1
-            on where no judgement is graded higher (default)
+  trec      as trec_eval and ir-measures: graded measures use grades as gains, binary ones (RR, AP, R, P) count from
+            grade 1 on (default)
+  dl        as trec, but binary measures count from grade 2 on, as NIST reports TREC Deep Learning (default for the
+            ir_datasets names of TREC DL)
   strict    judgements below grade 2 are removed before every measure; a topic that has none left scores 0
   strict-dropped  as strict, and such a topic is left out (the same on DL 2019 and 2020: every topic has one)
-  lenient   as trec, binary measures from grade 1 on
   binary    gain 1 from grade 1 on for every measure: for grades that are codes, not an order
 
 examples:
@@ -48,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
         write_json(args.json, evaluation.to_dict())
     if args.compare:
         command.say(f"baseline: {scores.runs[0]}; {len(scores.topics)} topics, protocol {scores.protocol}")
-        print_comparisons(evaluation.comparisons)
+        print_comparisons(evaluation.comparisons, scores.protocol)
     else:
         _print_scores(scores, args.per_query, evaluation.redundancy)
     return 0
@@ -60,8 +59,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("runs", nargs="+", metavar="RUN", help="TREC or MS MARCO file, plain or .gz")
     parser.add_argument("--qrels", required=True, help="judgements: file, ir_datasets id, or `pydoc`")
     parser.add_argument("--measures", default="nDCG@10 RR@10", help='default: "nDCG@10 RR@10"')
-    parser.add_argument("--protocol", choices=PROTOCOLS, default="trec")
-    parser.add_argument("--ties", choices=TIES, default=DEFAULT_TIES, help=TIES_HELP)
+    parser.add_argument("--protocol", choices=PROTOCOLS, help=CHOSEN)
     parser.add_argument("--common-topics", action="store_true", help="only judged topics that every run has")
     parser.add_argument("--per-query", action="store_true", help="a row per topic, and `all` for the means")
     parser.add_argument("--json", metavar="FILE", help="write everything, per topic too, to this file")
@@ -105,7 +103,8 @@ def _print_scores(scores: Scores, per_query: bool, alike: Mapping[str, Redundanc
         means = [f"{value:.4f}" for value in scores.means[r]]
         means += [f"{value:.4f}" for value in alike[run].means().values()] if alike else []
         rows.append([run, "all", *means] if per_query else [run, *means])
-    print_table(["run", *(["topic"] if per_query else []), *scores.measures, *(NAMES if alike else ())], rows)
+    header = ["run", *(["topic"] if per_query else []), *scores.measures, *(NAMES if alike else ())]
+    print_scores(header, rows, scores.protocol)
 
 
 if __name__ == "__main__":

@@ -9,19 +9,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import Request, argument, asked
-from rnnreranker.base.command import counted, say
+from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.evaluate.measures import parse_measures
-from rnnreranker.evaluate.ties import DEFAULT_TIES
 from rnnreranker.runs import Run
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    import ir_measures
     import pandas
 
+    from rnnreranker.data.qrels import Qrels
     from rnnreranker.evaluate.comparison import Comparison
     from rnnreranker.evaluate.redundancy import Redundancy
     from rnnreranker.evaluate.scores import Scores
     from rnnreranker.parts.vectors import VectorSource
+
+    AnyRun: TypeAlias = str | Path | Run | Mapping[str, Mapping[str, float]] | pandas.DataFrame
 
 ENDINGS = (".txt", ".trec", ".tsv", ".run")  # of files of runs, left out of their names
 
@@ -31,21 +36,19 @@ class EvaluateRequest(Request):
     """Runs to be measured: the arguments of `evaluate_runs`, and flags of the command.
 
     Attributes:
-        runs: files, or runs, or these by name.
-        qrels: judgements: a name, a file, {qid: {docid: grade}} or a data frame.
-        measures: as ir-measures writes them, with spaces between.
-        protocol: which grades count: trec, strict, strict-dropped, lenient, binary.
-        ties: the order of equal scores, see `ties.check_ties`.
+        runs: files, runs, {qid: {docid: score}} or data frames of query_id, doc_id, score; or these by name.
+        qrels: judgements, see `qrels_of`.
+        measures: as ir-measures or trec_eval writes them, with spaces between.
+        protocol: which grades count, see `apply_protocol`; None = that of the judgements, see `protocol_of`.
         common_topics: only the judged topics that every run has; otherwise one that is missing scores 0.
         vectors: say how alike the first ten documents of a query are; a function gives them when they are needed.
         compare: every run with the first, by paired t-tests and a bootstrap of `resamples` with `seed`.
     """
 
-    runs: Sequence[str | Path | Run] | Mapping[str, str | Path | Run]
-    qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame
-    measures: str = "nDCG@10 RR@10"
-    protocol: str = "trec"
-    ties: str = DEFAULT_TIES
+    runs: Sequence[AnyRun] | Mapping[str, AnyRun]
+    qrels: Qrels
+    measures: str | Sequence[str | ir_measures.Measure] = "nDCG@10 RR@10"
+    protocol: str | None = None
     common_topics: bool = False
     vectors: VectorSource | Callable[[], VectorSource] | None = None
     compare: bool = False
@@ -53,7 +56,7 @@ class EvaluateRequest(Request):
     seed: int = 0
 
     @property
-    def every(self) -> list[str | Path | Run]:
+    def every(self) -> list[AnyRun]:
         """All runs."""
         return list(self.runs.values() if isinstance(self.runs, Mapping) else self.runs)
 
@@ -61,7 +64,7 @@ class EvaluateRequest(Request):
     def files(self) -> list[str]:
         """What messages call them: their files; of objects `run` with a number."""
         named = enumerate(self.every, 1)
-        return [f"run {number}" if isinstance(run, Run) else str(run) for number, run in named]
+        return [str(run) if isinstance(run, str | Path) else f"run {number}" for number, run in named]
 
     @property
     def names(self) -> list[str]:
@@ -97,7 +100,6 @@ class Evaluation:
             "qrels": request.shown("qrels"),
             "protocol": scores.protocol,
             "common_topics": request.common_topics,
-            "ties": request.ties,
             "topics": list(scores.topics),
             "runs": [
                 {
@@ -119,9 +121,9 @@ class Evaluation:
 
 
 def evaluate_runs(
-    runs: Sequence[str | Path | Run] | Mapping[str, str | Path | Run],
-    qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame,
-    measures: str = "nDCG@10 RR@10",
+    runs: Sequence[AnyRun] | Mapping[str, AnyRun],
+    qrels: Qrels,
+    measures: str | Sequence[str | ir_measures.Measure] = "nDCG@10 RR@10",
     **others: Any,
 ) -> Evaluation:
     """What runs are worth and how they compare, as `python -m rnnreranker.evaluate`.
@@ -161,32 +163,52 @@ def evaluated(request: EvaluateRequest) -> Evaluation:
     """The values of a request that was checked; see `evaluate_runs`."""
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.evaluate.comparison import compare
-    from rnnreranker.evaluate.scores import evaluate
-    from rnnreranker.evaluate.unjudged import say_unjudged
+    from rnnreranker.evaluate.scores import evaluate, notice_unjudged
 
     qrels = qrels_of(request.qrels)
-    every = [run if isinstance(run, Run) else Run.read(run) for run in request.every]
+    every = [Run.read(run) if isinstance(run, str | Path) else _run_of(run) for run in request.every]
     runs = dict(zip(request.names, every, strict=True))
-    judged = qrels["query_id"].unique().tolist()
-    for path, run in zip(request.files, every, strict=True):
-        if not set(judged) & set(run):
-            raise InputError(
-                f"{path}: none of its {counted(len(run), 'query', 'queries')} is judged in {request.shown('qrels')} "
-                f"(its ids: {', '.join(run.qids[:3])}; judged: {', '.join(judged[:3])}); check that both are of the "
-                "same topics"
-            )
-    scores = evaluate(runs, qrels, request.measures, request.protocol, request.common_topics, request.ties)
+    scores = evaluate(runs, qrels, request.measures, request.protocol, request.common_topics)
     evaluation = Evaluation(
         request,
         scores,
         compare(scores, request.resamples, request.seed) if request.compare else [],
         _redundancy(request.vectors, runs),
     )
+    notice_unjudged(runs, qrels)
     for name, missing in zip(scores.runs, scores.missing.tolist(), strict=True):
         if missing:
-            say(f"{name}: {missing} of {len(scores.topics)} judged topics are not in the run and score 0")
-    say_unjudged(runs, qrels)
+            notice(f"{name}: {missing} of {len(scores.topics)} judged topics are not in the run and score 0")
     return evaluation
+
+
+def named_runs(given: AnyRun | Mapping[str, AnyRun]) -> Mapping[str, AnyRun]:
+    """Runs by name, of one run or of several by name; a file has its own name, another run is `run`."""
+    if isinstance(given, Mapping) and not _is_run(given):
+        return given
+    return {Path(given).name: given} if isinstance(given, str | Path) else {"run": given}
+
+
+def _is_run(given: Mapping[Any, Any]) -> bool:
+    """Whether a mapping is {qid: {docid: score}}, and not {name: run}."""
+    entries = [one for one in given.values() if isinstance(one, Mapping)]
+    return len(entries) == len(given) and not any(isinstance(one, Mapping) for of in entries for one in of.values())
+
+
+def _run_of(given: Any) -> Run:
+    if isinstance(given, Run):
+        return given
+    if isinstance(given, Mapping) and _is_run(given):
+        return Run.from_dict(given)
+    columns = ["query_id", "doc_id", "score"]
+    if lost := [name for name in columns if name not in getattr(given, "columns", ())]:
+        lacking = f" without {', '.join(lost)}" if hasattr(given, "columns") else ""
+        raise InputError(
+            f"run: {type(given).__name__}{lacking}; expected a Run, a file, {{qid: {{docid: score}}}} or a data frame "
+            f"of {', '.join(columns)}"
+        )
+    qids, docids = (given[name].astype(str).tolist() for name in columns[:2])
+    return Run.from_columns(qids, docids, given["score"].to_numpy())
 
 
 def _redundancy(vectors: Any, runs: Mapping[str, Run]) -> dict[str, Redundancy]:

@@ -3,52 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rnnreranker.data.qrels import qrels_of
-from rnnreranker.evaluate.scores import Scores, evaluate
-from rnnreranker.evaluate.ties import DEFAULT_TIES
-from rnnreranker.runs import Run
+from rnnreranker.evaluate.evaluating import EvaluateRequest, evaluated, named_runs
 
 if TYPE_CHECKING:
+    import ir_measures
     import pandas
+
+    from rnnreranker.data.qrels import Qrels
+    from rnnreranker.evaluate.evaluating import AnyRun
 
 
 def evaluate_run(
-    run: str | Path | Run | Mapping[str, str | Path | Run],
-    qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame,
-    measures: str | Iterable[str] = ("nDCG@10",),
-    protocol: str = "trec",
+    run: AnyRun | Mapping[str, AnyRun],
+    qrels: Qrels,
+    measures: str | Iterable[str | ir_measures.Measure] = ("nDCG@10",),
+    protocol: str | None = None,
     *,
     per_query: bool = False,
     common_topics: bool = False,
-    ties: str = DEFAULT_TIES,
 ) -> pandas.DataFrame:
     """The measures of a run, or of several by name: a row for each, a column for each measure.
 
+    `attrs["protocol"]` of the table is its protocol. A table of another protocol than `trec` shows it, too, as the name
+    of its columns.
+
     Args:
-        run: a Run or a file; or a mapping from names to these.
-        qrels: a name, a file, or {qid: {docid: grade}}.
-        measures: as ir-measures writes them, a list or one text with spaces between.
-        protocol: which grades count: trec, strict, strict-dropped, lenient, binary.
+        run: a Run, a file, {qid: {docid: score}} or a data frame of query_id, doc_id, score; or a mapping from names to
+            these.
+        qrels: a name, a file, {qid: {docid: grade}}, {qid: docids} or a data frame, see `qrels_of`.
+        measures: as ir-measures or trec_eval writes them, a list or one text with spaces between.
+        protocol: which grades count: trec, dl, strict, strict-dropped, binary; None = dl for the names of TREC DL, else
+            trec.
         per_query: a row for every run and judged topic, with the columns run and topic, in place of means.
         common_topics: only the judged topics that every run has; otherwise one that is missing scores 0.
-        ties: the order of equal scores, as of `python -m rnnreranker.evaluate --ties`.
 
     Raises:
         InputError: no such measure or protocol, unreadable files, a run none of whose topics is judged.
     """
     import pandas
 
-    named = run if isinstance(run, Mapping) else {_name(run): run}
-    runs = {name: one if isinstance(one, Run) else Run.read(one) for name, one in named.items()}
-    asked = measures if isinstance(measures, str) else " ".join(map(str, measures))
-    scores: Scores = evaluate(runs, qrels_of(qrels), asked, protocol, common_topics, ties)
-    if per_query:
-        return scores.frame()
-    return pandas.DataFrame(scores.means, index=list(scores.runs), columns=list(scores.measures))
-
-
-def _name(run: str | Path | Run) -> str:
-    return "run" if isinstance(run, Run) else Path(run).name
+    asked = measures if isinstance(measures, str) else tuple(measures)
+    scores = evaluated(EvaluateRequest(named_runs(run), qrels, asked, protocol, common_topics)).scores
+    table = scores.frame() if per_query else pandas.DataFrame(scores.means, list(scores.runs), list(scores.measures))
+    table.attrs["protocol"] = scores.protocol
+    if scores.protocol != "trec":
+        table.columns.name = f"protocol {scores.protocol}"
+    return table

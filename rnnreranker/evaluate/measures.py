@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -13,11 +15,11 @@ if TYPE_CHECKING:
 
 COMMON = ("nDCG", "RR", "AP", "R", "P", "Success", "Rprec", "Judged")
 LEAST_HITS, WITHOUT_CUTOFF = 100, 1000  # documents retrieved for measures at least, and for those without a cutoff
-BETWEEN = re.compile(r"[\s,]+(?![^()]*\))")  # white space or commas outside parentheses
+BETWEEN = re.compile(r"(?:\s|,(?!\d))+(?![^()]*\))")  # outside parentheses; trec_eval writes P.5,10
 
 
 def parse_measures(names: str | Iterable[str | ir_measures.Measure]) -> list[ir_measures.Measure]:
-    """The measures of names such as "nDCG@10 RR@10 P(rel=2)@5", in their order, each once.
+    """The measures of names such as "nDCG@10 RR@10 P(rel=2)@5" or trec_eval's "map P.5", in their order, each once.
 
     Args:
         names: one text with white space or commas between the names, or a sequence of names or measures.
@@ -27,6 +29,8 @@ def parse_measures(names: str | Iterable[str | ir_measures.Measure]) -> list[ir_
 
     >>> parse_measures("nDCG@10, P(rel=2)@5 nDCG@10")
     [nDCG@10, P(rel=2)@5]
+    >>> parse_measures("map recip_rank ndcg_cut_10 recall.1000")
+    [AP, RR, nDCG@10, R@1000]
     """
     import ir_measures
 
@@ -36,12 +40,13 @@ def parse_measures(names: str | Iterable[str | ir_measures.Measure]) -> list[ir_
     problems = []
     for name in names:
         try:
-            measure = ir_measures.parse_measure(name) if isinstance(name, str) else name
-            measure.validate_params()
-            if measure.params.get("cutoff", 1) < 1:
-                raise ValueError("the cutoff is at least 1")
-            if not ir_measures.DefaultPipeline.supports(measure):
-                raise ValueError("no installed package measures it (see the documentation of ir-measures)")
+            found = _parsed(name) if isinstance(name, str) else [name]
+            for measure in found:
+                measure.validate_params()
+                if measure.params.get("cutoff", 1) < 1:
+                    raise ValueError("the cutoff is at least 1")
+                if not ir_measures.DefaultPipeline.supports(measure):
+                    raise ValueError("no installed package measures it (see the documentation of ir-measures)")
         except NameError:
             problems.append(f"{name}: no such measure; {_hint(str(name))}")
         except (AssertionError, ValueError, TypeError) as error:
@@ -50,13 +55,28 @@ def parse_measures(names: str | Iterable[str | ir_measures.Measure]) -> list[ir_
                 reason = "not written like a measure; expected Name(parameter=value)@cutoff"
             problems.append(f"{name}: {reason}")
         else:
-            if name_of(measure) not in map(name_of, measures):
-                measures.append(measure)
+            measures += [measure for measure in found if name_of(measure) not in map(name_of, measures)]
     if problems:
         raise InputError("measures: " + "; ".join(problems))
     if not measures:
         raise InputError('measures: none given; expected names such as "nDCG@10 RR@10"')
     return measures
+
+
+def _parsed(name: str) -> list[ir_measures.Measure]:
+    """The measures of a name as ir-measures writes it, or as trec_eval does, which may have several: `ndcg_cut_5,10`.
+
+    Raises:
+        NameError, ValueError: no such name.
+    """
+    import ir_measures
+
+    try:
+        return [ir_measures.parse_measure(name)]
+    except (NameError, ValueError):
+        with contextlib.suppress(ValueError), contextlib.redirect_stdout(sys.stderr):  # it prints what it leaves out
+            return ir_measures.parse_trec_measure(name)
+        raise
 
 
 def name_of(measure: ir_measures.Measure) -> str:

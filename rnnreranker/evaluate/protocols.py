@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     import ir_measures
     import pandas
 
-PROTOCOLS = ("trec", "strict", "strict-dropped", "lenient", "binary")
+PROTOCOLS = ("trec", "dl", "strict", "strict-dropped", "binary")
 STRICT = ("strict", "strict-dropped")  # judgements below grade 2 are removed
+CHOSEN = "default: dl for the names of TREC DL, else trec"
+PROTOCOL_HELP = f"which grades count: {', '.join(PROTOCOLS)} ({CHOSEN})"
 
 
 @dataclass(frozen=True)
@@ -29,50 +31,56 @@ class Judged:
     grades: dict[str, dict[str, int]]
 
 
-def relevant_from(qrels: pandas.DataFrame, protocol: str) -> int:
-    """The grade from which on a document is relevant to binary measures.
+def protocol_of(qrels: pandas.DataFrame, protocol: str | None = None) -> str:
+    """The protocol that was asked for, else that of the judgements: `qrels.attrs["protocol"]`, or `trec`.
 
     Args:
-        qrels: all judgements of a collection; those of a fold or a batch may happen to have low grades alone.
-        protocol: one of PROTOCOLS.
+        qrels: all judgements of a collection; `load_qrels` notes the protocol of a name, `dl` for TREC DL.
+        protocol: one of PROTOCOLS, or None.
 
     Raises:
-        InputError: unknown protocol, a strict one without any grade of 2 or more.
+        InputError: unknown protocol; one that needs grades of 2 or more where there are none.
+    """
+    if protocol is None:
+        return str(qrels.attrs.get("protocol", "trec"))
+    highest = int(qrels["relevance"].max())
+    if highest < relevant_from(protocol) == 2:
+        raise InputError(f"protocol {protocol} counts grades from 2 on, the highest here is {highest}; use trec")
+    return protocol
+
+
+def relevant_from(protocol: str) -> int:
+    """The grade from which on a document is relevant to binary measures.
+
+    Raises:
+        InputError: unknown protocol.
     """
     if protocol not in PROTOCOLS:
         raise InputError(f"protocol {protocol!r}; {nearest(protocol, PROTOCOLS)}")
-    highest = int(qrels["relevance"].max())
-    if protocol in STRICT and highest < 2:
-        raise InputError(
-            f"protocol {protocol} keeps grades from 2 on, the highest here is {highest}; use trec or binary"
-        )
-    return 2 if protocol in STRICT or (protocol == "trec" and highest >= 2) else 1
+    return 2 if protocol in ("dl", *STRICT) else 1
 
 
 def topics_that_count(qrels: pandas.DataFrame, protocol: str) -> tuple[str, ...]:
     """The judged query ids that a protocol measures, in the order of the judgements."""
     if protocol == "strict-dropped":
-        qrels = qrels[qrels["relevance"] >= relevant_from(qrels, protocol)]
+        qrels = qrels[qrels["relevance"] >= relevant_from(protocol)]
     return tuple(dict.fromkeys(qrels["query_id"].tolist()))
 
 
-def apply_protocol(
-    measures: Sequence[ir_measures.Measure], qrels: pandas.DataFrame, protocol: str, level: int
-) -> list[Judged]:
+def apply_protocol(measures: Sequence[ir_measures.Measure], qrels: pandas.DataFrame, protocol: str) -> list[Judged]:
     """The measures, grouped by the judgements that a protocol measures them on.
 
     Graded measures (those of ir-measures without a parameter `rel`, such as nDCG) use grades as gains; binary measures
     (RR, AP, R, P, ...) count a document as relevant from some grade on:
 
-    - `trec`: gains as judged; relevant from grade 2 on if any judgement is graded 2 or more, else from grade 1 on. This
-      is how NIST reports TREC Deep Learning, and it leaves collections with grades 0 and 1 as they are.
+    - `trec`: gains as judged; relevant from grade 1 on, as trec_eval and ir-measures do.
+    - `dl`: gains as judged; relevant from grade 2 on. This is how NIST reports TREC Deep Learning.
     - `strict`: judgements below grade 2 are removed before every measure; 2 and 3 keep their gains (papers 000, 001).
       A topic without any such grade counts all the same, and scores 0.
     - `strict-dropped`: as `strict`, but such a topic is left out, as by a program that reads what is left of the
       qrels. The strict figures of both papers (000: Tables 1 and 3, 001: Tables 2 and 3) cannot tell the two apart:
       each of the 43 and 54 topics of DL 2019 and 2020 has a passage of grade 2 or more. The first with one that
       has none, 1103547, is DL 2021's set of documents.
-    - `lenient`: gains as judged; relevant from grade 1 on.
     - `binary`: gain 1 from grade 1 on, else 0, for every measure: for collections whose grades are codes, not an order.
 
     A level that is typed, as in `P(rel=1)@10`, stays. Judged@k counts documents with any judgement.
@@ -81,11 +89,13 @@ def apply_protocol(
         measures: as `parse_measures` gives them.
         qrels: columns query_id, doc_id, relevance; of all topics or of some.
         protocol: one of PROTOCOLS.
-        level: of all topics, see `relevant_from`.
 
     Raises:
         InputError: `binary` with a typed level other than 1.
     """
+    if protocol == "trec":
+        return [Judged(tuple(measures), _nested(qrels))]
+    level = relevant_from(protocol)
     kept = qrels[qrels["relevance"] >= level] if protocol in STRICT else qrels
     relevant = _binarised(kept, level, keep_negative=protocol != "binary")
     graded = relevant if protocol == "binary" else kept

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.process.phases import phase
+from rnnreranker.data.qrels import qrels_of
 from rnnreranker.evaluate.measures import name_of, parse_measures
-from rnnreranker.evaluate.protocols import Judged, apply_protocol, relevant_from, topics_that_count
-from rnnreranker.evaluate.ties import DEFAULT_TIES, check_ties, cut, scored
+from rnnreranker.evaluate.protocols import Judged, apply_protocol, protocol_of, topics_that_count
 from rnnreranker.runs import Run
+from rnnreranker.runs.arrow import as_numpy, strings
 
 if TYPE_CHECKING:
     import ir_measures
     import pandas
 
+    from rnnreranker.data.qrels import Qrels
+
 JUDGED_DEPTH = 10
-DEEP = 200  # a run is cut for measures with a cutoff below this
 TOPICS = 500  # measured at a time: bounds the memory of runs as dictionaries
+TO_LAST_JUDGED = {"nDCG", "RR", "AP", "R", "P", "Success", "Rprec", "Bpref"}  # nothing below it changes their values
+GDEVAL = 4  # its highest grade
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +42,7 @@ class Scores:
         means: (R, M) float64, over the topics (the sum for counts such as NumRet, as trec_eval has it).
         judged: (R, T) float64 in [0, 1], the share of the first ten entries that is judged, at any grade.
         missing: (R,) int64, judged topics that a run has no entries for; they score 0, and Judged 1.
-        protocol: which grades count, see `measures.apply_protocol`.
+        protocol: which grades count, see `protocols.apply_protocol`.
     """
 
     runs: tuple[str, ...]
@@ -82,43 +88,42 @@ class Scores:
 @phase("evaluating")
 def evaluate(
     runs: Run | Mapping[str, Run] | Sequence[Run],
-    qrels: pandas.DataFrame,
+    qrels: Qrels,
     measures: str | Iterable[str | ir_measures.Measure] = "nDCG@10 RR@10",
-    protocol: str = "trec",
+    protocol: str | None = None,
     common_topics: bool = False,
-    ties: str = DEFAULT_TIES,
     *,
     topics: Sequence[str] | None = None,
 ) -> Scores:
     """The values of runs, topic by topic.
 
     All judged topics count (`strict-dropped` leaves some out): one that a run lacks scores 0. Nothing depends on the
-    order of the queries in a run.
+    order of the queries in a run. Every measure sees the documents in trec_eval's order: by float32 score, equal scores
+    by docid, both descending.
 
     Args:
         runs: one run, or several under names (a sequence is named "1", "2", ...).
-        qrels: columns query_id (str), doc_id (str), relevance (int), every pair once.
+        qrels: all judgements of a collection, see `qrels_of`.
         measures: see `parse_measures`.
-        protocol: see `apply_protocol`.
+        protocol: see `apply_protocol`; None = that of the judgements, see `protocol_of`.
         common_topics: only the judged topics that every run has entries for.
-        ties: the order of equal scores, see `ties.check_ties`.
-        topics: judged query ids to measure, in this order; None = all. From which grade on a document is relevant does
-            not depend on them: hand over all judgements, not those of a fold.
+        topics: judged query ids to measure, in this order; None = all.
 
     Raises:
-        InputError: bad measures, protocol or ties, qrels without the columns or rows, a topic without judgements, a run
-            none of whose queries is judged, no common topics.
+        InputError: bad measures, protocol or judgements, a topic without judgements, a run none of whose queries is
+            judged, no common topics.
     """
     from ir_measures import Judged as JudgedShare
 
-    check_ties(ties)
     named = _named(runs)
-    _check_qrels(qrels)
+    qrels = qrels_of(qrels)
     wanted = parse_measures(measures)
     extra = JudgedShare @ JUDGED_DEPTH
     asked = wanted if extra in wanted else [*wanted, extra]
+    _check_gdeval(wanted, qrels)
     names = [name_of(measure) for measure in asked]
-    level, counted = relevant_from(qrels, protocol), topics_that_count(qrels, protocol)
+    protocol = protocol_of(qrels, protocol)
+    counted = topics_that_count(qrels, protocol)
     if topics is not None:
         if lost := sorted(set(topics) - set(qrels["query_id"])):
             some = ", ".join(lost[:3])
@@ -127,7 +132,6 @@ def evaluate(
         known = set(counted)
         counted = tuple(topic for topic in topics if topic in known)
     topics = counted
-    passes = [(depth, part, apply_protocol(part, qrels, protocol, level)) for depth, part in _by_depth(asked)]
     there = np.stack([_has_entries(name, run, topics) for name, run in named.items()])
     if common_topics:
         kept = np.logical_and.reduce(there, axis=0)
@@ -136,10 +140,13 @@ def evaluate(
         topics, there = tuple(topic for topic, keep in zip(topics, kept, strict=True) if keep), there[:, kept]
 
     values = np.zeros((len(named), len(topics), len(asked)))
-    for depth, part, groups in passes:
-        shallow = [run if depth is None else cut(run, depth) for run in named.values()]
+    orders = [_as_trec_eval(run) for run in named.values()]
+    judged = judged_documents(qrels)
+    for part in _alike(asked):
         columns = [names.index(name_of(measure)) for measure in part]
-        values[:, :, columns] = _measure(shallow, topics, part, groups, ties)
+        groups = apply_protocol(part, qrels, protocol)
+        for r, (run, rows) in enumerate(zip(named.values(), orders, strict=True)):
+            values[r][:, columns] = _measure(run, rows, topics, part, groups, judged)
     for column, measure in enumerate(asked):
         if measure.NAME == JudgedShare.NAME:
             values[:, :, column][~there] = 1.0  # a share of what a run has: of nothing, nothing is unjudged
@@ -165,16 +172,6 @@ def _named(runs: Run | Mapping[str, Run] | Sequence[Run]) -> dict[str, Run]:
     return named
 
 
-def _check_qrels(qrels: pandas.DataFrame) -> None:
-    lost = [name for name in ("query_id", "doc_id", "relevance") if name not in getattr(qrels, "columns", ())]
-    if lost:
-        raise InputError(f"qrels: no column {', '.join(lost)}; expected a data frame of query_id, doc_id, relevance")
-    if not len(qrels):
-        raise InputError("qrels: no judgements; expected at least one row")
-    if qrels["relevance"].dtype.kind not in "iu":
-        raise InputError(f"qrels: relevance is {qrels['relevance'].dtype}; expected whole numbers")
-
-
 def _has_entries(name: str, run: Run, topics: Sequence[str]) -> np.ndarray:
     """(T,) bool: whether the run has entries for each topic."""
     filled = {qid for qid, count in zip(run.qids, np.diff(run.offsets), strict=True) if count}
@@ -187,44 +184,108 @@ def _has_entries(name: str, run: Run, topics: Sequence[str]) -> np.ndarray:
     return there
 
 
-def _by_depth(measures: Sequence[ir_measures.Measure]) -> list[tuple[int | None, list[ir_measures.Measure]]]:
-    """Measures with the rank below which nothing counts for them (None = all of a run does): shallow ones are quick."""
-    by_depth: dict[int | None, list[ir_measures.Measure]] = {}
-    for measure in measures:
-        cutoff = measure.params.get("cutoff", DEEP)
-        whole = cutoff >= DEEP or measure.params.get("judged_only")
-        by_depth.setdefault(None if whole else cutoff, []).append(measure)
-    return list(by_depth.items())
+def _check_gdeval(measures: Sequence[ir_measures.Measure], qrels: pandas.DataFrame) -> None:
+    highest = int(qrels["relevance"].max())
+    wrong = [str(one) for one in measures if one.NAME == "ERR" or one.params.get("dcg") == "exp-log2"]
+    if wrong and highest > GDEVAL:
+        raise InputError(f"{', '.join(wrong)}: gdeval knows grades up to {GDEVAL}, the highest here is {highest}")
+
+
+def notice_unjudged(runs: Mapping[str, Run], qrels: pandas.DataFrame) -> None:
+    """Report every run that has none of the documents that are judged for its queries: all its measures are 0."""
+    judged = judged_documents(qrels)
+    for name, run in runs.items():
+        qids = [qid for qid in run if qid in judged and run.ranked(qid)]
+        if qids and all(judged[qid].isdisjoint(run.ranked(qid)) for qid in qids):
+            notice(
+                f"{name}: no judged docid is in the run, so every measure is 0 (its first docid: "
+                f"{run.ranked(qids[0])[0]}; judged: {min(judged[qids[0]])}); check that both are of the same collection"
+            )
+
+
+def judged_documents(qrels: pandas.DataFrame) -> dict[str, set[str]]:
+    """Query id → the docids that are judged for it, at any grade."""
+    judged: dict[str, set[str]] = {}
+    for qid, docid in zip(qrels["query_id"].tolist(), qrels["doc_id"].tolist(), strict=True):
+        judged.setdefault(qid, set()).add(docid)
+    return judged
+
+
+def _as_trec_eval(run: Run) -> np.ndarray:
+    """(L,) int32: the rows of a run in trec_eval's order: by float32 score, then by docid, both descending."""
+    with np.errstate(over="ignore"):
+        single = run.scores.astype(np.float32)
+    queries = run.queries
+    same = (single[1:] == single[:-1]) & (queries[1:] == queries[:-1])
+    if not same.any():
+        return run.rows
+    entries = np.flatnonzero(np.append(False, same) | np.append(same, False))
+    ties = np.cumsum(np.append(True, ~same))[entries]
+    known, codes = np.unique(run.rows[entries], return_inverse=True)
+    import pyarrow.compute
+
+    places = as_numpy(pyarrow.compute.rank(strings(run.docids[known]), sort_keys="descending"))  # by bytes, as strcmp
+    rows = run.rows.copy()
+    rows[entries] = rows[entries[np.lexsort((places[codes], ties))]]
+    return rows
+
+
+def _alike(measures: Sequence[ir_measures.Measure]) -> Iterator[list[ir_measures.Measure]]:
+    """Measures that see the same entries: those to which nothing below the last judged document counts, and others."""
+    for to_last_judged in (True, False):
+        if part := [measure for measure in measures if (measure.NAME in TO_LAST_JUDGED) == to_last_judged]:
+            yield part
 
 
 def _measure(
-    runs: Sequence[Run],
+    run: Run,
+    rows: np.ndarray,
     topics: Sequence[str],
     measures: Sequence[ir_measures.Measure],
     groups: Sequence[Judged],
-    ties: str,
+    judged: Mapping[str, set[str]],
 ) -> np.ndarray:
-    """(R, T, M) float64; 0 for topics that a run, or a group's judgements, lack."""
+    """(T, M) float64: the values of measures that are `_alike`; 0 for topics that the run or a group's judgements lack.
+
+    Topics have numbers in place of their ids, as gdeval takes no other ids. Scores fall by 1 from rank to rank, so that
+    every tool keeps the order.
+
+    Args:
+        rows: (L,) entry → row of `run.docids`, in the order that measures see.
+    """
     import ir_measures
 
-    values = np.zeros((len(runs), len(topics), len(measures)))
-    columns = {name_of(measure): column for column, measure in enumerate(measures)}
+    values = np.zeros((len(topics), len(measures)))
+    names = [name_of(measure) for measure in measures]
+    bounds = dict(zip(run.qids, zip(run.offsets[:-1].tolist(), run.offsets[1:].tolist(), strict=True), strict=True))
+    depth = _depth(measures)
     for first in range(0, len(topics), TOPICS):
-        part = topics[first : first + TOPICS]
-        rows = {topic: first + row for row, topic in enumerate(part)}
-        entries = [scored(run, part, ties) for run in runs]
+        entries: dict[str, dict[str, int]] = {}
+        numbers = {topic: str(number) for number, topic in enumerate(topics[first : first + TOPICS], first)}
+        for topic, number in numbers.items():
+            begin, end = bounds.get(topic, (0, 0))
+            ranked = run.docids[rows[begin : min(end, begin + depth)]].tolist()
+            if measures[0].NAME in TO_LAST_JUDGED:
+                seen = [rank for rank, docid in enumerate(ranked) if docid in judged[topic]]
+                del ranked[seen[-1] + 1 if seen else 1 :]
+            if ranked:
+                entries[number] = dict(zip(ranked, range(len(ranked), 0, -1), strict=True))
         for group in groups:
-            grades = {topic: group.grades[topic] for topic in part if topic in group.grades}
-            if not grades:
-                continue
-            evaluator = ir_measures.evaluator(group.measures, grades)
-            column = {measure: columns[name_of(measure)] for measure in group.measures}
-            for r, of_run in enumerate(entries):
-                shared = {topic: ranked for topic, ranked in of_run.items() if topic in grades}
-                if shared:
-                    for metric in evaluator.iter_calc(shared):
-                        values[r, rows[metric.query_id], column[metric.measure]] = metric.value
+            grades = {number: group.grades[topic] for topic, number in numbers.items() if topic in group.grades}
+            columns: dict[ir_measures.Measure, list[int]] = {}  # P@5 and P(rel=1)@5 are one for ir-measures
+            for measure in group.measures:
+                columns.setdefault(measure, []).append(names.index(name_of(measure)))
+            if shared := {number: ranked for number, ranked in entries.items() if number in grades}:
+                for metric in ir_measures.iter_calc(list(columns), grades, shared):
+                    values[int(metric.query_id), columns[metric.measure]] = metric.value
     return values
+
+
+def _depth(measures: Sequence[ir_measures.Measure]) -> int:
+    """The rank below which nothing counts for any of the measures."""
+    cutoffs = [measure.params.get("cutoff") for measure in measures]
+    whole = None in cutoffs or any(measure.params.get("judged_only") for measure in measures)
+    return sys.maxsize if whole else max(cutoffs)
 
 
 def _mean(measure: ir_measures.Measure, values: np.ndarray) -> float:

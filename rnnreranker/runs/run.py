@@ -202,6 +202,9 @@ def _of(columns: Columns) -> Run:
 
 def _as_scores(scores: Any) -> np.ndarray:
     try:
-        return np.asarray(scores, dtype=np.float64)
+        given = np.asarray(scores, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError("scores: expected numbers") from None
+    if given.ndim != 1:
+        raise InputError(f"scores: shape {given.shape}; expected one number for each entry")
+    return given

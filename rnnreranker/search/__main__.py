@@ -13,7 +13,7 @@ from rnnreranker.base.files import check_writable
 from rnnreranker.base.process import phases
 from rnnreranker.base.process.phases import phase
 from rnnreranker.evaluate.measures import parse_measures
-from rnnreranker.evaluate.protocols import PROTOCOLS
+from rnnreranker.evaluate.protocols import PROTOCOL_HELP, PROTOCOLS, protocol_of
 from rnnreranker.search import flags
 from rnnreranker.search.check import check
 from rnnreranker.search.request import NO_RERANKING, SearchRequest
@@ -143,7 +143,7 @@ def _write(args: argparse.Namespace, argv: Sequence[str], request: SearchRequest
     beside = file_beside(args.output)
     run.write(args.output, tag=tag, format=args.output_format)
     if beside is not None:
-        asked = OfCommand(argv, args.qrels, args.measures, args.protocol)
+        asked = OfCommand(argv, args.qrels, args.measures, args.protocol or "")
         write_ir_metadata(beside, tag, asked, request, work)
 
 
@@ -179,7 +179,7 @@ def _show(args: argparse.Namespace, result: Searched, stages: list[Run], qrels: 
         runs = {first: stages[0] if args.run else stages[0].as_written()}  # as evaluate has them from their files
         for count, run in enumerate(stages[1:], 1):
             runs[f"+ {' + '.join([*before, *by][:count])}"] = run.as_written()
-        show_evaluation(runs, qrels, args.measures, args.protocol)
+        show_evaluation(runs, qrels, args.measures)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -207,8 +207,7 @@ def make_parser() -> argparse.ArgumentParser:
     out.add_argument("--explain-output", metavar="HTML", help="default: QID.html (of --query: query.html)")
     out.add_argument("--qrels", help=flags.QRELS)
     out.add_argument("--measures", default="nDCG@10 RR@10", help='default: "nDCG@10 RR@10"')
-    text = f"which grades count: {', '.join(PROTOCOLS)}"
-    out.add_argument("--protocol", choices=PROTOCOLS, default="trec", metavar="NAME", help=text)
+    out.add_argument("--protocol", choices=PROTOCOLS, metavar="NAME", help=PROTOCOL_HELP)
     out.add_argument("--threads", type=command.positive, metavar="N", help="default: one per core")
     text = "queries at a time (default: 256)"
     out.add_argument("--batch-size", type=command.positive, default=256, metavar="N", help=text)
@@ -222,6 +221,7 @@ def _qrels(args: argparse.Namespace, topics: dict[str, str]) -> pandas.DataFrame
     from rnnreranker.data.qrels import load_qrels
 
     qrels = load_qrels(args.qrels)
+    args.protocol = qrels.attrs["protocol"] = protocol_of(qrels, args.protocol)  # by all of them, not those searched
     judged = qrels["query_id"].unique().tolist()
     if not set(judged) & set(topics):
         raise InputError(

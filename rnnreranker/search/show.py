@@ -70,20 +70,21 @@ def _cut(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def show_evaluation(runs: Mapping[str, Run], qrels: pandas.DataFrame, measures: str, protocol: str) -> None:
+def show_evaluation(runs: Mapping[str, Run], qrels: pandas.DataFrame, measures: str) -> None:
     """Print what runs are worth: of one its values; of more the others against the first.
 
     A comparison has difference, 95% interval, p, win/tie/loss and judged@10 of both.
     """
     from rnnreranker.evaluate import compare, evaluate
-    from rnnreranker.evaluate.comparison_table import print_comparisons
-    from rnnreranker.evaluate.unjudged import say_unjudged
+    from rnnreranker.evaluate.comparison_table import print_comparisons, print_scores
+    from rnnreranker.evaluate.scores import notice_unjudged
 
-    scores = evaluate(runs, qrels, measures, protocol)
-    say_unjudged(runs, qrels)
+    scores = evaluate(runs, qrels, measures)
+    notice_unjudged(runs, qrels)
     (first, *others) = scores.runs
     if not others:
-        print_table(["run", *scores.measures], [[first, *(f"{value:.4f}" for value in scores.means[0])]])
+        row = [first, *(f"{value:.4f}" for value in scores.means[0])]
+        print_scores(["run", *scores.measures], [row], scores.protocol)
         return
     say(f"baseline: {first}; {counted(len(scores.topics), 'topic')}, protocol {scores.protocol}")
-    print_comparisons(compare(scores))
+    print_comparisons(compare(scores), scores.protocol)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rnnreranker.base import command
 from rnnreranker.base.arguments import for_others
 from rnnreranker.base.errors import require
-from rnnreranker.evaluate.protocols import PROTOCOLS
+from rnnreranker.evaluate.protocols import PROTOCOL_HELP, PROTOCOLS
 from rnnreranker.search import flags
 from rnnreranker.serve.request import LOOPBACK, Limits, ServeRequest
 
@@ -52,8 +52,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--topics", help=f"topics that the page offers: {flags.TOPICS} (default of pydoc: its own)")
     parser.add_argument("--qrels", help=flags.QRELS)
     parser.add_argument("--measures", default=ServeRequest.measures, help=f'default: "{ServeRequest.measures}"')
-    named = ", ".join(PROTOCOLS)
-    parser.add_argument("--protocol", choices=PROTOCOLS, default="trec", metavar="NAME", help=f"grades: {named}")
+    parser.add_argument("--protocol", choices=PROTOCOLS, metavar="NAME", help=PROTOCOL_HELP)
     flags.add_encoder(parser)
     command.add_dataclass_flags(parser.add_argument_group("limits of a request"), Limits)
     return parser

@@ -60,6 +60,7 @@ class ServedIndex:
     def __init__(self, request: ServeRequest) -> None:
         from rnnreranker.data.qrels import load_qrels
         from rnnreranker.data.topics import load_topics
+        from rnnreranker.evaluate.protocols import protocol_of
 
         self.request, self.limits = request, request.limits
         topics, qrels = request.judged
@@ -69,8 +70,10 @@ class ServedIndex:
         self.texts: Mapping[str, str] = texts_in(self.index)
         self._judgements: dict[str, Any] = {}  # topic → its rows of the judgements
         self._grades: dict[str, dict[str, int]] = {}
+        self.protocol = request.protocol or "trec"
         if qrels is not None:
             judged = load_qrels(qrels)
+            self.protocol = judged.attrs["protocol"] = protocol_of(judged, request.protocol)
             self._judgements = {str(qid): rows for qid, rows in judged.groupby("query_id") if str(qid) in self.topics}
             columns = {qid: (rows["doc_id"], rows["relevance"]) for qid, rows in self._judgements.items()}
             self._grades = {qid: dict(zip(of[0].tolist(), of[1].tolist(), strict=True)) for qid, of in columns.items()}
@@ -145,7 +148,7 @@ class ServedIndex:
             for name, run in (("before", answered.before), ("after", answered.after))
         }
         with self._evaluating:
-            scores = evaluate(runs, self._judgements[topic], self.request.measures, self.request.protocol)
+            scores = evaluate(runs, self._judgements[topic], self.request.measures)
         columns = zip(scores.measures, *scores.means, strict=True)
         return [{"measure": str(name), "before": float(one), "after": float(two)} for name, one, two in columns]
 

@@ -32,7 +32,7 @@ def controls(collection: ServedIndex) -> dict[str, Any]:
         "rerankers": [_reranker(collection, name, one) for name, one in rerankers(collection).items()],
         "topics": len(collection.topics),
         "measures": collection.request.measures,
-        "protocol": collection.request.protocol,
+        "protocol": collection.protocol,
     }
 
 

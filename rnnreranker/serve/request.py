@@ -37,7 +37,7 @@ class ServeRequest(Request):
         host, port: where it listens; 0 = any free port.
         token: what clients must send as a bearer token; None = nothing, on loopback alone.
         topics, qrels: those that the page offers, names or files; of a built-in collection its own, "none" = none.
-        measures, protocol: of judged topics.
+        measures, protocol: of judged topics; None = the protocol of the judgements, see `protocol_of`.
         encoder: of queries, in its written form; None = the one that made the index.
         limits: of requests.
     """
@@ -49,7 +49,7 @@ class ServeRequest(Request):
     topics: str | None = None
     qrels: str | None = None
     measures: str = "nDCG@10 RR@10 R@100"
-    protocol: str = "trec"
+    protocol: str | None = None
     encoder: str | None = None
     limits: Limits = field(default_factory=Limits)
 

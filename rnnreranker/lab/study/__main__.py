@@ -18,7 +18,7 @@ from rnnreranker.base.tables import interval, print_table
 from rnnreranker.base.typed_numbers import READERS, number
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.splits import SETTINGS
-from rnnreranker.evaluate.protocols import PROTOCOLS
+from rnnreranker.evaluate.protocols import PROTOCOL_HELP, PROTOCOLS
 from rnnreranker.lab.study.arm import ArmParams
 from rnnreranker.lab.study.request import EVERYDAY, KIND, WORKERS, StudyRequest
 from rnnreranker.lab.study.studying import study
@@ -106,7 +106,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add(group, "labelled_queries", "N", "trained on or validated, by the seed (default: all)", type=command.positive)
     _add(group, "test_candidates", "N", "reranked (default: 100; late: none, all are searched)", type=command.positive)
     _add(group, "relevant", "N", "grade from which on positive (default: 1)", type=command.positive)
-    _add(group, "protocol", "NAME", f"{', '.join(PROTOCOLS)} (default: trec)", choices=PROTOCOLS)
+    _add(group, "protocol", "NAME", PROTOCOL_HELP, choices=PROTOCOLS)
     _add(group, "measures", "NAMES", f"default: {usual['measures']}")
 
     group = parser.add_argument_group("work")

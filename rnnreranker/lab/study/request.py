@@ -62,7 +62,7 @@ class StudyRequest(ComputesOnDevices, Request):
         seeds: trainings of every arm.
         labelled_queries: that a task trains on or holds out for validation, drawn by the seed; None = all.
         relevant: grade from which on a document is positive.
-        protocol, measures: of the test, see `evaluate`.
+        protocol, measures: of the test, see `evaluate`; None = the protocol of the judgements.
         context: of query encoders: N of the labels.
         work: folder of the records of trials, for going on; None = they are not kept.
         jobs: trainings at a time; results do not depend on it.
@@ -92,7 +92,7 @@ class StudyRequest(ComputesOnDevices, Request):
     seeds: int = 3
     labelled_queries: int | None = None
     relevant: int = 1
-    protocol: str = "trec"
+    protocol: str | None = None
     measures: str = "nDCG@10 RR@10 R@100"
     context: int = 60
     work: str | Path | None = None
@@ -165,7 +165,7 @@ def check(request: StudyRequest) -> None:
     Raises:
         InputError: arguments that do not belong together, methods or settings that there are not.
     """
-    known_of = {"protocol": PROTOCOLS, "splits": (None, *SETTINGS), "backend": WORKERS}
+    known_of = {"protocol": (None, *PROTOCOLS), "splits": (None, *SETTINGS), "backend": WORKERS}
     for name, known in known_of.items():
         if (value := getattr(request, name)) not in known:
             raise InputError(f"{argument(name, value)}: {nearest(str(value), [one for one in known if one])}")

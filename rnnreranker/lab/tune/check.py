@@ -43,8 +43,8 @@ def check_all(request: TuningRequest, *faults: tuple[object, str]) -> None:
     if isinstance(request, QuerySetRequest):
         halves = (request.test_topics is None) != (request.test_qrels is None)
         own.append((halves, f"{argument('test_topics')} and {argument('test_qrels')} go together"))
-    unknown = request.protocol not in PROTOCOLS
-    own.append((unknown, f"{argument('protocol', request.protocol)}: {nearest(request.protocol, PROTOCOLS)}"))
+    unknown = request.protocol not in (None, *PROTOCOLS)
+    own.append((unknown, f"{argument('protocol', request.protocol)}: {nearest(str(request.protocol), PROTOCOLS)}"))
     refuse(*faults, *own)
     if len(parse_measures(request.measure)) != 1:
         raise InputError(f"{argument('measure', repr(request.measure))}: expected one measure")

@@ -10,7 +10,7 @@ from rnnreranker.base.errors import require
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.tables import interval, print_table
 from rnnreranker.base.typed_numbers import whole
-from rnnreranker.evaluate.protocols import PROTOCOLS
+from rnnreranker.evaluate.protocols import PROTOCOL_HELP, PROTOCOLS
 
 if TYPE_CHECKING:
     from rnnreranker.lab.tune.heldout import HeldOut
@@ -31,8 +31,7 @@ def add_test_flags(group: Any, instead: str, measure: str) -> None:
     group.add_argument("--test-topics", metavar="TOPICS", help=f"test on these queries in place of {instead}")
     group.add_argument("--test-qrels", metavar="QRELS", help="their judgements")
     group.add_argument("--measure", default="nDCG@10", metavar="NAME", help=f"{measure} (default: nDCG@10)")
-    text = f"which grades count: {', '.join(PROTOCOLS)} (default: trec)"
-    group.add_argument("--protocol", choices=PROTOCOLS, default="trec", metavar="NAME", help=text)
+    group.add_argument("--protocol", choices=PROTOCOLS, metavar="NAME", help=PROTOCOL_HELP)
 
 
 def add_search_flags(group: Any, trials: int, of: str, number: Any = command.positive) -> None:

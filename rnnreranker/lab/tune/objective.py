@@ -11,7 +11,7 @@ import numpy as np
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.evaluate import evaluate
-from rnnreranker.evaluate.protocols import topics_that_count
+from rnnreranker.evaluate.protocols import protocol_of, topics_that_count
 from rnnreranker.lab.tune.identity import of_qrels
 from rnnreranker.lab.tune.kept_contexts import Contexts
 
@@ -33,7 +33,7 @@ class Objective:
         contexts: the candidates of the queries.
         qrels: columns query_id, doc_id, relevance.
         measure: one, as `parse_measures` takes it.
-        protocol: which grades count, see `apply_protocol`.
+        protocol: which grades count, see `apply_protocol`; None = that of the judgements.
 
     Attributes:
         topics: judged query ids with candidates, in the order of a hash of the id, so that the first n are no
@@ -43,7 +43,8 @@ class Objective:
         InputError: more than one measure, no topic judged.
     """
 
-    def __init__(self, contexts: Contexts, qrels: pandas.DataFrame, measure: str, protocol: str = "trec") -> None:
+    def __init__(self, contexts: Contexts, qrels: pandas.DataFrame, measure: str, protocol: str | None = None) -> None:
+        protocol = protocol_of(qrels, protocol)
         judged = set(topics_that_count(qrels, protocol))
         usable = [qid for qid in contexts.run if qid in judged and len(contexts.run.ranked(qid))]
         if not usable:

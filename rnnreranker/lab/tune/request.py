@@ -33,7 +33,8 @@ class TuningRequest(Request):
     Attributes:
         hits: candidates of a query.
         encoder: of queries, `name:key=value,…`; None = the one that made the index.
-        measure: one, that is maximised, or that the test measures; protocol: which grades count.
+        measure: one, that is maximised, or that the test measures; protocol: which grades count; None =
+            that of the judgements.
         trials: of every study.
         seed: of the sampler, and of what is drawn.
         storage: a file that keeps the trials, to go on from after a kill; None = memory.
@@ -42,7 +43,7 @@ class TuningRequest(Request):
     hits: int = 100
     encoder: Form | None = None
     measure: str = "nDCG@10"
-    protocol: str = "trec"
+    protocol: str | None = None
     trials: int = 200
     seed: int = 0
     storage: str | Path | None = None

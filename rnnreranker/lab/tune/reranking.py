@@ -67,7 +67,7 @@ class TunedReranking:
             "index": request.shown("index"),
             "topics": f"{request.shown('topics')} ({len(self.objective.topics)} judged)",
             "candidates": f"dense, {request.hits} hits" if request.run is None else request.shown("run"),
-            "measure": f"{request.measure}, protocol {request.protocol}",
+            "measure": f"{request.measure}, protocol {self.objective.protocol}",
             "seed": request.seed,
         }
         write_preset(path, self.params.to_dict(), self.study, self.held_out, about)
@@ -75,7 +75,7 @@ class TunedReranking:
     def to_dict(self) -> dict[str, Any]:
         """Plain values of JSON."""
         request = self.request
-        said = {"measure": request.measure, "protocol": request.protocol, "topics": len(self.objective.topics)}
+        said = {"measure": request.measure, "protocol": self.objective.protocol, "topics": len(self.objective.topics)}
         if self.study is None or self.held_out is None:
             return said
         study, held_out = dataclasses.asdict(self.study), dataclasses.asdict(self.held_out)

@@ -90,13 +90,14 @@ class StudiedModel(ABC):
         qrels: pandas.DataFrame,
     ) -> None:
         from rnnreranker.evaluate.measures import deepest_cutoff
+        from rnnreranker.evaluate.protocols import protocol_of
         from rnnreranker.parts.texts import documents_of
 
         if index.texts is None:
             raise InputError(f"{index.name}: no texts in this index; make it with python -m rnnreranker.index")
         self.arms = {arm.name: arm for arm in arms}
         self.index_name, self.work = request.index_name, Path(str(request.work))
-        self.qrels, self.measures, self.protocol = qrels, request.measures, request.protocol
+        self.qrels, self.measures, self.protocol = qrels, request.measures, protocol_of(qrels, request.protocol)
         self.encoder = str(request.encoder)
         self.params: Any = request.training.params
         self.reranks = request.test_candidates

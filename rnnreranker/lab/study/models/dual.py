@@ -227,7 +227,8 @@ class DualStudy(GroupStudy):
             np.array([rows[docid] for docid, _ in judged.get(qid, ()) if docid in rows], dtype=np.int64)
             for qid in task.test
         ]
-        checked = values_of(run, task.part(validation=True), self.measures, self.protocol, held_out)
+        own = "trec" if self.protocol == "dl" else self.protocol  # all of its judgements are positives
+        checked = values_of(run, task.part(validation=True), self.measures, own, held_out)
         return {
             "values": self.values(run, task),
             "checked": means_of(checked),

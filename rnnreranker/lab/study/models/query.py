@@ -62,13 +62,14 @@ class QueryStudy(StudiedModel):
         qrels: pandas.DataFrame,
     ) -> None:
         from rnnreranker.evaluate.measures import deepest_cutoff
+        from rnnreranker.evaluate.protocols import protocol_of
         from rnnreranker.methods.retrieve.dense import dense_run
         from rnnreranker.search.queries import QueryEncoding, query_vectors, trained_encoder
 
         self.encoder, said = trained_encoder(request.encoder, index)
         self.pooling, self.normalize = said.get("pooling"), said.get("normalize")
         self.index_name, self.index = request.index_name, index.vectors.fingerprint
-        self.qrels, self.measures, self.protocol = qrels, request.measures, request.protocol
+        self.qrels, self.measures, self.protocol = qrels, request.measures, protocol_of(qrels, request.protocol)
         self.hits = deepest_cutoff(request.measures)
         self.devices, self.trained_on = request.devices, request.trained_on
         encoding = QueryEncoding.of(request.encoder, None, request.topics, request.devices)

@@ -24,6 +24,7 @@ def load_trainings(request: TuneTrainRequest) -> tuple[Trainings, Test, QueryVec
     """
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import check_held_out, topics_of
+    from rnnreranker.evaluate.protocols import protocol_of
     from rnnreranker.index.opening import open_index
     from rnnreranker.methods.retrieve.dense import dense_run
     from rnnreranker.runs import Run
@@ -74,7 +75,7 @@ def load_trainings(request: TuneTrainRequest) -> tuple[Trainings, Test, QueryVec
         relevant=request.relevant,
         of_method=request.of_method,
     )
-    return trainings, Test(tested, judged, request.measure, request.protocol), base
+    return trainings, Test(tested, judged, request.measure, protocol_of(judged, request.protocol)), base
 
 
 def _usable(texts: Mapping[str, str], qrels: Any, request: TuneTrainRequest) -> list[str]:

@@ -70,7 +70,7 @@ class TunedTraining:
             "encoder": trainings.encoder,
             "method": str(Written.read(request.method)),
             "searched": f"{self.searched}, over candidates",
-            "held out measure": f"{request.measure}, protocol {request.protocol}, retrieval over the whole index",
+            "held out measure": f"{request.measure}, protocol {self.test.protocol}, retrieval over the whole index",
             "seed": request.seed,
         }
         write_preset(path, self.params.sections(), self.study, self.held_out, about)
