@@ -149,7 +149,9 @@ def generated(topics: int, grades: int, tied: int = 0) -> tuple[dict[str, dict[s
     for topic in range(topics):
         scores = rng.integers(tied, size=50).astype(float) if tied else rng.normal(size=50)
         entries[f"q{topic}"] = dict(zip(rng.permutation(names)[:50].tolist(), scores.tolist(), strict=True))
-    rows = [(topic, str(docid), int(rng.integers(grades))) for topic in entries for docid in rng.permutation(names)[:20]]
+    rows = [
+        (topic, str(docid), int(rng.integers(grades))) for topic in entries for docid in rng.permutation(names)[:20]
+    ]
     return entries, judged(*rows)
 
 

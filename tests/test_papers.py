@@ -181,4 +181,4 @@ def test_a_single_number_claims_no_interpretation() -> None:
     assert [(cell.value, cell.protocol) for cell in quoted] == [
         *((0.675, ""), (0.892, ""), (0.712, ""), (0.843, ""), (0.693, "")),
     ]
-    assert {cell.protocol for cell in cells if cell.row.startswith("TAS-B [")} == {"", "trec", "lenient", "strict"}
+    assert {cell.protocol for cell in cells if cell.row.startswith("TAS-B [")} == {"", "trec", "strict"}

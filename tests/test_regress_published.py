@@ -31,7 +31,7 @@ name: small
 title: A small spec
 about: Nothing much.
 query_sets:
-  some: {topics: topics.tsv, qrels: QRELS, protocols: [trec, lenient, strict], runs: "*small*"}
+  some: {topics: topics.tsv, qrels: QRELS, protocols: [dl, trec, strict], runs: "*small*"}
 measures: [RR@2, nDCG@2, R@100]
 indexes:
   words: {prebuilt: msmarco-v1-passage, parts: {bm25: {}}}
@@ -48,9 +48,9 @@ tables:
   - table: "1"
     caption: A table
     columns:
-      - {dataset: Small, measures: [RR@2 x100], decimals: 1, query_set: some}
-      - {dataset: Small lenient, measures: [RR@2], decimals: 3, query_set: some, protocol: lenient}
-      - {dataset: Small, measures: [RR@2], decimals: 2, query_set: some, queries: [q1, q2]}
+      - {dataset: Small, measures: [RR@2 x100], decimals: 1, query_set: some, protocol: dl}
+      - {dataset: Small lenient, measures: [RR@2], decimals: 3, query_set: some, protocol: trec}
+      - {dataset: Small, measures: [RR@2], decimals: 2, query_set: some, protocol: dl, queries: [q1, q2]}
       - {dataset: time, measures: [ms], decimals: 1, latency: true}
     rows:
       - row: BM25
@@ -63,7 +63,7 @@ tables:
   - table: "2"
     caption: The same again
     columns:
-      - {dataset: Small, measures: [RR@2], decimals: 1, query_set: some}
+      - {dataset: Small, measures: [RR@2], decimals: 1, query_set: some, protocol: dl}
     rows:
       - row: BM25
         condition: bm25
@@ -133,28 +133,28 @@ class TestWhatItScores:
         self, specs: Path, runs: Path, asked: list[tuple[Spec, QuerySet]]
     ) -> None:
         (found,) = find_runs(runs, asked)
-        (record,), errors = measure_published([found], runs, {("some", "bm25"): {("trec", "RR@2")}})
+        (record,), errors = measure_published([found], runs, {("some", "bm25"): {("dl", "RR@2")}})
         assert errors == []
         outcome = record.outcome
-        # trec: relevant from grade 2 on, so q2 finds nothing; lenient: d2 counts, at rank 2
+        # dl: relevant from grade 2 on, so q2 finds nothing; trec: d2 counts, at rank 2
         assert {protocol: values["RR@2"] for protocol, values in outcome["values"].items()} == pytest.approx(
-            {"trec": 0.5, "lenient": 0.75, "strict": 0.5}
+            {"dl": 0.5, "trec": 0.75, "strict": 0.5}
         )
         assert all("R@100" not in values for values in outcome["values"].values())  # the lists have two documents
         assert (outcome["depth"], outcome["topics"], outcome["file"]) == (2, 2, "Small-set/Theirs-BM25.txt")
         assert record.inputs == {"run": hashlib.sha256(RUN.encode()).hexdigest()}
-        assert outcome["queries"] == {"trec": {"RR@2": {"q1": 1.0, "q2": 0.0}}}
+        assert outcome["queries"] == {"dl": {"RR@2": {"q1": 1.0, "q2": 0.0}}}
         shown = [
             (cell["table"], cell["dataset"], cell["protocol"], cell["published"], cell["measured"], cell["state"])
             for cell in Matrix(specs, measured=[record]).cells
             if cell["measured"] is not None
         ]
         assert shown == [
-            ("1", "Small", "trec", 50.0, 50.0, "reproduced"),
-            ("1", "Small lenient", "lenient", 0.75, 0.75, "reproduced"),
-            ("1", "Small query q1", "trec", 1.0, 1.0, "reproduced"),
-            ("1", "Small query q2", "trec", 0.01, 0.0, "changed"),
-            ("2", "Small", "trec", 0.5, 0.5, "reproduced"),
+            ("1", "Small", "dl", 50.0, 50.0, "reproduced"),
+            ("1", "Small lenient", "trec", 0.75, 0.75, "reproduced"),
+            ("1", "Small query q1", "dl", 1.0, 1.0, "reproduced"),
+            ("1", "Small query q2", "dl", 0.01, 0.0, "changed"),
+            ("2", "Small", "dl", 0.5, 0.5, "reproduced"),
         ]
 
     def test_goes_on_record_in_place_of_the_same_content(
@@ -194,7 +194,7 @@ class TestWhatItScores:
             name: ttest_rel(*([gain(place) for place in places] for places in ranks.values())).pvalue
             for name, gain in gains.items()
         }
-        pairs = [pair for pair in found[0].outcome["pairs"] if pair["protocol"] == "trec"]
+        pairs = [pair for pair in found[0].outcome["pairs"] if pair["protocol"] == "dl"]
         assert [(pair["condition"], pair["sha256"]) for pair in pairs] == [("later", found[1].inputs["run"])] * 2
         for pair in pairs:  # Holm: the smaller of two p doubled, the larger never below that
             assert pair["p_holm"] == pytest.approx(max(2 * min(p.values()), p[pair["measure"]]), abs=1e-6)
@@ -209,7 +209,7 @@ class TestTheCommand:
         argv = ["--specs", str(specs), "--runs", str(runs)]
         assert main(["paper-009", *argv]) == 0
         shown = capsys.readouterr()
-        assert "some\tbm25\tlenient\tRR@2\t0.7500\n" in shown.out
+        assert "some\tbm25\ttrec\tRR@2\t0.7500\n" in shown.out
         # table 1 and 2 print one value of one run: four cells within half a unit, three distinct
         assert "reproduced\t4\t3\n" in shown.out
         assert "changed\t2\t2\n" in shown.out

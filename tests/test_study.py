@@ -371,7 +371,7 @@ def test_the_relevant_grade_of_a_fold_is_that_of_all_judgements(collection: Path
     queries = QueryVectors(("q0", "q1"), np.load(collection / "index" / "vectors.npy")[[0, 1]] * 10)
     qrels = pandas.DataFrame([("q0", "d0", 1), ("q1", "d1", 2)], columns=["query_id", "doc_id", "relevance"])
     tasks = fold_tasks({"q0": "w0", "q1": "w1"}, qrels, 2, 0, share=0.5)
-    for protocol, expected in (("trec", {"q0": 0.0, "q1": 1.0}), ("lenient", {"q0": 1.0, "q1": 1.0})):
+    for protocol, expected in (("dl", {"q0": 0.0, "q1": 1.0}), ("trec", {"q0": 1.0, "q1": 1.0})):
         found = {}
         for task in tasks:
             test = QueryTest(dict.fromkeys(task.test, ""), qrels, "RR", protocol)

@@ -142,7 +142,7 @@ def test_values_are_those_of_the_evaluation(made: QuerySet) -> None:
     assert objective.base().mean() == pytest.approx(evaluate(made.run, made.qrels, "nDCG@10", "binary").mean("nDCG@10"))
 
 
-@pytest.mark.parametrize(("protocol", "mean"), [("trec", 1 / 6), ("strict", 1 / 6), ("lenient", 2 / 3)])
+@pytest.mark.parametrize(("protocol", "mean"), [("dl", 1 / 6), ("strict", 1 / 6), ("trec", 2 / 3)])
 def test_the_relevant_grade_is_that_of_all_judgements_not_of_a_fold(made: QuerySet, protocol: str, mean: float) -> None:
     """NIST's rule, which 000 follows (A.2: level 1 "treated just like a level of 0"), is one for a whole collection."""
     judged = zip(made.qids[:3], (1, 0, 1), (2, 1, 1), strict=True)

@@ -220,7 +220,7 @@ def test_the_relevant_grade_is_that_of_all_judgements(tmp_path: Path) -> None:
     (tmp_path / "docid").write_text("a\nb\n")
     qrels = pd.DataFrame([("q", "a", 1), ("other", "b", 2)], columns=["query_id", "doc_id", "relevance"])
     query = QueryVectors(("q",), np.array([[1.0, 0.0]], dtype=np.float32))
-    for protocol, value in (("trec", 0.0), ("strict", 0.0), ("lenient", 1.0)):
+    for protocol, value in (("dl", 0.0), ("strict", 0.0), ("trec", 1.0)):
         test = HeldOutQueries({"q": "text"}, qrels, "RR", protocol)
         assert test.values(open_vectors(tmp_path), query).tolist() == [value]
 
@@ -348,12 +348,12 @@ def test_collections_in_memory_give_what_their_files_give(
     tiny: Path, data: Path, trainings: Trainings, tmp_path: Path
 ) -> None:
     halves = [dict(list(trainings.topics.items())[n::2]) for n in (0, 1)]
-    cells = {"a": {"index": open_index(data)}, "b": {"index": data, "protocol": "lenient"}}
+    cells = {"a": {"index": open_index(data)}, "b": {"index": data, "protocol": "binary"}}
     lines = []
     for (name, cell), half in zip(cells.items(), halves, strict=True):
         (tmp_path / f"{name}.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in half.items()))
         cell |= {"topics": half, "qrels": trainings.qrels}
-        protocol = ", protocol: lenient" if "protocol" in cell else ""
+        protocol = ", protocol: binary" if "protocol" in cell else ""
         lines.append(f"{name}: {{index: {data}, topics: {tmp_path}/{name}.tsv, qrels: {data}/qrels.txt{protocol}}}\n")
     (tmp_path / "cells.yaml").write_text("".join(lines))
     asked: dict[str, Any] = {"encoder": f"{tiny}:pooling=mean", "trials": 3, "hits": 30, "rerank": "rnn:k=4"}

@@ -254,7 +254,7 @@ def measure_cell(entry: Mapping[str, Any], queries: QueryVectors) -> dict[str, f
             new[name][part] = scores(one)
     all_entries = np.ones(len(head.rows), dtype=bool)
     runs = {"": head, **{name: with_new_head(head, all_entries, scores) for name, scores in new.items()}}
-    protocol = entry.get("protocol", "trec")
+    protocol = entry.get("protocol")
     found = evaluate(runs, qrels, MEASURE, protocol)
     values = {name: found.mean(MEASURE, name) for name in runs}
     ours = evaluate(RnnReranker(source).rerank(whole, queries), qrels, MEASURE, protocol).means[0, 0]

@@ -174,8 +174,9 @@ def _as_grades(frame: pandas.DataFrame, source: str) -> pandas.Series:
     """Grades as int64; a whole number may be a float."""
     grades = frame["relevance"]
     if grades.dtype.kind not in "iu" or grades.abs().max() > LARGEST:
-        for row, grade in enumerate(grades):
-            if isinstance(grade, bool) or not isinstance(grade, Real) or grade != grade // 1 or abs(grade) > LARGEST:
+        for row, grade in enumerate(grades.tolist()):
+            number = isinstance(grade, Real) and not isinstance(grade, bool)
+            if not (number and abs(grade) <= LARGEST and grade == int(grade)):
                 query, document = frame["query_id"].iloc[row], frame["doc_id"].iloc[row]
                 raise InputError(f"{source}: query {query}, document {document}: {grade!r}; expected a whole number")
     return grades.astype("int64")

@@ -182,7 +182,7 @@ def evaluated(request: EvaluateRequest) -> Evaluation:
     return evaluation
 
 
-def named_runs(given: AnyRun | Mapping[str, AnyRun]) -> Mapping[str, AnyRun]:
+def named_runs(given: Any) -> Mapping[str, AnyRun]:
     """Runs by name, of one run or of several by name; a file has its own name, another run is `run`."""
     if isinstance(given, Mapping) and not _is_run(given):
         return given

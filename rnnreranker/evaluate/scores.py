@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -260,7 +260,7 @@ def _measure(
     bounds = dict(zip(run.qids, zip(run.offsets[:-1].tolist(), run.offsets[1:].tolist(), strict=True), strict=True))
     depth = _depth(measures)
     for first in range(0, len(topics), TOPICS):
-        entries: dict[str, dict[str, int]] = {}
+        entries: dict[str, dict[str, Any]] = {}
         numbers = {topic: str(number) for number, topic in enumerate(topics[first : first + TOPICS], first)}
         for topic, number in numbers.items():
             begin, end = bounds.get(topic, (0, 0))

@@ -174,6 +174,7 @@ class Cell:
     recall_base: float
     recall: float
     recall_gain: Row  # difference in R@100 with its interval
+    protocol: str  # which grades recall counts
     deep: Row | None = None  # R@1000: `base`, `value` and their difference with its interval, where it was measured
 
 
@@ -256,6 +257,16 @@ class StageTable:
         ]
 
     @property
+    def protocols(self) -> str:
+        """The protocols of the collections in a sentence; "" where all are `trec`."""
+        of: dict[str, list[str]] = {}
+        for one in self.layout.collections:
+            for protocol in {cell.protocol for cell in self.cells if cell.collection == one.title} - {"trec"}:
+                of.setdefault(protocol, []).append(one.title)
+        named = "; ".join(f"`{protocol}` on {', '.join(titles)}" for protocol, titles in of.items())
+        return f"Protocol of recall: {named}." if named else ""
+
+    @property
     def complete(self) -> bool:
         """Whether the methods shown are on record over every first stage, on every collection or on the same ones."""
         if self.layout.together:
@@ -305,7 +316,8 @@ def _cell(collection: str, stage: str, method: str, base: Record, run: Record) -
     gain, recall = differences.get(MEASURE), differences.get(RECALL)
     if gain is None or recall is None or gain["baseline"] != base.name:
         return None
-    before, after = (next(iter(one.outcome["values"].values())) for one in (base, run))
+    protocol, after = next(iter(run.outcome["values"].items()))
+    before = base.outcome["values"][protocol]
     deep = differences.get(DEEP) if DEEP in before else None
     return Cell(
         collection=collection,
@@ -318,5 +330,6 @@ def _cell(collection: str, stage: str, method: str, base: Record, run: Record) -
         recall_base=before[RECALL],
         recall=after[RECALL],
         recall_gain=recall,
+        protocol=protocol,
         deep=deep and {**deep, "base": before[DEEP], "value": after[DEEP]},
     )

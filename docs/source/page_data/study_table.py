@@ -16,7 +16,9 @@ def study_table(study: Mapping[str, Any], group: str) -> tuple[list[str], list[l
     measures = list(dict.fromkeys(row["measure"] for row in rows))
     first = measures[0]
     smoothing = study["arms"] == "labels"
-    header = ["", *measures, f"{first} − base"] + ([f"{first} − CODER, same hyperparameters"] if smoothing else [])
+    header = [_protocol(study), *measures, f"{first} − base"] + (
+        [f"{first} − CODER, same hyperparameters"] if smoothing else []
+    )
     lines = []
     for arm in dict.fromkeys(row["arm"] for row in rows):
         of_arm = {row["measure"]: row for row in rows if row["arm"] == arm}
@@ -53,7 +55,7 @@ def arms_table(study: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
         own += [f"{of_labels[arm][first]:.4f}" if arm in of_labels else "-"] if of_labels else []
         compared = [f"− {other} {_difference(difference)}" for other, difference in of_arm[first]["against"].items()]
         lines.append([arm, *(f"{of_arm[name]['value']:.4f}" for name in measures), *own, "; ".join(compared) or "-"])
-    return ["", *measures, *counted, f"differences in {first}"], lines
+    return [_protocol(study), *measures, *counted, f"differences in {first}"], lines
 
 
 def distances_table(study: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
@@ -89,6 +91,12 @@ def picture(study: Record, name: str = "") -> str:
     """The file of a study's picture, below docs/."""
     stem = study.spec if study.name == "labels" else f"{study.spec}-{study.name}"
     return f"study/{stem}{'-' if name else ''}{name.replace('@', '-')}.svg"
+
+
+def _protocol(study: Mapping[str, Any]) -> str:
+    """The head of the first column: the protocol of the values, where it is another than `trec`."""
+    protocol = study.get("protocol", "trec")
+    return "" if protocol == "trec" else f"protocol `{protocol}`"
 
 
 def _difference(difference: Mapping[str, float] | None) -> str:

@@ -134,6 +134,7 @@ def _outcome(
         "title": request.title or request.shown("topics"),
         "tasks": sorted({task.name for task in tasks}),
         "seeds": request.seeds,
+        "protocol": loaded.studied.protocol,
         "training_queries": len(tasks[0].positives) - len(tasks[0].validation),
         "validation_queries": len(tasks[0].validation),
         **about,

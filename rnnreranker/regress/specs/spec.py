@@ -9,6 +9,7 @@ from typing import Any
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.written_form import Written
+from rnnreranker.data.qrels import named_protocol
 from rnnreranker.regress.specs.reading import SpecDocument
 from rnnreranker.train.model_files import NOTHING
 
@@ -37,12 +38,16 @@ class QuerySet:
     qrels: str
     title: str = ""
     about: str = ""
-    protocols: tuple[str, ...] = ("trec",)
+    protocols: tuple[str, ...] = ("",)  # the default: the one that belongs to the name of the judgements
     measures: tuple[str, ...] = ()  # those of the spec where there are none
     runs: str = ""  # pattern of the folder or file names of published runs for these topics
     remove_query: bool = False  # whether the document whose id is that of a topic is left out of its run
     kinds: dict[str, str] = field(default_factory=dict)  # kind of its topics: their name; each has means of its own
     needs: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.protocols == ("",):
+            object.__setattr__(self, "protocols", (named_protocol(self.qrels),))
 
 
 STEPS = ("candidates", "labels", "negatives")  # of a model, before its training; models that want the same share them
