@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import functools
-import os
-import re
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, TypeVar
-
-from rnnreranker.base.errors import InputError, nearest
 
 T = TypeVar("T")
 FLAGS = {  # arguments of functions whose flags have other names
@@ -69,93 +62,3 @@ def flag(name: str) -> str:
     '--k-exp'
     """
     return "--" + name.replace("_", "-")
-
-
-def asked(kind: type[T], given: Mapping[str, Any]) -> T:
-    """The request of a call from Python; InputError: arguments that it does not have, with the nearest names."""
-    known = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
-    if unknown := [name for name in given if name not in known]:
-        raise InputError("; ".join(f"no argument {name}, {nearest(name, known)}" for name in unknown))
-    return kind(**given)
-
-
-class Request:
-    """What a command or a function of the library is asked for; a subclass is a frozen dataclass of its arguments.
-
-    Every argument is checked by the type and the limits of its field; numbers become plain Python numbers.
-
-    Raises:
-        InputError: arguments of other types, or out of range, in one message.
-    """
-
-    def __post_init__(self) -> None:
-        from rnnreranker.base.settings import checked
-
-        problems = []
-        for field in dataclasses.fields(self):  # type: ignore[arg-type]
-            value, kinds = getattr(self, field.name), _kinds(str(field.type))
-            if number := next((NUMBERS[kind] for kind in kinds if kind in NUMBERS), None):
-                value, problem = checked(field, number | None if "None" in kinds else number, value)
-                object.__setattr__(self, field.name, value)
-            else:
-                problem = "" if _is_one_of(value, kinds) else f"{argument(field.name)}: got {_name(value)}"
-                problem += f"; expected {' or '.join(kinds)}" if problem else ""
-            problems += [problem] if problem else []
-        if problems:
-            raise InputError("; ".join(problems))
-
-    def shown(self, name: str) -> str:
-        """The file or name that an argument has, for messages; the argument itself where it is an object."""
-        value = getattr(self, name)
-        return str(value) if isinstance(value, str | Path) else argument(name)
-
-
-NUMBERS: dict[str, Any] = {"int": int, "float": float, "bool": bool}
-TYPES: dict[str, Any] = {
-    "str": str,
-    "Path": os.PathLike,
-    "Mapping": Mapping,
-    "Sequence": (list, tuple),
-    "None": type(None),
-}
-CLASSES = (
-    "Written",
-    "Run",
-    "IndexOnDisk",
-    "QueryVectors",
-    "ndarray",
-    "DataFrame",
-    "SoftLabels",
-)  # imported when needed
-ALIASES = {"Form": "str | Mapping | Written", "Judgements": "str | Path | Mapping | DataFrame"}
-
-
-@functools.cache
-def _kinds(annotation: str) -> tuple[str, ...]:
-    """The names of the types in an annotation, without modules and what stands in brackets.
-
-    >>> _kinds("str | Mapping[str, Mapping[str, int]] | pandas.DataFrame | None")
-    ('str', 'Mapping', 'DataFrame', 'None')
-    """
-    while (shorter := re.sub(r"\[[^][]*\]", "", annotation)) != annotation:
-        annotation = shorter
-    names = [name.strip().rpartition(".")[2] for name in annotation.split("|")]
-    return tuple(dict.fromkeys(one for name in names for one in _kinds_of_alias(name)))
-
-
-def _kinds_of_alias(name: str) -> tuple[str, ...]:
-    return _kinds(ALIASES[name]) if name in ALIASES else (name,)
-
-
-def _is_one_of(value: Any, kinds: tuple[str, ...]) -> bool:
-    """Whether a value is of one of these types; yes where one of them is not known here."""
-    if any(kind not in TYPES and kind not in CLASSES for kind in kinds):
-        return True
-    names = {one.__name__ for one in type(value).__mro__}
-    return any(isinstance(value, TYPES[kind]) if kind in TYPES else kind in names for kind in kinds)
-
-
-def _name(value: Any) -> str:
-    """A value in messages: a short text or number, or the name of its type."""
-    shown = repr(value) if isinstance(value, str | bytes | int | float | None) else ""
-    return shown if 0 < len(shown) <= 40 else type(value).__name__

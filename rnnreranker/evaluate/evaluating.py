@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.arguments import Request, argument, asked
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError, refuse
+from rnnreranker.base.request import Request, asked
 from rnnreranker.evaluate.measures import parse_measures
 from rnnreranker.runs import Run
 

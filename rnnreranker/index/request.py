@@ -9,12 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.arguments import Request, argument
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose
 from rnnreranker.base.device import EXACT, ComputesOnDevices
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import names
 from rnnreranker.base.process.backends import check_backend
+from rnnreranker.base.request import Request
 from rnnreranker.base.settings import typed_name
 from rnnreranker.base.written_form import Written, read_listed
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.arguments import argument, asked
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.request import asked
 from rnnreranker.base.shards import Share
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.labels.check import check

@@ -9,12 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rnnreranker.base.arguments import Request
 from rnnreranker.base.chosen_method import Form, naming
 from rnnreranker.base.device import EXACT, ComputesOnDevices
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import fields_of, find, make_params, names
 from rnnreranker.base.preset_files import is_file_name, sections_of
+from rnnreranker.base.request import Request
 from rnnreranker.base.settings import Params, hints_of, no_setting, plain, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.labels.methods.base import Source, needs_of, takes_device

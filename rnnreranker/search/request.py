@@ -8,11 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rnnreranker.base.arguments import Request, argument
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose
 from rnnreranker.base.device import EXACT, ComputesOnDevices
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import names
+from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
 from rnnreranker.base.written_form import Written, read_joined
 from rnnreranker.runs.fuse import FuseParams, fusion

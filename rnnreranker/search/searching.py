@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.arguments import argument, asked
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.request import asked
 from rnnreranker.search.check import check
 from rnnreranker.search.request import SearchRequest
 

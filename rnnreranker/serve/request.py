@@ -5,8 +5,9 @@ from __future__ import annotations
 import ipaddress
 from dataclasses import dataclass, field
 
-from rnnreranker.base.arguments import Request, argument
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import refuse
+from rnnreranker.base.request import Request
 from rnnreranker.base.settings import Params, setting
 from rnnreranker.data.names import BUILT_IN
 

@@ -8,10 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rnnreranker.base.arguments import Request, argument
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import fields_of, find, methods, names
+from rnnreranker.base.request import Request
 from rnnreranker.base.settings import Params, choices, hints_of
 from rnnreranker.base.written_form import Written
 from rnnreranker.encode.params import TRAINED_POOLINGS, EncoderParams

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.apart import check_apart
-from rnnreranker.base.arguments import argument, asked
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.command import counted, notice
 from rnnreranker.base.device import trained_on
@@ -16,6 +16,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.locks import sole
 from rnnreranker.base.method import methods
 from rnnreranker.base.process.phases import phase
+from rnnreranker.base.request import asked
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.train.request import KIND, TrainRequest
 

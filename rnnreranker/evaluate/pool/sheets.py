@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.arguments import Request, argument, asked, in_command
+from rnnreranker.base.arguments import argument, in_command
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.base.files import check_writable
+from rnnreranker.base.request import Request, asked
 from rnnreranker.data.fields import asked_fields
 
 if TYPE_CHECKING:

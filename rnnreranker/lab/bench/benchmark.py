@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rnnreranker.base.arguments import Request, argument, asked
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import nearest, refuse, require
 from rnnreranker.base.process.machine import processor
+from rnnreranker.base.request import Request, asked
 from rnnreranker.lab.bench.parts import ASKED, DEVICES, GPU, MADE, PARTS, measure
 from rnnreranker.lab.bench.sizes import FULL, QUICK, QUICK_SECONDS
 

@@ -8,10 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rnnreranker.base.arguments import Request, argument, asked
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form, choose
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, refuse
+from rnnreranker.base.request import Request, asked
 from rnnreranker.base.settings import setting
 from rnnreranker.search.queries import QueryEncoding
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.arguments import asked
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.request import asked
 from rnnreranker.lab.recover.request import RecoverRequest, check
 
 if TYPE_CHECKING:

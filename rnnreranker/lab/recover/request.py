@@ -9,9 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from rnnreranker.base.arguments import Request, argument
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form, as_list
 from rnnreranker.base.errors import InputError, nearest, refuse
+from rnnreranker.base.request import Request
 from rnnreranker.base.settings import hints_of, plain
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields

@@ -8,12 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.arguments import Request, argument
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Chosen, Form, choose
 from rnnreranker.base.device import EXACT, ComputesOnDevices, trained_on
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import find, names
 from rnnreranker.base.process.backends import CLUSTERS, check_backend
+from rnnreranker.base.request import Request
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.splits import SETTINGS
 from rnnreranker.evaluate.protocols import PROTOCOLS

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.arguments import asked
 from rnnreranker.base.command import say
+from rnnreranker.base.request import asked
 from rnnreranker.lab.study.arm import without_repeats
 from rnnreranker.lab.study.request import StudyRequest, check
 from rnnreranker.train.training import notice_doubts

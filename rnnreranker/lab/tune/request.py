@@ -8,10 +8,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.arguments import Request, argument
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form, choose
 from rnnreranker.base.device import EXACT, ComputesOnDevices
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.request import Request
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.written_form import Written
 from rnnreranker.lab.tune.space import Space

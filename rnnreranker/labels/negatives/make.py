@@ -8,11 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.arguments import argument, asked
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.method import Inputs
+from rnnreranker.base.request import asked
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.labels.negatives.filters import FILTERS, SIMILAR, Pool, pools, scored, threshold_at, unfiltered
 from rnnreranker.labels.negatives.forms import (
