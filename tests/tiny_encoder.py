@@ -31,7 +31,7 @@ def make_encoder(folder: Path, words: Sequence[str] = WORDS, size: int = DIMENSI
     )  # fmt: skip
     BertModel(config).save_pretrained(folder)
     tokenizer = BertTokenizer.from_pretrained(folder, model_max_length=length)
-    assert tokenizer("w3")["input_ids"] == [2, 8, 3]
+    assert tokenizer(words[3])["input_ids"] == [2, 8, 3]
     tokenizer.save_pretrained(folder)
     return folder
 
@@ -52,11 +52,11 @@ def make_cross_encoder(folder: Path, seed: int = 0, labels: int = 1) -> Path:
     return folder
 
 
-def make_masked(folder: Path) -> Path:
+def make_masked(folder: Path, words: Sequence[str] = WORDS) -> Path:
     """As `make_encoder`, a masked-language model."""
     from transformers import BertConfig, BertForMaskedLM
 
-    config = BertConfig.from_pretrained(make_encoder(folder))
+    config = BertConfig.from_pretrained(make_encoder(folder, words))
     torch.manual_seed(0)
     BertForMaskedLM(config).save_pretrained(folder)
     return folder

@@ -141,7 +141,7 @@ def with_mass_of(control: np.ndarray, evidence: np.ndarray, positive: np.ndarray
 
     Where the control gives one of the two sides nothing, the other has all.
     """
-    share = _total(np.where(positive, evidence, 0.0).astype(np.float64))
+    share = np.minimum(_total(np.where(positive, evidence, 0.0).astype(np.float64)), 1.0)  # float32 may sum to more
     out = np.zeros(control.shape)
     for side, wanted in ((positive, share), (~positive, 1.0 - share)):
         part = np.where(side, control, 0.0).astype(np.float64)
