@@ -210,17 +210,15 @@ def targets_of(path: str) -> dict[str, Any]:
 def trainings(world: World) -> dict[str, Any]:
     """Of every training: the digest of its weights, and its validation values."""
     sys.path.insert(0, str(HERE.parent))
-    from tiny_encoder import make_cross_encoder, make_encoder, make_masked
+    from tiny_encoder import make_encoder, make_masked
 
     from rnnreranker import make_labels, train_model
 
     words = sorted({word for text in _texts() for word in text.replace(".", " ").split()})
-    start = {
-        "query": None, "dual": make_encoder(world.folder / "tiny", words), "late": make_encoder(world.folder / "tiny", words),
-        "sparse": make_masked(world.folder / "tiny-masked", words), "masked": world.folder / "tiny-masked",
-        "cross": make_encoder(world.folder / "tiny", words), "term-scorer": make_encoder(world.folder / "tiny", words),
-    }  # fmt: skip
-    del make_cross_encoder
+    tiny, masked = world.folder / "tiny", world.folder / "tiny-masked"
+    make_masked(masked, words)
+    start: dict[str, Path | None] = dict.fromkeys(("dual", "late", "cross", "term-scorer"), make_encoder(tiny, words))
+    start |= {"query": None, "sparse": masked, "masked": masked}
     path = world.path("training.parquet")
     made = make_labels(
         world.run("bm25"), world.path("qrels.txt"), world.index, "evidence", topics=world.path("topics.tsv"), depth=20,
@@ -282,7 +280,8 @@ def laboratory(world: World) -> dict[str, Any]:
     values: dict[str, Any] = {}
     world.command("tune", *asked, "--run", world.written("bm25"), "--trials", "12", "--folds", "2",
                   "--record", world.path("tuning.json"), "--output", world.path("tuned.yaml"))  # fmt: skip
-    values["tune"] = (world.folder / "tuned.yaml").read_text()
+    lines = (world.folder / "tuned.yaml").read_text().splitlines()
+    values["tune"] = [line for line in lines if str(world.folder) not in line]
     shown = world.command("recover", *asked, "--run", world.written("dense"), "--from", "both")
     values["recover"] = shown.splitlines()
     shown = world.command("diagnose", "--run", world.written("bm25"), "--index", index, "--topics", topics)
@@ -319,8 +318,7 @@ def matrix(world: World) -> dict[str, Any]:
 
 
 GROUPS: dict[str, Callable[[World], dict[str, Any]]] = {
-    function.__name__: function
-    for function in (runs, labels, trainings, measures, fusions, laboratory, plans, matrix)
+    function.__name__: function for function in (runs, labels, trainings, measures, fusions, laboratory, plans, matrix)
 }
 
 
@@ -328,7 +326,8 @@ def machine() -> dict[str, str]:
     """What last digits depend on: digests are compared on the same machine and packages alone."""
     from importlib.metadata import version
 
-    cpu = next((line.partition(":")[2].strip() for line in open("/proc/cpuinfo") if "model name" in line), "")
+    about = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    cpu = next((line.partition(":")[2].strip() for line in about if "model name" in line), "")
     return {"cpu": cpu} | {name: version(name) for name in ("numpy", "torch", "onnxruntime", "faiss-cpu")}
 
 

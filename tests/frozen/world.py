@@ -24,7 +24,25 @@ SUBJECTS = {
     "railway": "train track locomotive station signal bridge tunnel steam passenger freight",
     "pottery": "clay kiln glaze wheel vase fire ceramic bowl shape heat",
 }
-COMMON = "the report describes how people often study this and what they found about it in recent years".split()
+COMMON = [
+    "the",
+    "report",
+    "describes",
+    "how",
+    "people",
+    "often",
+    "study",
+    "this",
+    "and",
+    "what",
+    "they",
+    "found",
+    "about",
+    "it",
+    "in",
+    "recent",
+    "years",
+]
 DOCUMENTS, QUERIES, PASSAGES = 192, 48, 3  # passages of a document of the second collection
 
 
