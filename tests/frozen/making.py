@@ -256,7 +256,7 @@ def measures(world: World) -> dict[str, Any]:
     names = ("bm25", "dense", "rnn-dense", "maxp-dense")
     given = {name: world.run(name) for name in names}
     values = {}
-    for protocol in ("trec", "strict", "lenient", "binary"):
+    for protocol in ("trec", "dl", "strict", "binary"):
         table = evaluate_run(given, world.path("qrels.txt"), measures=MEASURES, protocol=protocol)
         values[protocol] = json.loads(table.to_json(orient="index", double_precision=10))
     return values
