@@ -49,6 +49,20 @@ def test_files_and_objects_come_to_the_labels_of_the_command(tmp_path: Path) -> 
     assert sorted(path.name for path in tmp_path.glob("*.parquet*")) == ["command.parquet", "python.parquet"]
 
 
+def test_judgements_of_another_collection(tmp_path: Path) -> None:
+    small(tmp_path)
+    run, output = Run.read(tmp_path / "run.txt"), tmp_path / "labels.parquet"
+    own = {"index": tmp_path / "v.npy", "encoded_queries": tmp_path / "q.npy", "output": output}
+    with (
+        pytest.warns(DataWarning, match=r"^run: no judged docid is in the run, so positives are put in .* judged: x\)"),
+        pytest.raises(InputError, match=r"^no positive has a vector in the index, so no query gets labels"),
+    ):
+        make_labels(run, {qid: ["x"] for qid in run}, method="evidence", **own)
+    with pytest.raises(InputError, match=r"no query of the run has a positive \(run: .*; judged: other\)"):
+        make_labels(run, {"other": ["x"]}, method="evidence", **own)
+    assert list(tmp_path.glob("labels.parquet*")) == []
+
+
 def test_flags_are_settings_of_the_written_form(tmp_path: Path) -> None:
     small(tmp_path)
     flags = by_command(tmp_path, "--k", "4", "--boost", "1.5", "--n-max", "none", "--method", "evidence:tau=0.2")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.base.record import add_records, read_records
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.pages.published import find_runs, measure_published
@@ -156,6 +156,14 @@ class TestWhatItScores:
             ("1", "Small query q2", "dl", 0.01, 0.0, "changed"),
             ("2", "Small", "dl", 0.5, 0.5, "reproduced"),
         ]
+
+    def test_a_run_of_another_collection_is_reported(
+        self, specs: Path, runs: Path, asked: list[tuple[Spec, QuerySet]]
+    ) -> None:
+        (runs / "Small-set" / "Theirs-BM25.txt").write_text(RUN.replace(" d", " x"))
+        with pytest.warns(DataWarning, match=r"bm25: no judged docid is in the run, so every measure is 0"):
+            (record,), _ = measure_published(find_runs(runs, asked), runs)
+        assert record.outcome["values"]["trec"]["RR@2"] == 0
 
     def test_goes_on_record_in_place_of_the_same_content(
         self, specs: Path, runs: Path, asked: list[tuple[Spec, QuerySet]]

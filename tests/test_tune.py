@@ -157,6 +157,14 @@ def test_the_relevant_grade_is_that_of_all_judgements_not_of_a_fold(made: QueryS
     assert held_out.default == pytest.approx(evaluate(whole, qrels, "RR", protocol).mean("RR"))
 
 
+def test_judgements_of_another_collection_are_refused(made: QuerySet) -> None:
+    contexts = made.objective().contexts
+    with pytest.raises(InputError, match=r"qrels: no judged docid is among the candidates \(its first docid: .*x\)"):
+        Objective(contexts, made.qrels.assign(doc_id="x").drop_duplicates(["query_id", "doc_id"]), "nDCG@10")
+    with pytest.raises(InputError, match="none of the 12 queries with candidates is judged"):
+        Objective(contexts, made.qrels.assign(query_id="x").drop_duplicates(["query_id", "doc_id"]), "nDCG@10")
+
+
 def test_folds_test_every_topic_once(made: QuerySet) -> None:
     objective = made.objective()
     folds = objective.folds(5)

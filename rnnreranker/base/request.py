@@ -71,7 +71,7 @@ CLASSES = (
     "DataFrame",
     "SoftLabels",
 )  # imported when needed
-ALIASES = {"Form": "str | Mapping | Written", "Judgements": "str | Path | Mapping | DataFrame"}
+ALIASES = {"Form": "str | Mapping | Written", "Qrels": "str | Path | Mapping | Sequence | DataFrame"}
 
 
 @functools.cache

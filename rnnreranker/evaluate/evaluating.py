@@ -164,7 +164,7 @@ def evaluated(request: EvaluateRequest) -> Evaluation:
     """The values of a request that was checked; see `evaluate_runs`."""
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.evaluate.comparison import compare
-    from rnnreranker.evaluate.scores import evaluate, notice_unjudged
+    from rnnreranker.evaluate.scores import evaluate, judged_documents, notice_unjudged
 
     qrels = qrels_of(request.qrels)
     every = [Run.read(run) if isinstance(run, str | Path) else _run_of(run) for run in request.every]
@@ -176,7 +176,7 @@ def evaluated(request: EvaluateRequest) -> Evaluation:
         compare(scores, request.resamples, request.seed) if request.compare else [],
         _redundancy(request.vectors, runs),
     )
-    notice_unjudged(runs, qrels)
+    notice_unjudged(runs, judged_documents(qrels))
     for name, missing in zip(scores.runs, scores.missing.tolist(), strict=True):
         if missing:
             notice(f"{name}: {missing} of {len(scores.topics)} judged topics are not in the run and score 0")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -191,16 +191,38 @@ def _check_gdeval(measures: Sequence[ir_measures.Measure], qrels: pandas.DataFra
         raise InputError(f"{', '.join(wrong)}: gdeval knows grades up to {GDEVAL}, the highest here is {highest}")
 
 
-def notice_unjudged(runs: Mapping[str, Run], qrels: pandas.DataFrame) -> None:
-    """Report every run that has none of the documents that are judged for its queries: all its measures are 0."""
-    judged = judged_documents(qrels)
+def notice_unjudged(
+    runs: Mapping[str, Run], judged: Mapping[str, Collection[str]], so: str = "every measure is 0"
+) -> None:
+    """Report every run that has none of the documents that are judged for its queries.
+
+    Args:
+        runs: by the names that a user knows them by.
+        judged: query id → docids; so: what follows.
+    """
     for name, run in runs.items():
-        qids = [qid for qid in run if qid in judged and run.ranked(qid)]
-        if qids and all(judged[qid].isdisjoint(run.ranked(qid)) for qid in qids):
-            notice(
-                f"{name}: no judged docid is in the run, so every measure is 0 (its first docid: "
-                f"{run.ranked(qids[0])[0]}; judged: {min(judged[qids[0]])}); check that both are of the same collection"
-            )
+        if shown := _unjudged(run, judged):
+            notice(f"{name}: no judged docid is in the run, so {so} ({shown}); check that both are of one collection")
+
+
+def check_judged(run: Run, judged: Mapping[str, Collection[str]], name: str) -> None:
+    """Refuse candidates none of which is judged.
+
+    Raises:
+        InputError: no docid of the run is judged for its query.
+    """
+    if shown := _unjudged(run, judged):
+        raise InputError(
+            f"{name}: no judged docid is among the candidates ({shown}); check that both are of one collection"
+        )
+
+
+def _unjudged(run: Run, judged: Mapping[str, Collection[str]]) -> str:
+    """A docid of the run and one that is judged, where no docid of the run is judged for its query; else ""."""
+    qids = [qid for qid in run if judged.get(qid) and run.ranked(qid)]
+    if not qids or any(not set(judged[qid]).isdisjoint(run.ranked(qid)) for qid in qids):
+        return ""
+    return f"its first docid: {run.ranked(qids[0])[0]}; judged: {min(judged[qids[0]])}"
 
 
 def judged_documents(qrels: pandas.DataFrame) -> dict[str, set[str]]:

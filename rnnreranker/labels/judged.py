@@ -50,6 +50,11 @@ def positives_of(qrels: pandas.DataFrame, relevant: int = 1, source: str = "") -
     return positives
 
 
+def docids_of(judged: Judged) -> dict[str, set[str]]:
+    """Query id → the docids of its positives."""
+    return {qid: {docid for docid, _ in pairs} for qid, pairs in judged.items()}
+
+
 @dataclass(frozen=True, eq=False)
 class JudgedContext:
     """One query's candidates: positives in the order of the judgements, then the rest in the order of the run.

@@ -24,10 +24,10 @@ from rnnreranker.labels.soft import SoftLabels
 from rnnreranker.parts.needs import givers
 
 if TYPE_CHECKING:
+    from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels.job import Job
     from rnnreranker.labels.judged import Judged
-    from rnnreranker.labels.request import Judgements
     from rnnreranker.labels.shards import LabelInputs
     from rnnreranker.runs import Run
 
@@ -52,7 +52,7 @@ class Made:
 
 def make_labels(
     run: str | Path | Run,
-    qrels: Judgements,
+    qrels: Qrels,
     index: str | Path | IndexOnDisk | None = None,
     method: Form = "evidence",
     *,
@@ -117,10 +117,11 @@ class _Inputs:
 def _inputs(request: LabelsRequest) -> _Inputs:
     """What a request that was checked names, opened and encoded; errors as `make_labels`."""
     from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.evaluate.scores import notice_unjudged
     from rnnreranker.index.opening import open_index
     from rnnreranker.labels.candidates import candidates_of
     from rnnreranker.labels.job import with_learnt_mass
-    from rnnreranker.labels.judged import positives_of
+    from rnnreranker.labels.judged import docids_of, positives_of
     from rnnreranker.labels.shards import LabelInputs
     from rnnreranker.search.own_documents import notice_own
     from rnnreranker.search.queries import query_vectors
@@ -134,6 +135,9 @@ def _inputs(request: LabelsRequest) -> _Inputs:
         validation = positives_of(qrels_of(getattr(request, source)), request.relevant, request.shown(source))
     run, pairs = candidates_of(request)
     notice_own(run, "leave it out of the run with --remove-query of search, or it is a candidate like others")
+    notice_unjudged(
+        {request.shown("run"): run}, docids_of(judged), "positives are put in behind the candidates of every query"
+    )
     wanted = [qid for qid in run if qid in judged or qid in validation]
     topics = _topics(request, needs, wanted)
     index = None if request.index is None else open_index(request.index, needs=needs)

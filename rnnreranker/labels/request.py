@@ -24,13 +24,12 @@ from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:
     import numpy as np
-    import pandas
 
+    from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
 
-    Judgements = str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame
 
 SOURCE, LABEL_PRESET = "from", "label_preset"  # settings of a written form, beside those of the method and of labels
 
@@ -125,7 +124,7 @@ class JudgedRunRequest(ComputesOnDevices, Request):
     """
 
     run: str | Path | Run
-    qrels: Judgements
+    qrels: Qrels
     index: str | Path | IndexOnDisk | None = None
     topics: str | Path | Mapping[str, str] | None = None
     encoder: Form | None = None
@@ -160,7 +159,7 @@ class LabelsRequest(JudgedRunRequest):
     method: Form = "evidence"
     depth: int = setting(1000, "candidates kept of the run", at_least=1)
     pairs: str | None = None
-    validation_qrels: Judgements | None = None
+    validation_qrels: Qrels | None = None
     backend: str = "threads"
     address: str | None = None
     jobs: int | None = setting(None, "shards at the same time, one per core where None", at_least=1)

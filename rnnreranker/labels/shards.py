@@ -95,7 +95,7 @@ def make_shards(
         shard_size: queries a shard; the file does not depend on it.
 
     Raises:
-        InputError: queries without candidates in common with the judgements, or as the labeler's `infer`.
+        InputError: no query of the run is judged, no positive has a vector, or as the labeler's `infer`.
         MissingDependencyError: a backend that is not installed.
     """
     output = Path(output)
@@ -109,6 +109,12 @@ def make_shards(
         finally:
             if not any(shard.path.is_file() for shard in shards):  # nothing to go on from
                 shutil.rmtree(folder, ignore_errors=True)
+        if not any(described(shard.path)["queries"] for shard in shards):
+            shutil.rmtree(folder)
+            raise InputError(
+                "no positive has a vector in the index, so no query gets labels; check that qrels, run and index are "
+                "of one collection"
+            )
         _assemble(output, [shard.path for shard in shards], base | {"input": name})
         shutil.rmtree(folder)
         return described(output)

@@ -77,10 +77,10 @@ def show_evaluation(runs: Mapping[str, Run], qrels: pandas.DataFrame, measures: 
     """
     from rnnreranker.evaluate import compare, evaluate
     from rnnreranker.evaluate.comparison_table import print_comparisons, print_scores
-    from rnnreranker.evaluate.scores import notice_unjudged
+    from rnnreranker.evaluate.scores import judged_documents, notice_unjudged
 
     scores = evaluate(runs, qrels, measures)
-    notice_unjudged(runs, qrels)
+    notice_unjudged(runs, judged_documents(qrels))
     (first, *others) = scores.runs
     if not others:
         row = [first, *(f"{value:.4f}" for value in scores.means[0])]

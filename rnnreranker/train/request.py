@@ -20,8 +20,7 @@ from rnnreranker.encode.scorer.params import ScorerParams
 from rnnreranker.train.params import TrainingParams, settings_for
 
 if TYPE_CHECKING:
-    import pandas
-
+    from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels import SoftLabels
     from rnnreranker.runs import Run
@@ -81,7 +80,7 @@ class TrainRequest(Request):
     loss: Form | None = None
     validation_labels: str | Path | SoftLabels | None = None
     validation_run: str | Path | Run | None = None
-    validation_qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame | None = None
+    validation_qrels: Qrels | None = None
     validation_topics: str | Path | Mapping[str, str] | None = None
     scorer: Form | None = None
     neutrality: str | Path | Mapping[str, float] | None = None

@@ -14,6 +14,7 @@ from rnnreranker.lab.recover.request import RecoverRequest, check
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.lab.recover.rankings import Visible
     from rnnreranker.lab.recover.recovery import Recovery
@@ -61,7 +62,7 @@ class Recovered:
 def recover(
     index: str | Path | IndexOnDisk,
     topics: str | Path | Mapping[str, str],
-    qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame,
+    qrels: Qrels,
     **others: Any,
 ) -> Recovery:
     """How well similarity to one positive finds the others, as `python -m rnnreranker.recover`.

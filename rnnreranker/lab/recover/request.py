@@ -23,8 +23,7 @@ from rnnreranker.rnn.params import OF_THE_MIXTURE
 from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:
-    import pandas
-
+    from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.runs import Run
 
@@ -57,7 +56,7 @@ class RecoverRequest(Request):
 
     index: str | Path | IndexOnDisk
     topics: str | Path | Mapping[str, str]
-    qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame
+    qrels: Qrels
     run: str | Path | Run | None = None
     encoded_queries: str | Path | None = None
     encoder: Form | None = None

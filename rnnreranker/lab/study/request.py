@@ -22,8 +22,7 @@ from rnnreranker.lab.study.arm import Arm, arms_of
 from rnnreranker.train.request import Training, training_of
 
 if TYPE_CHECKING:
-    import pandas
-
+    from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
 
 KIND = "studied-model"  # of method
@@ -75,9 +74,9 @@ class StudyRequest(ComputesOnDevices, Request):
 
     index: str | Path | IndexOnDisk
     topics: str | Path | Mapping[str, str]
-    qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame
+    qrels: Qrels
     test_topics: str | Path | Mapping[str, str] | None = None
-    test_qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame | None = None
+    test_qrels: Qrels | None = None
     model: Form = "query"
     arms: Sequence[Form] | Mapping[str, Mapping[str, Any] | None] = ("trained",)
     against: str | None = None

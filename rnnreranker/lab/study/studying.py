@@ -17,8 +17,7 @@ from rnnreranker.lab.study.request import StudyRequest, check
 from rnnreranker.train.training import notice_doubts
 
 if TYPE_CHECKING:
-    import pandas
-
+    from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.lab.study.loaded import Loaded
 
@@ -53,7 +52,7 @@ class Studied:
 def run_study(
     index: str | Path | IndexOnDisk,
     topics: str | Path | Mapping[str, str],
-    qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame,
+    qrels: Qrels,
     **others: Any,
 ) -> Studied:
     """Train a model in every way, several times, test it on queries that training did not see, and compare.

@@ -12,6 +12,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.evaluate import evaluate
 from rnnreranker.evaluate.protocols import protocol_of, topics_that_count
+from rnnreranker.evaluate.scores import check_judged, judged_documents
 from rnnreranker.lab.tune.identity import of_qrels
 from rnnreranker.lab.tune.kept_contexts import Contexts
 
@@ -40,7 +41,7 @@ class Objective:
             particular ones and halves are the same halves everywhere.
 
     Raises:
-        InputError: more than one measure, no topic judged.
+        InputError: more than one measure, no topic judged, no candidate judged.
     """
 
     def __init__(self, contexts: Contexts, qrels: pandas.DataFrame, measure: str, protocol: str | None = None) -> None:
@@ -51,6 +52,7 @@ class Objective:
             raise InputError(
                 f"none of the {len(contexts.run)} queries with candidates is judged; check topics and qrels"
             )
+        check_judged(contexts.run, judged_documents(qrels), "qrels")
         self.contexts, self.measure, self.protocol = contexts, measure, protocol
         self.topics: tuple[str, ...] = tuple(sorted(usable, key=_shuffled))
         self.lacking = len(judged) - len(usable)

@@ -18,14 +18,14 @@ from rnnreranker.lab.tune.request import RerankingRequest
 if TYPE_CHECKING:
     import pandas
 
+    from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.runs import Run
 
 Topics = str | Path | Mapping[str, str]
-Judgements = Any  # of `qrels_of`
 
 
-def judged_topics(topics: Topics, qrels: Judgements) -> dict[str, str]:
+def judged_topics(topics: Topics, qrels: Qrels) -> dict[str, str]:
     """The topics that have judgements: query id to text.
 
     Raises:
@@ -42,7 +42,7 @@ def load_objective(
     request: RerankingRequest,
     index: IndexOnDisk,
     topics: Topics,
-    qrels: Judgements,
+    qrels: Qrels,
     run: str | Path | Run | None = None,
     encoded: str | Path | None = None,
 ) -> Objective:
@@ -74,9 +74,7 @@ def load_objective(
     return Objective(contexts, judgements, request.measure, request.protocol)
 
 
-def _judged(
-    texts: Mapping[str, str], judgements: pandas.DataFrame, topics: Topics, qrels: Judgements
-) -> dict[str, str]:
+def _judged(texts: Mapping[str, str], judgements: pandas.DataFrame, topics: Topics, qrels: Qrels) -> dict[str, str]:
     judged = set(judgements["query_id"].tolist())
     chosen = {qid: text for qid, text in texts.items() if qid in judged}
     if not chosen:

@@ -19,8 +19,7 @@ from rnnreranker.lab.tune.space import Space
 from rnnreranker.rnn import RnnParams
 
 if TYPE_CHECKING:
-    import pandas
-
+    from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.runs import Run
 
@@ -64,10 +63,10 @@ class QuerySetRequest(TuningRequest):
 
     index: str | Path | IndexOnDisk
     topics: str | Path | Mapping[str, str]
-    qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame
+    qrels: Qrels
     run: str | Path | Run | None = None
     test_topics: str | Path | Mapping[str, str] | None = None
-    test_qrels: str | Path | Mapping[str, Mapping[str, int]] | pandas.DataFrame | None = None
+    test_qrels: Qrels | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -95,7 +95,7 @@ def tune_reranker(request: TuneRequest) -> TunedReranking:
     from rnnreranker.index.opening import open_index
     from rnnreranker.lab.tune.query_set import judged_topics, load_objective
 
-    if request.test_topics is not None:
+    if request.test_topics is not None and request.test_qrels is not None:
         tested = judged_topics(request.test_topics, request.test_qrels)
         check_held_out(judged_topics(request.topics, request.qrels), tested)
     index = open_index(request.index)
@@ -119,7 +119,7 @@ def _searched(request: TuneRequest, objective: Objective, index: IndexOnDisk) ->
     space, trials = request.searched.within(objective.contexts.deepest), request.trials
     kept: dict[str, Any] = {"seed": request.seed, "storage": request.storage}
     study = tune(objective, space, trials, **kept)
-    if request.test_topics is not None:
+    if request.test_topics is not None and request.test_qrels is not None:
         test = load_objective(request, index, request.test_topics, request.test_qrels, request.test_run)
         held_out = on_test_set(study, space, test, len(objective.topics))
     else:

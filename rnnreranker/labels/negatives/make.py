@@ -30,9 +30,9 @@ from rnnreranker.labels.negatives.params import DEFAULT_RATE
 from rnnreranker.labels.negatives.request import NegativesRequest
 
 if TYPE_CHECKING:
+    from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels.judged import Judged
-    from rnnreranker.labels.request import Judgements
     from rnnreranker.runs import Run
 
 
@@ -79,7 +79,7 @@ class MinedNegatives:
 
 def mine_negatives(
     run: str | Path | Run,
-    qrels: Judgements,
+    qrels: Qrels,
     index: str | Path | IndexOnDisk | None = None,
     filter: Form = "rnn",
     *,
@@ -165,14 +165,16 @@ def mined_negatives(request: NegativesRequest) -> MinedNegatives:
     """The negatives of a request that was checked; errors as `mine_negatives`."""
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
+    from rnnreranker.evaluate.scores import notice_unjudged
     from rnnreranker.index.opening import open_index
-    from rnnreranker.labels.judged import positives_of
+    from rnnreranker.labels.judged import docids_of, positives_of
     from rnnreranker.runs import Run
     from rnnreranker.search.own_documents import without_own
 
     judged = positives_of(qrels_of(request.qrels), request.relevant, request.shown("qrels"))
     run = without_own(request.run if isinstance(request.run, Run) else Run.read(request.run))
     topics = {} if request.topics is None else topics_of(request.topics)
+    notice_unjudged({request.shown("run"): run}, docids_of(judged), "no candidate is left out as a positive")
     wanted = [qid for qid in run if qid in judged]
     if not wanted:
         raise InputError(

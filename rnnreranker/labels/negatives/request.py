@@ -21,7 +21,7 @@ from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
 
 if TYPE_CHECKING:
-    from rnnreranker.labels.request import Judgements
+    from rnnreranker.data.qrels import Qrels
 
 OF_MINING = tuple(name for name in hints_of(NegativeParams) if name != "filter")
 OF_SIMILARITY = tuple(name for name in hints_of(JointParams) if name not in OF_THE_MIXTURE)
@@ -117,7 +117,7 @@ class NegativesRequest(JudgedRunRequest):
     """
 
     filter: Form = "rnn"
-    truth: Judgements | None = None
+    truth: Qrels | None = None
     threads: int | None = setting(None, "one per core where None", at_least=1)
 
     @cached_property

@@ -44,10 +44,12 @@ class Measured:
         from rnnreranker.data.topics import load_topics
         from rnnreranker.evaluate import evaluate
         from rnnreranker.evaluate.measures import cutoff_of
+        from rnnreranker.evaluate.scores import judged_documents, notice_unjudged
 
         self.spec, self.query_set = spec, query_set
         self.kinds = {kind: set(load_topics(name)) for kind, name in query_set.kinds.items()}
         self.qrels = load_qrels(query_set.qrels)
+        notice_unjudged(runs, judged_documents(self.qrels))
         self.errors: dict[str, RnnrerankerError] = {}
         self.depths = {name: int((run.offsets[1:] - run.offsets[:-1]).max(initial=0)) for name, run in runs.items()}
         self.scores: dict[str, dict[str, Scores]] = {}  # protocol, run
