@@ -190,7 +190,7 @@ def test_the_clean_reader_accepts_nothing_that_the_other_refuses(written: tuple[
     format, text = written
     stream = Halting(text.encode())
     stream.step = step
-    clean = _read_clean(stream, format)
+    clean = _read_clean(stream, format, "run.txt")
     if clean is not None:
         careful = _read_lines(text.encode(), format, "run.txt")
         assert clean.docids[clean.rows].tolist() == careful.docids[careful.rows].tolist()

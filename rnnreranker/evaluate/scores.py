@@ -16,7 +16,7 @@ from rnnreranker.data.qrels import qrels_of
 from rnnreranker.evaluate.measures import name_of, parse_measures
 from rnnreranker.evaluate.protocols import Judged, apply_protocol, protocol_of, topics_that_count
 from rnnreranker.runs import Run
-from rnnreranker.runs.arrow import as_numpy, strings
+from rnnreranker.runs.ordering import by_docid
 
 if TYPE_CHECKING:
     import ir_measures
@@ -219,7 +219,7 @@ def check_judged(run: Run, judged: Mapping[str, Collection[str]], name: str) -> 
 
 def _unjudged(run: Run, judged: Mapping[str, Collection[str]]) -> str:
     """A docid of the run and one that is judged, where no docid of the run is judged for its query; else ""."""
-    qids = [qid for qid in run if judged.get(qid) and run.ranked(qid)]
+    qids = [qid for qid, count in zip(run, np.diff(run.offsets), strict=True) if judged.get(qid) and count]
     if not qids or any(not set(judged[qid]).isdisjoint(run.ranked(qid)) for qid in qids):
         return ""
     return f"its first docid: {run.ranked(qids[0])[0]}; judged: {min(judged[qids[0]])}"
@@ -241,14 +241,8 @@ def _as_trec_eval(run: Run) -> np.ndarray:
     same = (single[1:] == single[:-1]) & (queries[1:] == queries[:-1])
     if not same.any():
         return run.rows
-    entries = np.flatnonzero(np.append(False, same) | np.append(same, False))
-    ties = np.cumsum(np.append(True, ~same))[entries]
-    known, codes = np.unique(run.rows[entries], return_inverse=True)
-    import pyarrow.compute
-
-    places = as_numpy(pyarrow.compute.rank(strings(run.docids[known]), sort_keys="descending"))  # by bytes, as strcmp
-    rows = run.rows.copy()
-    rows[entries] = rows[entries[np.lexsort((places[codes], ties))]]
+    backwards = run.rows[::-1]
+    rows: np.ndarray = backwards[by_docid(same[::-1], run.ids.names, backwards)][::-1]
     return rows
 
 
@@ -286,7 +280,7 @@ def _measure(
         numbers = {topic: str(number) for number, topic in enumerate(topics[first : first + TOPICS], first)}
         for topic, number in numbers.items():
             begin, end = bounds.get(topic, (0, 0))
-            ranked = run.docids[rows[begin : min(end, begin + depth)]].tolist()
+            ranked = run.ids.of_rows(rows[begin : min(end, begin + depth)]).tolist()
             if measures[0].NAME in TO_LAST_JUDGED:
                 seen = [rank for rank, docid in enumerate(ranked) if docid in judged[topic]]
                 del ranked[seen[-1] + 1 if seen else 1 :]

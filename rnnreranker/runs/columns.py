@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.runs.arrow import as_numpy, strings
+from rnnreranker.runs.arrow import as_numpy, numbers, strings
+from rnnreranker.runs.ordering import by_docid
 
 if TYPE_CHECKING:
     import pyarrow
@@ -17,23 +18,71 @@ if TYPE_CHECKING:
 FORMATS = ("trec", "msmarco")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+class Docids:
+    """V distinct docids, as Python's strings or as Arrow's; the other form is made when it is first read.
+
+    Millions of Python strings take longer to make than a run file takes to read, and most uses need few of them.
+    """
+
+    def __init__(self, docids: np.ndarray | pyarrow.Array) -> None:
+        if isinstance(docids, np.ndarray):
+            self.objects = docids
+        else:
+            self.names = docids
+
+    def __len__(self) -> int:
+        return len(self.names if "names" in vars(self) else self.objects)
+
+    @cached_property
+    def objects(self) -> np.ndarray:
+        """(V,) object array."""
+        made: np.ndarray = self.names.to_numpy(zero_copy_only=False)
+        return made
+
+    @cached_property
+    def names(self) -> pyarrow.Array:
+        """V strings."""
+        return strings(self.objects)
+
+    def of_rows(self, rows: np.ndarray) -> np.ndarray:
+        """(n,) object array: the docids of some rows."""
+        if "objects" in vars(self) or len(rows) > len(self):
+            chosen: np.ndarray = self.objects[rows]
+        else:
+            chosen = np.array(self.names.take(numbers(rows)).to_pylist(), dtype=object)
+        return chosen
+
+
 class Columns:
     """For Q queries the L retrieved entries, best first; ties stand in ascending order of docid.
 
     Attributes:
         qids: Q distinct query ids.
         offsets: (Q+1,) int64; query i owns the entries offsets[i]:offsets[i+1].
-        docids: (V,) object array of the distinct docids.
+        ids: V distinct docids.
         rows: (L,) int32, entry -> row of `docids`.
         scores: (L,) float64, finite, non-increasing within a query.
     """
 
-    qids: tuple[str, ...]
-    offsets: np.ndarray
-    docids: np.ndarray
-    rows: np.ndarray
-    scores: np.ndarray
+    def __init__(
+        self,
+        qids: tuple[str, ...],
+        offsets: np.ndarray,
+        docids: Docids | np.ndarray | pyarrow.Array,
+        rows: np.ndarray,
+        scores: np.ndarray,
+    ) -> None:
+        self.qids, self.offsets, self.rows, self.scores = qids, offsets, rows, scores
+        self.ids = docids if isinstance(docids, Docids) else Docids(docids)
+
+    @property
+    def docids(self) -> np.ndarray:
+        """(V,) object array of the distinct docids."""
+        return self.ids.objects
+
+    def docids_of(self, entries: slice | np.ndarray) -> np.ndarray:
+        """(n,) object array: the docids of some entries, without making the strings of the others."""
+        return self.ids.of_rows(self.rows[entries])
 
     @property
     def queries(self) -> np.ndarray:
@@ -70,44 +119,55 @@ def encode(names: Sequence[str] | np.ndarray, what: str) -> tuple[np.ndarray, np
     return np.array(list(codes), dtype=object), rows
 
 
-def dictionary_of(column: pyarrow.Array | pyarrow.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-    """`encode` for a column of strings that Arrow holds, dictionary-encoded or not."""
-    names, codes = numbered(column)
-    highest = np.maximum.accumulate(codes)
-    if len(codes) and codes[0] == 0 and highest[-1] == len(names) - 1 and (np.diff(highest) <= 1).all():
-        return names, codes  # numbered as they appear
-    first = np.full(len(names), len(codes))
-    first[codes[::-1]] = np.arange(len(codes))[::-1]  # of equal codes the last assignment stays: the first entry
-    order = np.argsort(first, kind="stable")[: np.count_nonzero(first < len(codes))]
-    row_of = np.empty(len(names), dtype=np.int32)
-    row_of[order] = np.arange(len(order))
-    return names[order], row_of[codes]
+def numbered(column: pyarrow.ChunkedArray) -> tuple[pyarrow.Array, np.ndarray]:
+    """`encode` for a column of strings that Arrow holds: the distinct names stay in Arrow.
 
-
-def numbered(column: pyarrow.Array | pyarrow.ChunkedArray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct names of a column of strings (object array) as Arrow has them, and the number of each entry, int32.
-
-    Arrow numbers names as they appear; a dictionary that a column came with may have another order, and others names.
+    Numbers in plain decimals, as MS MARCO's ids, are counted off in a table, which
+    is several times faster than hashing millions of strings.
     """
     import pyarrow
 
-    if not pyarrow.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    if isinstance(column, pyarrow.ChunkedArray):
-        column = column.unify_dictionaries().combine_chunks()
-    names = column.dictionary.to_numpy(zero_copy_only=False)
-    return names, column.indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+    whole = column.combine_chunks()
+    if (values := _decimals(whole)) is not None:
+        count = len(values)
+        at = np.empty(int(values.max()) + 1, dtype=np.int32)
+        at[values[::-1]] = np.arange(count - 1, -1, -1, dtype=np.int32)  # the last assignment stays: the first entry
+        first = np.flatnonzero(at[values] == np.arange(count, dtype=np.int32))
+        at[values[first]] = np.arange(len(first), dtype=np.int32)
+        return whole.take(numbers(first)), at[values]
+    encoded = whole.dictionary_encode()
+    if isinstance(encoded, pyarrow.DictionaryArray):
+        return encoded.dictionary, as_numpy(encoded.indices)
+    # more than 2 GiB of text: all chunks have the dictionary of the whole column
+    return encoded.chunk(0).dictionary, np.concatenate([as_numpy(chunk.indices) for chunk in encoded.chunks])
+
+
+def _decimals(column: pyarrow.Array | pyarrow.ChunkedArray) -> np.ndarray | None:
+    """(n,) int64: the numbers that strings are in plain decimals; None where one is not, or too large for a table."""
+    import pyarrow
+
+    if isinstance(column, pyarrow.ChunkedArray) or not len(column):
+        return None
+    try:
+        values = as_numpy(column.cast(pyarrow.int64()))
+    except pyarrow.ArrowInvalid:
+        return None
+    if values.min() < 0 or values.max() > 4 * len(values):
+        return None
+    ends = np.frombuffer(column.buffers()[1], dtype=np.int32)[column.offset : column.offset + len(column) + 1]
+    digits = np.searchsorted(10 ** np.arange(1, 12), values, side="right") + 1
+    return values if (digits == np.diff(ends)).all() else None  # others have zeros or a sign in front
 
 
 def from_codes(
-    qids: tuple[str, ...], queries: np.ndarray, docids: np.ndarray, rows: np.ndarray, scores: np.ndarray
+    qids: tuple[str, ...], queries: np.ndarray, docids: Docids, rows: np.ndarray, scores: np.ndarray
 ) -> Columns:
     """The columns of entries in any order.
 
     Args:
         qids: Q distinct query ids, in the order they are to have.
         queries: (L,) entry -> query number.
-        docids: (V,) distinct docids; rows: (L,) entry -> row of docids; scores: (L,) float64.
+        docids: V distinct docids; rows: (L,) entry -> row of docids; scores: (L,) float64.
 
     Raises:
         InputError: a NaN or infinite score.
@@ -116,59 +176,28 @@ def from_codes(
     wrong = np.flatnonzero(~np.isfinite(scores))
     if len(wrong):
         entry = wrong[0]
-        where = f"query {qids[queries[entry]]}, docid {docids[rows[entry]]}"
+        where = f"query {qids[queries[entry]]}, docid {docids.of_rows(rows[[entry]])[0]}"
         raise InputError(f"{where}: score {scores[entry]}; expected a finite number")
     _check_repeated(qids, queries, docids, rows)
-    order = _order(queries, docids, rows, scores)
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(queries, minlength=len(qids)))]).astype(np.int64)
     rows = rows.astype(np.int32, copy=False)
-    if order is not None:
-        rows, scores = rows[order], scores[order]
+    step = np.diff(queries)
+    if (step < 0).any() or (np.diff(scores)[step == 0] > 0).any():
+        order = np.lexsort((-scores, queries))
+        queries, rows, scores = queries[order], rows[order], scores[order]
+    tied = (np.diff(queries) == 0) & (np.diff(scores) == 0)
+    if tied.any():
+        rows = rows[by_docid(tied, docids.names, rows)]
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(queries, minlength=len(qids)))]).astype(np.int64)
     return Columns(qids, offsets, docids, rows, scores)
 
 
-def _check_repeated(qids: tuple[str, ...], queries: np.ndarray, docids: np.ndarray, rows: np.ndarray) -> None:
+def _check_repeated(qids: tuple[str, ...], queries: np.ndarray, docids: Docids, rows: np.ndarray) -> None:
     pairs = queries.astype(np.int64) * max(len(docids), 1) + rows
-    pairs.sort()
-    if not (pairs[1:] == pairs[:-1]).any():
+    in_order = np.sort(pairs)
+    if not (in_order[1:] == in_order[:-1]).any():
         return
-    pairs = queries.astype(np.int64) * max(len(docids), 1) + rows
     order = np.argsort(pairs, kind="stable")
     same = np.flatnonzero(pairs[order[1:]] == pairs[order[:-1]])
     repeated = same[np.argmin(order[same + 1])]  # the pair that is completed first
     first, second = int(order[repeated]), int(order[repeated + 1])
-    raise RepeatedEntryError(qids[queries[second]], docids[rows[second]], first, second)
-
-
-def _order(queries: np.ndarray, docids: np.ndarray, rows: np.ndarray, scores: np.ndarray) -> np.ndarray | None:
-    """The entries by query, descending score, ascending docid; None where they stand so already."""
-    step = np.diff(queries)
-    within = step == 0
-    falls = np.diff(scores)
-    if (step < 0).any() or (falls[within] > 0).any():
-        return np.lexsort((_in_order(docids)[rows], -scores, queries))
-    tied = within & (falls == 0)
-    if not tied.any():
-        return None  # docids need no comparison
-    among = np.zeros(len(rows), dtype=bool)  # the entries of tied stretches
-    among[1:] = tied
-    among[:-1] |= tied
-    entries = np.flatnonzero(among)
-    stretches = np.cumsum(np.concatenate([[True], ~tied]))[entries]
-    known, codes = np.unique(rows[entries], return_inverse=True)
-    order = np.lexsort((_in_order(docids[known])[codes], stretches))
-    if np.array_equal(order, np.arange(len(order))):
-        return None
-    entries_in_order = np.arange(len(rows))
-    entries_in_order[entries] = entries[order]
-    return entries_in_order
-
-
-def _in_order(names: np.ndarray) -> np.ndarray:
-    """(V,) int32: the rank of each of V distinct names among them in ascending order of code points."""
-    import pyarrow.compute
-
-    ranks = np.empty(len(names), dtype=np.int32)
-    in_order = pyarrow.compute.sort_indices(strings(names))  # bytes: code point order
-    ranks[as_numpy(in_order)] = np.arange(len(names))
-    return ranks
+    raise RepeatedEntryError(qids[queries[second]], docids.of_rows(rows[[second]])[0], first, second)

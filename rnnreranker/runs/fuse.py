@@ -14,7 +14,7 @@ from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import Params, choices, hints_of, setting
 from rnnreranker.base.written_form import Written
-from rnnreranker.runs.arrow import as_numpy, numbers, strings, truths
+from rnnreranker.runs.columns import numbered
 from rnnreranker.runs.ordering import ascending, best_first, steps
 from rnnreranker.runs.run import Run
 
@@ -116,7 +116,7 @@ def fuse(
     if not (math.isfinite(k) and k >= 0):
         raise InputError(f"k={k}: expected a number >= 0")
     qids = tuple(dict.fromkeys(qid for run in runs for qid in run.qids))
-    docids, names, pairs = _numbered(runs, qids)
+    names, pairs = _numbered(runs, qids)
     order = ascending(pairs, len(qids) * len(names))
     pairs = pairs[order]
     first = np.flatnonzero(np.append(True, np.diff(pairs) > 0)[: len(pairs)])  # of the entries of one document
@@ -135,31 +135,22 @@ def fuse(
     queries, rows = np.divmod(pairs[first], max(len(names), 1))
     order = best_first(queries, single, names, rows, len(qids))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(queries, minlength=len(qids)))]).astype(np.int64)
-    fused = Run(qids, offsets, docids, rows[order].astype(np.int32), single[order].astype(np.float64))
+    fused = Run(qids, offsets, names, rows[order].astype(np.int32), single[order].astype(np.float64))
     return fused if hits is None else fused.head(hits)
 
 
-def _numbered(runs: Sequence[Run], qids: tuple[str, ...]) -> tuple[np.ndarray, pyarrow.Array, np.ndarray]:
-    """The distinct docids of all runs, twice, and for every entry, run by run, query number x V + row of its docid."""
+def _numbered(runs: Sequence[Run], qids: tuple[str, ...]) -> tuple[pyarrow.Array, np.ndarray]:
+    """The distinct docids of all runs, and for every entry, run by run, query number x V + row of its docid."""
     import pyarrow
-    import pyarrow.compute
 
+    names, codes = numbered(pyarrow.chunked_array([run.ids.names for run in runs]))
+    of_runs = np.split(codes, np.cumsum([len(run.ids) for run in runs])[:-1])
     number_of = {qid: number for number, qid in enumerate(qids)}
-    docids, names = runs[0].docids, strings(runs[0].docids)
-    rows = [runs[0].rows]
-    for run in runs[1:]:
-        own = strings(run.docids)
-        rows_of_own = pyarrow.compute.index_in(own, value_set=names)
-        new = np.flatnonzero(truths(rows_of_own.is_null()))
-        known = as_numpy(rows_of_own).copy()
-        known[new] = np.arange(len(names), len(names) + len(new))
-        rows.append(known[run.rows])
-        docids, names = (
-            np.concatenate([docids, run.docids[new]]),
-            pyarrow.concat_arrays([names, own.take(numbers(new))]),
-        )
-    queries = [np.array([number_of[qid] for qid in run.qids], dtype=np.int64)[run.queries] for run in runs]
-    return docids, names, np.concatenate(queries) * len(docids) + np.concatenate(rows)
+    pairs = [
+        np.array([number_of[qid] for qid in run.qids], dtype=np.int64)[run.queries] * len(names) + own[run.rows]
+        for run, own in zip(runs, of_runs, strict=True)
+    ]
+    return names, np.concatenate(pairs)
 
 
 def _values(run: Run, method: str, k: float) -> np.ndarray:

@@ -18,28 +18,44 @@ def best_first(
     """Positions that put entries by query, then descending score, then ascending docid.
 
     Args:
-        queries: (n,) int64, below `count`; scores: (n,) float32, finite.
+        queries: (n,) int64, ascending, below `count`; scores: (n,) float32, finite.
+        names: V distinct docids; rows: (n,) entry → row of names.
+    """
+    bits = (scores + np.float32(0)).view(np.uint32)  # + 0: no negative zero
+    falling = np.where(bits >> 31, bits, bits ^ np.uint32(0x7FFFFFFF))  # whole numbers in descending order of scores
+    keys = queries << 32 | falling
+    counts = np.bincount(queries, minlength=count)
+    first = np.cumsum(counts) - counts  # entry of every query
+    order = ascending(keys, count << 32, within=np.arange(len(keys)) - first[queries])
+    return order[by_docid(np.diff(keys[order]) == 0, names, rows[order])]
+
+
+def by_docid(tied: np.ndarray, names: pyarrow.Array, rows: np.ndarray) -> np.ndarray:
+    """Positions that put the entries of every tied stretch by ascending docid, as strcmp; the others stay.
+
+    Args:
+        tied: (n-1,) bool, whether an entry ties with the next one.
         names: V distinct docids; rows: (n,) entry → row of names.
     """
     import pyarrow.compute
 
-    bits = (scores + np.float32(0)).view(np.uint32)  # + 0: no negative zero
-    falling = np.where(bits >> 31, bits, bits ^ np.uint32(0x7FFFFFFF))  # whole numbers in descending order of scores
-    keys = queries << 32 | falling
-    order = ascending(keys, count << 32)
-    same = np.diff(keys[order]) == 0
-    before, after = np.append(False, same), np.append(same, False)  # whether the neighbour has the same key
+    placed = np.arange(len(rows))
+    if not tied.any():
+        return placed
+    before, after = np.append(False, tied), np.append(tied, False)
     first = np.flatnonzero(after & ~before & ~np.append(after[1:], False))  # of exactly two, the usual tie of rrf
-    one, two = (names.take(numbers(rows[order[positions]])) for positions in (first, first + 1))
-    swapped = first[truths(pyarrow.compute.greater(one, two))]  # by bytes, as strcmp
-    order[swapped], order[swapped + 1] = order[swapped + 1], order[swapped]
-    tied = (before | after)[: len(order)]
-    tied[first] = tied[first + 1] = False
-    among = order[tied]
-    column = names.take(numbers(rows[among]))
-    by_docid = among[as_numpy(pyarrow.compute.sort_indices(column))]
-    order[tied] = by_docid[np.argsort(keys[by_docid], kind="stable")]
-    return order
+    one, two = (names.take(numbers(rows[positions])) for positions in (first, first + 1))
+    swapped = first[truths(pyarrow.compute.greater(one, two))]
+    placed[swapped], placed[swapped + 1] = swapped + 1, swapped
+    longer = before | after
+    longer[first] = longer[first + 1] = False
+    known, codes = np.unique(rows[longer], return_inverse=True)
+    ranks = np.empty(len(known), dtype=np.int64)
+    ranks[as_numpy(pyarrow.compute.sort_indices(names.take(numbers(known))))] = np.arange(len(known))
+    stretches = np.cumsum(~before)[longer]
+    order = ascending(stretches * len(known) + ranks[codes], (len(rows) + 1) * len(known))
+    placed[longer] = np.flatnonzero(longer)[order]
+    return placed
 
 
 def steps(scores: np.ndarray) -> np.ndarray:
@@ -52,11 +68,18 @@ def steps(scores: np.ndarray) -> np.ndarray:
     return np.where(bits >= 0, bits, -(bits & 0x7FFFFFFF))
 
 
-def ascending(keys: np.ndarray, span: int) -> np.ndarray:
-    """Positions that put (n,) whole numbers in [0, span) in ascending order, equal ones as they stand."""
-    bits = max(len(keys) - 1, 0).bit_length()
+def ascending(keys: np.ndarray, span: int, within: np.ndarray | None = None) -> np.ndarray:
+    """Positions that put (n,) whole numbers in [0, span) in ascending order, equal ones as they stand.
+
+    within: (n,) int64 >= 0, the positions less the first one of a stretch, for keys that ascend from stretch to
+    stretch: smaller numbers, which fit beside larger keys.
+    """
+    places = np.arange(len(keys))
+    own = places if within is None else within
+    bits = int(own.max(initial=0)).bit_length()
     if span << bits > 1 << 63:
         return np.argsort(keys, kind="stable")
-    packed = keys << bits | np.arange(len(keys))  # a plain sort is several times faster than one of positions
+    packed = keys << bits | own  # a plain sort is several times faster than one of positions
     packed.sort()
-    return packed & ((1 << bits) - 1)
+    order: np.ndarray = packed & ((1 << bits) - 1)
+    return order if within is None else order + (places - within)

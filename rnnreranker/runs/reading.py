@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import io
+import math
 import os
 import re
+from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
+from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files import check_no_nul, open_bytes
-from rnnreranker.runs.columns import FORMATS, Columns, RepeatedEntryError, dictionary_of, encode, from_codes, numbered
+from rnnreranker.runs.columns import FORMATS, Columns, Docids, RepeatedEntryError, encode, from_codes, numbered
 from rnnreranker.runs.words import are_words, check_id
 
 if TYPE_CHECKING:
@@ -23,7 +26,8 @@ NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 ALONE = re.compile(rb"\r[^\n]")
 NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 HEAD = 2**16  # bytes from which the format is told
-BLOCK = 2**20  # bytes read at a time
+BLOCK = 2**22  # bytes read at a time
+DOUBTFUL = 0.5  # the share of lines above which scores contradict the ranks
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -33,7 +37,7 @@ def read_columns(path: str | os.PathLike[str], format: str | None) -> Columns:
         raise InputError(f"format {format!r}; {nearest(format, FORMATS)}")
     with open_bytes(path, "run file") as stream:
         again = stream if os.path.isfile(path) else io.BytesIO(stream.read())  # a pipe is read once
-        columns = _read_clean(again, format)
+        columns = _read_clean(again, format, path)
         if columns is not None:
             return columns
         again.seek(0)
@@ -98,11 +102,11 @@ class _Clean:
         """Whoever opened the stream closes it."""
 
 
-def _read_clean(stream: IO[bytes], format: str | None) -> Columns | None:
+def _read_clean(stream: IO[bytes], format: str | None, path: str | os.PathLike[str]) -> Columns | None:
     """The columns of a file with one separator throughout and nothing wrong in it; None for any other.
 
     Two separators in a row, or one at an end of a line, give a line another number of columns or an empty column: Arrow
-    refuses the one and `_from_table` the other.
+    refuses the one and `_from_columns` the other.
     """
     import pyarrow
     import pyarrow.csv
@@ -113,55 +117,87 @@ def _read_clean(stream: IO[bytes], format: str | None) -> Columns | None:
     if format is None or (len(head) >= HEAD and not end):
         return None
     separator = b"\t" if b"\t" in head[:4096] else b" "
-    number, kind = ("score", pyarrow.float64()) if format == "trec" else ("rank", pyarrow.int64())
-    words = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-    kinds = dict.fromkeys(COLUMNS[format], words) | {"docid": pyarrow.string(), "rank": pyarrow.int64(), number: kind}
+    kinds = dict.fromkeys(COLUMNS[format], pyarrow.string()) | {"rank": pyarrow.int64()}
+    if format == "trec":
+        kinds["score"] = pyarrow.float64()
     try:
         table = pyarrow.csv.read_csv(
             _Clean(head, stream, separator),
             read_options=pyarrow.csv.ReadOptions(column_names=list(COLUMNS[format]), block_size=BLOCK),
             parse_options=pyarrow.csv.ParseOptions(delimiter=separator.decode(), quote_char=False),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=kinds,
-                null_values=[],
-            ),
+            convert_options=pyarrow.csv.ConvertOptions(column_types=kinds, null_values=[]),
         )
     except (pyarrow.ArrowException, _UncleanError):
         return None  # the line by line reader says what is wrong, and where
     columns = {name: table.column(name) for name in table.column_names}
     del table
-    return _from_columns(columns, number)
+    return _from_columns(columns, path)
 
 
-def _from_columns(columns: dict[str, pyarrow.ChunkedArray], number: str) -> Columns | None:
+def _from_columns(columns: dict[str, pyarrow.ChunkedArray], path: str | os.PathLike[str]) -> Columns | None:
     """The columns of a run, which are let go of as they are read, so that memory never holds them twice."""
-    values = columns.pop(number).to_numpy()
+    ranks = columns.pop("rank").to_numpy()
+    scores = columns.pop("score").to_numpy() if "score" in columns else None
     with np.errstate(invalid="ignore"):
-        valid = (np.abs(values) <= LARGEST).all() if number == "score" else (values >= 1).all()
-    if not valid or not len(values):
+        valid = (ranks >= 1).all() if scores is None else (np.abs(scores) <= LARGEST).all()
+    if not valid or not len(ranks):
         return None
-    columns.pop("rank", None)
-    of_no_use = {
-        name
-        for other in ("Q0", "tag")
-        if other in columns
-        for chunk in columns.pop(other).chunks
-        for name in chunk.dictionary.to_pylist()
-    }
-    qids, queries = dictionary_of(columns.pop("qid"))
-    docids, rows = numbered(columns.pop("docid"))  # strings, numbered as they appear
-    if not all(are_words(names) and all(names) for names in (qids, docids, of_no_use)):
+    of_no_use = [columns.pop(name).unique() for name in ("Q0", "tag") if name in columns]
+    qids, queries = numbered(columns.pop("qid"))
+    docids, rows = numbered(columns.pop("docid"))
+    if not _are_words([qids, docids, *of_no_use]):
         return None
+    names = tuple(qids.to_pylist())
     try:
-        return from_codes(tuple(qids), queries, docids, rows, values if number == "score" else 1 / values)
+        read = from_codes(names, queries, Docids(docids), rows, 1 / ranks if scores is None else scores)
     except RepeatedEntryError:
         return None
+    if scores is not None:
+        _doubt_ranks(queries, ranks, scores, path)
+    return read
+
+
+def _are_words(columns: Sequence[pyarrow.Array]) -> bool:
+    """Whether all strings of some columns are words of a run file."""
+    for column in columns:
+        _, ends, text = column.buffers()
+        bounds = np.frombuffer(ends, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
+        if not np.diff(bounds).all():
+            return False
+        letters = np.frombuffer(text, dtype=np.uint8)[bounds[0] : bounds[-1]]
+        if not ((letters > ord(" ")) & (letters < 0x7F)).all() and not are_words(column.to_pylist()):
+            return False
+    return True
+
+
+def _doubt_ranks(queries: np.ndarray, ranks: np.ndarray, scores: np.ndarray, path: str | os.PathLike[str]) -> None:
+    """Report, in one line, a column of ranks that most of the scores contradict, as constant scores or distances do.
+
+    Of two lines of a query that follow each other in the file, the one with the higher rank has the lower score.
+
+    Args:
+        queries: (L,) line -> number of its query; ranks: (L,) numbers, NaN where the column has none; scores: (L,).
+        path: of the run.
+    """
+    if (np.diff(queries) < 0).any():
+        order = np.argsort(queries, kind="stable")
+        queries, ranks, scores = queries[order], ranks[order], scores[order]
+    same = np.diff(queries) == 0
+    risen, fallen = np.diff(ranks)[same], -np.diff(scores)[same]
+    ranked = int(np.count_nonzero(np.abs(risen) > 0))
+    wrong = ranked - int(np.count_nonzero(risen * fallen > 0))
+    if wrong > ranked * DOUBTFUL:
+        notice(
+            f"{path}: on {wrong:,} of {ranked:,} lines the score does not fall where the rank rises; a run is ordered "
+            "by its scores; if its ranks are right, write scores that fall with the rank, or `qid docid rank` lines"
+        )
 
 
 def _read_lines(content: bytes, format: str, path: str | os.PathLike[str]) -> Columns:
     qids: list[str] = []
     docids: list[str] = []
     scores: list[float] = []
+    ranks: list[float] = []
     lines: list[int] = []
     for line, text in enumerate(content.split(b"\n"), 1):
         columns = text.split()
@@ -178,19 +214,26 @@ def _read_lines(content: bytes, format: str, path: str | os.PathLike[str]) -> Co
             raise InputError(f"{where}: not UTF-8 text; expected a run file in UTF-8") from None
         check_id(qids[-1], "query id", where)
         check_id(docids[-1], "docid", where)
-        scores.append(_score(columns[4], where) if format == "trec" else 1 / _rank(columns[2], where))
+        if format == "trec":
+            scores.append(_score(columns[4], where))
+            ranks.append(float(columns[3]) if NUMBER.fullmatch(columns[3]) else math.nan)
+        else:
+            scores.append(1 / _rank(columns[2], where))
         lines.append(line)
     if not lines:
         raise InputError(f"{path}: {_expected('no run lines')}")
     names, queries = encode(qids, "qids")
     distinct, rows = encode(docids, "docids")
     try:
-        return from_codes(tuple(names), queries, distinct, rows, np.array(scores))
+        read = from_codes(tuple(names), queries, Docids(distinct), rows, np.array(scores))
     except RepeatedEntryError as error:
         raise InputError(
             f"{path}:{lines[error.second]}: query {error.qid} has docid {error.docid} a second time "
             f"(first on line {lines[error.first]}); expected every docid once a query"
         ) from None
+    if ranks:
+        _doubt_ranks(queries, np.array(ranks), np.array(scores), path)
+    return read
 
 
 def _score(text: bytes, where: str) -> float:

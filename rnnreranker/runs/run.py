@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,10 +11,9 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
-from rnnreranker.runs.columns import Columns, encode, from_codes
+from rnnreranker.runs.columns import Columns, Docids, encode, from_codes
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class Run(Columns):
     """For Q queries the L retrieved entries, best first; ties stand in ascending order of docid.
 
@@ -69,7 +67,7 @@ class Run(Columns):
         """
         from rnnreranker.runs.writing import written_scores
 
-        return Run(self.qids, self.offsets, self.docids, self.rows, written_scores(self))
+        return Run(self.qids, self.offsets, self.ids, self.rows, written_scores(self))
 
     @classmethod
     def from_columns(cls, qids: Sequence[str], docids: Sequence[str], scores: Sequence[float] | np.ndarray) -> Run:
@@ -84,7 +82,7 @@ class Run(Columns):
             raise InputError(f"{len(qids)} qids, {len(docids)} docids, {len(scores)} scores: expected equal numbers")
         names, codes = encode(qids, "qids")
         distinct, rows = encode(docids, "docids")
-        return _of(from_codes(tuple(names), codes, distinct, rows, _as_scores(scores)))
+        return _of(from_codes(tuple(names), codes, Docids(distinct), rows, _as_scores(scores)))
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Mapping[str, float]]) -> Run:
@@ -99,7 +97,7 @@ class Run(Columns):
         codes = np.repeat(np.arange(len(entries)), [len(scores_of) for scores_of in entries.values()])
         distinct, rows = encode([docid for scores_of in entries.values() for docid in scores_of], "docids")
         scores = _as_scores([score for scores_of in entries.values() for score in scores_of.values()])
-        return _of(from_codes(tuple(entries), codes, distinct, rows, scores))
+        return _of(from_codes(tuple(entries), codes, Docids(distinct), rows, scores))
 
     @classmethod
     def from_parts(
@@ -137,9 +135,12 @@ class Run(Columns):
         """
         if depth < 1:
             raise InputError(f"depth={depth}: expected an integer >= 1")
-        kept = self.ranks <= depth
-        offsets = np.concatenate([[0], np.cumsum(np.minimum(np.diff(self.offsets), depth))])
-        return Run(self.qids, offsets, self.docids, self.rows[kept], self.scores[kept])
+        return self if (np.diff(self.offsets) <= depth).all() else self.where(self.ranks <= depth)
+
+    def where(self, kept: np.ndarray) -> Run:
+        """The run of some entries, by an (L,) bool; every query stays."""
+        offsets = np.append(0, np.cumsum(kept))[self.offsets]
+        return Run(self.qids, offsets, self.ids, self.rows[kept], self.scores[kept])
 
     def of_queries(self, numbers: np.ndarray | Sequence[int]) -> Run:
         """The run of some queries, by their numbers, in that order."""
@@ -148,12 +149,12 @@ class Run(Columns):
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         entries = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], lengths)
         qids = tuple(self.qids[number] for number in chosen.tolist())
-        return Run(qids, offsets, self.docids, self.rows[entries], self.scores[entries])
+        return Run(qids, offsets, self.ids, self.rows[entries], self.scores[entries])
 
     def ranked(self, qid: str) -> list[str]:
         """The docids of a query, best first."""
         query = self._numbers[qid]
-        return self.docids[self.rows[self.offsets[query] : self.offsets[query + 1]]].tolist()
+        return self.docids_of(slice(self.offsets[query], self.offsets[query + 1])).tolist()
 
     def __len__(self) -> int:
         return len(self.qids)
@@ -167,7 +168,7 @@ class Run(Columns):
     def __getitem__(self, qid: str) -> list[tuple[str, float]]:
         query = self._numbers[qid]
         entries = slice(self.offsets[query], self.offsets[query + 1])
-        return list(zip(self.docids[self.rows[entries]].tolist(), self.scores[entries].tolist(), strict=True))
+        return list(zip(self.docids_of(entries).tolist(), self.scores[entries].tolist(), strict=True))
 
     def __repr__(self) -> str:
         noun = "query" if len(self) == 1 else "queries"
@@ -189,7 +190,7 @@ class Run(Columns):
         if wrong.any():
             entry = int(np.argmax(wrong))
             qid = self.qids[int(np.searchsorted(self.offsets, entry, side="right")) - 1]
-            docid = self.docids[self.rows[entry]]
+            docid = self.docids_of(slice(entry, entry + 1))[0]
             raise InputError(
                 f"query {qid}, docid {docid}: score {self.scores[entry]} is not finite, or higher than the one before; "
                 "expected finite scores, best first (use Run.from_columns to sort)"
@@ -197,7 +198,7 @@ class Run(Columns):
 
 
 def _of(columns: Columns) -> Run:
-    return Run(columns.qids, columns.offsets, columns.docids, columns.rows, columns.scores)
+    return Run(columns.qids, columns.offsets, columns.ids, columns.rows, columns.scores)
 
 
 def _as_scores(scores: Any) -> np.ndarray:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files import write_atomically
+from rnnreranker.runs.arrow import strings
 from rnnreranker.runs.columns import FORMATS, Columns
 from rnnreranker.runs.ordering import steps
+
+if TYPE_CHECKING:
+    import pyarrow
 
 LINES = 200_000  # joined at a time: bounds the memory, and an Arrow string array holds less than 2 GiB
 LARGEST_KEY = int(np.array(np.finfo(np.float32).max).view(np.int32))
@@ -22,11 +27,9 @@ def write_run(run: Columns, path: str | os.PathLike[str], tag: str, format: str)
 
     if format not in FORMATS:
         raise InputError(f"format {format!r}; {nearest(format, FORMATS)}")
-    _check_words([tag], "tag")
-    _check_words(run.qids, "query id")
-    _check_words(run.docids, "docid")
-    qids = pyarrow.array(run.qids, type=pyarrow.string())
-    docids = pyarrow.array(run.docids, type=pyarrow.string())
+    qids, docids = strings(run.qids), run.ids.names
+    for words, what in ((strings([tag]), "tag"), (qids, "query id"), (docids, "docid")):
+        _check_words(words, what)
     queries, ranks = run.queries, run.ranks
     scores = strictly_decreasing(run) if format == "trec" else None
     with write_atomically(path) as stream:
@@ -86,12 +89,10 @@ def _ended(column: object) -> object:
     return pyarrow.compute.binary_join_element_wise(column, "\n", "")
 
 
-def _check_words(words: object, what: str) -> None:
+def _check_words(column: pyarrow.Array, what: str) -> None:
     """Refuse words that would add or lose a column."""
-    import pyarrow
     import pyarrow.compute
 
-    column = pyarrow.array(words, type=pyarrow.string())
     wrong = pyarrow.compute.match_substring_regex(column, r"^$|[\s\x0b]")
     if pyarrow.compute.any(wrong, min_count=0).as_py():
         word = column.filter(wrong)[0].as_py()

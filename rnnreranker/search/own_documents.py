@@ -47,10 +47,7 @@ def without_own(run: Run, passages: PassageParams | None = None) -> Run:
 
         documents, _ = documents_by(passages.passages, run.docids)
     kept = ~own_entries(run, documents)
-    if kept.all():
-        return run
-    offsets = np.concatenate([[0], np.cumsum(kept)])[run.offsets]
-    return Run(run.qids, offsets, run.docids, run.rows[kept], run.scores[kept])
+    return run if kept.all() else run.where(kept)
 
 
 def notice_own(run: Run, remedy: str) -> None:
@@ -63,7 +60,7 @@ def notice_own(run: Run, remedy: str) -> None:
     """
     top = run.head(FIRST)
     rows, numbers = np.unique(top.rows, return_inverse=True)
-    own = own_entries(Run(top.qids, top.offsets, run.docids[rows], numbers.astype(np.int32), top.scores))
+    own = own_entries(Run(top.qids, top.offsets, run.ids.of_rows(rows), numbers.astype(np.int32), top.scores))
     found, first = int(own.sum()), int((own & (top.ranks == 1)).sum())
     names = [run.qids[query] for query in top.queries[own].tolist()]
     by_chance = all(name.isdecimal() for name in names) and not (
