@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import threading
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.runs import Run, reading
 from rnnreranker.runs.reading import _read_clean, _read_lines
 
@@ -137,17 +138,57 @@ def test_other_errors_of_reading(tmp_path: Path) -> None:
         Run.read(file(tmp_path, TREC), format="msmarco")
 
 
-def test_clean_and_line_by_line_reading_agree(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "docids",
+    [
+        [f"d{number}" for number in range(2000)],
+        [str(7 * number % 6899) for number in range(2000)],  # counted off in a table
+        [f"{number:05d}" for number in range(2000)],
+        [str(number) for number in range(1000)] + [f"0{number}" for number in range(1000)],
+        [f"{number - 1000:+d}" for number in range(2000)],
+        [str(number * 10**15) for number in range(1999)] + ["9" * 30],
+    ],
+)
+def test_clean_and_line_by_line_reading_agree(tmp_path: Path, docids: list[str]) -> None:
     rng = np.random.default_rng(5)
-    lines = [f"q{rng.integers(9)} Q0 d{i} 1 {rng.integers(-9, 9) / 4} t" for i in rng.permutation(2000)]
+    lines = [f"q{rng.integers(9)} Q0 {docids[i]} 1 {rng.integers(-9, 9) / 4} t" for i in rng.permutation(2000)]
+    lines += [f"r{line[1:]}" for line in lines[:100]]
     clean = Run.read(file(tmp_path, "\n".join(lines) + "\n"))
     slow = Run.read(file(tmp_path, lines[0].replace(" ", "  ") + "\n" + "\n".join(lines[1:]) + "\n"))
     assert clean.qids == slow.qids
-    assert clean.to_dict() == slow.to_dict()
+    assert clean.docids.tolist() == slow.docids.tolist()
     assert [list(clean[qid]) for qid in clean] == [list(slow[qid]) for qid in slow]
     for qid in clean:
         keys = [(-score, docid) for docid, score in clean[qid]]
         assert keys == sorted(keys)
+
+
+RANKED = {
+    "scores fall": ("q Q0 {d} {rank} {score} t", 0),
+    "scores fall, ranks from 0 in other lines": ("q Q0 {d} {other} {back} t", 0),
+    "one rank for all": ("q Q0 {d} 0 {back} t", 0),
+    "a few ties": ("q Q0 {d} {rank} {tied} t", 0),
+    "ranks that are no numbers": ("q Q0 {d} x 1 t", 0),
+    "constant scores": ("q Q0 {d} {rank} 1 t", 9),
+    "distances": ("q Q0 {d} {rank} {back} t", 9),
+    "distances, not in one go": ("q  Q0 {d} {rank} {back} t", 9),
+}
+
+
+@pytest.mark.parametrize("line", RANKED)
+def test_ranks_that_the_scores_contradict_are_reported(tmp_path: Path, line: str) -> None:
+    form, wrong = RANKED[line]
+    made = [
+        form.format(d=f"d{n}", rank=n + 1, other=9 - n, score=-n * 0.5, back=n * 0.5, tied=-max(n // 2, n - 3))
+        for n in range(10)
+    ]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Run.read(file(tmp_path, "\n".join(made)))
+    said = [str(one.message) for one in caught if one.category is DataWarning]
+    assert [f"run.txt: on {wrong} of 9 lines the score does not fall where the rank rises" in one for one in said] == [
+        True
+    ] * bool(wrong)
 
 
 ODD = [
