@@ -7,9 +7,11 @@ import io
 import os
 import threading
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -300,16 +302,61 @@ def test_from_parts_checks() -> None:
             Run.from_parts(["a", "b"], np.array(offsets), docids, np.array(rows), np.array(scores))
 
 
-def test_what_python_callers_get_wrong() -> None:
-    with pytest.raises(InputError, match="2 qids, 1 docids, 1 scores"):
-        Run.from_columns(["a", "b"], ["x"], [1.0])
-    with pytest.raises(InputError, match="docids: 7 is of type int; expected strings"):
-        Run.from_columns(["a"], [7], [1.0])  # type: ignore[list-item]
-    with pytest.raises(InputError, match="qids: 3 is of type int"):
-        Run.from_dict({3: {"x": 1.0}})  # type: ignore[dict-item]
-    with pytest.raises(InputError, match="query a, docid x: score nan"):
-        Run.from_dict({"a": {"x": float("nan")}})
-    with pytest.raises(InputError, match="query a: docid x stands there twice"):
-        Run.from_columns(["a", "a"], ["x", "x"], [1.0, 2.0])
-    with pytest.raises(InputError, match="scores: expected numbers"):
-        Run.from_columns(["a"], ["x"], ["high"])  # type: ignore[list-item]
+def test_runs_of_data_frames_and_arrays() -> None:
+    expected = {"7": {"11": 2.0, "9": 1.0}, "8": {"11": 0.5}}
+    frame = pandas.DataFrame({"qid": [7, 7, 8], "docno": [9, 11, 11], "score": [1.0, 2.0, 0.5]}, index=[5, 5, 9])
+    for made in (frame, frame.astype({"qid": str, "docno": object}), frame.astype({"score": "Float64"})):
+        assert Run.from_columns(made["qid"], made["docno"], made["score"]).to_dict() == expected
+    arrays = [frame[name].to_numpy() for name in frame]
+    assert Run.from_columns(*arrays).to_dict() == expected
+    assert Run.from_columns(*(array.tolist() for array in arrays)).to_dict() == expected
+    assert Run.from_dict({7: {np.int64(9): 1, 11: np.float32(2)}, "8": {"11": 0.5}}).to_dict() == expected  # type: ignore[dict-item]
+
+
+def test_some_queries_by_number_or_mask() -> None:
+    run = Run.from_dict({"a": {"x": 1.0}, "b": {}, "c": {"y": 2.0, "x": 1.0}})
+    for numbers in ([2, 0], np.array([2, 0], dtype=np.uint8)):
+        assert list(run.of_queries(numbers).to_dict().items()) == [("c", {"y": 2.0, "x": 1.0}), ("a", {"x": 1.0})]
+    for mask in ([True, False, True], np.array([True, False, True])):
+        assert list(run.of_queries(mask)) == ["a", "c"]
+    assert len(run.of_queries([])) == len(run.of_queries(np.zeros(3, dtype=bool))) == 0
+    for wrong in ([True, False], [0, 0], [-1], [3], [0.5], ["a"], [[0]], 1):
+        with pytest.raises(InputError, match=r"expected distinct numbers in 0\.\.2, or a mask of 3"):
+            run.of_queries(wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"kept: int64 of shape \(3,\); expected bool of shape \(3,\)"):
+        run.where(np.array([0, 1, 1]))
+
+
+FRAME = pandas.DataFrame({"a": ["x"]})
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Run.from_columns(["a", "b"], ["x"], [1.0]), "2 qids, 1 docids, 1 scores: expected equal numbers"),
+        (lambda: Run.from_columns(["a"], ["x"], 1.0), "1 qids, 1 docids, no scores"),
+        (lambda: Run.from_columns("a", ["x"], [1.0]), "qids: got 'a'; expected one column of strings"),
+        (lambda: Run.from_columns(["a"], FRAME, [1.0]), r"docids: got \(1, 1\); expected one column of strings"),
+        (lambda: Run.from_columns(["a"], [["x"]], [1.0]), r"docids: \['x'\] is of type list; expected strings"),
+        (lambda: Run.from_columns(["a"], [7.0], [1.0]), "docids: 7.0 is of type float; expected strings"),
+        (lambda: Run.from_columns([True], ["x"], [1.0]), "qids: True is of type bool; expected strings"),
+        (lambda: Run.from_columns(["a"], ["x"], ["high"]), "scores: expected numbers"),
+        (lambda: Run.from_columns(["a"], ["x"], [[1.0]]), r"scores: shape \(1, 1\); expected one number"),
+        (lambda: Run.from_columns(["a", "a"], ["x", "x"], [1, 2]), "query a: docid x stands there twice"),
+        (lambda: Run.from_dict({None: {"x": 1.0}}), "qids: None is of type NoneType"),
+        (lambda: Run.from_dict({7: {}, "7": {}}), "qids: a number and a string are the same id"),
+        (lambda: Run.from_dict({"a": {"x": float("nan")}}), "query a, docid x: score nan"),
+        (lambda: Run.from_dict({"a": ["x", "y"]}), "query a: got list; expected {docid: score}"),
+        (lambda: Run.from_dict([("a", "x", 1.0)]), "run: got list; expected {qid: {docid: score}}"),
+        (lambda: Run.from_parts(["a"], [0, 1], ["x"], [0.5], [1.0]), "rows: of shape .1,.; expected whole numbers"),
+        (
+            lambda: Run.from_parts(["a"], [[0, 1]], ["x"], [0], [1.0]),
+            "offsets: of shape .1, 2.; expected whole numbers",
+        ),
+        (lambda: Run.from_dict({}).head(2.5), "depth=2.5: expected an integer >= 1"),
+        (lambda: Run.from_dict({}).head("10"), "depth='10': expected an integer >= 1"),
+    ],
+)
+def test_what_python_callers_get_wrong(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()

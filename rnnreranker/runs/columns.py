@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -108,15 +109,23 @@ class RepeatedEntryError(InputError):
 def encode(names: Sequence[str] | np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
     """The distinct names (object array, in order of first appearance) and the number of each entry's name (int32).
 
+    A whole number, as data frames have for ids, is the name of its digits.
+
     Raises:
-        InputError: a name that is no string.
+        InputError: more than one dimension, a name that is neither a string nor a whole number.
     """
-    for name in names:
-        if not isinstance(name, str):
-            raise InputError(f"{what}: {name!r} is of type {type(name).__name__}; expected strings")
+    if isinstance(names, str | bytes) or getattr(names, "ndim", 1) != 1:
+        raise InputError(f"{what}: got {getattr(names, 'shape', repr(names))}; expected one column of strings")
     codes: dict[str, int] = {}
-    rows = np.fromiter((codes.setdefault(name, len(codes)) for name in names), dtype=np.int32, count=len(names))
+    texts = (name if isinstance(name, str) else _digits(name, what) for name in names)
+    rows = np.fromiter((codes.setdefault(text, len(codes)) for text in texts), dtype=np.int32, count=len(names))
     return np.array(list(codes), dtype=object), rows
+
+
+def _digits(name: object, what: str) -> str:
+    if isinstance(name, bool | np.bool_) or not isinstance(name, Integral):
+        raise InputError(f"{what}: {name!r} is of type {type(name).__name__}; expected strings")
+    return str(int(name))
 
 
 def numbered(column: pyarrow.ChunkedArray) -> tuple[pyarrow.Array, np.ndarray]:

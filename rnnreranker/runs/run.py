@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -71,15 +72,18 @@ class Run(Columns):
 
     @classmethod
     def from_columns(cls, qids: Sequence[str], docids: Sequence[str], scores: Sequence[float] | np.ndarray) -> Run:
-        """A run from three columns of equal length in any order.
+        """A run from three columns of equal length in any order: lists, arrays, or columns of a data frame.
 
-        Entries are sorted by descending score, then ascending docid; queries keep the order of first appearance.
+        Entries are sorted by descending score, then ascending docid; queries keep the order of first appearance. An id
+        that is a whole number becomes its digits.
 
         Raises:
-            InputError: unequal lengths, ids that are no strings, NaN or infinite scores, a docid twice in a query.
+            InputError: unequal lengths, more than one dimension, ids that are neither strings nor whole numbers, NaN or
+                infinite scores, a docid twice in a query.
         """
-        if not len(qids) == len(docids) == len(scores):
-            raise InputError(f"{len(qids)} qids, {len(docids)} docids, {len(scores)} scores: expected equal numbers")
+        lengths = [len(column) if hasattr(column, "__len__") else "no" for column in (qids, docids, scores)]
+        if "no" in lengths or len(set(lengths)) > 1:
+            raise InputError("{} qids, {} docids, {} scores: expected equal numbers".format(*lengths))
         names, codes = encode(qids, "qids")
         distinct, rows = encode(docids, "docids")
         return _of(from_codes(tuple(names), codes, Docids(distinct), rows, _as_scores(scores)))
@@ -88,16 +92,24 @@ class Run(Columns):
     def from_dict(cls, entries: Mapping[str, Mapping[str, float]]) -> Run:
         """A run from {qid: {docid: score}}; a query with an empty mapping stays, with no entries.
 
+        An id that is a whole number becomes its digits.
+
         Raises:
-            InputError: ids that are no strings, NaN or infinite scores.
+            InputError: other types than these, ids that are neither strings nor whole numbers, an id twice (7 and "7"),
+                NaN or infinite scores.
         """
-        for qid in entries:
-            if not isinstance(qid, str):
-                raise InputError(f"qids: {qid!r} is of type {type(qid).__name__}; expected strings")
+        if not isinstance(entries, Mapping):
+            raise InputError(f"run: got {type(entries).__name__}; expected {{qid: {{docid: score}}}}")
+        for qid, scores_of in entries.items():
+            if not isinstance(scores_of, Mapping):
+                raise InputError(f"query {qid}: got {type(scores_of).__name__}; expected {{docid: score}}")
+        qids, _ = encode(list(entries), "qids")
+        if len(qids) < len(entries):
+            raise InputError("qids: a number and a string are the same id; expected distinct ids")
         codes = np.repeat(np.arange(len(entries)), [len(scores_of) for scores_of in entries.values()])
         distinct, rows = encode([docid for scores_of in entries.values() for docid in scores_of], "docids")
         scores = _as_scores([score for scores_of in entries.values() for score in scores_of.values()])
-        return _of(from_codes(tuple(entries), codes, Docids(distinct), rows, scores))
+        return _of(from_codes(tuple(qids), codes, Docids(distinct), rows, scores))
 
     @classmethod
     def from_parts(
@@ -106,10 +118,13 @@ class Run(Columns):
         """A run from its attributes, whose entries are already in their final order.
 
         Raises:
-            InputError: lengths that do not fit together, rows out of range, NaN or infinite scores, scores that
-                increase within a query.
+            InputError: lengths that do not fit together, rows out of range, numbers that are not whole, NaN or infinite
+                scores, scores that increase within a query.
         """
         qids = tuple(qids)
+        for what, given in (("offsets", offsets), ("rows", rows)):
+            if np.ndim(given) != 1 or (len(given) and np.asarray(given).dtype.kind not in "iu"):
+                raise InputError(f"{what}: of shape {np.shape(given)}; expected whole numbers in one dimension")
         offsets = np.asarray(offsets, dtype=np.int64)
         rows = np.asarray(rows, dtype=np.int32)
         scores = _as_scores(scores)
@@ -131,20 +146,39 @@ class Run(Columns):
         """The first `depth` entries of every query.
 
         Raises:
-            InputError: depth below 1.
+            InputError: depth that is no whole number, or below 1.
         """
-        if depth < 1:
-            raise InputError(f"depth={depth}: expected an integer >= 1")
+        if isinstance(depth, bool) or not isinstance(depth, Integral) or depth < 1:
+            raise InputError(f"depth={depth!r}: expected an integer >= 1")
         return self if (np.diff(self.offsets) <= depth).all() else self.where(self.ranks <= depth)
 
     def where(self, kept: np.ndarray) -> Run:
-        """The run of some entries, by an (L,) bool; every query stays."""
+        """The run of some entries, by an (L,) bool; every query stays.
+
+        Raises:
+            InputError: another shape or type.
+        """
+        if kept.shape != self.rows.shape or kept.dtype != bool:
+            raise InputError(f"kept: {kept.dtype} of shape {kept.shape}; expected bool of shape {self.rows.shape}")
         offsets = np.append(0, np.cumsum(kept))[self.offsets]
         return Run(self.qids, offsets, self.ids, self.rows[kept], self.scores[kept])
 
-    def of_queries(self, numbers: np.ndarray | Sequence[int]) -> Run:
-        """The run of some queries, by their numbers, in that order."""
-        chosen = np.asarray(numbers, dtype=np.int64)
+    def of_queries(self, numbers: np.ndarray | Sequence[int] | Sequence[bool]) -> Run:
+        """The run of some queries, by their distinct numbers, in that order, or by a (Q,) mask.
+
+        Raises:
+            InputError: numbers that are not in 0..Q-1, or twice; a mask of another length.
+        """
+        chosen = np.asarray(numbers)
+        if chosen.dtype == bool and chosen.shape == (len(self),):
+            chosen = np.flatnonzero(chosen)
+        whole = chosen.ndim == 1 and (chosen.dtype.kind in "iu" or not len(chosen))
+        if not whole or ((chosen < 0) | (chosen >= len(self))).any() or len(np.unique(chosen)) < len(chosen):
+            raise InputError(
+                f"queries: {chosen.dtype} of shape {chosen.shape}; expected distinct numbers in 0..{len(self) - 1}, or "
+                f"a mask of {len(self)}"
+            )
+        chosen = chosen.astype(np.int64)
         lengths = np.diff(self.offsets)[chosen]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         entries = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], lengths)
