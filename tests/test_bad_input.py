@@ -292,10 +292,10 @@ def test_documents(files: Path, expect_refusal: Refusal) -> None:
     ("content", "expected"),
     [
         (b"5\n", "bad.jsonl:1: a JSON int; expected an object"),
-        (b'{"id": "a", "_id": "b", "text": "x"}\n', "bad.jsonl:1: _id and id differ; expected one key with the docid"),
+        (b'{"id": "a", "_id": "b", "text": "x"}\n', "bad.jsonl:1: _id and id differ; expected one key with the id"),
         (b'{"id": "a", "text": "x"}\n["id"]\n', "bad.jsonl:2: a JSON list; expected an object"),
-        (b'{"id": "a", "text": ["x"]}\n', "bad.jsonl:1: docid, text or title is not a string"),
-        (b'{"id": "a", "text": "x"\n', "bad.jsonl:1: not a JSON object on one line"),
+        (b'{"id": "a", "text": ["x"]}\n', 'bad.jsonl:1: "text" is a list; expected a string'),
+        (b'{"id": "a", "text": "x"\n', "bad.jsonl:1: not JSON .Expecting"),
         (b'{"id": "a", "text": "x"}\n{"id": "b", "text": "\xff"}\n', "bad.jsonl:2: not UTF-8 text"),
     ],
     ids=["two ids", "number", "list", "text", "cut", "bytes"],
@@ -339,7 +339,7 @@ def test_documents_that_fail_in_the_middle_leave_nothing(files: Path, expect_ref
     expect_refusal(
         index,
         "--documents bad.jsonl --output out/index",
-        r"bad\.jsonl:3: docid a was there before \(on line 1\); every",
+        r"bad\.jsonl:3: docid a was there before \(document 1\); every",
     )
 
 

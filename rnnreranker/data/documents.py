@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from rnnreranker.base.command import counted, notice
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import read_lines
-from rnnreranker.base.files.json_files import parse_record
-from rnnreranker.data import irds, local, trec_text, tripclick
+from rnnreranker.base.files import fingerprint, read_lines
+from rnnreranker.data import irds, local, trec_text
 from rnnreranker.data.document import Document
 from rnnreranker.data.fields import fields_of
 from rnnreranker.data.names import is_file
+from rnnreranker.data.records import DOCUMENTS, VECTOR, candidates_of, form_of, read_records
 from rnnreranker.runs.words import check_id
 
 
@@ -19,9 +23,12 @@ def load_documents(name: str | Path, fields: Sequence[str] | None = None) -> Ite
     """The documents of a source, streamed in its order.
 
     Args:
-        name: a `.jsonl` file (keys `_id`, `id` or `docid`; `text` or `contents`; `title` goes before the text), a
-            `.tsv` file (docid<TAB>text), a `.trec` or `.txt` file of <DOC>s, all of these plain or .gz, a folder in
-            BEIR layout, an ir_datasets id or short name, `tripclick`, `reqa-squad` (-nq, -cmrc, -drcd), or `pydoc`.
+        name: a file, plain or .gz: JSON lines or an array (keys `_id`, `id` or `docid`; `text` or `contents`; `title`
+            goes before the text; `vector` or `embedding`), tab-separated docid, text and perhaps title, with or without
+            a line of names, parquet with columns of these names, or <DOC>s of TREC; a .npy matrix with its ids beside
+            it; a folder of such files of one kind or in BEIR layout; an ir_datasets id or short name, `tripclick`,
+            `reqa-squad` (-nq, -cmrc, -drcd), or `pydoc`. Of queries with positive and negative documents, as
+            FlagEmbedding and Tevatron write them, the documents are read.
         fields: what their texts are: ("title", "text"), where there are titles, or ("text",); None = as `usual_fields`.
 
     Raises:
@@ -30,10 +37,8 @@ def load_documents(name: str | Path, fields: Sequence[str] | None = None) -> Ite
     """
     fields = fields_of(str(name), fields)
     name = local.source(str(name), "documents")
-    if Path(name).is_dir():
-        return _from_folder(Path(name), fields)
-    if is_file(name, "documents"):
-        return _from_file(Path(name).expanduser(), fields)
+    if Path(name).is_dir() or is_file(name, "documents"):
+        return _from_files(local.document_files(Path(name).expanduser()), fields)
     if name == "pydoc":
         from rnnreranker.data import pydoc
 
@@ -48,51 +53,68 @@ def _from_ir_datasets(name: str, fields: Sequence[str]) -> Iterator[Document]:
             yield Document(document.doc_id, irds.text_of(document, fields, name))
 
 
-def _from_file(path: Path, fields: Sequence[str]) -> Iterator[Document]:
-    kind = path.name.removesuffix(".gz").rsplit(".", 1)[-1]
-    if kind in ("trec", "txt"):
-        yield from _from_trec(path, fields)
-        return
-    if kind not in ("jsonl", "json", "tsv"):
-        raise InputError(f"{path}: expected a .jsonl, .tsv or .trec file of documents, plain or .gz")
-    for number, line in read_lines(path, "file of documents"):
-        if line.strip():
-            where = f"{path}:{number}"
-            yield _from_tsv(line, where) if kind == "tsv" else _from_json(line, where, fields)
+def _from_files(paths: Sequence[Path], fields: Sequence[str]) -> Iterator[Document]:
+    dimension = None
+    for path in paths:
+        form = form_of(path)
+        for document in _from_tags(path, fields) if form == "tags" else _from_records(path, form, fields):
+            size = None if document.vector is None else len(document.vector)
+            dimension = size if dimension is None else dimension
+            if size != dimension:
+                raise InputError(
+                    f"{document.where}: {f'a vector of {size} numbers' if size else 'no vector'}, those before have "
+                    f"{dimension}; expected vectors of one length for all documents, or for none"
+                )
+            yield document
 
 
-def _from_folder(folder: Path, fields: Sequence[str]) -> Iterator[Document]:
-    for path in tripclick.document_files(folder):
-        yield from _from_trec(path, fields)
+def _from_tags(path: Path, fields: Sequence[str]) -> Iterator[Document]:
+    lost = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal lost
+        for _, line in read_lines(path, "file of documents", errors="replace"):
+            lost += "\ufffd" in line
+            yield line
+
+    for where, docid, text in trec_text.documents(lines(), str(path), titles="title" in fields):
+        yield Document(docid, text, where)
+    if lost:
+        notice(f"{path}: {counted(lost, 'line')} not UTF-8, whose characters are lost; convert the file with iconv")
 
 
-def _from_trec(path: Path, fields: Sequence[str]) -> Iterator[Document]:
-    lines = (line for _, line in read_lines(path, "file of documents", errors="replace"))
-    for docid, text in trec_text.documents(lines, str(path), titles="title" in fields):
-        yield Document(docid, text)
+def _from_records(path: Path, form: Any, fields: Sequence[str]) -> Iterator[Document]:
+    seen: dict[str, str] = {}  # of documents beside queries: docid → digest of the text
+    for where, record in read_records(path, DOCUMENTS, form):
+        beside = candidates_of(record, where)
+        for one in [one for one, _ in beside] or [record]:
+            document = _document(one, where, fields)
+            if beside:
+                mark = fingerprint(document.text)
+                if (before := seen.get(document.docid)) not in (None, mark):
+                    raise InputError(f"{where}: docid {document.docid} has another text here than before")
+                if before:
+                    continue
+                seen[document.docid] = mark
+            yield document
 
 
-def _from_tsv(line: str, where: str) -> Document:
-    docid, tab, text = line.rstrip("\r\n").partition("\t")
-    if not tab or not docid.strip():
-        raise InputError(f"{where}: no tab-separated docid and text; expected docid<TAB>text")
-    check_id(docid.strip(), "docid", where)
-    return Document(docid.strip(), text, where)
+def _document(record: dict[str, Any], where: str, fields: Sequence[str]) -> Document:
+    values = DOCUMENTS.values(record, where)
+    check_id(values["id"].strip(), "docid", where)
+    titled = values["title"] and "title" in fields
+    text = f"{values['title']}\n{values['text']}" if titled else values["text"]
+    given = next((record[name] for name in VECTOR if name in record), None)
+    return Document(values["id"].strip(), text, where, None if given is None else _vector(given, where))
 
 
-def _from_json(line: str, where: str, fields: Sequence[str]) -> Document:
-    record = parse_record(line, where, 'an object with "id" and "text"')
-    ids = [key for key in ("_id", "id", "docid") if key in record]
-    if len(ids) > 1 and len({one if isinstance(one := record[key], str) else repr(one) for key in ids}) > 1:
-        raise InputError(f"{where}: {' and '.join(ids)} differ; expected one key with the docid")
-    docid = record[ids[0]] if ids else None
-    text = record.get("text", record.get("contents"))
-    title = record.get("title") or ""
-    if docid is None or text is None:
-        raise InputError(
-            f'{where}: keys {sorted(record)}; expected "id" (or "_id", "docid") and "text" (or "contents")'
-        )
-    if not isinstance(text, str) or not isinstance(title, str) or type(docid) not in (str, int):
-        raise InputError(f"{where}: docid, text or title is not a string; expected strings")
-    check_id(str(docid), "docid", where)
-    return Document(str(docid), f"{title}\n{text}" if title and "title" in fields else text, where)
+def _vector(given: Any, where: str) -> np.ndarray:
+    if isinstance(given, dict):
+        raise InputError(f"{where}: a vector of words with weights, which is not read; make them with --parts impact")
+    try:
+        vector = np.asarray(given, dtype=np.float32)
+    except (ValueError, TypeError):
+        vector = np.empty(0, dtype=np.float32)
+    if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
+        raise InputError(f"{where}: a vector that is no list of finite numbers; expected [0.1, -0.2, …]")
+    return vector

@@ -13,8 +13,10 @@ from pathlib import Path
 
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.data import reqa, splits, tripclick
-from rnnreranker.data.names import COLLECTIONS, collections_home
+from rnnreranker.data.names import COLLECTIONS, collections_home, is_there
+from rnnreranker.data.records import FORMS
 
+NO_DOCUMENTS = ("queries", "query", "topics", "qrels")  # so begin the names of files of something else
 FILES = {"documents": "corpus.jsonl", "topics": "queries.jsonl"}
 
 
@@ -29,12 +31,13 @@ def source(name: str, part: str) -> str:
         InputError: a folder in BEIR layout that lacks this part or split.
         UnavailableError: a folder of `collections/`, TripClick or a ReQA set that is not here (with where to put it).
     """
-    if Path(name).expanduser().is_file():
+    if is_there(name):
         return name
     if tripclick.is_name(name):
         return tripclick.source(name, part)
-    if part == "documents" and tripclick.holds_documents(Path(name).expanduser()):
-        return str(Path(name).expanduser())
+    folder = Path(name).expanduser()
+    if part == "documents" and folder.is_dir() and (tripclick.holds_documents(folder) or _of_files(name, folder)):
+        return str(folder)
     folder_and_split = _folder(name)
     if folder_and_split is None:
         return name
@@ -47,9 +50,32 @@ def source(name: str, part: str) -> str:
     return str(file)
 
 
+def document_files(path: Path) -> list[Path]:
+    """The files of documents that a path stands for: itself, or those of a folder in the order of their names.
+
+    Raises:
+        InputError: a folder without such files, or with files of several kinds.
+    """
+    if not path.is_dir():
+        return [path]
+    if tripclick.holds_documents(path):
+        return list(tripclick.document_files(path))
+    kinds: dict[str, list[Path]] = {}
+    for file in sorted(path.iterdir()):
+        ending = file.name.removesuffix(".gz").rpartition(".")[2]
+        if ending in FORMS and file.is_file() and not file.name.startswith("."):
+            kinds.setdefault("topics or qrels" if file.name.startswith(NO_DOCUMENTS) else ending, []).append(file)
+    if len(kinds) != 1:
+        raise InputError(
+            f"{path}: a folder with files of {' and '.join(kinds) or 'no known kind'}; expected documents alone, all "
+            f"of one kind ({', '.join(FORMS)}), or corpus.jsonl and queries.jsonl (the layout of BEIR)"
+        )
+    return next(iter(kinds.values()))
+
+
 def judged_file(name: str) -> Path | None:
     """The qrels whose queries are the topics of a folder in BEIR layout; None for other names, and without qrels."""
-    folder_and_split = None if Path(name).expanduser().is_file() else _folder(name)
+    folder_and_split = None if is_there(name) else _folder(name)
     if folder_and_split is None or not (folder_and_split[0] / "qrels").is_dir():
         return None
     return _qrels_file(*folder_and_split)
@@ -92,6 +118,12 @@ def _folder(name: str) -> tuple[Path, str] | None:
                     f"{text}: a folder without corpus.jsonl and queries.jsonl; expected the layout of BEIR"
                 )
     return None
+
+
+def _of_files(name: str, folder: Path) -> bool:
+    """Whether a folder is named by a path, and not one in BEIR layout: its files are documents."""
+    of_beir = any(_plain_or_gz(folder / file) for file in FILES.values()) or (folder / "qrels").is_dir()
+    return not of_beir and ("/" in name or name.startswith((".", "~")))
 
 
 def _kept(name: str) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import resources
 from pathlib import Path
 
@@ -27,13 +27,14 @@ BUILT_IN_QRELS = {
 
 COLLECTIONS = "collections/"  # a name that begins so is of a folder in `collections_home`
 WITHOUT = ":without:"  # NAME:without:OTHER: the queries of NAME that OTHER lacks
-FILE_ENDINGS = (".tsv", ".txt", ".jsonl", ".json", ".gz", ".qrels", ".csv", ".trec")
+FILE_ENDINGS = (".tsv", ".txt", ".jsonl", ".json", ".gz", ".qrels", ".csv", ".trec", ".parquet", ".npy")
 
 
-def built_in_text(names: Iterable[str]) -> str:
-    """The content of some files of the built-in collection, one after the other."""
+def built_in_lines(names: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """The lines of some files of the built-in collection, one file after the other, numbered from 1."""
     folder = resources.files("rnnreranker.data").joinpath("pydoc_files")
-    return "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
+    text = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
+    return enumerate(text.split("\n"), 1)
 
 
 def collections_home() -> Path:
@@ -47,17 +48,22 @@ def is_path(name: str) -> bool:
     return name.endswith(FILE_ENDINGS) or name.startswith((".", "/", "~"))
 
 
+def is_there(name: str) -> bool:
+    """Whether a file, or a pipe, stands at `name`."""
+    path = os.path.expanduser(name)
+    return os.path.exists(path) and not os.path.isdir(path)
+
+
 def is_file(name: str, what: str) -> bool:
-    """Whether `name` is a file rather than the name of a data set.
+    """Whether `name` is a file, or a pipe, rather than the name of a data set.
 
     Raises:
         InputError: when it is written like a path but nothing is there.
     """
-    path = Path(name).expanduser()
-    if path.is_file():
+    if is_there(name):
         return True
     if is_path(name):
-        kind = "is a folder" if path.is_dir() else "no such file"
+        kind = "is a folder" if Path(name).expanduser().is_dir() else "no such file"
         raise InputError(f"{name}: {kind}; expected a {what} file or the name of a data set")
     return False
 
@@ -70,7 +76,7 @@ def left_out(name: str) -> tuple[str, list[str]]:
     >>> left_out("collections/mine:train:without:collections/mine:test")
     ('collections/mine:train', ['collections/mine:test'])
     """
-    if os.path.isfile(os.path.expanduser(name)):
+    if is_there(name):
         return name, []
     first, *others = name.split(WITHOUT)
     return first, others

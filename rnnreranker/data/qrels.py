@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import read_text
 from rnnreranker.base.process.phases import phase
 from rnnreranker.data import irds, local
-from rnnreranker.data.names import BUILT_IN_QRELS, built_in_text, is_file
-from rnnreranker.data.qrels_lines import LARGEST, parse_qrels
+from rnnreranker.data.names import BUILT_IN_QRELS, built_in_lines, is_file
+from rnnreranker.data.qrels_lines import LARGEST, parse_qrels, read_qrels
 from rnnreranker.data.topics import none_left, without
 
 if TYPE_CHECKING:
@@ -83,11 +82,11 @@ def load_qrels(name: str | Path) -> pandas.DataFrame:
     `attrs["protocol"]` is the protocol of evaluation that belongs to the name, see `named_protocol`.
 
     Args:
-        name: a file (TREC: `qid 0 docid grade`; or the tab-separated `query-id corpus-id score` of BEIR with or
-            without its header; plain or .gz), a folder in BEIR layout (`FOLDER` or `FOLDER:SPLIT`), an
-            ir_datasets id or short name, `tripclick-head-val-dctr` (and the like), `reqa-squad` (-nq, -cmrc, -drcd),
-            `pydoc` (and its kinds of topics), `pydoc/shallow` or `pydoc/train`; `NAME:without:OTHER` are those of NAME
-            of queries that the topics OTHER lack.
+        name: a file, plain or .gz (TREC: `qid 0 docid grade`; the `query-id corpus-id score` of BEIR with or without
+            its line of names; JSON or parquet with these names, see `read_qrels`), a folder in BEIR layout (`FOLDER` or
+            `FOLDER:SPLIT`), an ir_datasets id or short name, `tripclick-head-val-dctr` (and the like), `reqa-squad`
+            (-nq, -cmrc, -drcd), `pydoc` (and its kinds of topics), `pydoc/shallow` or `pydoc/train`;
+            `NAME:without:OTHER` are those of NAME of queries that the topics OTHER lack.
 
     Raises:
         InputError: unknown name, unreadable file, a malformed line (with file:line), a pair with two grades, no lines,
@@ -117,23 +116,23 @@ def _all_qrels(name: str) -> pandas.DataFrame:
     import pandas
 
     name = local.source(name, "qrels")
-    lines: Sequence[int] = ()
-    if is_file(name, "qrels") or name in BUILT_IN_QRELS:
-        built_in = BUILT_IN_QRELS.get(name)
-        text = built_in_text(built_in) if built_in else read_text(name, "qrels file")
-        judgements, lines = parse_qrels(text, name)
+    places: Sequence[str] = ()
+    if is_file(name, "qrels"):
+        judgements, places = read_qrels(Path(name).expanduser())
+    elif name in BUILT_IN_QRELS:
+        judgements, places = parse_qrels(built_in_lines(BUILT_IN_QRELS[name]), name)
     else:
         dataset = irds.load(name)
         with irds.reading(name, "qrels"):
             judgements = [(judged.query_id, judged.doc_id, int(judged.relevance)) for judged in dataset.qrels_iter()]
-    return _checked(pandas.DataFrame(judgements, columns=[*COLUMNS]), name, lines)
+    return _checked(pandas.DataFrame(judgements, columns=[*COLUMNS]), name, places)
 
 
-def _checked(frame: pandas.DataFrame, source: str, lines: Sequence[int] = ()) -> pandas.DataFrame:
+def _checked(frame: pandas.DataFrame, source: str, places: Sequence[str] = ()) -> pandas.DataFrame:
     """Judgements with ids as text and whole grades, every pair once.
 
     Args:
-        frame: columns query_id, doc_id, relevance; source: where they come from, and lines: the line of each row.
+        frame: columns query_id, doc_id, relevance; source: where they come from; places: file:line of each row.
 
     Raises:
         InputError: no judgements, another kind of id or grade, a pair with two grades.
@@ -150,8 +149,8 @@ def _checked(frame: pandas.DataFrame, source: str, lines: Sequence[int] = ()) ->
         row = int(distinct.index[again][0])
         qid, docid, grade = distinct.loc[row]
         first = int(distinct.index[(distinct["query_id"] == qid) & (distinct["doc_id"] == docid)][0])
-        where = f"{source}:{lines[row]}" if lines else source
-        before = f"{frame['relevance'][first]}" + (f" on line {lines[first]}" if lines else "")
+        where = places[row] if places else source
+        before = f"{frame['relevance'][first]}" + (f" on line {places[first].rpartition(':')[2]}" if places else "")
         raise InputError(f"{where}: {docid} has grade {grade} for query {qid}, and {before}; expected one grade")
     return distinct.reset_index(drop=True)
 

@@ -19,9 +19,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import cache_home, file_digest, fingerprint, folder_written_whole, read_text
-from rnnreranker.data.qrels_lines import parse_qrels
-from rnnreranker.data.topic_lines import parse_topics
+from rnnreranker.base.files import cache_home, file_digest, fingerprint, folder_written_whole
+from rnnreranker.data.qrels_lines import read_qrels
+from rnnreranker.data.topic_lines import read_topics
 
 SETTINGS = ("standard", "cold")
 FOLDS = 4
@@ -89,8 +89,8 @@ def qrels_of(split: str, qrels: Path, queries: Path) -> Path:
         raise InputError(f"{split}: no such split; expected {EXPECTED}")
     target = cache_home() / "data" / "splits" / fingerprint(RULES, file_digest(qrels), file_digest(queries))
     if not target.is_dir():
-        judged, _ = parse_qrels(read_text(qrels, "qrels file"), str(qrels))
-        topics = parse_topics(read_text(queries, "topics file"), str(queries))
+        judged, _ = read_qrels(qrels)
+        topics = read_topics(queries)
         answered = dict.fromkeys(qid for qid, _, grade in judged if grade > 0)
         if lacking := [qid for qid in answered if qid not in topics]:
             raise InputError(f"{queries}: no question {lacking[0]}, which {qrels} judges; expected all that it judges")

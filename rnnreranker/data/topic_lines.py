@@ -1,72 +1,57 @@
-"""Lines of topics: tab-separated, JSON, or the <top>s of TREC."""
+"""Topics of a file: tab-separated, JSON, parquet, or the tags of TREC."""
 
 from __future__ import annotations
 
-from rnnreranker.base import command
+from collections.abc import Iterable
+from pathlib import Path
+
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files.json_files import parse_record
+from rnnreranker.base.files import read_text
 from rnnreranker.data import trec_text
+from rnnreranker.data.records import TOPICS, Records, form_of, read_records, topic_of
 from rnnreranker.runs.words import check_id
 
 
-def parse_topics(text: str, source: str) -> dict[str, tuple[str, str]]:
-    """Query id to text and narrative ("" where there is none), in their order.
+def read_topics(path: Path) -> dict[str, tuple[str, str]]:
+    """Query id to text and narrative ("" where there is none), in the order of a file.
 
-    Args:
-        text: lines of `qid<TAB>text[<TAB>narrative]`, of JSON where the name of the source says so, or <top>s of TREC.
-        source: where they stand, for messages.
+    Queries without an id that have positive and negative documents, as FlagEmbedding writes them, have their number.
 
     Raises:
-        InputError: a malformed line (with source:line), a query id twice, a query without text, no topics.
+        InputError: a malformed line (with file:line), a query id twice, a query without text, no topics.
     """
-    topics: dict[str, tuple[str, str]] = {}
-    if text.lstrip().startswith("<top>"):
-        return _trec_topics(text, source)
-    as_json = source.removesuffix(".gz").endswith((".jsonl", ".json"))
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip() or (number == 1 and line.startswith("qid\t")):
-            continue
-        where = f"{source}:{number}"
-        qid, query, narrative = _json_topic(line, where) if as_json else _tsv_topic(line, where)
+    form = form_of(path)
+    if form == "tags":
+        return collected(trec_text.topics(read_text(path, "topics file"), str(path)), str(path))
+    return topics_of_records(read_records(path, TOPICS, form), str(path))
+
+
+def topics_of_records(records: Records, source: str) -> dict[str, tuple[str, str]]:
+    """The same of records; source: where they stand, for messages."""
+
+    def topics() -> Iterable[tuple[str, str, str, str]]:
+        for number, (where, record) in enumerate(records, 1):
+            values = topic_of(record, number, where)
+            yield where, values["id"].strip(), values["text"].strip(), values["narrative"].strip()
+
+    return collected(topics(), source)
+
+
+def collected(topics: Iterable[tuple[str, str, str, str]], source: str) -> dict[str, tuple[str, str]]:
+    """Query id to text and narrative of (file:line, qid, text, narrative).
+
+    Raises:
+        InputError: an id that is no word, or twice, a query without text, no topics.
+    """
+    found: dict[str, tuple[str, str]] = {}
+    for where, qid, query, narrative in topics:
         check_id(qid, "query id", where)
-        if qid in topics:
+        if qid in found:
             raise InputError(f"{where}: query id {qid} stands here a second time; give every query its own id")
-        if not query.strip():
+        if not query:
             raise InputError(f"{where}: query {qid} has no text; expected qid<TAB>text")
-        topics[qid] = (query.strip(), narrative.strip())
-    return not_empty(topics, source)
-
-
-def _trec_topics(text: str, source: str) -> dict[str, tuple[str, str]]:
-    topics: dict[str, tuple[str, str]] = {}
-    for where, qid, query, narrative in trec_text.topics(text, source):
-        check_id(qid, "query id", where)
-        if qid in topics:
-            raise InputError(f"{where}: query id {qid} stands here a second time; give every query its own id")
-        topics[qid] = (query, narrative)
-    return not_empty(topics, source)
-
-
-def _tsv_topic(line: str, where: str) -> tuple[str, str, str]:
-    columns = line.split("\t")
-    if len(columns) not in (2, 3) or not columns[0].strip():
-        blank = " (is there a blank in place of the tab?)" if len(columns) == 1 and " " in line.strip() else ""
-        raise InputError(
-            f"{where}: {command.counted(len(columns), 'tab-separated column')}{blank}; "
-            "expected qid<TAB>text[<TAB>narrative]"
-        )
-    return columns[0].strip(), columns[1], columns[2] if len(columns) == 3 else ""
-
-
-def _json_topic(line: str, where: str) -> tuple[str, str, str]:
-    record = parse_record(line, where, 'an object with "_id" and "text"')
-    qid = record.get("_id", record.get("id"))
-    query, narrative = record.get("text", record.get("title")), record.get("narrative") or ""
-    if qid is None or query is None:
-        raise InputError(f'{where}: keys {sorted(record)}; expected "_id" (or "id") and "text"')
-    if type(qid) not in (str, int) or not isinstance(query, str) or not isinstance(narrative, str):
-        raise InputError(f"{where}: query id, text or narrative is not a string; expected strings")
-    return str(qid), query, narrative
+        found[qid] = (query, narrative)
+    return not_empty(found, source)
 
 
 def not_empty(topics: dict[str, tuple[str, str]], source: str) -> dict[str, tuple[str, str]]:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from rnnreranker.base import command
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import read_text
 from rnnreranker.base.process.phases import phase
 from rnnreranker.data import irds, local
-from rnnreranker.data.names import BUILT_IN_TOPICS, built_in_text, is_file, left_out
-from rnnreranker.data.topic_lines import not_empty, parse_topics
-from rnnreranker.runs.words import columns_of
+from rnnreranker.data.names import BUILT_IN_TOPICS, built_in_lines, is_file, left_out
+from rnnreranker.data.qrels_lines import read_qrels
+from rnnreranker.data.records import TOPICS, records_of
+from rnnreranker.data.topic_lines import not_empty, read_topics, topics_of_records
 
 
 def topics_of(given: str | Path | Mapping[str, str]) -> dict[str, str]:
@@ -34,11 +34,12 @@ def load_topics(name: str | Path) -> dict[str, str]:
     """Query id to query text, in the order of the source.
 
     Args:
-        name: a file (TSV of `qid, text[, narrative]`, JSON lines with `_id`/`id` and `text`, or the <top>s of TREC,
-            plain or .gz), a folder in BEIR layout (the judged queries of `FOLDER` or `FOLDER:SPLIT`), an ir_datasets
-            id or short name, `tripclick-head-val` (and the like), `reqa-squad` (-nq, -cmrc, -drcd), `pydoc` (test
-            topics; `pydoc/paraphrase`, `pydoc/symptom`, `pydoc/name` by kind) or `pydoc/train`; `NAME:without:OTHER`
-            are those of NAME whose ids OTHER lacks.
+        name: a file, plain or .gz (TSV of `qid, text[, narrative]` with or without a line of names, JSON lines or an
+            array with `_id`/`id` and `text`, parquet with these names, the <top>s of TREC or its topics in XML), a
+            folder in BEIR layout (the judged queries of `FOLDER` or `FOLDER:SPLIT`), an ir_datasets id or short name,
+            `tripclick-head-val` (and the like), `reqa-squad` (-nq, -cmrc, -drcd), `pydoc` (test topics;
+            `pydoc/paraphrase`, `pydoc/symptom`, `pydoc/name` by kind) or `pydoc/train`; `NAME:without:OTHER` are those
+            of NAME whose ids OTHER lacks.
 
     Raises:
         InputError: unknown name, unreadable file, a malformed line (with file:line), a query id twice, no topics, none
@@ -94,9 +95,8 @@ def _all_topics(name: str) -> dict[str, tuple[str, str]]:
     given, name = name, local.source(name, "topics")
     judged = local.judged_file(given)
     if judged is not None:
-        lines = read_text(judged, "qrels file").split("\n")
-        asked = {columns_of(line, f"{judged}:{number}")[0] for number, line in enumerate(lines, 1) if line.strip()}
-        every = parse_topics(read_text(name, "topics file"), name)
+        asked = {qid for qid, _, _ in read_qrels(judged)[0]}
+        every = read_topics(Path(name))
         if not (own := {qid: topic for qid, topic in every.items() if qid in asked}):
             raise InputError(
                 f"{judged}: judges none of the {len(every)} queries of {name} (first: {next(iter(every), 'none')}); "
@@ -105,9 +105,9 @@ def _all_topics(name: str) -> dict[str, tuple[str, str]]:
             )
         return own
     if is_file(name, "topics"):
-        return parse_topics(read_text(name, "topics file"), name)
+        return read_topics(Path(name).expanduser())
     if name in BUILT_IN_TOPICS:
-        return parse_topics(built_in_text(BUILT_IN_TOPICS[name]), name)
+        return topics_of_records(records_of(built_in_lines(BUILT_IN_TOPICS[name]), name, TOPICS, "tsv"), name)
     dataset = irds.load(name)
     with irds.reading(name, "queries"):
         topics = {query.query_id: (query.default_text().strip(), "") for query in dataset.queries_iter()}

@@ -1,97 +1,184 @@
-"""Documents and topics in the tagged text of TREC: <DOC>…</DOC> and <top>…</top>."""
+"""Documents and topics between tags, as TREC writes them: <DOC>…</DOC> and <top>…</top>, and topics in XML.
+
+Tags may be in upper or lower case, several on one line, and on lines of their own.
+"""
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterable, Iterator
 
+from rnnreranker.base.command import counted, notice
 from rnnreranker.base.errors import InputError
-from rnnreranker.runs.words import check_id
+from rnnreranker.runs.words import check_id, shown_word
 
-_DOCNO = re.compile(r"<DOCNO>(.*?)(</DOCNO>)?$")
-_NUM = re.compile(r"<num>\s*(?:Number:)?\s*(.*?)\s*(?:</num>)?$")
-_TITLE = re.compile(r"<title>\s*(?:Topic:)?\s*(.*?)\s*(?:</title>)?$")
-_NARRATIVE = re.compile(r"<narr>\s*(?:Narrative:)?\s*(.*?)\s*(?:</narr>)?$")
+TITLES = ("headline", "title", "hl", "head", "ttl")
+TAGS = ("text", *TITLES, "dd", "date", "lp", "leadpara")  # those that Anserini's TrecCollection reads
+INLINE = re.compile("a|abbr|acronym|b|big|code|del|em|font|i|ins|mark|q|s|small|span|strike|strong|sub|sup|tt|u", re.I)
+_DOC = re.compile(r"(?:^|(?<=>))\s*<doc(?:\s[^<>]*)?>|</doc\s*>", re.IGNORECASE)
+_DOCNO = re.compile(r"<docno>\s*(.*?)\s*(?:</docno\s*>|\n|$)", re.IGNORECASE | re.DOTALL)
+_HEADER = re.compile(r".*?</dochdr\s*>", re.IGNORECASE | re.DOTALL)
+_WEB = re.compile(r"<(?:dochdr|html)[\s>]", re.IGNORECASE)
+_EDGE = re.compile(rf"<(/?)({'|'.join(TAGS)})(?:\s[^<>]*)?>", re.IGNORECASE)
+_MARKUP = re.compile(
+    r"<!\[CDATA\[(.*?)\]\]>|<!--.*?-->|<(script|style|noscript)\b.*?</\2\s*>|</?([a-z][^\s<>/]*)[^<>]*>|<[!?][^<>]*>",
+    re.IGNORECASE | re.DOTALL,
+)
+_ENTITY = re.compile(r"&#?\w+;")
+
+_TOPIC = re.compile(r"<(/?)top(?:ic)?(\s[^<>]*)?>", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"""\s(?:number|num|qid|id)\s*=\s*["']([^"']*)["']""", re.IGNORECASE)
+NUMBER, QUERY, NARRATIVE = ("num", "number", "qid", "id", "identifier"), ("title", "query"), ("narr", "narrative")
+_OTHERS = ("desc", "description", "question", "subtopic", "smry", "con", "fac", "def", "dom", "summary")
+_FIELD_OF_TOPIC = re.compile(
+    rf"<({'|'.join((*NUMBER, *QUERY, *NARRATIVE))})(?:\s[^<>]*)?>\s*(?:(?:number|topic|narrative):)?(.*?)"
+    rf"(?=</\1\s*>|<(?:{'|'.join((*NUMBER, *QUERY, *NARRATIVE, *_OTHERS))})(?:\s[^<>]*)?>|\n\s*<|\Z)",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
-def documents(lines: Iterable[str], source: str, titles: bool = True) -> Iterator[tuple[str, str]]:
-    """(docid, text) of every <DOC>: <DOCNO>, then <TITLE> on a line, then the lines between <TEXT> and </TEXT>.
+def documents(lines: Iterable[str], source: str, titles: bool = True) -> Iterator[tuple[str, str, str]]:
+    """(file:line, docid, text) of every <DOC>.
 
-    Other tags, as <URL>, are passed over. The title goes before the text, on a line of its own.
+    The text is what stands between Anserini's text tags (`TAGS`), in the order of the document. Of a web document, with
+    <DOCHDR> or <HTML>, it is everything behind that header, and of a document without any of the tags everything but
+    <DOCNO>. Markup, comments and scripts are removed, and entities become their characters.
 
     Args:
         lines: of a file, with or without their line breaks.
         source: the name of the file for messages.
-        titles: whether they are read.
+        titles: whether titles are read, too.
 
     Raises:
-        InputError: text outside <DOC>, a document without <DOCNO>, a last document that does not end (with file:line).
+        InputError: text outside <DOC>, a document without <DOCNO>, a document that does not end (with file:line).
     """
-    number, started = 0, 0  # lines, from 1; 0 = between two documents
-    docid, title, text = "", "", list[str]()
-    inside = False
+    started = 0  # a line, from 1; 0 = between two documents
+    block: list[str] = []
+    cut: list[str] = []
     for number, line in enumerate(lines, 1):
-        line = line.rstrip("\r\n")
-        if line.startswith("<DOC>"):
-            if started:
-                raise InputError(f"{source}:{number}: <DOC> inside the document of line {started}; expected </DOC>")
-            started, docid, title, text, inside = number, "", "", [], False
-        elif not started:
-            if line.strip():
-                raise InputError(f"{source}:{number}: text outside <DOC>; expected documents as TREC writes them")
-        elif line.startswith("</DOC>"):
-            if not docid:
-                raise InputError(f"{source}:{started}: a document without <DOCNO>")
-            check_id(docid, "docid", f"{source}:{started}")
-            yield docid, "\n".join(part for part in (title, "\n".join(text).strip()) if part)
-            started = 0
-        elif match := _DOCNO.match(line):
-            docid = match.group(1).strip()
-        elif line.startswith("<TITLE>"):
-            title = "" if not titles else line.removeprefix("<TITLE>").removesuffix("</TITLE>").strip()
-        elif line.startswith("</TEXT>"):
-            inside = False
-        elif line.startswith("<TEXT>"):
-            inside = not line.endswith("</TEXT>")
-            text.append(line.removeprefix("<TEXT>").removesuffix("</TEXT>"))
-        elif inside:
-            text.append(line)
+        rest = line.rstrip("\r\n")
+        while edge := _DOC.search(rest) if "<" in rest else None:
+            before, rest = rest[: edge.start()], rest[edge.end() :]
+            ends = edge[0].startswith("</")
+            if ends != bool(started):
+                what = f"<DOC> inside the document of line {started}" if started else "</DOC> before <DOC>"
+                raise InputError(f"{source}:{number}: {what}; expected documents as TREC writes them")
+            if ends:
+                where = f"{source}:{started}"
+                docid, text, whole = _document("\n".join([*block, before]), titles, where)
+                if whole > 2 * len(text) + 200:
+                    cut.append(docid)
+                yield where, docid, text
+                started = 0
+            else:
+                _refuse_outside(before, "<DOC>", f"{source}:{number}")
+                started, block = number, []
+        if started:
+            block.append(rest)
+        else:
+            _refuse_outside(rest, "<DOC>", f"{source}:{number}")
     if started:
         raise InputError(f"{source}:{started}: this document has no </DOC>; the file is cut off, get it again")
+    if cut:
+        notice(
+            f"{source}: more than half of {counted(len(cut), 'document')} (first: {cut[0]}) is left out, as it stands "
+            f"outside of {', '.join(tag.upper() for tag in TAGS)}"
+        )
+
+
+def _document(block: str, titles: bool, where: str) -> tuple[str, str, int]:
+    """Docid, text, and the number of characters that the text would have of all tags."""
+    docno = _DOCNO.search(block)
+    if not docno or not docno[1]:
+        raise InputError(f"{where}: a document without <DOCNO>; expected <DOCNO>docid</DOCNO>")
+    check_id(docno[1], "docid", where)
+    others = f"{block[: docno.start()]}\n{block[docno.end() :]}"
+    fields = [] if _WEB.search(others) else _fields(others)
+    if not fields:
+        return docno[1], plain(_HEADER.sub("", others, count=1)), 0
+    text = "\n".join(filter(None, (plain(part) for tag, part in fields if titles or tag not in TITLES)))
+    return docno[1], text, len(plain(others)) if titles and len(others) > 2 * len(text) else 0
+
+
+def _fields(block: str) -> list[tuple[str, str]]:
+    """The text tags of a document that stand in no other, in lower case, each with what it holds."""
+    found: list[tuple[str, str]] = []
+    tag, start = "", 0
+    for edge in _EDGE.finditer(block):
+        name = edge[2].lower()
+        if tag and edge[1] and name == tag:
+            found.append((tag, block[start : edge.start()]))
+            tag = ""
+        elif not tag and not edge[1]:
+            tag, start = name, edge.end()
+    return [*found, (tag, block[start:])] if tag else found
+
+
+def plain(text: str) -> str:
+    """The text of markup: without tags, comments and scripts, with the characters of entities.
+
+    >>> plain("one<!-- two --> <b>th</b>ree<br>AT&amp;T, 1 < 2")
+    'one three AT&T, 1 < 2'
+    """
+    if "<" in text:
+        text = re.sub(r" {2,}", " ", re.sub(r" *\n *", "\n", _MARKUP.sub(_in_place_of, text)))
+    return _ENTITY.sub(lambda match: html.unescape(match[0]), text).strip()
+
+
+def _in_place_of(markup: re.Match[str]) -> str:
+    """Nothing of tags within a word, a blank of others, the characters of CDATA."""
+    data, _, tag = markup.groups()
+    return html.escape(data) if data else "" if tag and INLINE.fullmatch(tag) else " "
 
 
 def topics(text: str, source: str) -> Iterator[tuple[str, str, str, str]]:
-    """(file:line, qid, title, narrative) of every <top>; fields may go on over lines.
+    """(file:line, qid, text, narrative) of every <top> or <topic>; fields may go on over lines.
+
+    The qid is <num> or the attribute `number` of <topic>; the text is <title>, else <query>.
 
     Raises:
-        InputError: a topic without <num> or <title>, with one twice, or without </top>, text outside <top> (with
+        InputError: a topic without number or text, with one twice, or that does not end, text outside topics (with
             file:line).
     """
-    started, fields, field = 0, dict[str, str](), ""
-    patterns = {"num": _NUM, "title": _TITLE, "narr": _NARRATIVE}
-    for number, line in enumerate(text.split("\n"), 1):
-        line = line.strip()
-        if line.startswith("<top>"):
-            if started:
-                raise InputError(f"{source}:{number}: <top> inside the topic of line {started}; expected </top>")
-            started, fields, field = number, {}, ""
-        elif not started:
-            if line:
-                raise InputError(f"{source}:{number}: text outside <top>; expected topics as TREC writes them")
-        elif line.startswith("</top>"):
-            where = f"{source}:{started}"
-            if not fields.get("num") or not fields.get("title"):
-                raise InputError(f"{where}: a topic with {sorted(fields)}; expected <num> and <title> with text")
-            yield where, fields["num"], fields["title"], fields.get("narr", "")
-            started = 0
-        elif line.startswith("<"):
-            field = ""
-            for name, pattern in patterns.items():
-                if match := pattern.match(line):
-                    if name in fields:
-                        raise InputError(f"{source}:{number}: <{name}> a second time in the topic of line {started}")
-                    field, fields[name] = name, match.group(1)
-        elif field and line:
-            fields[field] = f"{fields[field]} {line}".strip()
+    started: re.Match[str] | None = None
+    line, counted_to, after, where = 1, 0, 0, ""
+    for edge in _TOPIC.finditer(text):
+        line, counted_to = line + text.count("\n", counted_to, edge.start()), edge.start()
+        if bool(edge[1]) != bool(started):
+            of = f" inside the topic of line {where.rpartition(':')[2]}" if started else " before a topic"
+            raise InputError(f"{source}:{line}: {edge[0]}{of}; expected topics as TREC writes them")
+        if started:
+            yield where, *_topic(text[started.end() : edge.start()], started[2] or "", where)
+            started, after = None, edge.end()
+        else:
+            _refuse_outside(text[after : edge.start()], "<top>", f"{source}:{line}")
+            started, where = edge, f"{source}:{line}"
     if started:
-        raise InputError(f"{source}:{started}: this topic has no </top>; the file is cut off, get it again")
+        raise InputError(f"{where}: this topic has no </top>; the file is cut off, get it again")
+    line += text.count("\n", counted_to, len(text.rstrip()))
+    _refuse_outside(text[after:], "<top>", f"{source}:{line}")
+
+
+def _topic(block: str, attributes: str, where: str) -> tuple[str, str, str]:
+    fields: dict[str, str] = {}
+    for field in _FIELD_OF_TOPIC.finditer(block):
+        name, content = field[1].lower(), field[2]
+        if name in fields:
+            source, _, line = where.rpartition(":")
+            again = int(line) + block.count("\n", 0, field.start())
+            raise InputError(f"{source}:{again}: <{name}> a second time in the topic of line {line}; expected it once")
+        fields[name] = " ".join(plain(content).split())
+    if given := _ATTRIBUTE.search(attributes):
+        fields.setdefault("num", html.unescape(given[1]).strip())
+    qid, query, narrative = (
+        next((fields[name] for name in names if fields.get(name)), "") for names in (NUMBER, QUERY, NARRATIVE)
+    )
+    if not qid or not query:
+        raise InputError(f"{where}: a topic with {sorted(fields)}; expected <num> and <title> with text")
+    return qid, query, narrative
+
+
+def _refuse_outside(text: str, tag: str, where: str) -> None:
+    if left := plain(text):
+        raise InputError(f"{where}: text outside {tag} ({shown_word(left)}); expected tags as TREC writes them")

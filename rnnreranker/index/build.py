@@ -13,7 +13,6 @@ import itertools
 import json
 import os
 import shutil
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker._version import __version__
-from rnnreranker.base.command import progress
+from rnnreranker.base.command import counted, notice, progress
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import behind_links, fingerprint, put_folder, write_json
 from rnnreranker.base.files.checksums import DESCRIPTION, DOCIDS, TEXTS, names_in, note_files
@@ -260,25 +259,27 @@ def blocks_of(documents: Iterable[Document], parts: Sequence[Part]) -> Iterator[
 
 
 def _checked(documents: Iterable[Document]) -> Iterator[Document]:
-    seen: dict[str, None] = {}  # in their order, as `lines`: numbers of their lines, or places where they have none
-    lines = array("q")
+    seen: dict[str, None] = {}  # in their order
+    empty, first_empty = 0, ""
     for position, document in enumerate(documents, 1):
         docid = document.docid
         where = document.where or f"document {position}"
         if not docid or docid.split() != [docid]:
             raise InputError(f"{where}: docid {docid!r}; expected one that is not empty and has no white space")
         if docid in seen:
-            first = lines[list(seen).index(docid)]
-            kind = "on line" if document.where else "document"
-            raise InputError(f"{where}: docid {docid} was there before ({kind} {first}); every document needs its own")
+            first = f"document {list(seen).index(docid) + 1}"
+            raise InputError(f"{where}: docid {docid} was there before ({first}); every document needs its own")
         seen[docid] = None
-        lines.append(int(document.where.rpartition(":")[2]) if document.where else position)
+        if not document.text.strip():
+            empty, first_empty = empty + 1, first_empty or f"{docid}, {where}"
         try:
             _ = str.isascii(document.text) or document.text.encode()
             docid.encode()
         except (UnicodeEncodeError, TypeError):
             raise InputError(f"{where} ({docid!r}): its text is not a string that UTF-8 can hold") from None
         yield document
+    if empty:
+        notice(f"{empty} of {counted(len(seen), 'document')} have no text (first: {first_empty}); no word finds them")
 
 
 def _versions(parts: Sequence[Part]) -> dict[str, str]:

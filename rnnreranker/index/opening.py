@@ -18,6 +18,7 @@ from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import hints_of
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
 from rnnreranker.data.names import BUILT_IN
+from rnnreranker.data.records import FORMS
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.index.prebuilt import prebuilt_index
 from rnnreranker.parts.needs import givers, part, parts, parts_at
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from rnnreranker.parts.vectors import VectorSource
 
 BUILT_IN_PARTS = ("dense", "bm25")  # of a built-in collection, where nothing asks for others
-DOCUMENTS = (".jsonl", ".tsv", ".trec", ".txt")  # endings of files that `index --documents` reads, plain or .gz
+DOCUMENTS = (*(f".{ending}" for ending in FORMS), ".txt")  # endings of files that `index --documents` reads, before .gz
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,8 @@ class IndexRequest(ComputesOnDevices, Request):
 def documents_mark(documents: str | GivenDocuments) -> str:
     """What tells the documents of a name from others: of the content of files, the name of an ir_datasets id."""
     from rnnreranker.base.files import file_digest, files_digest
-    from rnnreranker.data import local, pydoc, tripclick
+    from rnnreranker.data import local, pydoc
+    from rnnreranker.data.names import is_there
 
     if isinstance(documents, GivenDocuments):
         return documents.fingerprint
@@ -100,8 +101,8 @@ def documents_mark(documents: str | GivenDocuments) -> str:
     source = local.source(documents, "documents")
     path = Path(source).expanduser()
     if path.is_dir():
-        return files_digest(tripclick.document_files(path), path)[:16]
-    return file_digest(path)[:16] if path.is_file() else source
+        return files_digest(local.document_files(path), path)[:16]
+    return file_digest(path)[:16] if is_there(source) else source
 
 
 def forms_of(given: Form | Sequence[Form]) -> list[Written]:

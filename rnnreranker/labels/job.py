@@ -16,6 +16,7 @@ from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.method import Inputs
 from rnnreranker.base.settings import Params
 from rnnreranker.data.fields import fields_of, usual_fields
+from rnnreranker.data.names import is_there
 from rnnreranker.labels.judged import Judged
 from rnnreranker.labels.mass.learnt import LearntMass, learn_mass
 from rnnreranker.labels.methods.base import Labeler, Source, make_labeler, with_teacher
@@ -129,8 +130,7 @@ def digest_of_texts(job: Job) -> str:
     if job.documents is None:
         assert job.texts is not None
         return file_digest(file_of_texts(job.texts))
-    path = Path(job.documents).expanduser()
-    named = file_digest(path) if path.is_file() else job.documents
+    named = file_digest(Path(job.documents).expanduser()) if is_there(job.documents) else job.documents
     fields = fields_of(job.documents, job.fields)
     return named if fields == usual_fields(job.documents) else fingerprint(named, fields)
 

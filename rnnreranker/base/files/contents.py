@@ -13,6 +13,7 @@ from typing import Any
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files.atomic import cache_home, write_json
+from rnnreranker.base.files.reading import rereadable
 from rnnreranker.base.process.phases import phase
 
 LARGE = 2**28  # bytes that take so long that a terminal is told
@@ -40,6 +41,7 @@ def file_digest(path: Path) -> str:
         InputError: no such file, or one that cannot be read.
     """
     try:
+        path = rereadable(path)
         stat = path.stat()
         remembered = (
             cache_home() / "digests" / (hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:32] + ".json")

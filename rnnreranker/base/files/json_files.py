@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_text
 
+_BLANKS = " \t\n\r"
 LONGEST = 300  # digits of an integer: the largest float64 has 309
 
 
@@ -51,17 +53,59 @@ def parse_record(text: str, where: str, expected: str = "an object") -> dict[str
     return record
 
 
+def parse_records(text: str, source: str, expected: str = "an object") -> Iterator[tuple[str, dict[str, Any]]]:
+    """(file:line, object) of the JSON objects of an array, or of those that stand one behind the other.
+
+    Raises:
+        InputError: not JSON, or a value that is no object (with source:line).
+    """
+    at, line, counted = _after_blanks(text, 0), 1, 0
+    if in_array := text[at : at + 1] == "[":
+        at = _after_blanks(text, at + 1)
+    while at < len(text) and not (in_array and text[at] == "]"):
+        line, counted = line + text.count("\n", counted, at), at
+        where = f"{source}:{line}"
+        try:
+            record, end = _value_at(text, at)
+        except ValueError as error:
+            raise InputError(f"{where}: not JSON ({getattr(error, 'msg', error)}); get or write it again") from None
+        if not isinstance(record, dict):
+            raise InputError(f"{where}: a JSON {type(record).__name__}; expected {expected}")
+        yield where, record
+        at = _after_blanks(text, end)
+        if in_array and text[at : at + 1] == ",":
+            at = _after_blanks(text, at + 1)
+        elif in_array and text[at : at + 1] != "]":
+            raise InputError(f"{where}: neither a comma nor ] behind this entry of an array; get or write it again")
+    if text[at:].strip() != ("]" if in_array else ""):
+        raise InputError(f"{source}: not a whole JSON array; get or write it again")
+
+
 def _decoded(text: str) -> Any:
     """The value of a JSON text; whatever is wrong is a ValueError."""
+    value, end = _value_at(text, _after_blanks(text, 0))
+    if (end := _after_blanks(text, end)) < len(text):
+        raise json.JSONDecodeError("Extra data", text, end)
+    return value
+
+
+def _value_at(text: str, at: int) -> tuple[Any, int]:
+    """The JSON value that begins at a position of a text, and where it ends; whatever is wrong is a ValueError."""
     try:
-        value = _DECODER.decode(text)
-        if "\\ud" in text or "\\uD" in text:  # half of a surrogate pair is no character
-            json.dumps(value, ensure_ascii=False).encode()
+        value, end = _DECODER.raw_decode(text, at)
+        if (found := text.find("\\u", at, end)) >= 0 and "\\ud" in text[found:end].lower():
+            json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair is no character
     except RecursionError:
         raise ValueError("nested too deep") from None
     except UnicodeEncodeError:
         raise ValueError("half of a surrogate pair, which UTF-8 cannot hold") from None
-    return value
+    return value, end
+
+
+def _after_blanks(text: str, at: int) -> int:
+    while text[at : at + 1] in _BLANKS and at < len(text):
+        at += 1
+    return at
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,18 +2,51 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import gzip
 import io
 import os
+import shutil
+import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.process import interrupts
 
 GZIP = b"\x1f\x8b"  # the first bytes of such a file
+
+
+def rereadable(path: str | os.PathLike[str]) -> Path:
+    """The path itself; of a pipe, as the shell makes for `<(zcat run.gz)`, the path of a copy that can be read again.
+
+    The copy stays until the process ends. Its name ends in .gz where the content is gzip.
+
+    Raises:
+        OSError: the pipe cannot be read, or the copy cannot be written.
+    """
+    path = Path(path)
+    if not path.exists() or path.is_file() or path.is_dir():
+        return path
+    return _copy(path, path.stat().st_ino)
+
+
+@functools.cache
+def _copy(path: Path, inode: int) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="rnnreranker-"))
+    interrupts.unfinished.add(folder)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with open(path, "rb") as pipe:
+        first = pipe.read(len(GZIP))
+        copy = folder / ("content.gz" if first == GZIP else "content")
+        with open(copy, "wb") as stream:
+            stream.write(first)
+            shutil.copyfileobj(pipe, stream)
+    return copy
 
 
 def read_bytes(path: str | os.PathLike[str], what: str = "file") -> bytes:
@@ -40,9 +73,10 @@ def open_bytes(path: str | os.PathLike[str], what: str = "file", at: Callable[[]
     """
     path = Path(path)
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as stream:
+        file = rereadable(path)
+        with gzip.open(file, "rb") if file.suffix == ".gz" else open(file, "rb") as stream:
             try:
-                if path.suffix != ".gz" and isinstance(stream, io.BufferedReader) and stream.peek(2)[:2] == GZIP:
+                if file.suffix != ".gz" and isinstance(stream, io.BufferedReader) and stream.peek(2)[:2] == GZIP:
                     raise InputError(f"{path}: is gzip, but its name does not end in .gz; rename it to {path.name}.gz")
                 yield stream  # type: ignore[misc]
             except (gzip.BadGzipFile, EOFError, zlib.error) as error:
