@@ -362,3 +362,44 @@ def test_documents_of_another_token_type(plain: Path, tmp_path: Path) -> None:
     assert np.array_equal(opened.encode(texts, what="documents"), documents)
     with pytest.raises(InputError, match=r"document_type=2: .* has 2 token types"):
         Encoder.load(str(plain), pooling="mean", document_type=2)
+
+
+@pytest.mark.parametrize("unit", [True, False])
+def test_truncated_vectors_are_those_of_sentence_transformers(plain: Path, tmp_path: Path, unit: bool) -> None:
+    """Matryoshka: the folder says how many numbers are kept; where it scales to length 1, those that are kept are."""
+    package = pytest.importorskip("sentence_transformers")
+    from rnnreranker.encode.dense.query_encoder import load_query_encoder
+    from rnnreranker.index.__main__ import main as index
+    from rnnreranker.index.opening import open_index
+    from rnnreranker.search.queries import QueryEncoding, query_vectors
+
+    folder = sentence_transformers_folder(tmp_path, plain, config_sentence_transformers={"truncate_dim": 3})
+    if not unit:
+        modules = json.loads((folder / "modules.json").read_text())
+        (folder / "modules.json").write_text(json.dumps(modules[:2]))
+    theirs = package.SentenceTransformer(str(folder), device="cpu")
+    expected = theirs.encode(TEXTS[:6], normalize_embeddings=unit)
+    loaded, opened = Encoder.load(str(folder)), Encoder.open(str(folder))
+    assert (loaded.dimension, opened.dimension, opened.graph is not None) == (3, 3, True)
+    for encoder in (loaded, opened, Encoder.load(str(folder), **loaded.options)):
+        np.testing.assert_allclose(encoder.encode(TEXTS[:6]), expected, atol=2e-6)
+        assert encoder.fingerprint == loaded.fingerprint
+    two = package.SentenceTransformer(str(folder), device="cpu", truncate_dim=2)
+    other = Encoder.open(str(folder), truncate_dim=2)
+    np.testing.assert_allclose(other.encode(["cat"]), two.encode(["cat"], normalize_embeddings=unit), atol=2e-6)
+    assert Encoder.load(str(folder), truncate_dim=100).dimension == 8
+    query_encoder, tokens, _ = load_query_encoder(str(folder), 3)
+    assert query_encoder.projection is None
+    vectors = query_encoder.eval()(*tokens.pad(tokens.cut(["the cat runs"]))).detach().numpy()
+    np.testing.assert_allclose(vectors, theirs.encode(["the cat runs"], normalize_embeddings=unit), atol=2e-6)
+
+    (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "the cat runs"}\n{"id": "b", "text": "a dog"}\n')
+    made = tmp_path / "index"
+    argv = ["--documents", str(tmp_path / "docs.jsonl"), "--output", str(made), "--encoder", str(folder)]
+    assert index(argv) == 0
+    found = query_vectors(QueryEncoding(), open_index(made), {"q": "the cat runs"})
+    assert found.vectors.shape == (1, 3)
+    np.testing.assert_allclose(found.vectors, open_index(made).vectors.fetch(np.array([0])), atol=2e-6)
+    (folder / "config_sentence_transformers.json").write_text('{"truncate_dim": "3"}')
+    with pytest.raises(InputError, match=r"config_sentence_transformers\.json: truncate_dim is no integer >= 1"):
+        read_settings(folder)

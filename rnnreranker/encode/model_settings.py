@@ -27,6 +27,7 @@ class ModelSettings:
     query_prompt: str = ""
     document_prompt: str = ""
     transformer: str = ""  # subfolder of the transformer
+    truncate_dim: int | None = None  # numbers of a vector that are kept
     beyond: str = ""  # the module that only sentence-transformers itself can run
 
 
@@ -57,14 +58,18 @@ def read_settings(folder: Path) -> ModelSettings:
     if transformer is None or pooling is None:
         beyond = beyond or "no Transformer with Pooling"
     text = _json(folder / (transformer or "") / "sentence_bert_config.json", dict, missing={})
-    prompts = _json(folder / "config_sentence_transformers.json", dict, missing={})
-    longest = text.get("max_seq_length")
-    if longest is not None and (type(longest) is not int or longest < 1):
-        raise InputError(f"{folder / 'sentence_bert_config.json'}: max_seq_length is no integer >= 1; {AGAIN}")
-    named = prompts.get("prompts") or {}
+    whole = _json(folder / "config_sentence_transformers.json", dict, missing={})
+    longest, truncated = text.get("max_seq_length"), whole.get("truncate_dim")
+    for name, file, value in (
+        ("max_seq_length", "sentence_bert_config.json", longest),
+        ("truncate_dim", "config_sentence_transformers.json", truncated),
+    ):
+        if value is not None and (type(value) is not int or value < 1):
+            raise InputError(f"{folder / file}: {name} is no integer >= 1; {AGAIN}")
+    named = whole.get("prompts") or {}
     if not isinstance(named, dict) or not all(isinstance(one, str) for one in named.values()):
         raise InputError(f"{folder / 'config_sentence_transformers.json'}: prompts are no object of texts; {AGAIN}")
-    default = named.get(str(prompts.get("default_prompt_name") or ""), "")
+    default = named.get(str(whole.get("default_prompt_name") or ""), "")
     return ModelSettings(
         pooling=pooling,
         normalize=normalize,
@@ -73,6 +78,7 @@ def read_settings(folder: Path) -> ModelSettings:
         query_prompt=next((named[name] for name in QUERY_PROMPTS if named.get(name)), default),
         document_prompt=next((named[name] for name in DOCUMENT_PROMPTS if named.get(name)), default),
         transformer=transformer or "",
+        truncate_dim=truncated,
         beyond=beyond,
     )
 

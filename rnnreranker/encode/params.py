@@ -29,6 +29,7 @@ class EncoderParams(Params):
     document_type: int | None = setting(
         None, "token type of documents, 0 where it is not given, as queries have; RepBERT: 1", at_least=0
     )
+    truncate_dim: int | None = setting(None, "numbers of a vector that are kept, of a Matryoshka model", at_least=1)
 
     def given(self) -> dict[str, Any]:
         """The settings that differ from the model's own, for `Encoder.load(name, **given)`."""
@@ -37,7 +38,7 @@ class EncoderParams(Params):
 
 POOLINGS = choices(hints_of(EncoderParams)["pooling"])
 TRAINED_POOLINGS = ("mean", "cls")  # those of them that an encoder can be trained with
-WHERE_GIVEN = ("document_type",)  # among the settings of an encoder only where it is given
+WHERE_GIVEN = ("document_type", "truncate_dim")  # among the settings of an encoder only where it is given
 # settings that a command which encodes queries alone has no flags for
 QUERY_SIDE = ("dtype", "document_prompt", "document_type")
 

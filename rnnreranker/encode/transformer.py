@@ -65,7 +65,8 @@ class TransformerModel:
 
     Args:
         folder: of the transformer and its tokenizer.
-        settings: pooling, normalize, max_length (filled in here when it is None), dtype, lowercase.
+        settings: pooling, normalize, max_length (filled in here when it is None), dtype, lowercase, and perhaps
+            truncate_dim: vectors are cut there before they are scaled to length 1.
         device: of torch; dtype: of the weights there, float32 = that of the settings.
     """
 
@@ -91,7 +92,7 @@ class TransformerModel:
         self.settings = settings
         self.limit = int(limit)
         self.pad = self.tokenizer.pad_token_id or 0
-        self.dimension = int(config.hidden_size)
+        self.dimension = min(int(config.hidden_size), settings.get("truncate_dim") or int(config.hidden_size))
         self.token_type = 0
 
     def of_type(self, number: int) -> TransformerModel:
@@ -131,7 +132,7 @@ class TransformerModel:
         """(b, d) float32 tensor: the vectors of a batch; tokens, attention: (b, longest) int64, as of `padded`."""
         types = {"token_type_ids": self._torch.full_like(tokens, self.token_type)} if self.token_type else {}
         states = self.transformer(input_ids=tokens, attention_mask=attention, **types).last_hidden_state.float()
-        pooled = self._pool(states, attention)
+        pooled = self._pool(states, attention)[:, : self.dimension]
         return self._torch.nn.functional.normalize(pooled, dim=1) if self.settings["normalize"] else pooled
 
     def _pool(self, states: Any, attention: Any) -> Any:
@@ -167,7 +168,11 @@ class SentenceTransformerModel:
     ) -> None:
         package = require("sentence_transformers", f"the module {module} of {folder}", "sentence-transformers")
         model = package.SentenceTransformer(
-            str(folder), device=device, local_files_only=True, model_kwargs={"dtype": settings["dtype"]}
+            str(folder),
+            device=device,
+            local_files_only=True,
+            truncate_dim=settings.get("truncate_dim"),
+            model_kwargs={"dtype": settings["dtype"]},
         )
         if model.max_seq_length == math.inf:  # word embeddings, cut by their tokenizer
             if settings["max_length"] is not None:

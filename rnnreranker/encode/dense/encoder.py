@@ -241,6 +241,7 @@ def _settings(folder: ModelFolder, params: EncoderParams) -> tuple[dict[str, Any
         "lowercase": own.lowercase,
         **{prompt: _prompt(prompt, params, own, known) for prompt in ("query_prompt", "document_prompt")},
         "document_type": params.document_type,
+        "truncate_dim": params.truncate_dim or own.truncate_dim,
     }
     if own.beyond and _has_type(settings):
         raise InputError(f"{folder.path}: has a module {own.beyond}, so token types are fixed; leave document_type out")

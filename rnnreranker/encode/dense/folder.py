@@ -36,5 +36,7 @@ def write_encoder(folder: Path, encoder: QueryEncoder, tokens: PromptedTokens, m
         modules.append(Normalize())
     prompts = {"query": tokens.prompt} if tokens.prompt else {}
     where = str(encoder.inverse_temperature.device)
-    whole = SentenceTransformer(modules=modules, device=where, prompts=prompts, similarity_fn_name="dot")
+    options: dict[str, Any] = {"prompts": prompts, "similarity_fn_name": "dot"}
+    options["truncate_dim"] = encoder.truncate_dim if encoder.projection is None else None
+    whole = SentenceTransformer(modules=modules, device=where, **options)
     whole.save_pretrained(str(folder), create_model_card=False)

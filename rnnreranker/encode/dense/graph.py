@@ -63,7 +63,8 @@ def dense_key(content: str, settings: dict[str, Any]) -> str:
     Args:
         content: as of `content_of`; settings: of the encoder.
     """
-    return key_of(KIND, content, settings["pooling"], bool(settings["normalize"]))
+    truncated = [settings["truncate_dim"]] if settings.get("truncate_dim") else []
+    return key_of(KIND, content, settings["pooling"], bool(settings["normalize"]), *truncated)
 
 
 def check_about(graph: KeptGraph, remedy: str = "remove this folder, and it is made again") -> dict[str, Any]:

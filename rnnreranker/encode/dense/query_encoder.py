@@ -26,7 +26,7 @@ class QueryEncoder(nn.Module):
         transformer: of `transformers`, with hidden size h.
         pooling: "mean" over tokens, or "cls", the first token.
         normalize: scale vectors to length 1.
-        dimension: d of the document vectors; a linear layer h -> d is added where it differs from h.
+        dimension: d of the document vectors; a linear layer h -> d is added where it is neither h nor `truncate_dim`.
         inverse_temperature: what scores are multiplied by, a parameter when it is to be learned. (The papers' additive
             constant changes no softmax and no margin, so there is none.)
     """
@@ -39,6 +39,7 @@ class QueryEncoder(nn.Module):
         dimension: int,
         inverse_temperature: float = 1.0,
         learn_temperature: bool = True,
+        truncate_dim: int | None = None,
     ) -> None:
         super().__init__()
         self.transformer = transformer
@@ -49,7 +50,9 @@ class QueryEncoder(nn.Module):
 
         hidden = int(transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
         self.pooling_module = Pooling(hidden, pooling)
-        self.projection = nn.Linear(hidden, dimension) if hidden != dimension else None
+        self.truncate_dim = truncate_dim
+        width = min(hidden, truncate_dim or hidden)
+        self.projection = nn.Linear(hidden, dimension) if width != dimension else None
         self.inverse_temperature = nn.Parameter(torch.tensor(inverse_temperature), requires_grad=learn_temperature)
 
     @property
@@ -70,8 +73,7 @@ class QueryEncoder(nn.Module):
         """(b, d): one vector per query from its token states."""
         features = {"token_embeddings": states, "attention_mask": attention}
         pooled: torch.Tensor = self.pooling_module(features)["sentence_embedding"]
-        if self.projection is not None:
-            pooled = self.projection(pooled)
+        pooled = pooled[:, : self.truncate_dim] if self.projection is None else self.projection(pooled)
         return nn.functional.normalize(pooled, dim=1) if self.normalize else pooled
 
 
@@ -149,7 +151,7 @@ def load_query_encoder(
         model = load_whole(path, config=_with_dropout(config, dropout), dtype=torch.float32)
         check_vocabulary(path, tokenizer, model)
     scale = inverse_temperature or (COSINE_SCALE if normalize else 1.0)
-    encoder = QueryEncoder(model, pooling, normalize, dimension, scale, learn_temperature)
+    encoder = QueryEncoder(model, pooling, normalize, dimension, scale, learn_temperature, own.truncate_dim)
     for parameter in (getattr(model, "pooler", None) and model.pooler.parameters()) or ():
         parameter.requires_grad_(False)  # plays no part in the vector
     limits = [tokenizer.model_max_length, getattr(config, "max_position_embeddings", None), own.max_length]

@@ -78,6 +78,7 @@ def write_scorer(folder: Path, model: CandidateScorer, tokens: PromptedTokens, m
     dense = model.encoder
     hidden = int(dense.transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
     alone = QueryEncoder(dense.transformer, dense.pooling, dense.normalize, hidden)  # a projection is ours to keep
+    alone.truncate_dim = dense.truncate_dim
     config = {
         "model_type": SCORER_TYPE,
         "dimension": model.dimension,
