@@ -21,8 +21,9 @@ import faiss
 import numpy as np
 import pytest
 
+from rnnreranker import build_index
 from rnnreranker.base import method
-from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.errors import DataWarning, InputError, UnavailableError
 from rnnreranker.base.files.checksums import DESCRIPTION
 from rnnreranker.base.process import interrupts
 from rnnreranker.data.document import Document
@@ -577,3 +578,93 @@ def test_a_description_of_all_parts_written_before_parts_said_their_settings_is_
     ]
     settings = stored_settings(tmp_path, describe(tmp_path)["parts"])
     assert settings == {name: one.params for name, one in IndexRequest("docs.jsonl", named).chosen.items()}
+
+
+@pytest.fixture
+def own_vectors(tmp_path: Path) -> np.ndarray:
+    """(30, 6) vectors in v.npy with its ids, in first.npy and last.npy by halves, and beside texts in v.jsonl."""
+    vectors = np.random.default_rng(5).normal(size=(30, 6)).astype(np.float32)
+    docids = [f"d{number}" for number in range(30)]
+    for name, rows in {"v": slice(30), "first": slice(20), "last": slice(20, 30)}.items():
+        np.save(tmp_path / f"{name}.npy", vectors[rows])
+        (tmp_path / f"{name}.ids").write_text("".join(f"{docid}\n" for docid in docids[rows]))
+        records = [
+            {"id": docid, "contents": f"words {docid}", "vector": vector.tolist()}  # as Pyserini takes them
+            for docid, vector in zip(docids[rows], vectors[rows], strict=True)
+        ]
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+    return vectors
+
+
+def indexed(folder: Path, *argv: str) -> Path:
+    assert command.main([*argv, "--output", str(folder)]) == 0
+    return folder
+
+
+def test_own_vectors_are_the_dense_part_and_no_encoder_is_loaded(
+    tmp_path: Path, own_vectors: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rnnreranker.encode.dense.encoder.Encoder.open", None)
+    of_matrix = indexed(tmp_path / "m", "--documents", str(tmp_path / "v.npy"), "--parts", "neighbours:k=3")
+    of_json = indexed(tmp_path / "j", "--documents", str(tmp_path / "v.jsonl"), "--parts", "dense,terms,neighbours:k=3")
+    of_half = indexed(tmp_path / "h", "--documents", str(tmp_path / "v.npy"), "--dtype", "float16")
+    for folder, parts in ((of_matrix, ("dense", "neighbours")), (of_json, ("dense", "terms", "neighbours"))):
+        index = open_index(folder)
+        assert (index.parts, index.encoder) == (parts, {})
+        assert index.vectors.fetch(np.arange(30)).tolist() == own_vectors.tolist()
+        flat = faiss.IndexFlatIP(6)
+        flat.add(own_vectors)
+        _, rows = flat.search(own_vectors, 4)  # the first is not itself where another vector is longer
+        for row in range(30):
+            expected = [other for other in rows[row] if other != row][:3]
+            assert index.graph.fetch(np.array([row]))[0][0].tolist() == expected
+    assert open_index(of_half).vectors.fetch(np.arange(30)).tolist() == own_vectors.astype(np.float16).tolist()
+    assert open_index(of_matrix).texts is None
+    assert texts_of(of_json, ["d7"]) == {"d7": "words d7"}
+    later = indexed(tmp_path / "l", "--documents", str(tmp_path / "v.jsonl"), "--parts", "terms")
+    indexed(later, "--documents", str(tmp_path / "v.jsonl"), "--parts", "dense")
+    assert (later / "index").read_bytes() == (of_matrix / "index").read_bytes()
+
+
+@pytest.mark.parametrize("ending", ["npy", "jsonl"])
+def test_more_own_vectors_join_an_index(tmp_path: Path, own_vectors: np.ndarray, ending: str) -> None:
+    whole = indexed(tmp_path / "w", "--documents", str(tmp_path / f"v.{ending}"), "--parts", "dense,neighbours")
+    grown = indexed(tmp_path / "g", "--documents", str(tmp_path / f"first.{ending}"), "--parts", "dense,neighbours")
+    assert command.main(["--append", str(tmp_path / f"last.{ending}"), "--output", str(grown)]) == 0
+    described, expected = describe(grown), describe(whole)
+    assert described["fingerprint"] == expected["fingerprint"]
+    assert {**content(grown), DESCRIPTION: b""} == {**content(whole), DESCRIPTION: b""}
+
+
+def test_own_vectors_that_do_not_go_together_are_refused(tmp_path: Path, own_vectors: np.ndarray) -> None:
+    def refused(message: str, *argv: str) -> None:
+        with pytest.raises(InputError, match=message):
+            command.main([*argv, "--output", str(tmp_path / "out")])
+        assert not (tmp_path / "out").exists()
+
+    npy, lines = str(tmp_path / "v.npy"), str(tmp_path / "v.jsonl")
+    refused("--parts bm25: made of texts, and .* has vectors alone", "--documents", npy, "--parts", "dense,bm25")
+    refused("--encoder: .* has vectors, which are used; leave", "--documents", lines, "--encoder", "minilm")
+    refused("shares are of", "--documents", lines, "--shard-id", "0", "--shard-num", "2")
+    for number, (record, message) in enumerate(
+        {
+            '{"id": "x", "text": "", "vector": [1, 2]}': r":31: a vector of 2 numbers, those before have 6",
+            '{"id": "x", "text": ""}': r":31: no vector, those before have 6",
+            '{"id": "x", "text": "", "embedding": "no"}': r":31: a vector that is no list of finite numbers",
+            '{"id": "x", "text": "", "vector": {"w": 1}}': r":31: a vector of words with weights",
+            '{"id": "x", "text": "", "vector": [1e99, 0, 0, 0, 0, 0]}': r":31: a vector that is no list of finite",
+        }.items()
+    ):
+        odd = tmp_path / f"odd{number}.jsonl"
+        odd.write_text(Path(lines).read_text() + record + "\n")
+        refused(message, "--documents", str(odd))
+    (tmp_path / "texts.jsonl").write_text('{"id": "x", "text": "y"}\n')
+    index = indexed(tmp_path / "mine", "--documents", npy)
+    with pytest.raises(InputError, match=r"an index of vectors alone, .*texts\.jsonl has texts"):
+        command.main(["--append", str(tmp_path / "texts.jsonl"), "--output", str(index)])
+
+
+def test_empty_texts_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text('{"id": "a", "text": "x"}\n{"id": "b", "text": " "}\n{"id": "c", "text": ""}\n')
+    with pytest.warns(DataWarning, match=r"2 of 3 documents have no text \(first: b, .*d\.jsonl:2\); no word finds"):
+        build_index(tmp_path / "d.jsonl", tmp_path / "out", parts="terms")

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from rnnreranker.base.errors import InputError
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -18,3 +22,20 @@ class Document:
     text: str
     where: str = field(default="", compare=False, repr=False)
     vector: Any = field(default=None, compare=False, repr=False)
+
+
+def vector_of(given: Any, where: str) -> np.ndarray:
+    """(d,) float32: the vector that a document was given; where: for messages.
+
+    Raises:
+        InputError: something else than a list or array of finite numbers.
+    """
+    if isinstance(given, dict):
+        raise InputError(f"{where}: a vector of words with weights, which is not read; make them with --parts impact")
+    try:
+        vector = np.asarray(given, dtype=np.float32)
+    except (ValueError, TypeError):
+        vector = np.empty(0, dtype=np.float32)
+    if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
+        raise InputError(f"{where}: a vector that is no list of finite numbers; expected [0.1, -0.2, …]")
+    return vector

@@ -6,13 +6,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from rnnreranker.base.command import counted, notice
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint, read_lines
 from rnnreranker.data import irds, local, trec_text
-from rnnreranker.data.document import Document
+from rnnreranker.data.document import Document, vector_of
 from rnnreranker.data.fields import fields_of
 from rnnreranker.data.names import is_file
 from rnnreranker.data.records import DOCUMENTS, VECTOR, candidates_of, form_of, read_records
@@ -105,16 +103,4 @@ def _document(record: dict[str, Any], where: str, fields: Sequence[str]) -> Docu
     titled = values["title"] and "title" in fields
     text = f"{values['title']}\n{values['text']}" if titled else values["text"]
     given = next((record[name] for name in VECTOR if name in record), None)
-    return Document(values["id"].strip(), text, where, None if given is None else _vector(given, where))
-
-
-def _vector(given: Any, where: str) -> np.ndarray:
-    if isinstance(given, dict):
-        raise InputError(f"{where}: a vector of words with weights, which is not read; make them with --parts impact")
-    try:
-        vector = np.asarray(given, dtype=np.float32)
-    except (ValueError, TypeError):
-        vector = np.empty(0, dtype=np.float32)
-    if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
-        raise InputError(f"{where}: a vector that is no list of finite numbers; expected [0.1, -0.2, …]")
-    return vector
+    return Document(values["id"].strip(), text, where, None if given is None else vector_of(given, where))

@@ -56,6 +56,7 @@ The settings of a part: python -m rnnreranker methods NAME
   python -m rnnreranker.index --documents pydoc --output indexes/pydoc --bm25
   python -m rnnreranker.index --documents docs.jsonl --output indexes/mine --encoder tas-b:max_length=128
   python -m rnnreranker.index --documents docs.jsonl --output indexes/mine --parts bm25,neighbours:k=32
+  python -m rnnreranker.index --documents vectors.npy --output indexes/vectors --parts neighbours
   python -m rnnreranker.index --documents reqa-cmrc --output indexes/cmrc --parts terms:language=zh
   python -m rnnreranker.index --output a-faiss-folder-of-pyserini --parts neighbours"""
 
@@ -98,6 +99,7 @@ def main(argv: Sequence[str]) -> int:
             return 0
         built, made = make_beside(output, request, args.threads, args.overwrite)
     else:
+        request = request.with_own_vectors()
         if args.parts == AUTO:
             request = _possible(request, output, args)
         if share is not None:
@@ -114,7 +116,9 @@ def _request(args: argparse.Namespace) -> IndexRequest:
     """The documents and the parts that the flags ask for."""
     asked = [name for name, one in parts().items() if one.flag and getattr(args, one.flag)]
     if args.parts == AUTO:
-        written = [Written(name) for name in dict.fromkeys([*usual_parts(), *asked])]
+        of_vectors = str(args.documents).endswith(".npy")
+        usual = [name for name in usual_parts() if not of_vectors or name == USUAL or part(name).made_of]
+        written = [Written(name) for name in dict.fromkeys([*usual, *asked])]
     else:
         written = forms_of(USUAL if args.parts is None else args.parts)
         written += [Written(name) for name in asked if name not in [one.name for one in written]]
@@ -179,7 +183,7 @@ def _check_typed(args: argparse.Namespace, free: Sequence[str], why: str) -> Non
 def make_parser() -> argparse.ArgumentParser:
     """The flags of the command."""
     parser = command.parser("index", "Make an index of documents, of one part or several.", EPILOG, usage=USAGE)
-    text = "ir_datasets id, .jsonl/.tsv file, `pydoc`; none: parts made of those in --output"
+    text = "ir_datasets id, file or folder of texts, .npy matrix, `pydoc`; none: parts made of those in --output"
     add_documents_flags(parser, text, metavar="NAME|FILE")
     text = "in place of --documents: add these to the index in --output, and to all its parts"
     parser.add_argument("--append", metavar="NAME|FILE", help=text)

@@ -44,7 +44,7 @@ def encode_ahead(
     Raises:
         InputError, UnavailableError: as `Part.make` and `do_parts`.
     """
-    makers = [one for one in parts if isinstance(one, PartByEncoder)]
+    makers = [one for one in parts if isinstance(one, PartByEncoder) and one.encoder]
     for maker in makers:
         maker.start(work, threads)
     made, own = 0, 0

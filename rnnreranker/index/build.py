@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,7 @@ def write_index(
     threads: int | None = None,
     name: str = "",
     inputs: dict[str, Any] | None = None,
+    texts: bool = True,
 ) -> Built:
     """A complete index in `output`; an index that is there already is replaced.
 
@@ -64,6 +65,7 @@ def write_index(
         threads: None = one per core; the result does not depend on it.
         name: of the documents, for the description.
         inputs: kept in the description, to tell later whether the index is that of the same inputs.
+        texts: whether the texts of the documents are kept; False for vectors alone.
 
     Raises:
         InputError: no documents, a docid that is empty, has white space or comes twice (with its position), a text that
@@ -84,10 +86,10 @@ def write_index(
             part.check()
         for part in parts:
             part.start(partial, threads)
-        count, content = _stream(documents, result, parts)
+        count, content = _stream(documents, result, parts, texts)
         made: dict[str, Any] = {}
-        texts = {name for name in names_in(result) if name.startswith(FOLDER)}
-        files = {DOCIDS: note_files(result, names_in(result) - texts), TEXTS: note_files(result, texts)}
+        of_texts = {name for name in names_in(result) if name.startswith(FOLDER)}
+        files = {DOCIDS: note_files(result, names_in(result) - of_texts), TEXTS: note_files(result, of_texts)}
         described = {
             "schema": 2,
             "documents": name,
@@ -110,17 +112,23 @@ def write_index(
 
 
 def add_parts(
-    output: Path, parts: Sequence[Part], *, threads: int | None = None, inputs: dict[str, Any] | None = None
+    output: Path,
+    parts: Sequence[Part],
+    documents: Iterable[Document] | None = None,
+    *,
+    threads: int | None = None,
+    inputs: dict[str, Any] | None = None,
 ) -> Built:
-    """Give an index that has texts more parts; one of the same name is replaced.
+    """Give an index more parts; one of the same name is replaced.
 
     Args:
         output: the folder of the index.
         parts: at least one; threads: as in `write_index`.
+        documents: those of the index, in its order; None = as it has them.
         inputs: kept in the description, in place of those of the same names.
 
     Raises:
-        InputError: an index without texts.
+        InputError: an index without texts, of which a part is made.
         UnavailableError: a BM25 part without Java 21 or newer.
     """
     for part in parts:
@@ -129,7 +137,11 @@ def add_parts(
         described, result, count = describe(output), work.result, 0
         for part in parts:
             part.start(work.partial, threads)
-        for block in blocks_of(progress(documents_of(output), unit="documents", what="index"), parts):
+        if all(part.made_of for part in parts):
+            documents, count = (), described["count"]
+        elif documents is None:
+            documents = documents_of(output)
+        for block in blocks_of(progress(documents, unit="documents", what="index"), parts):
             count += len(block)
             for part in parts:
                 part.add(block)
@@ -233,14 +245,16 @@ def partial_folder(output: Path) -> Iterator[UnfinishedIndex]:
                 interrupts.unfinished.discard(partial)
 
 
-def _stream(documents: Iterable[Document], result: Path, parts: Sequence[Part]) -> tuple[int, str]:
+def _stream(documents: Iterable[Document], result: Path, parts: Sequence[Part], texts: bool = True) -> tuple[int, str]:
     """Pass all documents to the corpus, the list of docids and the parts; their number and a digest of them."""
     digest = hashlib.sha256()
     count = 0
-    with CorpusWriter(result) as corpus, open(result / "docid", "w", encoding="utf-8", newline="\n") as docids:
-        for block in blocks_of(progress(_checked(documents), unit="documents", what="index"), parts):
+    corpus_of = CorpusWriter(result) if texts else nullcontext()
+    with corpus_of as corpus, open(result / "docid", "w", encoding="utf-8", newline="\n") as docids:
+        for block in blocks_of(progress(_checked(documents, texts), unit="documents", what="index"), parts):
             for document in block:
-                corpus.add(document)
+                if corpus is not None:
+                    corpus.add(document)
                 docids.write(document.docid + "\n")
                 digest.update(f"[{_as_json(document.docid)}, {_as_json(document.text)}]".encode())
             count += len(block)
@@ -258,7 +272,7 @@ def blocks_of(documents: Iterable[Document], parts: Sequence[Part]) -> Iterator[
         yield block
 
 
-def _checked(documents: Iterable[Document]) -> Iterator[Document]:
+def _checked(documents: Iterable[Document], texts: bool) -> Iterator[Document]:
     seen: dict[str, None] = {}  # in their order
     empty, first_empty = 0, ""
     for position, document in enumerate(documents, 1):
@@ -270,7 +284,7 @@ def _checked(documents: Iterable[Document]) -> Iterator[Document]:
             first = f"document {list(seen).index(docid) + 1}"
             raise InputError(f"{where}: docid {docid} was there before ({first}); every document needs its own")
         seen[docid] = None
-        if not document.text.strip():
+        if texts and not document.text.strip():
             empty, first_empty = empty + 1, first_empty or f"{docid}, {where}"
         try:
             _ = str.isascii(document.text) or document.text.encode()

@@ -10,14 +10,15 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.process.backends import check_backend
 from rnnreranker.base.process.phases import phase
-from rnnreranker.data.documents import load_documents
 from rnnreranker.data.fields import TITLE_AND_TEXT
 from rnnreranker.index.build import Built, write_index
-from rnnreranker.index.request import documents_mark
+from rnnreranker.index.request import IndexRequest, documents_mark
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.needs import part, stored_settings
-from rnnreranker.parts.texts import documents_of
+from rnnreranker.parts.texts import FOLDER, documents_of
 from rnnreranker.parts.vectors.ids import read_ids
+from rnnreranker.parts.vectors.own import documents_of_vectors
+from rnnreranker.parts.vectors.part import OWN
 
 
 @phase("adding documents to the index")
@@ -51,15 +52,24 @@ def extend_index(
     check_backend(backend, address)
     devices = devices_of(device, compute_dtype)
     described = describe(output)
-    if not described or not (output / "corpus").is_dir():
-        raise InputError(f"{output}: no index with texts to add to; make one with --documents")
-    fields = described["inputs"].get("fields", TITLE_AND_TEXT)
+    if not described:
+        raise InputError(f"{output}: no index to add to; make one with --documents")
+    texts = (output / FOLDER).is_dir()
+    request = IndexRequest(
+        documents, list(described["parts"]), tuple(described["inputs"].get("fields", TITLE_AND_TEXT))
+    )
+    if request.without_texts == texts:
+        kind = "texts, {} has vectors alone" if texts else "vectors alone, {} has texts"
+        raise InputError(f"{output}: an index of {kind.format(documents)}; expected documents of the same kind")
     known = set(read_ids(output / "docid").names)
-    for position, document in enumerate(load_documents(documents, fields), 1):
+    settings = stored_settings(output, described["parts"])
+    encoder = settings["dense"].encoder if "dense" in settings else ""
+    for position, document in enumerate(request.read(), 1):
+        if document.vector is not None and encoder not in ("", OWN):
+            raise InputError(f"{document.where}: has a vector, {output} has vectors of {encoder}; leave vectors out")
         if document.docid in known:
             where = document.where or f"{documents}: document {position}"
             raise InputError(f"{where}: docid {document.docid} is in {output} already; every document needs its own")
-    settings = stored_settings(output, described["parts"])
     parts = [
         part(name).make(settings[name], settings) for name in sorted(settings, key=lambda name: part(name).depth())
     ]
@@ -68,7 +78,8 @@ def extend_index(
         one.extend(output)
     inputs = dict(described["inputs"])
     inputs["documents"] = fingerprint(inputs.get("documents"), documents_mark(documents))
-    whole = itertools.chain(documents_of(output), load_documents(documents, fields))
+    old = documents_of(output) if texts else documents_of_vectors(output)
+    whole = itertools.chain(old, request.read())
     name = f"{described.get('documents', '')} + {documents}"
-    built = write_index(whole, output, parts, threads=threads, name=name, inputs=inputs)
+    built = write_index(whole, output, parts, threads=threads, name=name, inputs=inputs, texts=texts)
     return built, [one.name for one in parts]

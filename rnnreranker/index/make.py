@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,14 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.shards import Share
-from rnnreranker.data.document import Document
 from rnnreranker.data.fields import TITLE_AND_TEXT
-from rnnreranker.data.in_memory import GivenDocuments
 from rnnreranker.index.ahead import encode_ahead
 from rnnreranker.index.build import Built, add_parts, building, check_replaceable, work_of, write_index
 from rnnreranker.index.request import IndexRequest
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.needs import part, parts, stored_settings
+from rnnreranker.parts.vectors.part import OWN
 
 
 def encoded_parts() -> list[str]:
@@ -102,24 +100,15 @@ def _make(
     request: IndexRequest, output: Path, missing: list[str], inputs: dict[str, Any], exists: bool, threads: int | None
 ) -> Built:
     """An index that has these parts too, which are made while the documents stream by."""
-    documents = _documents(request)
-    first = list(itertools.islice(documents, 1))  # an unknown name fails here, before a model is loaded
+    documents = request.read()  # an unknown name fails here, before a model is loaded
     made = _of_texts(request, missing)
     if request.backend != "threads" and request.from_index is None:
-        encode_ahead(_documents(request), made, request, work_of(output), threads=threads)
+        encode_ahead(request.read(), made, request, work_of(output), threads=threads)
     if exists:
         inputs = {key: value for key, value in inputs.items() if value is not None}
-        return add_parts(output, made, threads=threads, inputs=inputs)
-    whole = itertools.chain(first, documents)
-    return write_index(whole, output, made, threads=threads, name=str(request.documents), inputs=inputs)
-
-
-def _documents(request: IndexRequest) -> Iterator[Document]:
-    """The documents of a request, from the first."""
-    from rnnreranker.data.documents import load_documents
-
-    given = request.documents
-    return iter(given.documents) if isinstance(given, GivenDocuments) else load_documents(given, request.fields)
+        return add_parts(output, made, documents, threads=threads, inputs=inputs)
+    about = {"name": str(request.documents), "inputs": inputs, "texts": not request.without_texts}
+    return write_index(documents, output, made, threads=threads, **about)
 
 
 def encode_share(
@@ -135,14 +124,13 @@ def encode_share(
         UnavailableError: as there.
     """
     there = _parts_there(output, request, request.inputs())
-    names = [name for name in request.names if part(name).encoder and name not in there]
+    encoded = [name for name in request.names if getattr(request.chosen[name].params, "encoder", OWN) != OWN]
+    names = [name for name in encoded if name not in there]
     if not names:
         said = ", ".join(encoded_parts())
         raise InputError(f"{argument('shard_id', share[0])}: shares are of {said}; none of them is left to make here")
-    documents = _documents(request)
-    first = list(itertools.islice(documents, 1))
-    whole, made = itertools.chain(first, documents), _of_texts(request, names)
-    return names, *encode_ahead(whole, made, request, work_of(output), threads=threads, share=share)
+    documents, made = request.read(), _of_texts(request, names)
+    return names, *encode_ahead(documents, made, request, work_of(output), threads=threads, share=share)
 
 
 def _of_texts(request: IndexRequest, names: Sequence[str]) -> list[Part]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,10 +20,13 @@ from rnnreranker.base.process.backends import check_backend
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import typed_name
 from rnnreranker.base.written_form import Written, read_listed
+from rnnreranker.data.document import Document
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
 from rnnreranker.data.in_memory import GivenDocuments
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.needs import part, parts
+from rnnreranker.parts.vectors.own import documents_of_vectors
+from rnnreranker.parts.vectors.part import OWN
 
 AUTO = "auto"
 USUAL = "dense"  # where no part is asked for
@@ -32,7 +37,8 @@ class IndexRequest(ComputesOnDevices, Request):
     """Documents, and the parts that an index of them has.
 
     Args:
-        documents: an ir_datasets id, a .jsonl or .tsv file, `pydoc`, or given ones; "" = those of the index.
+        documents: a name or a file, as of `load_documents`, a .npy matrix with its ids beside it, or given ones; "" =
+            those of the index.
         parts: in their written form, `dense,neighbours:k=32` or a list of them.
         fields: what the texts of the documents are, as of `load_documents`.
         from_index: an index of the same documents, whose encoded parts are taken in place of encoding.
@@ -77,6 +83,61 @@ class IndexRequest(ComputesOnDevices, Request):
         """The same with those parts alone."""
         return replace(self, parts=[_written(self.chosen[name]) for name in chosen])
 
+    @property
+    def without_texts(self) -> bool:
+        """Whether the documents are vectors alone, of a `.npy` matrix."""
+        return isinstance(self.documents, str) and self.documents.endswith(".npy")
+
+    def read(self) -> Iterator[Document]:
+        """The documents, from the first.
+
+        Raises:
+            InputError, UnavailableError: as `load_documents`; here where there is nothing of that name.
+        """
+        from rnnreranker.data.documents import load_documents
+
+        documents: Iterator[Document]
+        if isinstance(self.documents, GivenDocuments):
+            documents = iter(self.documents.documents)
+        elif self.without_texts:
+            documents = documents_of_vectors(Path(self.documents))
+        else:
+            documents = load_documents(self.documents, self.fields)
+        return itertools.chain(list(itertools.islice(documents, 1)), documents)
+
+    def with_own_vectors(self) -> IndexRequest:
+        """The same with a dense part of the vectors that the documents have, where they have some.
+
+        Raises:
+            InputError: an encoder beside such vectors, a part of texts where there are none; as `read`.
+        """
+        from rnnreranker.data import local
+
+        in_memory = isinstance(self.documents, GivenDocuments)
+        if not in_memory and not os.path.exists(os.path.expanduser(local.source(str(self.documents), "documents"))):
+            return self
+        first = next(self.read(), None)
+        if first is None or first.vector is None:
+            return self
+        forms = {one.name: one for one in forms_of(self.parts)}
+        if self.without_texts:
+            forms = {"dense": Written("dense"), **forms}
+            of_texts = [name for name in forms if name != "dense" and not part(name).made_of]
+            if of_texts:
+                raise InputError(
+                    f"{argument('parts', ','.join(of_texts))}: made of texts, and {self.documents} has vectors alone; "
+                    "expected dense or neighbours"
+                )
+        if "dense" not in forms:
+            return self
+        given = dict(forms["dense"].params)
+        if given.pop("encoder", OWN) != OWN or {*given} - {"dtype"}:
+            raise InputError(
+                f"{argument('encoder')}: {self.documents} has vectors, which are used; leave the encoder out here, and "
+                "give it to search for the queries"
+            )
+        return replace(self, parts=list((forms | {"dense": Written("dense", {**given, "encoder": OWN})}).values()))
+
     def inputs(self) -> dict[str, Any]:
         """What tells one index from another, computed without loading documents or models."""
         marks: dict[str, Any] = {"documents": documents_mark(self.documents), "dense": None}  # null without vectors
@@ -100,6 +161,10 @@ def documents_mark(documents: str | GivenDocuments) -> str:
         return pydoc.fingerprint()
     source = local.source(documents, "documents")
     path = Path(source).expanduser()
+    if source.endswith(".npy") and path.is_file():
+        from rnnreranker.parts.vectors import open_vectors
+
+        return open_vectors(path).fingerprint
     if path.is_dir():
         return files_digest(local.document_files(path), path)[:16]
     return file_digest(path)[:16] if is_there(source) else source

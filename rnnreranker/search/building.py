@@ -20,7 +20,7 @@ ENCODER = "minilm"
 
 
 def build_index(
-    documents: str | Path | Iterable[tuple[str, str]],
+    documents: str | Path | Iterable[tuple[str, str]] | Iterable[tuple[str, str, Any]],
     output: str | Path,
     parts: Form | Sequence[Form] = ("dense", "bm25"),
     encoder: Form = ENCODER,
@@ -38,7 +38,7 @@ def build_index(
     """An index of documents in a folder, opened; an interrupted build goes on, and parts that are there stay.
 
     Args:
-        documents: a name, a file, or pairs (docid, text).
+        documents: a name, a file, pairs (docid, text), or triples with a vector, (d,) floats, that no encoder makes.
         output: the folder.
         parts: in their written form, as "dense", "neighbours:k=32"; `python -m rnnreranker methods` lists them.
         encoder: of the vectors, `minilm` or `name:pooling=cls,…`.
@@ -61,5 +61,5 @@ def build_index(
     taken = None if from_index is None else Path(from_index).expanduser()
     where = (backend, cluster, device, compute_dtype)
     request = IndexRequest(given, written, asked_fields(str(given), fields), taken, *where)
-    built, _ = make_index(request, Path(output).expanduser(), threads=threads, overwrite=overwrite)
+    built, _ = make_index(request.with_own_vectors(), Path(output).expanduser(), threads=threads, overwrite=overwrite)
     return open_index(built.path)

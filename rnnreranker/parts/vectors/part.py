@@ -16,7 +16,7 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.settings import setting
 from rnnreranker.encode.params import EncoderParams
-from rnnreranker.parts.base import check_encoder, encoder_form
+from rnnreranker.parts.base import Part, check_encoder, encoder_form
 from rnnreranker.parts.encoded import PartByEncoder
 from rnnreranker.parts.vectors import VectorSource, open_vectors
 from rnnreranker.parts.vectors.npy_files import write_array
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rnnreranker.encode.graphs.store import KeptGraph
 
 DTYPES = ("float32", "float16")
+OWN = "own"  # in place of an encoder: the vectors that documents have themselves
 
 
 @dataclass(frozen=True)
@@ -77,14 +78,29 @@ class DensePart(PartByEncoder):
         return Encoder
 
     @classmethod
+    def make(cls, params: Any, beside: Mapping[str, Any]) -> Part:
+        if params.encoder == OWN:
+            from rnnreranker.parts.vectors.own import OwnVectors
+
+            return OwnVectors(params.dtype)
+        return super().make(params, beside)
+
+    @classmethod
+    def inputs(cls, params: Any) -> str:
+        return fingerprint(OWN, params.dtype) if params.encoder == OWN else super().inputs(params)
+
+    @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> DenseParams:
+        if described.get("vectors") == OWN:
+            return DenseParams(OWN, described.get("dtype", "float32"))
         made_by = described.get("encoder", {})
         given = EncoderParams(**made_by.get("settings", {}))
         return DenseParams(encoder_form(made_by.get("name", "minilm"), given), described.get("dtype", "float32"))
 
     @classmethod
     def summary(cls, described: Mapping[str, Any]) -> str:
-        return f"other vectors ({described.get('encoder', {}).get('name')}, {described.get('dtype')})"
+        made_by = described.get("encoder", {}).get("name", described.get("vectors"))
+        return f"other vectors ({made_by}, {described.get('dtype')})"
 
     @classmethod
     def at(cls, path: Path) -> Path | None:
@@ -145,10 +161,7 @@ class DensePart(PartByEncoder):
 
         `cosine`: the lowest to the vectors of the model in float32, where something else has computed.
         """
-        if self._dtype == "float32":
-            self.write_flat(folder / "index", count)
-        else:
-            self.write_matrix(folder / "vectors.npy", count)
+        self.write_vectors(folder, count)
         made_by = self._encoder
         described: dict[str, Any] = {"name": made_by.name, "settings": made_by.options}
         described["fingerprint"] = made_by.fingerprint
@@ -187,8 +200,15 @@ class DensePart(PartByEncoder):
         elif self._encoder.graph is not None:
             self.of_documents = Encoder.load(self._encoder.name, **self._encoder.options)
 
-    def write_flat(self, path: Path, count: int) -> None:
-        """Write a Faiss flat inner-product index of all blocks, without holding it in memory."""
+    def write_vectors(self, folder: Path, count: int) -> None:
+        """Write all blocks as `index`, or as `vectors.npy`, without holding them in memory."""
+        if self._dtype == "float32":
+            self._write_flat(folder / "index", count)
+        else:
+            self._write_matrix(folder / "vectors.npy", count)
+
+    def _write_flat(self, path: Path, count: int) -> None:
+        """A Faiss flat inner-product index."""
         faiss = require("faiss", "writing a dense index", "faiss-cpu")
         header = bytearray(faiss.serialize_index(faiss.IndexFlatIP(self.dimension)).tobytes())
         header[8:16] = count.to_bytes(8, "little")  # the number of vectors
@@ -197,8 +217,8 @@ class DensePart(PartByEncoder):
             stream.write(header)
             self._write(stream, "<f4")
 
-    def write_matrix(self, path: Path, count: int) -> None:
-        """Write all blocks as one `.npy` matrix, (n, d) float16."""
+    def _write_matrix(self, path: Path, count: int) -> None:
+        """One matrix, (n, d) float16."""
         with open(path, "wb") as stream:
             described = {"descr": "<f2", "fortran_order": False, "shape": (count, self.dimension)}
             np.lib.format.write_array_header_1_0(stream, described)
