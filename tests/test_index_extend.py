@@ -274,7 +274,7 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         with pytest.raises(InputError, match=said) as refused:
             main([*flags, "--output", str(index)])
         assert "\n" not in str(refused.value)
-    with pytest.raises(InputError, match=r"no index with texts to add to; make one with --documents"):
+    with pytest.raises(InputError, match=r"no index to add to; make one with --documents"):
         main(["--append", more, "--output", str(tmp_path / "nowhere")])
     monkeypatch.setattr(WordEncoder, "fingerprint", "words-2")
     with pytest.raises(InputError, match="its part dense was made by words as it was then, which is another enc"):

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 from tiny_encoder import make_encoder
 
@@ -16,6 +17,7 @@ from rnnreranker import QueryVectors, RnnParams, Run, build_index, evaluate_run,
 from rnnreranker.base.errors import InputError
 from rnnreranker.evaluate.__main__ import main as evaluate
 from rnnreranker.index.__main__ import main as index
+from rnnreranker.parts.texts import texts_of
 from rnnreranker.search.__main__ import main as search
 
 TEXTS = {f"d{number}": f"w{number % 7} w{number % 5} w{number % 3 + 10}" for number in range(60)}
@@ -207,8 +209,13 @@ def test_numbers_and_arrays_are_those_that_they_equal(world: Path) -> None:
 @pytest.mark.parametrize(
     ("documents", "message"),
     [
-        ([("d1",)], r"documents: entry 1 is \('d1',\); expected \(docid, text\), both texts"),
-        ([("d1", "a"), ("d2", 5)], "documents: entry 2 is"),
+        ([("d1",)], r"documents: entry 1 is \('d1',\); expected a name, a file, \(docid, text\) pairs"),
+        ([("d1", "a"), ("d2", 5)], 'documents: entry 2: "text" is a int; expected a string'),
+        ([("d1", "a", [1, 2]), ("d2", "b", "no")], "documents: entry 2: a vector that is no list of finite numbers"),
+        ([{"id": "d1", "title": "t"}], "documents: entry 1: keys .'id', 'title'.; expected"),
+        (5, "documents: a int; expected a name, a file"),
+        (b"x", "documents: a bytes; expected a name"),
+        ("", "documents: an empty name"),
         ([("d1", "a"), ("d1", "b")], "d1"),
         ([], "no documents"),
     ],
@@ -217,3 +224,49 @@ def test_documents_that_are_refused(documents: list, message: str, world: Path, 
     with pytest.raises(InputError, match=message):
         build_index(documents, tmp_path / "index", parts=("dense",), encoder=f"{world / 'encoder'}:pooling=mean")
     assert not (tmp_path / "index").exists()
+
+
+def test_documents_of_every_form_are_those_of_a_file(world: Path, tmp_path: Path) -> None:
+    rows = [{"id": 1, "title": "A", "text": "w1 w2"}, {"id": 2, "title": None, "text": "w3"}]
+    (tmp_path / "docs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    expected = build_index(tmp_path / "docs.jsonl", tmp_path / "file", "terms").settings["content"]
+    beir = {str(row["id"]): {"title": row["title"], "text": row["text"]} for row in rows}
+    pairs = [(1, "A\nw1 w2"), ("2", "w3")]
+    given = [rows, beir, pairs, dict(pairs), pandas.DataFrame(rows), (pair for pair in pairs)]
+    for number, documents in enumerate(given):
+        index = build_index(documents, str(tmp_path / str(number)), {"terms": {}}, threads=2.0)
+        assert index.settings["content"] == expected
+    alone = build_index(rows, tmp_path / "alone", "terms", fields="text")
+    assert texts_of(alone.texts or "", ["1", "2"]) == {"1": "w1 w2", "2": "w3"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"threads": "2"}, "threads='2': expected an integer >= 1 or none"),
+        ({"threads": 0, "overwrite": "yes"}, "threads=0: .*; overwrite='yes': expected true or false"),
+        ({"output": None}, "output: got None; expected the name of a folder"),
+        ({"output": ""}, "output: got ''; expected the name of a folder"),
+        ({"parts": 5}, "parts: got 5; expected names of parts"),
+        ({"fields": [1]}, "fields 1: expected title,text or text"),
+        ({"fields": 5}, "fields 5: expected title,text or text"),
+        (
+            {"device": 5, "compute_dtype": 5, "from_index": 5},
+            "from_index: got 5; .*device: got 5; .*compute_dtype: got 5",
+        ),
+        ({"encoder": 5, "parts": "dense"}, "encoder=5"),
+    ],
+)
+def test_odd_arguments_of_a_build_are_one_line(tmp_path: Path, arguments: dict, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        build_index(**{"documents": [("a", "x")], "output": tmp_path / "out", "parts": "terms", **arguments})
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", [None, 5, "", b"x", ["a"]])
+def test_odd_names_of_an_index_are_one_line(name: object, world: Path) -> None:
+    with pytest.raises(InputError, match=r"^index: got .*; expected a name, a folder or an open index"):
+        open_index(name)  # type: ignore[arg-type]
+    if name is not None:
+        with pytest.raises(InputError, match=r"^bm25: got "):
+            open_index(world / "index", bm25=name)  # type: ignore[arg-type]

@@ -10,11 +10,10 @@ from rnnreranker.base.command import counted, notice
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint, read_lines
 from rnnreranker.data import irds, local, trec_text
-from rnnreranker.data.document import Document, vector_of
+from rnnreranker.data.document import Document
 from rnnreranker.data.fields import fields_of
 from rnnreranker.data.names import is_file
-from rnnreranker.data.records import DOCUMENTS, VECTOR, candidates_of, form_of, read_records
-from rnnreranker.runs.words import check_id
+from rnnreranker.data.records import DOCUMENTS, candidates_of, document_of, form_of, read_records
 
 
 def load_documents(name: str | Path, fields: Sequence[str] | None = None) -> Iterator[Document]:
@@ -33,6 +32,8 @@ def load_documents(name: str | Path, fields: Sequence[str] | None = None) -> Ite
         InputError: unknown name or fields, or a malformed line (with file:line), while streaming.
         UnavailableError: data that cannot be downloaded here.
     """
+    if str(name).endswith(".npy"):
+        raise InputError(f"{name}: vectors without texts; expected a file or folder of texts, or a data set")
     fields = fields_of(str(name), fields)
     name = local.source(str(name), "documents")
     if Path(name).is_dir() or is_file(name, "documents"):
@@ -86,7 +87,7 @@ def _from_records(path: Path, form: Any, fields: Sequence[str]) -> Iterator[Docu
     for where, record in read_records(path, DOCUMENTS, form):
         beside = candidates_of(record, where)
         for one in [one for one, _ in beside] or [record]:
-            document = _document(one, where, fields)
+            document = document_of(one, where, fields)
             if beside:
                 mark = fingerprint(document.text)
                 if (before := seen.get(document.docid)) not in (None, mark):
@@ -95,12 +96,3 @@ def _from_records(path: Path, form: Any, fields: Sequence[str]) -> Iterator[Docu
                     continue
                 seen[document.docid] = mark
             yield document
-
-
-def _document(record: dict[str, Any], where: str, fields: Sequence[str]) -> Document:
-    values = DOCUMENTS.values(record, where)
-    check_id(values["id"].strip(), "docid", where)
-    titled = values["title"] and "title" in fields
-    text = f"{values['title']}\n{values['text']}" if titled else values["text"]
-    given = next((record[name] for name in VECTOR if name in record), None)
-    return Document(values["id"].strip(), text, where, None if given is None else vector_of(given, where))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.data.document import Document, vector_of
+from rnnreranker.data.document import Document
+from rnnreranker.data.fields import TITLE_AND_TEXT
+from rnnreranker.data.records import document_of
 
+EXPECTED = "expected a name, a file, (docid, text) pairs, {docid: text}, or records with id and text"
 NAME = "given in Python"  # what a description calls them
 
 
@@ -20,23 +23,31 @@ class GivenDocuments:
     documents: tuple[Document, ...]
 
     @classmethod
-    def of(cls, given: Iterable[tuple[str, str] | tuple[str, str, Any]]) -> GivenDocuments:
-        """Those of (docid, text), or of (docid, text, vector).
+    def of(cls, given: Any, fields: Sequence[str] = TITLE_AND_TEXT) -> GivenDocuments:
+        """Those of (docid, text) or (docid, text, vector), of {docid: text}, of records, or of a data frame of them.
+
+        A record has the keys that `load_documents` reads; a mapping may have records in place of texts, as BEIR's.
+
+        Args:
+            given: an iterable, a mapping or a data frame; fields: of the texts of records.
 
         Raises:
-            InputError: something else, entries that are no such tuples.
+            InputError: something else, an entry of another form.
         """
-        if isinstance(given, Mapping) or not isinstance(given, Iterable):
-            raise InputError(
-                f"documents: a {type(given).__name__}; expected a name, a file, or pairs of docid and text"
-            )
+        if hasattr(given, "to_dict"):  # pandas has NaN for a text that is not there
+            rows = given.to_dict("records")
+            given = [{key: None if _is_nan(one) else one for key, one in row.items()} for row in rows]
+        if isinstance(given, Mapping):
+            given = [{"id": key, **(one if isinstance(one, Mapping) else {"text": one})} for key, one in given.items()]
+        if not isinstance(given, Iterable) or isinstance(given, bytes):
+            raise InputError(f"documents: a {type(given).__name__}; {EXPECTED}")
         documents = []
         for number, entry in enumerate(given, 1):
-            good = isinstance(entry, tuple | list) and len(entry) in (2, 3)
-            if not good or not all(isinstance(one, str) for one in entry[:2]):
-                raise InputError(f"documents: entry {number} is {entry!r:.60}; expected (docid, text), both texts")
-            vector = vector_of(entry[2], f"documents: entry {number}") if len(entry) == 3 else None
-            documents.append(Document(entry[0], entry[1], vector=vector))
+            if isinstance(entry, tuple | list) and len(entry) in (2, 3):
+                entry = dict(zip(("id", "text", "vector"), entry, strict=False))
+            if not isinstance(entry, Mapping):
+                raise InputError(f"documents: entry {number} is {entry!r:.60}; {EXPECTED}")
+            documents.append(document_of(entry, f"documents: entry {number}", fields))
         return cls(tuple(documents))
 
     @property
@@ -47,3 +58,7 @@ class GivenDocuments:
 
     def __str__(self) -> str:
         return NAME
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and value != value

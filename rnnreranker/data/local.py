@@ -31,6 +31,8 @@ def source(name: str, part: str) -> str:
         InputError: a folder in BEIR layout that lacks this part or split.
         UnavailableError: a folder of `collections/`, TripClick or a ReQA set that is not here (with where to put it).
     """
+    if not name.strip():
+        raise InputError(f"{part}: an empty name; expected a file, a folder or the name of a data set")
     if is_there(name):
         return name
     if tripclick.is_name(name):

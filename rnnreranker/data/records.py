@@ -13,6 +13,8 @@ from rnnreranker.base.command import counted, notice
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint, first_line, read_lines, rereadable
 from rnnreranker.base.files.json_files import parse_record, parse_records
+from rnnreranker.data.document import Document, vector_of
+from rnnreranker.runs.words import check_id
 
 Form = Literal["tsv", "json", "parquet", "tags"]
 Lines = Iterable[tuple[int, str]]
@@ -181,6 +183,23 @@ def candidates_of(record: Mapping[str, Any], where: str) -> list[tuple[dict[str,
     return found
 
 
+def document_of(record: Mapping[str, Any], where: str, fields: Sequence[str]) -> Document:
+    """The document of a record, with its vector where it has one.
+
+    Args:
+        where: file:line; fields: of its text, ("title", "text") or ("text",).
+
+    Raises:
+        InputError: as `Shape.values` and `vector_of`; a docid that is no word.
+    """
+    values = DOCUMENTS.values(record, where)
+    docid, title, text = values["id"].strip(), values["title"], values["text"]
+    check_id(docid, "docid", where)
+    vector = next((record[name] for name in VECTOR if name in record), None)
+    text = f"{title}\n{text}" if title and "title" in fields else text
+    return Document(docid, text, where, None if vector is None else vector_of(vector, where))
+
+
 def topic_of(record: dict[str, Any], number: int, where: str) -> dict[str, str]:
     """The fields of a record of topics; a query with documents beside it and without an id has its number as its id.
 
@@ -220,7 +239,7 @@ def _of_columns(lines: Iterator[tuple[int, str]], source: str, shape: Shape) -> 
 def _of_json(lines: Iterator[tuple[int, str]], source: str, shape: Shape) -> Records:
     """Of an object a line; an array, or an object on several lines, is held in memory."""
     expected = f"an object with {shape.expected}"
-    opens = ("[",) if source.removesuffix(".gz").endswith(".jsonl") else ("[", "{")
+    opens: tuple[str, ...] = ("[",) if source.removesuffix(".gz").endswith(".jsonl") else ("[", "{")
     for number, line in lines:
         begins, ends = line.strip()[:1], line.strip()[-1:]
         if begins in opens and (begins == "[" or ends != "}"):

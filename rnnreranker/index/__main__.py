@@ -94,20 +94,19 @@ def main(argv: Sequence[str]) -> int:
             )
         _check_typed(args, BESIDE, "without --documents, where parts of those there are made; leave it out")
         if share is not None:
-            for name, said_of in make_share(output, request, share, args.threads):
+            for name, said_of in make_share(output, request, share):
                 command.say(f"{output}: shard {share[0]} of {share[1]} of {name}: {said_of}")
             return 0
-        built, made = make_beside(output, request, args.threads, args.overwrite)
+        built, made = make_beside(output, request)
     else:
-        request = request.with_own_vectors()
         if args.parts == AUTO:
-            request = _possible(request, output, args)
+            request = _possible(request.with_own_vectors(), output, args)
         if share is not None:
-            made, count, own = encode_share(request, output, share, args.threads)
+            made, count, own = encode_share(request, output, share)
             said_of = f"{count} blocks of documents made, {own - count} were there"
             command.say(f"{output}: shard {share[0]} of {share[1]} of {' and '.join(made)}: {said_of}")
             return 0
-        built, made = make_index(request, output, threads=args.threads, overwrite=args.overwrite)
+        built, made = make_index(request, output)
     _tell(args, built, made, started)
     return 0
 
@@ -127,11 +126,13 @@ def _request(args: argparse.Namespace) -> IndexRequest:
         args.documents or "",
         with_settings(written, flags),
         asked_fields(args.documents, args.fields),
-        Path(args.from_index).expanduser() if args.from_index else None,
+        args.from_index or None,
         args.backend,
         args.address,
         args.device,
         args.compute_dtype,
+        args.threads,
+        args.overwrite,
     )
 
 

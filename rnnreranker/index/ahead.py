@@ -26,8 +26,6 @@ def encode_ahead(
     parts: Iterable[Part],
     request: IndexRequest,
     work: Path,
-    *,
-    threads: int | None = None,
     share: Share = (0, 1),
 ) -> tuple[int, int]:
     """Make the files of blocks that `write_index` and `add_parts` take where they are: how many now, and of how many.
@@ -36,14 +34,15 @@ def encode_ahead(
 
     Args:
         documents: all of the index; parts: those of the request that an encoder makes, others are left out.
-        request: their settings, and the backend.
+        request: their settings, the backend, and threads: blocks at a time, each with one thread; of the backend
+            `threads`, threads of one block after the other.
         work: the folder of `Part.start`.
-        threads: blocks at a time, each with one thread; of the backend `threads`, threads of one block after the other.
         share: of this process.
 
     Raises:
         InputError, UnavailableError: as `Part.make` and `do_parts`.
     """
+    threads = request.threads
     makers = [one for one in parts if isinstance(one, PartByEncoder) and one.encoder]
     for maker in makers:
         maker.start(work, threads)

@@ -284,13 +284,13 @@ def _checked(documents: Iterable[Document], texts: bool) -> Iterator[Document]:
             first = f"document {list(seen).index(docid) + 1}"
             raise InputError(f"{where}: docid {docid} was there before ({first}); every document needs its own")
         seen[docid] = None
-        if texts and not document.text.strip():
-            empty, first_empty = empty + 1, first_empty or f"{docid}, {where}"
         try:
             _ = str.isascii(document.text) or document.text.encode()
             docid.encode()
         except (UnicodeEncodeError, TypeError):
             raise InputError(f"{where} ({docid!r}): its text is not a string that UTF-8 can hold") from None
+        if texts and not document.text.strip():
+            empty, first_empty = empty + 1, first_empty or f"{docid}, {where}"
         yield document
     if empty:
         notice(f"{empty} of {counted(len(seen), 'document')} have no text (first: {first_empty}); no word finds them")

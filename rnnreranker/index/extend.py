@@ -45,8 +45,8 @@ def extend_index(
         device, compute_dtype: where the new ones are encoded, as of `devices_of`.
 
     Raises:
-        InputError: no index with texts, a docid that it has already (with its line), no documents, an encoder that has
-            changed; as `write_index`.
+        InputError: no index, documents of another kind than its own, a docid that it has already (with its line), no
+            documents, an encoder that has changed; as `write_index`.
         UnavailableError: an encoder that cannot be had, a Lucene part without Java.
     """
     check_backend(backend, address)

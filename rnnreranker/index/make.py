@@ -27,16 +27,12 @@ def encoded_parts() -> list[str]:
 
 
 @phase("making the index")
-def make_index(
-    request: IndexRequest, output: Path, *, threads: int | None = None, overwrite: bool = False
-) -> tuple[Built, list[str]]:
+def make_index(request: IndexRequest, output: Path) -> tuple[Built, list[str]]:
     """What stands in `output` afterwards, and the parts that were made; parts that are there already stay.
 
     Args:
         request: documents and parts.
         output: the folder; an interrupted build goes on.
-        threads: None = one per core; the result does not depend on it.
-        overwrite: make again what is there, and replace an index of other inputs.
 
     Raises:
         InputError: as `write_index`; an index of other inputs in the folder, without `overwrite`, documents in it, or
@@ -46,15 +42,16 @@ def make_index(
     check_replaceable(output)
     read = {"documents": request.documents, "from_index": request.from_index}
     check_apart(read | {"output": output}, replaces=output)
+    request = request.with_own_vectors()
     with building(output):  # or what is missing may be there when it is this process's turn
-        return _make_missing(request, output, threads, overwrite)
+        return _make_missing(request, output)
 
 
-def _make_missing(request: IndexRequest, output: Path, threads: int | None, overwrite: bool) -> tuple[Built, list[str]]:
+def _make_missing(request: IndexRequest, output: Path) -> tuple[Built, list[str]]:
     inputs = request.inputs()
     if request.from_index is not None:
         _check_taken(request.from_index, request, inputs)
-    there = [] if overwrite else _parts_there(output, request, inputs)
+    there = [] if request.overwrite else _parts_there(output, request, inputs)
     missing = [name for name in request.names if name not in there]
     of_texts = [name for name in missing if not part(name).made_of]
     stored = stored_settings(output, there) if there else {}
@@ -63,10 +60,10 @@ def _make_missing(request: IndexRequest, output: Path, threads: int | None, over
     for maker in made_of:
         maker.check()  # before anything is encoded
     if of_texts:
-        built = _make(request, output, of_texts, inputs, bool(there), threads)
+        built = _make(request, output, of_texts, inputs, bool(there))
     else:
         built = Built(output, describe(output)["count"], 0)
-    return (add_parts(output, made_of, threads=threads) if made_of else built), missing
+    return (add_parts(output, made_of, threads=request.threads) if made_of else built), missing
 
 
 def makers(names: Sequence[str], request: IndexRequest, beside: Mapping[str, Any], output: Path) -> list[Part]:
@@ -96,24 +93,20 @@ def _made(name: str, request: IndexRequest, beside: Mapping[str, Any]) -> Part:
     return made
 
 
-def _make(
-    request: IndexRequest, output: Path, missing: list[str], inputs: dict[str, Any], exists: bool, threads: int | None
-) -> Built:
+def _make(request: IndexRequest, output: Path, missing: list[str], inputs: dict[str, Any], exists: bool) -> Built:
     """An index that has these parts too, which are made while the documents stream by."""
     documents = request.read()  # an unknown name fails here, before a model is loaded
     made = _of_texts(request, missing)
     if request.backend != "threads" and request.from_index is None:
-        encode_ahead(request.read(), made, request, work_of(output), threads=threads)
+        encode_ahead(request.read(), made, request, work_of(output))
     if exists:
         inputs = {key: value for key, value in inputs.items() if value is not None}
-        return add_parts(output, made, documents, threads=threads, inputs=inputs)
-    about = {"name": str(request.documents), "inputs": inputs, "texts": not request.without_texts}
-    return write_index(documents, output, made, threads=threads, **about)
+        return add_parts(output, made, documents, threads=request.threads, inputs=inputs)
+    name, texts = str(request.documents), not request.without_texts
+    return write_index(documents, output, made, threads=request.threads, name=name, inputs=inputs, texts=texts)
 
 
-def encode_share(
-    request: IndexRequest, output: Path, share: Share, threads: int | None = None
-) -> tuple[list[str], int, int]:
+def encode_share(request: IndexRequest, output: Path, share: Share) -> tuple[list[str], int, int]:
     """One process's share of what encoders make of a request, in files that `make_index` takes in place of encoding.
 
     Returns:
@@ -123,6 +116,7 @@ def encode_share(
         InputError: none of its parts is made by an encoder, or all are there; as `make_index`.
         UnavailableError: as there.
     """
+    request = request.with_own_vectors()
     there = _parts_there(output, request, request.inputs())
     encoded = [name for name in request.names if getattr(request.chosen[name].params, "encoder", OWN) != OWN]
     names = [name for name in encoded if name not in there]
@@ -130,7 +124,7 @@ def encode_share(
         said = ", ".join(encoded_parts())
         raise InputError(f"{argument('shard_id', share[0])}: shares are of {said}; none of them is left to make here")
     documents, made = request.read(), _of_texts(request, names)
-    return names, *encode_ahead(documents, made, request, work_of(output), threads=threads, share=share)
+    return names, *encode_ahead(documents, made, request, work_of(output), share)
 
 
 def _of_texts(request: IndexRequest, names: Sequence[str]) -> list[Part]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -176,6 +177,9 @@ def open_index(name: str | Path | IndexOnDisk, bm25: str | None = None, *, needs
         InputError: nothing of that name (with the nearest names), or no index in the folder.
         UnavailableError: a prebuilt index that cannot be downloaded, a BM25 index without Java.
     """
+    for what, given in (("index", name), ("bm25", bm25)):
+        if not isinstance(given, str | os.PathLike | IndexOnDisk | None) or given == "" or name is None:
+            raise InputError(f"{what}: got {given!r:.60}; expected a name, a folder or an open index")
     name = name if isinstance(name, IndexOnDisk) else str(name)
     if isinstance(name, IndexOnDisk):
         index = name

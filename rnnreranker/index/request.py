@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import names
 from rnnreranker.base.process.backends import check_backend
 from rnnreranker.base.request import Request
-from rnnreranker.base.settings import typed_name
+from rnnreranker.base.settings import setting, typed_name
 from rnnreranker.base.written_form import Written, read_listed
 from rnnreranker.data.document import Document
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
@@ -45,23 +45,29 @@ class IndexRequest(ComputesOnDevices, Request):
         backend: who makes what can be made piece by piece, as blocks of a graph: one of BACKENDS.
         address: of the scheduler of its cluster; None starts one here.
         device, compute_dtype: where encoders compute, and in which type, as of `devices_of`.
+        threads: None = one per core; the index does not depend on it.
+        overwrite: make again what is there, and replace an index of other inputs.
 
     Raises:
-        InputError: no parts, unknown ones (with those there are), settings that they do not have; a device that is not
-            here, or that no part computes on.
+        InputError: arguments of other types, no parts, unknown ones (with those there are), settings that they do not
+            have; a device that is not here, or that no part computes on.
     """
 
     documents: str | GivenDocuments
     parts: Form | Sequence[Form] = ("dense",)
     fields: tuple[str, ...] | None = None
-    from_index: Path | None = None
+    from_index: str | Path | None = None
     backend: str = "threads"
     address: str | None = None
     device: str | None = None
     compute_dtype: str = EXACT
+    threads: int | None = setting(None, "one per core where None", at_least=1)
+    overwrite: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.from_index is not None:
+            object.__setattr__(self, "from_index", Path(self.from_index).expanduser())
         _ = self.chosen
         check_backend(self.backend, self.address)
         if self.devices is not None and not any(part(name).on_devices() for name in self.names):
@@ -171,7 +177,9 @@ def documents_mark(documents: str | GivenDocuments) -> str:
 
 
 def forms_of(given: Form | Sequence[Form]) -> list[Written]:
-    """The parts of a line, or of a list of forms; InputError: none."""
+    """The parts of a line, or of a list of forms; InputError: none, or something else."""
+    if not isinstance(given, str | Written | Iterable | None):
+        raise InputError(f"{argument('parts')}: got {given!r:.60}; expected names of parts, or a list of them")
     forms = list(read_listed(given)) if isinstance(given, str) else [Written.read(one) for one in as_list(given)]
     if not forms:
         raise InputError(f"no parts of an index to make; expected some of {', '.join(names('part'))}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +20,10 @@ ENCODER = "minilm"
 
 
 def build_index(
-    documents: str | Path | Iterable[tuple[str, str]] | Iterable[tuple[str, str, Any]],
+    documents: str | Path | Iterable[tuple[str, str]] | Iterable[tuple[str, str, Any]] | Mapping[str, Any],
     output: str | Path,
     parts: Form | Sequence[Form] = ("dense", "bm25"),
-    encoder: Form = ENCODER,
+    encoder: Form | Path = ENCODER,
     device: str | None = None,
     *,
     compute_dtype: str = EXACT,
@@ -38,10 +38,11 @@ def build_index(
     """An index of documents in a folder, opened; an interrupted build goes on, and parts that are there stay.
 
     Args:
-        documents: a name, a file, pairs (docid, text), or triples with a vector, (d,) floats, that no encoder makes.
+        documents: a name, a file, pairs (docid, text), triples with a vector, (d,) floats, that no encoder makes,
+            {docid: text}, or records or a data frame with id, text and perhaps title and vector.
         output: the folder.
         parts: in their written form, as "dense", "neighbours:k=32"; `python -m rnnreranker methods` lists them.
-        encoder: of the vectors, `minilm` or `name:pooling=cls,…`.
+        encoder: of the vectors, `minilm`, a folder or `name:pooling=cls,…`.
         device, compute_dtype: where documents are encoded ("cuda", "cuda:0,cuda:1", "mps", "auto"; None = the
             processor), and in which type: "float32", "bfloat16", "float16".
         threads: None = one per core; the index does not depend on it, nor on backend and cluster.
@@ -56,10 +57,15 @@ def build_index(
     known = [typed_name(field) for _, field in settings_with_flags()]
     if unknown := [name for name in settings if name not in known]:
         raise InputError("; ".join(f"no argument {name}, {nearest(name, known)}" for name in unknown))
-    given = str(documents) if isinstance(documents, str | Path) else GivenDocuments.of(documents)
+    if not isinstance(output, str | Path) or not str(output).strip():
+        raise InputError(f"output: got {output!r:.60}; expected the name of a folder")
+    asked = asked_fields("documents", fields)
+    given = (
+        str(documents) if isinstance(documents, str | Path) else GivenDocuments.of(documents, *filter(None, [asked]))
+    )
+    encoder = str(encoder) if isinstance(encoder, Path) else encoder
     written = with_settings(forms_of(parts), {"encoder": None if encoder == ENCODER else encoder, **settings})
-    taken = None if from_index is None else Path(from_index).expanduser()
     where = (backend, cluster, device, compute_dtype)
-    request = IndexRequest(given, written, asked_fields(str(given), fields), taken, *where)
-    built, _ = make_index(request.with_own_vectors(), Path(output).expanduser(), threads=threads, overwrite=overwrite)
+    request = IndexRequest(given, written, asked, from_index, *where, threads, overwrite)
+    built, _ = make_index(request, Path(output).expanduser())
     return open_index(built.path)

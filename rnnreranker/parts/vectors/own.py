@@ -87,6 +87,6 @@ def documents_of_vectors(path: Path) -> Iterator[Document]:
     """
     source = open_vectors(path)
     for start in range(0, len(source.docids), BLOCK):
-        rows = np.arange(start, min(start + BLOCK, len(source.docids)))
-        for row, vector in zip(rows, source.fetch(rows), strict=True):
-            yield Document(source.docids[row], "", vector=vector)
+        docids = source.docids[start : start + BLOCK]
+        for docid, vector in zip(docids, source.fetch(np.arange(start, start + len(docids))), strict=True):
+            yield Document(docid, "", vector=vector)
