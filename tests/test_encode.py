@@ -373,7 +373,8 @@ def test_truncated_vectors_are_those_of_sentence_transformers(plain: Path, tmp_p
     from rnnreranker.index.opening import open_index
     from rnnreranker.search.queries import QueryEncoding, query_vectors
 
-    folder = sentence_transformers_folder(tmp_path, plain, config_sentence_transformers={"truncate_dim": 3})
+    (folder := tmp_path / "encoder").mkdir()
+    sentence_transformers_folder(folder, plain, config_sentence_transformers={"truncate_dim": 3})
     if not unit:
         modules = json.loads((folder / "modules.json").read_text())
         (folder / "modules.json").write_text(json.dumps(modules[:2]))

@@ -126,7 +126,7 @@ def _request(args: argparse.Namespace) -> IndexRequest:
         args.documents or "",
         with_settings(written, flags),
         asked_fields(args.documents, args.fields),
-        args.from_index or None,
+        Path(args.from_index).expanduser() if args.from_index else None,
         args.backend,
         args.address,
         args.device,

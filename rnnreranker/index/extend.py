@@ -17,8 +17,7 @@ from rnnreranker.parts.description import describe
 from rnnreranker.parts.needs import part, stored_settings
 from rnnreranker.parts.texts import FOLDER, documents_of
 from rnnreranker.parts.vectors.ids import read_ids
-from rnnreranker.parts.vectors.own import documents_of_vectors
-from rnnreranker.parts.vectors.part import OWN
+from rnnreranker.parts.vectors.part import OWN, documents_of_vectors
 
 
 @phase("adding documents to the index")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import os
@@ -25,8 +26,7 @@ from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
 from rnnreranker.data.in_memory import GivenDocuments
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.needs import part, parts
-from rnnreranker.parts.vectors.own import documents_of_vectors
-from rnnreranker.parts.vectors.part import OWN
+from rnnreranker.parts.vectors.part import OWN, documents_of_vectors
 
 AUTO = "auto"
 USUAL = "dense"  # where no part is asked for
@@ -56,7 +56,7 @@ class IndexRequest(ComputesOnDevices, Request):
     documents: str | GivenDocuments
     parts: Form | Sequence[Form] = ("dense",)
     fields: tuple[str, ...] | None = None
-    from_index: str | Path | None = None
+    from_index: Path | None = None
     backend: str = "threads"
     address: str | None = None
     device: str | None = None
@@ -66,8 +66,6 @@ class IndexRequest(ComputesOnDevices, Request):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.from_index is not None:
-            object.__setattr__(self, "from_index", Path(self.from_index).expanduser())
         _ = self.chosen
         check_backend(self.backend, self.address)
         if self.devices is not None and not any(part(name).on_devices() for name in self.names):
@@ -115,14 +113,17 @@ class IndexRequest(ComputesOnDevices, Request):
         """The same with a dense part of the vectors that the documents have, where they have some.
 
         Raises:
-            InputError: an encoder beside such vectors, a part of texts where there are none; as `read`.
+            InputError: an encoder beside such vectors, a part of texts where there are none.
+        UnavailableError: as `read`.
         """
         from rnnreranker.data import local
 
         in_memory = isinstance(self.documents, GivenDocuments)
         if not in_memory and not os.path.exists(os.path.expanduser(local.source(str(self.documents), "documents"))):
             return self
-        first = next(self.read(), None)
+        first = None
+        with contextlib.suppress(InputError):  # whoever reads all of them says what is wrong
+            first = next(self.read(), None)
         if first is None or first.vector is None:
             return self
         forms = {one.name: one for one in forms_of(self.parts)}

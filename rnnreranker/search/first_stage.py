@@ -27,8 +27,6 @@ def read_first_stage(path: str) -> Run:
     from rnnreranker.runs import Run
 
     run = Run.read(path)
-    if not Path(path).expanduser().is_file():  # a pipe is read once
-        return run
     columns = first_line(path).split()
     tag = columns[5] if len(columns) == 6 else ""
     _, dot, name = tag.rpartition(".")
