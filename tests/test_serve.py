@@ -8,6 +8,7 @@ import re
 import shlex
 import socket
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,12 @@ from serve_world import QRELS, SCRIPT, TEXTS, TOPICS, make_world, request_in, ru
 from starlette.testclient import TestClient
 
 from rnnreranker import RnnParams, Run, evaluate_run, open_index, rerank_hits
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.search.__main__ import main as search
+from rnnreranker.serve import work
 from rnnreranker.serve.__main__ import main as serve
+from rnnreranker.serve.answers import explained_answer
 from rnnreranker.serve.app import make_app
 from rnnreranker.serve.collection import FIRST_STAGES, ServedIndex
 from rnnreranker.serve.question import SearchQuestion
@@ -261,6 +264,20 @@ MALFORMED: list[tuple[str, dict[str, Any]]] = [
     ("/search", {"query": "w1", "hits": 0}),
     ("/search", {"query": "w1", "hits": 10**6}),
     ("/search", {"query": "w1", "hits": 2.5}),
+    ("/search", {"query": "w1", "rerank": "rnn:context=1001"}),
+    ("/search", {"query": "w1", "rerank": "rnn:context=999,k=999,k_exp=999"}),
+    ("/search", {"query": "w1", "rerank": ["mmr", "rnn"] * 6}),
+    ("/search", {"query": "w1", "rerank": "regularise:alpha=1e308"}),
+    ("/search", {"query": "w1", "retrieve": "bm25:k1=1e308"}),
+    ("/search", {"query": "w1", "expand": "ladr:hops=1000000"}),
+    ("/search", {"query": "w1", "expand": "ladr:hops=9"}),
+    ("/search", {"query": "w1", "prf": "average:fb_docs=1000000"}),
+    ("/explain", {"query": "w1", "rerank": "rnn:context=400,k=399,k_exp=400,probes=400"}),
+    ("/explain", {"query": "w1", "rerank": "rnn:context=201"}),
+    ("/rerank", {"query_vector": [1], "vectors": [[1]] * 999, "rerank": "rnn:k=999,probes=999"}),
+    ("/rerank", {"query": "w1", "texts": ["w1 " * 3000, "w2"]}),
+    ("/rerank", {"query": "w1", "texts": ["w1"], "truncate": True, "truncation_direction": "Left"}),
+    ("/v1/rerank", {"query": "w1", "documents": ["w1 " * 3000, "w2"], "truncation": False}),
     ("/search", {"query": "w1", "limit": -1}),
     ("/search", {"query": "w1", "k": 3}),
     ("/search", {"query": "w1", "rerank": "rn"}),
@@ -341,8 +358,13 @@ def test_who_may_ask(client: TestClient, collection: ServedIndex, request_of: Se
     for headers in ({}, {"authorization": "Bearer a-secret"}, {"authorization": "a-secret-word"}):
         answer = guarded.post("/search", json=body, headers=headers)
         assert (answer.status_code, "Bearer" in said(answer)) == (401, True)
-    assert guarded.post("/search", json=body, headers={"authorization": "Bearer a-secret-word"}).status_code == 200
-    assert guarded.get("/").status_code == guarded.get("/health").status_code == 200
+    for scheme in ("Bearer", "bearer", "BEARER"):  # RFC 9110: case does not count
+        headers = {"authorization": f"{scheme} a-secret-word"}
+        assert guarded.post("/search", json=body, headers=headers).status_code == 200
+    for path in ("/", "/health", "/page.js"):
+        whole, head = guarded.get(path), guarded.head(path)
+        assert (whole.status_code, head.status_code, head.content) == (200, 200, b"")
+        assert head.headers["content-length"] == whole.headers["content-length"] == str(len(whole.content))
     assert guarded.get("/controls").status_code == guarded.get("/openapi.json").status_code == 401
 
 
@@ -362,6 +384,141 @@ def test_limits_of_body_time_and_requests_at_work(request_of: ServeRequest) -> N
         codes = sorted(pool.map(lambda n: client.post("/search", json={"query": f"w{n}"}).status_code, range(5)))
         released.set()
     assert set(codes) == {408, 429}
+
+
+def open_requests(address: str, sent: bytes, count: int) -> list[socket.socket]:
+    """Connections that have sent the same bytes."""
+    port = int(address.rpartition(":")[2])
+    connections = [socket.create_connection(("127.0.0.1", port)) for _ in range(count)]
+    for one in connections:
+        one.sendall(sent)
+    return connections
+
+
+def test_half_sent_bodies_do_not_block_others(request_of: ServeRequest) -> None:
+    import httpx
+
+    collection = ServedIndex(dataclasses.replace(request_of, limits=Limits(max_waiting=2, max_seconds=3)))
+    collection.warm()
+    half = b'POST /search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{"query'
+    with running(collection) as address, httpx.Client(base_url=address, timeout=10) as client:
+        connections = open_requests(address, half, 8)
+        codes = [client.get(path).status_code for path in ("/health", "/", "/health")]
+        answers = {one.recv(1000).split()[1] for one in connections}
+        assert codes == [200, 200, 200]
+        assert answers == {b"429", b"408"}
+        assert client.post("/search", json={"query": "w1"}).status_code == 200
+
+
+@pytest.mark.parametrize("why", ["the client has left", "the time is over"])
+def test_work_ends_with_its_request(request_of: ServeRequest, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    seconds = 0.5 if why == "the time is over" else 30.0
+    collection = ServedIndex(dataclasses.replace(request_of, limits=Limits(max_seconds=seconds)))
+    collection.warm()
+    begun, ended = threading.Event(), threading.Event()
+
+    def slow(text: str) -> Any:
+        begun.set()
+        try:
+            while True:  # many short steps
+                work.check()
+                time.sleep(0.01)
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(collection, "query_vectors", slow)
+    head = b"POST /search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n"
+    with running(collection) as address:
+        (connection,) = open_requests(address, head + b'{"query": "w1"}', 1)
+        assert begun.wait(10)
+        if why == "the client has left":
+            connection.close()
+        else:
+            assert b" 408 " in connection.recv(1000)
+        assert ended.wait(10)
+
+
+def test_an_answer_goes_no_further_once_its_request_has_ended(collection: ServedIndex) -> None:
+    steps: list[str] = []
+
+    def stopping(after: int) -> Any:
+        steps.clear()
+
+        def check() -> None:
+            steps.append("step")
+            if len(steps) > after:
+                raise work.RequestEnded
+
+        return check
+
+    with pytest.MonkeyPatch.context() as patch:
+        for after in range(4):
+            patch.setattr(work, "check", stopping(after))
+            with pytest.raises(work.RequestEnded):
+                explained_answer(collection, SearchQuestion(f"w1 number{after}"))
+        patch.setattr(work, "check", stopping(2))
+        with pytest.raises(work.RequestEnded):
+            collection.encode(list(TEXTS.values()), "documents")  # of 62 texts, eight are encoded
+
+
+def test_a_query_is_encoded_between_the_texts_of_others(
+    collection: ServedIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[int] = []
+    begun, asked, real = threading.Event(), threading.Event(), collection._encoded
+
+    def encoded(texts: list[str], what: Any) -> np.ndarray:
+        begun.set()
+        assert asked.wait(10)
+        order.append(len(texts))
+        return real(texts, what)
+
+    monkeypatch.setattr(collection, "_encoded", encoded)
+    with ThreadPoolExecutor(2) as pool:
+        texts = pool.submit(collection.encode, list(TEXTS.values())[:40], "documents")
+        assert begun.wait(10)
+        query = pool.submit(collection.encode, ["w1"])
+        while not collection._encoding._work_queue.qsize():
+            time.sleep(0.01)
+        asked.set()
+        assert (len(texts.result()), len(query.result())) == (40, 1)
+    assert order == [4, 1, *[4] * 9]
+
+
+def test_no_client_sees_the_folders_of_this_machine(
+    collection: ServedIndex, world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = TestClient(make_app(collection), base_url=LOCAL, raise_server_exceptions=False)
+    assert client.get("/health").json()["index"] == client.get("/controls").json()["index"] == "index"
+    lost = str(world / "index" / "dense" / "docid")
+    damaged = UnavailableError(f"{lost}: damaged ('{lost}')")
+    for error in (FileNotFoundError(2, "No such file", lost), damaged, KeyError(lost)):
+        monkeypatch.setattr(collection, "answer", lambda question, error=error: raiser(error))
+        answer = client.post("/search", json={"query": "w1"})
+        assert answer.status_code in (500, 503)
+        assert "docid" in answer.json()["error"]
+        assert str(world) not in answer.text
+
+
+def raiser(error: Exception) -> None:
+    raise error
+
+
+def test_long_texts_are_cut_where_a_client_asks_for_it(client: TestClient) -> None:
+    long, cut = "w1 " * 4000, ("w1 " * 4000)[: Limits().max_characters]
+    for path, given, truncate in (("/rerank", "texts", {"truncate": True}), ("/v1/rerank", "documents", {})):
+        bodies = [{"query": text, given: [text, "w2 w3", "w4"], **truncate} for text in (long, cut)]
+        answers = [client.post(path, json=body).json() for body in bodies]
+        first, second = (one["results"] for one in answers) if given == "documents" else answers
+        assert first == second
+        assert len(first) == 3
+
+
+def test_scores_of_texts_are_relative_to_each_other(client: TestClient) -> None:
+    """As docs/serve.md says: one text alone gets the same score whatever it is."""
+    for text in ("w1 w2", "nothing of that"):
+        (one,) = client.post("/rerank", json={"query": "w1 w2", "texts": [text]}).json()
+        assert one["score"] == pytest.approx(0.2)
 
 
 def test_many_at_once_get_the_same_and_caches_stay_small(client: TestClient, collection: ServedIndex) -> None:

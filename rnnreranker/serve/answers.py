@@ -35,7 +35,7 @@ def explained_answer(collection: ServedIndex, question: SearchQuestion, size: st
     Raises:
         InputError: not reranked by rnn.
     """
-    answered = collection.answer(question)
+    answered = collection.answer(question, explain=True)
     with one_blas_thread():  # others work beside it
         return _explained(collection, answered, size)
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -16,20 +13,18 @@ from pydantic import Discriminator, Tag
 from starlette.exceptions import HTTPException
 
 from rnnreranker._version import __version__
-from rnnreranker.base.command import cores
-from rnnreranker.base.errors import InputError, RnnrerankerError, said_of, shown
+from rnnreranker.base.errors import InputError, RnnrerankerError
 from rnnreranker.serve import asked
 from rnnreranker.serve.answers import explained_answer, search_answer
 from rnnreranker.serve.collection import ServedIndex
 from rnnreranker.serve.controls import controls
-from rnnreranker.serve.guard import Guard, Refusal
+from rnnreranker.serve.guard import Guard, one_line, sentence
 from rnnreranker.serve.question import SearchQuestion
 from rnnreranker.serve.rerank import rerank_body, rerank_documents, rerank_texts
+from rnnreranker.serve.work import Workers
 
-T = TypeVar("T")
 TEMPLATES = {"base": "base.css", "search.explain": "style.css", "serve": "serve.css"}  # whose styles the page has
 AS_OTHERS = ("/v1/rerank", "/v2/rerank")  # where clients of Cohere look for `message`, of Jina for `detail`
-WORKERS = 4  # threads for each core: some wait for files, Java and one another
 
 
 def _kind(body: Any) -> str:
@@ -48,8 +43,7 @@ AnyRerankBody = Annotated[
 
 def make_app(collection: ServedIndex) -> Guard:
     """The application of an index; see docs/serve.md for its paths."""
-    pool = ThreadPoolExecutor(WORKERS * cores(), thread_name_prefix="rnnreranker-serve")
-    seconds = collection.limits.max_seconds
+    work = Workers(collection.limits.max_seconds).do
     answers: dict[int | str, dict[str, Any]] = {"4XX": {"model": asked.Said}, "503": {"model": asked.Said}}
     about = "Search and rerank one index; every answer that is not 200 has one sentence in `error`."
     app = FastAPI(
@@ -57,13 +51,6 @@ def make_app(collection: ServedIndex) -> Guard:
     )
     _say_errors(app)
     _add_page(app)
-
-    async def work(function: Callable[..., T], *args: Any) -> T:
-        """The result of a function, computed by a thread of the pool."""
-        try:
-            return await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(pool, function, *args), seconds)
-        except TimeoutError:
-            raise Refusal(408, f"This took longer than {seconds:g} seconds; ask for fewer candidates.") from None
 
     def question(body: asked.SearchBody) -> SearchQuestion:
         """The question of a body; InputError: neither a text nor a topic, or both."""
@@ -77,7 +64,7 @@ def make_app(collection: ServedIndex) -> Guard:
     @app.get("/health")
     async def health() -> asked.Health:
         """That the server is there."""
-        return asked.Health(index=collection.request.index, version=__version__)
+        return asked.Health(index=collection.request.name, version=__version__)
 
     @app.get("/controls")
     async def offered() -> dict[str, Any]:
@@ -156,10 +143,9 @@ def _template(room: str, name: str) -> str:
 def _say_errors(app: FastAPI) -> None:
     """Every error is one sentence in `error`."""
 
-    def said(request: Request, status: int, sentence: str) -> JSONResponse:
-        one_line = " ".join(shown(sentence).split()).encode(errors="backslashreplace").decode()
+    def said(request: Request, status: int, text: str) -> JSONResponse:
         names = ["error", *(("message", "detail") if request.url.path in AS_OTHERS else ())]
-        return JSONResponse(dict.fromkeys(names, one_line), status)
+        return JSONResponse(dict.fromkeys(names, one_line(text)), status)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -169,11 +155,11 @@ def _say_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RnnrerankerError)
     async def refused(request: Request, error: RnnrerankerError) -> JSONResponse:
-        return said(request, 400 if isinstance(error, InputError) else 503, said_of(error))
+        return said(request, 400 if isinstance(error, InputError) else 503, sentence(error))
 
-    @app.exception_handler(Refusal)
-    async def over(request: Request, error: Refusal) -> JSONResponse:
-        return said(request, error.status, error.said)
+    @app.exception_handler(TimeoutError)
+    async def late(request: Request, error: TimeoutError) -> JSONResponse:
+        return said(request, 408, str(error))
 
     @app.exception_handler(HTTPException)
     async def http(request: Request, error: HTTPException) -> JSONResponse:
@@ -183,7 +169,7 @@ def _say_errors(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def unforeseen(request: Request, error: Exception) -> JSONResponse:
-        return said(request, 500, said_of(error))
+        return said(request, 500, sentence(error))
 
 
 def _fault(one: dict[str, Any]) -> str:

@@ -11,6 +11,9 @@ Form = StrictStr | dict[str, dict[str, Any] | None]  # of a method: `rnn:k=20`, 
 Count = Annotated[int, Field(strict=True, ge=1)]
 
 
+Forms = Annotated[list[Form], Field(max_length=10)]
+
+
 class Body(BaseModel):
     """A body with these fields and no others."""
 
@@ -22,11 +25,11 @@ class SearchBody(Body):
 
     query: StrictStr | None = Field(None, description="the text of the question")
     topic: StrictStr | None = Field(None, description="the id of a topic, in place of a text")
-    retrieve: Form | list[Form] | None = Field("auto", description="first stage, as of search --retriever")
+    retrieve: Form | Forms | None = Field("auto", description="first stage, as of search --retriever")
     fuse: Form | None = Field(None, description="how several retrievers are fused")
     prf: Form | None = Field(None, description="feedback: a second search by the first documents")
     expand: Form | None = Field(None, description="more candidates, from the graph of the index")
-    rerank: Form | list[Form] | None = Field("rnn", description="rerankers in their written form; null = none")
+    rerank: Form | Forms | None = Field("rnn", description="rerankers in their written form; null = none")
     hits: Count | None = Field(None, description="documents in the output; null = 1000, or the limit below it")
     limit: Annotated[int, Field(strict=True, ge=1, le=1000)] = Field(10, description="results of the answer")
 

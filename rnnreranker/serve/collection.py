@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,8 +16,9 @@ from rnnreranker.search.check import check
 from rnnreranker.search.opened import open_index
 from rnnreranker.search.queries import QueryEncoding, check_query_vectors, open_query_encoder
 from rnnreranker.search.show import first_line, texts_in
+from rnnreranker.serve import work
 from rnnreranker.serve.kept import LastUsed
-from rnnreranker.serve.question import QID, SearchQuestion
+from rnnreranker.serve.question import QID, SearchQuestion, check_work
 from rnnreranker.serve.request import ServeRequest
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from rnnreranker.search.explain import Neighbourhood
     from rnnreranker.search.pipeline import Pipeline
 
+AT_ONCE = 4  # texts that are encoded before it is another request's turn
 QUERIES = 1024  # vectors of queries that are kept
 FIRST_STAGES = 128  # runs of single queries
 SHOWN_TEXT = 240  # characters of a result
@@ -80,7 +83,8 @@ class ServedIndex:
             if not self._judgements:
                 raise InputError(f"{qrels}: judges none of the {len(self.topics)} topics of {topics}")
         self.encodes = self._can_encode()
-        self._reading, self._encoding, self._evaluating = threading.Lock(), threading.Lock(), threading.Lock()
+        self._reading, self._evaluating = threading.Lock(), threading.Lock()
+        self._encoding = ThreadPoolExecutor(1, thread_name_prefix="rnnreranker-encoder")  # a queue: nobody waits long
         self._queries, self._first = LastUsed[np.ndarray](QUERIES), LastUsed[Run](FIRST_STAGES)
         self._encoder: Encoder | None = None
 
@@ -89,8 +93,8 @@ class ServedIndex:
         first = next(iter(self.topics.values()), "what is asked first")
         self.answer(SearchQuestion(first, hits=min(self.limits.max_candidates, 100)))
 
-    def answer(self, question: SearchQuestion) -> Answered:
-        """The runs of a question: those that `python -m rnnreranker.search --query` makes.
+    def answer(self, question: SearchQuestion, explain: bool = False) -> Answered:
+        """The runs of a question: those that `python -m rnnreranker.search --query` makes; explain: for `explained`.
 
         Raises:
             InputError: what cannot be asked, of the question or of this index.
@@ -101,11 +105,16 @@ class ServedIndex:
         question.check(self.limits)
         request = question.request(self.index, threads=1)
         check(request)
+        others = [one for one in (request.feedback, request.expander) if one is not None]
+        check_work([*request.retrievers, *others, *request.rerankers], request.candidates, self.limits, explain)
         if self.encodes:
             request = replace(request, encoded_queries=self.query_vectors(question.query))
+        work.check()
         pipeline = open_pipeline(request, {QID: question.query})
         pipeline = replace(pipeline, depth=min(pipeline.depth, self.limits.max_candidates))
+        work.check()
         stages = pipeline.stages(self._first.get((*question.first_stage, pipeline.depth), pipeline.retrieved))
+        work.check()
         before, after = stages[0].as_written(), stages[-1].as_written()
         return Answered(question, pipeline, before, after, stages)
 
@@ -182,21 +191,27 @@ class ServedIndex:
         return QueryVectors((QID,), self._queries.get(text, lambda: self.encode([text])))
 
     def encode(self, texts: Sequence[str], what: Literal["queries", "documents"] = "queries") -> np.ndarray:
-        """(n, d) float32: the vectors of texts, by the one model in memory, a caller at a time.
+        """(n, d) float32: the vectors of texts, by the one model in memory, a few texts of one caller at a time.
 
         Raises:
             InputError, UnavailableError, MissingDependencyError: an index whose encoder is not known or not here.
         """
-        with self._encoding:
-            if self._encoder is None:
-                self._encoder = open_query_encoder(self.encoding, self.index)
-            vectors: np.ndarray = self._encoder.encode(list(texts), threads=1, what=what)
+        parts = []
+        for first in range(0, len(texts), AT_ONCE):
+            work.check()
+            parts.append(self._encoding.submit(self._encoded, list(texts[first : first + AT_ONCE]), what).result())
+        vectors = np.concatenate(parts)
         if self.index.has("vectors") and vectors.shape[1] != self.index.vectors.dimension:
             raise InputError(
                 f"the encoder gives {vectors.shape[1]} dimensions, the vectors of {self.index.name} have "
                 f"{self.index.vectors.dimension}; serve it with the encoder that made it"
             )
         return vectors
+
+    def _encoded(self, texts: list[str], what: Literal["queries", "documents"]) -> np.ndarray:
+        if self._encoder is None:
+            self._encoder = open_query_encoder(self.encoding, self.index)
+        return self._encoder.encode(texts, threads=1, what=what)
 
     def _can_encode(self) -> bool:
         if "dense" not in self.index.folders:

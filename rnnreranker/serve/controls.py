@@ -23,7 +23,7 @@ def controls(collection: ServedIndex) -> dict[str, Any]:
     index = collection.index
     return {
         "version": __version__,
-        "index": collection.request.index,
+        "index": collection.request.name,
         "parts": list(index.parts),
         "retrievers": retrievers(collection),
         "fusions": choices(hints_of(FuseParams)["fuse"]),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
+import re
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from typing import Any
 
+from rnnreranker.base.errors import said_of, shown
 from rnnreranker.serve.request import ServeRequest, is_local
 
 Scope = MutableMapping[str, Any]
@@ -16,6 +19,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 OPEN = ("/", "/style.css", "/page.js", "/icon.svg", "/health")  # have nothing of the index, so that they need no token
 POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'"
+BODY_SECONDS = 10.0  # in which the body of a request has to come
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
@@ -23,6 +27,23 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+
+
+FOLDERS = re.compile(r"(?<![\w/.~-])(?:/|[A-Za-z]:\\)(?:[^\s/\\:;,'\"()]+[/\\])+")  # of an absolute path
+
+
+def sentence(error: Exception) -> str:
+    """What a client may read of an error: one line, without the folders of this machine.
+
+    >>> sentence(ValueError("/home/ann/index/dense: no such file, https://example.org/a/b is")).partition(": ")[2][:40]
+    'dense: no such file, https://example.org'
+    """
+    return FOLDERS.sub("", one_line(said_of(error)))
+
+
+def one_line(text: str) -> str:
+    """A text on one line, without control characters and halves of surrogate pairs."""
+    return " ".join(shown(text).split()).encode(errors="backslashreplace").decode()
 
 
 class Refusal(Exception):
@@ -43,28 +64,56 @@ class Guard:
     def __init__(self, app: App, request: ServeRequest) -> None:
         self._app, self._request = app, request
         self._limits = request.limits
-        self._at_work = 0
+        self._reading = self._at_work = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """An ASGI application."""
         if scope["type"] != "http":
             return
+        head = scope["method"] == "HEAD"
+        asked = {**scope, "method": "GET"} if head else scope
 
         async def with_headers(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
                 own = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
                 message["headers"] = [*message.get("headers", []), *own]
-            await send(message)
+            await send({**message, "body": b""} if head and "body" in message else message)
 
-        self._at_work += 1
         try:
             self._check(scope)
-            body = await self._body(scope, receive)
-            await self._app(scope, _replay(body, receive), with_headers)
+            if scope["path"] in OPEN:  # always answered
+                await self._answer(asked, b"", receive, with_headers)
+                return
+            with self._counted("_reading"):
+                body = await self._body(scope, receive)
+            with self._counted("_at_work"):
+                await self._answer(asked, body, receive, with_headers)
         except Refusal as refusal:
             await _say(with_headers, refusal.status, refusal.said)
+
+    @contextlib.contextmanager
+    def _counted(self, name: str) -> Iterator[None]:
+        """A block that only so many requests are in at once; Refusal 429: there are so many."""
+        if getattr(self, name) >= self._limits.max_waiting:
+            raise Refusal(429, f"{self._limits.max_waiting} requests are at work; ask again in a moment.")
+        setattr(self, name, getattr(self, name) + 1)
+        try:
+            yield
         finally:
-            self._at_work -= 1
+            setattr(self, name, getattr(self, name) - 1)
+
+    async def _answer(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        """Answer a request whose body was read; the work is cancelled when the client leaves."""
+        answer = asyncio.ensure_future(self._app(scope, _replay(body, receive), send))
+        gone = asyncio.ensure_future(_gone(receive))
+        try:
+            await asyncio.wait((answer, gone), return_when=asyncio.FIRST_COMPLETED)
+            if answer.done():
+                answer.result()
+        finally:
+            for task in (answer, gone):
+                task.cancel()
+            await asyncio.wait((answer, gone))
 
     def _check(self, scope: Scope) -> None:
         """Who may ask, and from where."""
@@ -78,11 +127,9 @@ class Guard:
                 403, f"Origin {origin[:80]!r}: this server answers its own page, and programs without Origin."
             )
         if self._request.token is not None and scope["path"] not in OPEN:
-            sent = headers.get(b"authorization", b"")
-            if not hmac.compare_digest(sent, b"Bearer " + self._request.token.encode()):
+            scheme, _, token = headers.get(b"authorization", b"").partition(b" ")
+            if scheme.lower() != b"bearer" or not hmac.compare_digest(token.strip(), self._request.token.encode()):
                 raise Refusal(401, "Authorization: expected Bearer and the token that the server was started with.")
-        if self._at_work > self._limits.max_waiting:
-            raise Refusal(429, f"{self._limits.max_waiting} requests are at work; ask again in a moment.")
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         """The body of a request, whole."""
@@ -92,8 +139,9 @@ class Guard:
             raise Refusal(413, f"The body has {int(length)} bytes; expected {limit} at most.")
         pieces: list[bytes] = []
         size = 0
+        seconds = min(self._limits.max_seconds, BODY_SECONDS)
         try:
-            async with asyncio.timeout(self._limits.max_seconds):
+            async with asyncio.timeout(seconds):
                 while True:
                     message = await receive()
                     if message["type"] != "http.request":
@@ -105,7 +153,7 @@ class Guard:
                     if not message.get("more_body"):
                         return b"".join(pieces)
         except TimeoutError:
-            raise Refusal(408, f"The body did not come within {self._limits.max_seconds:g} seconds.") from None
+            raise Refusal(408, f"The body did not come within {seconds:g} seconds.") from None
 
 
 def _name(host: str) -> str:
@@ -115,6 +163,12 @@ def _name(host: str) -> str:
     ('localhost', '[::1]', '127.0.0.1')
     """
     return host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
+
+
+async def _gone(receive: Receive) -> None:
+    """Wait until the client has left."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from rnnreranker.search.request import SearchRequest
 from rnnreranker.serve.request import Limits
 
 QID = "query"  # what a question is called, as in the command
+WIDE_GRAPH = 64  # neighbours of a document; graphs have no more
+MOST_REACHED = 100_000  # documents that an expander looks at
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,42 @@ class SearchQuestion:
             raise InputError(f"query has {len(self.query)} characters; expected {limits.max_characters} at most")
         if not 1 <= self.hits <= limits.max_candidates:
             raise InputError(f"hits={self.hits}: expected a number in [1, {limits.max_candidates}]")
+
+
+def check_work(methods: Iterable[Chosen], candidates: int, limits: Limits, explain: bool = False) -> None:
+    """Refuse methods that would take more than about a second, or 200 MB, for a number of candidates.
+
+    The work of a reranker is its context times the two largest of its other counts, such as k and probes. Measured on
+    one core, `max_work` pairs take .1 to .6 s; an explanation, which keeps every step, takes 1.1 s of 200 candidates.
+
+    Raises:
+        InputError: a count above `max_candidates`, a context, or contexts, beyond these limits.
+    """
+    together = 0
+    for one in methods:
+        counts = {
+            field.name: value
+            for field in dataclasses.fields(one.params)
+            if type(value := getattr(one.params, field.name)) is int
+        }
+        for name, value in counts.items():
+            usual = getattr(type(one.params), name, None)
+            if value > limits.max_candidates and value != usual:
+                raise InputError(f"{one.name}: {name}={value}: expected {limits.max_candidates} at most here")
+        hops = counts.get("hops", 1)
+        if hops > 1 and candidates * min(counts["k"], WIDE_GRAPH) ** hops > MOST_REACHED:
+            raise InputError(f"{one.name}: hops={hops}: reaches too many documents; ask for fewer hops or hits")
+        if one.kind != "reranker":
+            continue
+        context = min(counts.pop("context", candidates), candidates)
+        if explain and context > limits.max_explained:
+            raise InputError(f"{one.name}: context={context}: expected {limits.max_explained} at most to be explained")
+        together += context * math.prod(sorted(min(value, context) for value in counts.values())[-2:])
+    if together > limits.max_work:
+        raise InputError(
+            f"rerank: context × k × k_exp or probes is {together}, expected {limits.max_work} at most here; ask for "
+            "smaller ones"
+        )
 
 
 def _refuse_model(one: Chosen) -> None:

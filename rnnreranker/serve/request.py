@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import refuse
@@ -22,6 +23,8 @@ class Limits(Params):
 
     max_body: int = setting(4 * 2**20, "bytes of a request", at_least=1024)
     max_candidates: int = setting(1000, "candidates of a query, also those given", at_least=1)
+    max_work: int = setting(20_000_000, "context × k × k_exp or probes, the larger, of all rerankers", at_least=1)
+    max_explained: int = setting(200, "context of an explanation", at_least=1)
     max_dimension: int = setting(4096, "dimensions of vectors given", at_least=1)
     max_texts: int = setting(200, "texts given, which are encoded", at_least=1)
     max_characters: int = setting(8192, "characters of a query, and of a text given", at_least=1)
@@ -53,6 +56,11 @@ class ServeRequest(Request):
     protocol: str | None = None
     encoder: str | None = None
     limits: Limits = field(default_factory=Limits)
+
+    @property
+    def name(self) -> str:
+        """The index as clients see it: a folder without those above it."""
+        return Path(self.index).absolute().name or self.index
 
     @property
     def local(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from rnnreranker.search.check import is_utf8
 from rnnreranker.search.searching import request_of, search
 from rnnreranker.serve.asked import DocumentsBody, RerankBody, TextsBody
 from rnnreranker.serve.collection import ServedIndex
-from rnnreranker.serve.question import QID, SearchQuestion
+from rnnreranker.serve.question import QID, SearchQuestion, check_work
+from rnnreranker.serve.request import Limits
 
 RNN = "rnn"
 
@@ -59,9 +61,10 @@ def rerank_body(collection: ServedIndex, body: RerankBody) -> dict[str, Any]:
     if body.vectors is None and body.scores is not None and body.query is not None:
         order, scores = _of_run(collection, body)
     else:
+        params = _params(body.rerank, count, limits)
         vectors = _fetched(collection, body) if body.vectors is None else _matrix(body.vectors, limits.max_dimension)
         given = None if body.scores is None else np.asarray(body.scores, dtype=np.float64)
-        order, scores = rerank_hits(_query(collection, body), vectors, given, _params(body.rerank))
+        order, scores = rerank_hits(_query(collection, body), vectors, given, params)
     named: Sequence[str | None] = body.docids or [None] * count
     results = [
         {"index": row, "docid": named[row], "score": score}
@@ -71,8 +74,14 @@ def rerank_body(collection: ServedIndex, body: RerankBody) -> dict[str, Any]:
 
 
 def rerank_texts(collection: ServedIndex, body: TextsBody) -> list[dict[str, Any]]:
-    """The answer that clients of text-embeddings-inference expect: index, score and perhaps the text, best first."""
-    order, scores = _of_texts(collection, body.query, body.texts, RNN)
+    """The answer that clients of text-embeddings-inference expect: index, score and perhaps the text, best first.
+
+    Raises:
+        InputError: as `_of_texts`; a text that is too long, unless `truncate` cuts its end.
+    """
+    if body.truncate and (body.truncation_direction or "right").lower() == "left":
+        raise InputError("truncation_direction=Left: this encoder reads the beginning of a text; expected Right")
+    order, scores = _of_texts(collection, body.query, body.texts, RNN, truncate=bool(body.truncate))
     return [
         {"index": row, "score": score} | ({"text": body.texts[row]} if body.return_text else {})
         for row, score in zip(order.tolist(), scores.tolist(), strict=True)
@@ -82,11 +91,13 @@ def rerank_texts(collection: ServedIndex, body: TextsBody) -> list[dict[str, Any
 def rerank_documents(collection: ServedIndex, body: DocumentsBody) -> dict[str, Any]:
     """The answer that clients of Cohere and Jina expect: `results` with index and relevance_score, best first.
 
-    A `model` that is rnn in its written form, `rnn:k=20`, says the settings; other names count as `rnn`.
+    A `model` that is rnn in its written form, `rnn:k=20`, says the settings; other names count as `rnn`. Long texts are
+    cut, as Cohere and Jina do, unless `truncation` is false.
     """
     texts = [_text(number, one, body.rank_fields) for number, one in enumerate(body.documents)]
     model = body.model or RNN
-    order, scores = _of_texts(collection, body.query, texts, model if model.partition(":")[0] == RNN else RNN)
+    form = model if model.partition(":")[0] == RNN else RNN
+    order, scores = _of_texts(collection, body.query, texts, form, truncate=body.truncation is not False)
     results = [
         {"index": row, "relevance_score": score} | ({"document": {"text": texts[row]}} if body.return_documents else {})
         for row, score in zip(order.tolist(), scores.tolist(), strict=True)
@@ -100,19 +111,26 @@ def _of_run(collection: ServedIndex, body: RerankBody) -> tuple[np.ndarray, np.n
     docids, scores, query = body.docids or [], body.scores or [], body.query or ""
     if not all(map(math.isfinite, scores)):
         raise InputError("scores: NaN or infinite ones; expected finite numbers")
-    form = SearchQuestion(query, rerank=body.rerank).request(collection.index).rerank
+    asked = SearchQuestion(query, rerank=body.rerank).request(collection.index)
+    check_work(asked.rerankers, len(docids), collection.limits)
     run = Run.from_dict({QID: dict(zip(docids, map(float, scores), strict=True))})
     others: dict[str, Any] = {"encoded_queries": collection.query_vectors(query)} if collection.encodes else {}
-    request = request_of(collection.index, {QID: query}, run=run, rerank=form, hits=len(docids), threads=1, **others)
+    request = request_of(
+        collection.index, {QID: query}, run=run, rerank=asked.rerank, hits=len(docids), threads=1, **others
+    )
     reranked = search(request).as_written()
     row_of = {docid: row for row, docid in enumerate(docids)}
     order = np.array([row_of[docid] for docid in reranked.ranked(QID)], dtype=np.int64)
     return order, reranked.scores
 
 
-def _of_texts(collection: ServedIndex, query: str, texts: list[str], form: str) -> tuple[np.ndarray, np.ndarray]:
-    """The order and the scores of texts, by the encoder of the index."""
+def _of_texts(
+    collection: ServedIndex, query: str, texts: list[str], form: str, *, truncate: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """The order and the scores of texts, by the encoder of the index; truncate: the ends of long ones are cut."""
     limits = collection.limits
+    if truncate:
+        query, texts = query[: limits.max_characters], [text[: limits.max_characters] for text in texts]
     longest = max((len(text) for text in [query, *texts]), default=0)
     refuse(
         (not query.strip(), "query is empty: expected a text"),
@@ -120,15 +138,16 @@ def _of_texts(collection: ServedIndex, query: str, texts: list[str], form: str) 
         (len(texts) > limits.max_texts, f"{len(texts)} texts: expected {limits.max_texts} at most"),
         (
             longest > limits.max_characters,
-            f"a text of {longest} characters: expected {limits.max_characters} at most",
+            f"a text of {longest} characters: expected {limits.max_characters} at most, or truncation",
         ),
         (
             not all(map(is_utf8, [query, *texts])),
             "a text that is not UTF-8",
         ),
     )
+    params = _params(form, len(texts), limits)
     vectors = collection.encode(texts, "documents")
-    return rerank_hits(collection.query_vectors(query).vectors[0], vectors, None, _params(form))
+    return rerank_hits(collection.query_vectors(query).vectors[0], vectors, None, params)
 
 
 def _query(collection: ServedIndex, body: RerankBody) -> np.ndarray | None:
@@ -142,12 +161,13 @@ def _query(collection: ServedIndex, body: RerankBody) -> np.ndarray | None:
     return collection.query_vectors(body.query).vectors[0]
 
 
-def _params(form: Any) -> RnnParams:
-    """The parameters of a written form; InputError: of another method than rnn."""
+def _params(form: Any, count: int, limits: Limits) -> RnnParams:
+    """The parameters of a written form, for so many candidates; InputError: another method than rnn, too much work."""
     one = choose("reranker", SearchQuestion("", rerank=form).request("").rerank, "rerank")  # type: ignore[arg-type]
     if one.name != RNN or one.source != "vectors":
         raise InputError(f"rerank={one.name}: expected rnn, from vectors; others need docids with scores and a query")
-    params: RnnParams = one.params
+    params: RnnParams = replace(one.params, context=count)  # all candidates take part
+    check_work([one.replaced(params=params)], count, limits)
     return params
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 from rnnreranker._version import __version__
-from rnnreranker.base.errors import InputError, RnnrerankerError
+from rnnreranker.base.errors import RnnrerankerError
 from rnnreranker.serve.answers import explained_answer
 from rnnreranker.serve.collection import ServedIndex
+from rnnreranker.serve.guard import sentence
 from rnnreranker.serve.question import SearchQuestion
+from rnnreranker.serve.work import Workers
+
+T = TypeVar("T")
 
 ABOUT = (
     "Search one collection of documents and rerank the candidates by reciprocal nearest neighbours. search gives "
@@ -29,6 +32,17 @@ Retrieve = Annotated[str, Field(description="first stage: auto, dense, bm25, or 
 
 def make_tools(collection: ServedIndex) -> MCPServer:
     """The server of an index; what cannot be is said to the client in a sentence."""
+    workers = Workers(collection.limits.max_seconds)
+
+    async def work(function: Callable[..., T], *args: Any) -> T:
+        """The result of a function, computed by a thread; ToolError: one sentence on what is wrong."""
+        try:
+            return await workers.do(function, *args)
+        except TimeoutError as error:
+            raise ToolError(str(error)) from None
+        except RnnrerankerError as error:
+            raise ToolError(sentence(error)) from None
+
     server = MCPServer("rnnreranker", version=__version__, instructions=ABOUT, log_level="ERROR")
 
     def question(query: str, limit: int, retrieve: str, rerank: str) -> SearchQuestion:
@@ -36,40 +50,28 @@ def make_tools(collection: ServedIndex) -> MCPServer:
         return SearchQuestion(query, limit=limit, retrieve=retrieve, rerank=rerank, hits=hits)
 
     @server.tool()
-    def search(
+    async def search(
         query: QueryText, limit: Limit = 10, retrieve: Retrieve = "auto", rerank: Rerank = "rnn"
     ) -> list[dict[str, Any]]:
         """The best documents for a question: rank, docid, score, ranks moved by reranking, first line of the text."""
-        with _said():
-            _, after = collection.rows(collection.answer(question(query, limit, retrieve, rerank)))
-        return after
+        asked = question(query, limit, retrieve, rerank)
+        return await work(lambda: collection.rows(collection.answer(asked))[1])
 
     @server.tool()
-    def explain(
+    async def explain(
         query: QueryText, limit: Limit = 10, retrieve: Retrieve = "auto", rerank: Rerank = "rnn"
     ) -> dict[str, Any]:
         """Why candidates of a question moved: ranks before and after, what each score is the sum of, and whose set of
         reciprocal neighbours each is in."""
-        with _said():
-            answer = explained_answer(collection, question(query, limit, retrieve, rerank), None)
+        answer = await work(explained_answer, collection, question(query, limit, retrieve, rerank), None)
         return {"parts": answer["parts"], "candidates": answer["candidates"][:limit]}
 
     @server.tool()
-    def get_document(docid: Annotated[str, Field(description="as search gives it")]) -> str:
+    async def get_document(docid: Annotated[str, Field(description="as search gives it")]) -> str:
         """The text of a document."""
-        with _said():
-            text = collection.document(docid)
-            if text is None:
-                raise InputError(f"document {docid[:80]}: not in this index, or it keeps no texts")
+        text = await work(collection.document, docid)
+        if text is None:
+            raise ToolError(f"document {docid[:80]}: not in this index, or it keeps no texts")
         return text
 
     return server
-
-
-@contextlib.contextmanager
-def _said() -> Iterator[None]:
-    """Errors of the library in the block are those of a tool, whose message the client sees."""
-    try:
-        yield
-    except RnnrerankerError as error:
-        raise ToolError(str(error)) from None

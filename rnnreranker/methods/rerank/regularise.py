@@ -22,6 +22,7 @@ class RegulariseParams(Params):
         1.0,
         "alpha: weight of smoothness against closeness to the run's scores",
         at_least=0,
+        at_most=1e6,  # beyond, the equations cannot be solved in float64
         was="regularise_alpha",
     )
     k: int = setting(10, "k: nearest neighbours that a candidate is linked with", at_least=1, was="regularise_k")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Bm25Params(settings.Params):
     """The parameters of BM25, as Pyserini sets them by default."""
 
-    k1: float = setting(0.9, "k1: saturation of term frequency, higher = later", at_least=0)
+    k1: float = setting(0.9, "k1: saturation of term frequency, higher = later", at_least=0, at_most=1e6)
     b: float = setting(0.4, "b: length normalisation, 0 = none, 1 = full", at_least=0, at_most=1)
 
 

@@ -1,0 +1,59 @@
+"""The work of requests in threads: it ends with its request, when the client leaves or the time is over."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from rnnreranker.base.command import cores
+
+T = TypeVar("T")
+PER_CORE = 4  # threads: some wait for files, Java and one another
+_thread = threading.local()  # .ended: an event, set when the request ends that this thread works for
+
+
+class RequestEnded(Exception):
+    """Nobody waits for the answer any more."""
+
+
+def check() -> None:
+    """Raise RequestEnded when the request of this thread has ended; called between steps of about a second at most."""
+    ended: threading.Event | None = getattr(_thread, "ended", None)
+    if ended is not None and ended.is_set():
+        raise RequestEnded
+
+
+class Workers:
+    """Threads that answer requests.
+
+    Args:
+        seconds: that a request may take, the time in which it waits for a thread included.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._pool = ThreadPoolExecutor(PER_CORE * cores(), thread_name_prefix="rnnreranker-serve")
+
+    async def do(self, function: Callable[..., T], *args: Any) -> T:
+        """The result of a function, which a thread computes; `check` ends it when this call is cancelled.
+
+        Raises:
+            TimeoutError: it took longer than `seconds`.
+        """
+        ended = threading.Event()
+
+        def work() -> T:
+            _thread.ended = ended
+            check()
+            return function(*args)
+
+        try:
+            running = asyncio.get_running_loop().run_in_executor(self._pool, work)
+            return await asyncio.wait_for(running, self.seconds)
+        except TimeoutError:
+            raise TimeoutError(f"This took longer than {self.seconds:g} seconds; ask for less.") from None
+        finally:
+            ended.set()
