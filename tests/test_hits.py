@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rnnreranker import RnnParams, rerank_hits, rnn_similarity
+from rnnreranker import QueryVectors, RnnParams, rerank_hits, rnn_similarity
 from rnnreranker.base.errors import InputError
 
 
@@ -54,14 +54,64 @@ def test_one_hit() -> None:
     assert (order.tolist(), similarities.shape) == ([0], (1,))
 
 
+def test_each_score_stands_beside_its_row() -> None:
+    """`scores[i]` belongs to row `order[i]`, as a similarity that is computed in the order of the hits says."""
+    query, vectors = made()
+    reranked = rerank_hits(query, vectors, params=RnnParams.preset("vectors"))
+    of_rows = rnn_similarity(query[None], vectors[None], RnnParams.preset("vectors"))[0]
+    for row, score in zip(reranked.order, reranked.scores, strict=True):
+        assert score == pytest.approx(of_rows[row], abs=1e-6)
+    assert (np.diff(reranked.scores) <= 0).all()
+
+
+@pytest.mark.parametrize("kind", ["list", "float16", "bfloat16", "a list of tensors", "a tensor with a gradient"])
+def test_what_stands_for_arrays(kind: str) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    query, vectors = made()
+    exact = [torch.from_numpy(one).bfloat16().float().numpy() for one in (query, vectors, vectors @ query)]
+    given = {
+        "list": lambda one: one.tolist(),
+        "float16": lambda one: torch.from_numpy(one).half(),
+        "bfloat16": lambda one: torch.from_numpy(one).bfloat16(),
+        "a list of tensors": lambda one: [*torch.from_numpy(one).bfloat16()],
+        "a tensor with a gradient": lambda one: torch.from_numpy(one).requires_grad_(),
+    }[kind]
+    order, scores = rerank_hits(*map(given, exact), {"k": 5})
+    expected = rerank_hits(*exact, RnnParams(k=5))
+    np.testing.assert_allclose(scores, expected.scores, atol=1e-5)
+    np.testing.assert_array_equal(order, expected.order)
+    if kind == "bfloat16":
+        np.testing.assert_array_equal(QueryVectors(["a"], given(exact[0][None])).vectors[0], exact[0])
+
+
+def test_params_may_be_a_mapping() -> None:
+    query, vectors = made()
+    np.testing.assert_array_equal(
+        rerank_hits(query, vectors, None, {"k": 3})[1], rerank_hits(query, vectors, None, RnnParams(k=3))[1]
+    )
+    for params, message in (
+        ({"kk": 3}, "params: no setting kk, did you mean k?"),
+        ("k=3", "params='k=3': expected RnnParams, or"),
+    ):
+        with pytest.raises(InputError, match=message.replace("?", r"\?")):
+            rerank_hits(query, vectors, None, params)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("query", "vectors", "scores", "message"),
     [
         (np.ones(3), np.ones((2, 4)), None, r"query_vector has shape \(3,\): expected \(4,\), as the hits"),
         (np.ones(4), np.ones((0, 4)), None, "vectors has no rows: expected those of at least one hit"),
         (None, np.ones((2, 4)), None, "query_vector and scores are None: expected at least one of them"),
-        (np.ones(4), np.ones((2, 4)), np.ones(3), r"scores has shape \(3,\): expected \(2,\) finite numbers"),
-        (np.ones(4), np.ones((2, 4)), [1.0, np.nan], r"expected \(2,\) finite numbers"),
+        (np.ones(4), np.ones((2, 4)), np.ones(3), r"scores has shape \(3,\): expected \(2,\), one for each hit"),
+        (np.ones(4), np.ones((2, 4)), np.ones((2, 1)), r"scores has shape \(2, 1\): expected \(2,\)"),
+        (np.ones(4), np.ones((2, 4)), [1.0, np.nan], r"scores\[1\]=nan: expected finite float32 numbers"),
+        (np.ones(4), np.ones((2, 4)), [1.0, 1e39], r"scores\[1\]=1e\+39: expected finite"),
+        (np.ones(4), np.ones((2, 4)), [1.0, None], "scores: a list of object; expected numbers"),
+        (np.ones(4), np.ones((2, 4)), ["a", "b"], "scores: a list of <U1; expected numbers"),
+        (np.ones((1, 4)), np.ones((2, 4)), None, r"query_vector has shape \(1, 4\): expected \(4,\)"),
+        ("text", np.ones((2, 4)), None, "query_vector: a str of <U4; expected numbers"),
+        (np.ones(4), [[1.0], [1.0, 2.0]], None, "vectors: a list whose rows differ in length"),
         (np.ones(4), np.full((2, 4), np.inf), None, "NaN or infinite"),
         (np.ones(4), np.ones(4), None, r"vectors has shape \(4,\)"),
     ],

@@ -82,8 +82,8 @@ def test_distances_do_not_see_where_the_origin_is() -> None:
 
 def test_of_an_id_that_comes_twice_the_better_hit_stays() -> None:
     ids = [*range(COUNT), 7, 3]
-    vectors = np.concatenate([VECTORS, VECTORS[[7, 3]]])
-    values = np.concatenate([VECTORS @ QUERY, [-500.0, 500.0]])
+    vectors = np.concatenate([VECTORS, VECTORS[[7, 3]] + np.outer([-5, 5], QUERY)])
+    values = vectors @ QUERY
     order, scores = rerank_returned("Store", ids, vectors, values, INNER, QUERY)
     assert sorted(ids[position] for position in order) == [*range(COUNT)]
     assert COUNT in np.setdiff1d(np.arange(COUNT + 2), order)  # the worse 7
@@ -103,8 +103,13 @@ def test_no_hits_stay_none() -> None:
         ([[1.0], [], [1.0]], None, [1.0], "1 of 3 hits have no vector (first: 'b')"),
         ([[1.0], [np.nan], [2.0]], None, [1.0], "vectors of 1 hits have NaN or infinite values (first: 'b')"),
         ([[1.0], [1.0, 2.0], [2.0]], None, [1.0], "the vector of hit 'b' has shape (2,); expected (1,) as the first"),
-        ([[1.0], b"\0\0", [2.0]], None, [1.0], "the vector of hit 'b' is bytes of |S"),
-        ([[1.0], [True], [2.0]], None, [1.0], "the vector of hit 'b' is list of bool"),
+        (
+            [[1.0], b"\0\0", [2.0]],
+            None,
+            [1.0],
+            "the vector of hit 'b': a bytes of |S2; expected numbers: make an array of bytes first",
+        ),
+        ([[1.0], [True], [2.0]], None, [1.0], "the vector of hit 'b': a list of bool; expected numbers"),
         ([[[1.0]], [[1.0]], [[1.0]]], None, [1.0], "'a' has shape (1, 1); expected (d,), a vector a hit"),
         ([[1.0], [2.0]], None, [1.0], "2 vectors of 3 hits"),
         ([[1.0]] * 3, [1.0, None, 2.0], [1.0], "1 of 3 hits have no finite score (first: 'b' with None)"),
@@ -113,7 +118,7 @@ def test_no_hits_stay_none() -> None:
         ([[1.0]] * 3, None, None, "neither scores of the hits nor a query vector; give query_vector"),
         ([[1.0]] * 3, None, [1.0, 2.0], "query_vector has shape (2,); expected (1,) finite numbers"),
         ([[1.0]] * 3, None, [np.inf], "expected (1,) finite numbers"),
-        ([[1.0]] * 3, None, "text", "query_vector is str; expected a row of numbers"),
+        ([[1.0]] * 3, None, "text", "query_vector: a str of <U4; expected numbers"),
     ],
 )
 def test_what_is_refused(vectors: Any, values: Any, query: Any, message: str) -> None:
@@ -124,13 +129,15 @@ def test_what_is_refused(vectors: Any, values: Any, query: Any, message: str) ->
 
 
 @pytest.mark.parametrize(
-    ("metric", "value"), [(COSINE, 5.8), (COSINE, -1.2), (COSINE_DISTANCE, -4.8), (DISTANCE, -0.5)]
+    ("metric", "value"), [(COSINE, 5.8), (COSINE, -1.2), (COSINE_DISTANCE, -4.8), (DISTANCE, -0.5), (INNER, 5000.0)]
 )
-def test_numbers_that_another_metric_gave(metric: StoreMetric, value: float) -> None:
-    values = [0.5] * (COUNT - 1) + [value]
-    with pytest.raises(InputError, match=f"hit 29 has the score {value}, which the metric that was said cannot give"):
-        rerank_returned("Store", range(COUNT), VECTORS, values, metric, QUERY)
-    assert len(rerank_returned("Store", range(COUNT), VECTORS, values, metric.of_fusion(), QUERY)[0]) == COUNT
+def test_a_number_that_no_such_metric_gives(metric: StoreMetric, value: float) -> None:
+    own = {"cosine": UNIT @ UNIT_QUERY, "inner": UNIT @ UNIT_QUERY, "l2": np.linalg.norm(UNIT - UNIT_QUERY, axis=1)}
+    values = own[metric.kind] if metric is not COSINE_DISTANCE else 1 - own["cosine"]
+    assert len(rerank_returned("Store", range(COUNT), UNIT, values, metric, UNIT_QUERY)[0]) == COUNT
+    values[29] = value
+    with pytest.raises(InputError, match=rf"^Store: the scores are not of .*: hit 29 has {value:.4g}, but the "):
+        rerank_returned("Store", range(COUNT), UNIT, values, metric, UNIT_QUERY)
 
 
 # ---- Faiss
@@ -430,7 +437,7 @@ def test_milvus_forms() -> None:
     same_order([hit["id"] for hit in best], [hit["score"] for hit in best], expected_of(QUERY, VECTORS, range(COUNT)))
     with pytest.raises(InputError, match=r'2 of 2 hits have no vector \(first: 1\); search with output_fields=\["v"\]'):
         rerank_milvus(QUERY, [hit_of(1, 0.5), hit_of(2, 0.5)], vector="v")
-    with pytest.raises(InputError, match=r"of bytes make an array first, numpy.frombuffer"):
+    with pytest.raises(InputError, match="make an array of bytes first, numpy.frombuffer"):
         rerank_milvus(QUERY, [hit_of(1, 0.5, vector=b"\0\0")])
     with pytest.raises(InputError, match="metric='HAMMING': expected one of COSINE, IP, L2"):
         rerank_milvus(QUERY, hits, metric="HAMMING")

@@ -2,61 +2,106 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.given import array_of
 from rnnreranker.rnn import refusals
 from rnnreranker.rnn.known_similarities import given_similarity
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.rnn.similarity import rnn_similarity
 
 
+class RerankedHits(NamedTuple):
+    """The hits of one query, best first: `scores[i]` belongs to `hits[order[i]]`.
+
+    The scores are in the new order already, so `scores[order]` is wrong. Loop over both::
+
+        for row, score in zip(order, scores):
+            print(hits[row], score)
+
+    Attributes:
+        order: (N,) int64, row numbers of the hits that were given.
+        scores: (N,) float32, their s*, which never rises.
+    """
+
+    order: np.ndarray
+    scores: np.ndarray
+
+
 def rerank_hits(
-    query_vector: np.ndarray | None,
-    vectors: np.ndarray,
-    scores: np.ndarray | None = None,
-    params: RnnParams | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The order of one query's hits by s*, best first: (N,) int64 row numbers of `vectors`, and their s*, (N,) float32.
+    query_vector: Any,
+    vectors: Any,
+    scores: Any = None,
+    params: RnnParams | Mapping[str, Any] | None = None,
+) -> RerankedHits:
+    """One query's hits by s*, best first: (order, scores), where `scores[i]` belongs to `hits[order[i]]`.
 
     Args:
-        query_vector: (d,); None = the store did not say: `scores` are then its similarities to the hits.
-        vectors: (N, d), those of the hits; real numbers, cast to float32.
+        query_vector: (d,); None = unknown: `scores` are then its similarities to the hits.
+        vectors: (N, d), those of the hits; real numbers of any type, also a tensor of torch; cast to float32.
         scores: (N,) of the store, higher is better; None = inner products with the query. The hits count in the order
-            of their scores, equal ones as they stand.
-        params: of the similarity; None = the defaults. All hits take part, whatever `context` says.
+            of their scores, equal ones in the order given.
+        params: of the similarity, or a mapping of some of them; None = the defaults. All hits take part, whatever
+            `context` says.
+
+    Returns:
+        order: (N,) int64 row numbers of `vectors`; scores: (N,) float32, in that order.
 
     Raises:
         InputError: other shapes, no hits, NaN or infinity, neither query vector nor scores.
 
     >>> import numpy as np
-    >>> order, similarities = rerank_hits(np.eye(2)[0], np.array([[0.0, 1.0], [1.0, 0.0]]))
-    >>> order.tolist()
-    [1, 0]
+    >>> order, scores = rerank_hits(np.eye(2)[0], np.array([[0.0, 1.0], [1.0, 0.0]]))
+    >>> [(row, round(score, 2)) for row, score in zip(order.tolist(), scores.tolist())]
+    [(1, 0.78), (0, 0.35)]
     """
-    params = params or RnnParams()
-    hits = refusals.vectors(vectors, "vectors", "(N, d)").astype(np.float32)
+    settings = params_of(params)
+    hits = refusals.vectors(array_of(vectors, "vectors"), "vectors", "(N, d)").astype(np.float32)
     if not len(hits):
         raise InputError("vectors has no rows: expected those of at least one hit")
-    known = None if scores is None else np.asarray(scores, dtype=np.float32)
-    if known is not None and (known.shape != (len(hits),) or not np.isfinite(known).all()):
-        raise InputError(f"scores has shape {known.shape}: expected ({len(hits)},) finite numbers, one for each hit")
-    if query_vector is None and known is None:
+    if query_vector is None and scores is None:
         raise InputError("query_vector and scores are None: expected at least one of them")
+    known = None if scores is None else _finite(scores, "scores", len(hits), "one for each hit")
     if query_vector is None:
-        first = np.argsort(-known, kind="stable")  # type: ignore[operator]  # there, as was looked at
-        similarities = _with_query(known[first], hits[first])  # type: ignore[index]
-        similarity = given_similarity(similarities, params, base=known[first])  # type: ignore[index]
+        assert known is not None
+        first = np.argsort(-known, kind="stable")
+        similarity = given_similarity(_with_query(known[first], hits[first]), settings, base=known[first])
     else:
-        query = np.asarray(query_vector, dtype=np.float32)
-        if query.shape != hits.shape[1:]:
-            raise InputError(f"query_vector has shape {query.shape}: expected ({hits.shape[1]},), as the hits")
+        query = _finite(query_vector, "query_vector", hits.shape[1], "as the hits").astype(np.float32)
         by = hits.astype(np.float64) @ query if known is None else known
         first = np.argsort(-by, kind="stable")
         base = None if known is None else known[first][None]
-        similarity = rnn_similarity(query[None], hits[first][None], params, base=base)[0]
+        similarity = rnn_similarity(query[None], hits[first][None], settings, base=base)[0]
     best = np.argsort(-similarity, kind="stable")
-    return first[best].astype(np.int64), similarity[best]
+    return RerankedHits(first[best].astype(np.int64), similarity[best])
+
+
+def params_of(params: RnnParams | Mapping[str, Any] | None) -> RnnParams:
+    """The parameters that are given as they are, as a mapping of some, or not at all.
+
+    Raises:
+        InputError: unknown settings, values out of range, something else than a mapping.
+    """
+    if params is None or isinstance(params, RnnParams):
+        return params or RnnParams()
+    if not isinstance(params, Mapping):
+        raise InputError(f"params={params!r}: expected RnnParams, or a mapping of its settings")
+    return RnnParams.of(params, "params")
+
+
+def _finite(values: Any, name: str, count: int, what: str) -> np.ndarray:
+    """(count,) float64, each finite as float32."""
+    array = array_of(values, name)
+    if array.shape != (count,):
+        raise InputError(f"{name} has shape {array.shape}: expected ({count},), {what}")
+    array = array.astype(np.float64)
+    if (bad := np.flatnonzero(~(np.abs(array) <= np.finfo(np.float32).max))).size:
+        raise InputError(f"{name}[{bad[0]}]={array[bad[0]]}: expected finite float32 numbers")
+    return array
 
 
 def _with_query(scores: np.ndarray, hits: np.ndarray) -> np.ndarray:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from rnnreranker.adapters.stores.metrics import StoreMetric
+from rnnreranker.adapters.stores.metrics import StoreMetric, unit
 from rnnreranker.base.errors import InputError
-from rnnreranker.rnn.hits import rerank_hits
+from rnnreranker.base.given import array_of
+from rnnreranker.rnn.hits import RerankedHits, params_of, rerank_hits
 from rnnreranker.rnn.known_similarities import given_similarity
 from rnnreranker.rnn.params import RnnParams
 
-SLACK = 0.05  # of a similarity beyond its bounds: stores compute it from quantised vectors
-NONE = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
+NONE = RerankedHits(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))
 
 
 def rerank_returned(
@@ -24,10 +24,10 @@ def rerank_returned(
     values: Sequence[float | None] | np.ndarray | None,
     metric: StoreMetric,
     query_vector: Any = None,
-    params: RnnParams | None = None,
+    params: RnnParams | Mapping[str, Any] | None = None,
     *,
     advice: str = "ask the store for vectors",
-) -> tuple[np.ndarray, np.ndarray]:
+) -> RerankedHits:
     """The order of the hits by s*, best first: (n,) int64 positions in `ids`, and their s*, (n,) float32.
 
     No hits give none. Of an id that comes twice the better hit stays, so that n may be smaller than N.
@@ -44,7 +44,7 @@ def rerank_returned(
 
     Raises:
         InputError: hits without a vector or value, vectors of other lengths or types, NaN or infinity, neither query
-            vector nor values.
+            vector nor values, values that are not of this metric, query and vectors.
     """
     if not len(ids):
         return NONE
@@ -52,16 +52,22 @@ def rerank_returned(
     query = None if query_vector is None else _query(store, query_vector, rows.shape[1])
     if values is None and query is None:
         raise InputError(f"{store}: neither scores of the hits nor a query vector; give query_vector")
-    if metric.kind == "cosine":
-        rows, query = _unit(rows), None if query is None else _unit(query)
-    scores = _own(rows, query, metric) if values is None else _similarities(store, ids, values, metric)
-    kept = _once(ids, scores)
-    rows, scores = rows[kept], scores[kept]
-    if metric.kind == "l2":
-        order, similarities = _by_distance(query, rows, scores, params or RnnParams())
+    if metric.fused and query is None:
+        raise InputError(f"{store}: scores of a fusion say nothing of the query; give query_vector")
+    if values is None:
+        assert query is not None
+        scores = metric.compared(query[None], rows)[0]
     else:
-        order, similarities = rerank_hits(query, rows, scores, params)
-    return kept[order], similarities
+        scores = metric.similarities(store, ids, _finite(store, ids, values), query, rows)
+    kept = _once(ids, scores)
+    rows, scores, settings = rows[kept], scores[kept], params_of(params)
+    if metric.kind == "l2":
+        order, similarities = _by_distance(query, rows, scores, metric, settings)
+    else:
+        if metric.kind == "cosine":
+            rows, query = unit(rows), None if query is None else unit(query)
+        order, similarities = rerank_hits(query, rows, scores, settings)
+    return RerankedHits(kept[order], similarities)
 
 
 def matrix_of(store: str, ids: Sequence[Hashable], vectors: Sequence[Any] | np.ndarray, advice: str) -> np.ndarray:
@@ -78,14 +84,10 @@ def matrix_of(store: str, ids: Sequence[Hashable], vectors: Sequence[Any] | np.n
     made: list[np.ndarray] = []
     for name, vector in zip(ids, vectors, strict=True):
         try:
-            one = np.asarray(vector)
-        except ValueError:  # sequences of different lengths in one another
-            raise InputError(f"{store}: the vector of hit {name!r} is no row of numbers; expected one") from None
-        if one.dtype.kind not in "fiu":
-            raise InputError(
-                f"{store}: the vector of hit {name!r} is {type(vector).__name__} of {one.dtype}; expected numbers: "
-                "of bytes make an array first, numpy.frombuffer(vector, dtype)"
-            )
+            one = array_of(vector, f"{store}: the vector of hit {name!r}")
+        except InputError as error:
+            hint = ": make an array of bytes first, numpy.frombuffer(vector, dtype)"
+            raise InputError(f"{error}{hint if isinstance(vector, bytes) else ''}") from None
         if one.ndim != 1 or (made and one.shape != made[0].shape):
             expected = f"{made[0].shape} as the first hit's" if made else "(d,), a vector a hit"
             raise InputError(f"{store}: the vector of hit {name!r} has shape {one.shape}; expected {expected}")
@@ -104,10 +106,7 @@ def _empty(vector: Any) -> bool:
 
 
 def _query(store: str, query_vector: Any, dimension: int) -> np.ndarray:
-    try:
-        query = np.asarray(query_vector, dtype=np.float32)
-    except (TypeError, ValueError):
-        raise InputError(f"{store}: query_vector is {type(query_vector).__name__}; expected a row of numbers") from None
+    query = array_of(query_vector, f"{store}: query_vector").astype(np.float32)
     if query.shape != (dimension,) or not np.isfinite(query).all():
         raise InputError(
             f"{store}: query_vector has shape {query.shape}; expected ({dimension},) finite numbers, as the hits"
@@ -115,35 +114,23 @@ def _query(store: str, query_vector: Any, dimension: int) -> np.ndarray:
     return query
 
 
-def _similarities(
-    store: str, ids: Sequence[Hashable], values: Sequence[float | None] | np.ndarray, metric: StoreMetric
-) -> np.ndarray:
-    """(N,) float64, higher is better."""
+def _finite(store: str, ids: Sequence[Hashable], values: Sequence[float | None] | np.ndarray) -> np.ndarray:
+    """(N,) float64: the scores of the hits."""
     if len(values) != len(ids):
         raise InputError(f"{store}: {len(values)} scores of {len(ids)} hits; expected one for each")
-    given = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    try:
+        given = np.array([np.nan if value is None else float(value) for value in values])  # of decimals too
+    except (TypeError, ValueError):
+        given = array_of(values, f"{store}: scores").astype(np.float64)
+    if given.ndim != 1:
+        raise InputError(f"{store}: scores have shape {given.shape}; expected ({len(ids)},), one for each hit")
     if (bad := np.flatnonzero(~np.isfinite(given))).size:
         value = values[bad[0]]
         raise InputError(
             f"{store}: {len(bad)} of {len(ids)} hits have no finite score (first: {ids[bad[0]]!r} with {value}); "
             "expected one for each"
         )
-    similarities = metric.similarity(given)
-    lowest, highest = metric.bounds
-    if (bad := np.flatnonzero((similarities < lowest - SLACK) | (similarities > highest + SLACK))).size:
-        raise InputError(
-            f"{store}: hit {ids[bad[0]]!r} has the score {values[bad[0]]}, which the metric that was said cannot give; "
-            "say the one that the store compares by"
-        )
-    return similarities
-
-
-def _own(rows: np.ndarray, query: np.ndarray | None, metric: StoreMetric) -> np.ndarray:
-    """(N,) float64: the similarities of query and hits where the store gave none."""
-    assert query is not None
-    if metric.kind == "l2":
-        return _of_distances(query[None], rows)[0]
-    return rows.astype(np.float64) @ query
+    return given
 
 
 def _once(ids: Sequence[Hashable], scores: np.ndarray) -> np.ndarray:
@@ -154,28 +141,15 @@ def _once(ids: Sequence[Hashable], scores: np.ndarray) -> np.ndarray:
     return np.array(sorted(best.values()), dtype=np.int64)
 
 
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    """Vectors of length 1; those of length 0 stay, their cosines are 0."""
-    lengths = np.linalg.norm(vectors.astype(np.float64), axis=-1, keepdims=True)
-    return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-
-
-def _of_distances(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """(a, b) float64: 1 - d^2 / 2 of the distances of two lists of vectors."""
-    from scipy.spatial.distance import cdist
-
-    return 1 - cdist(one.astype(np.float64), other.astype(np.float64), "sqeuclidean") / 2
-
-
 def _by_distance(
-    query: np.ndarray | None, rows: np.ndarray, scores: np.ndarray, params: RnnParams
+    query: np.ndarray | None, rows: np.ndarray, scores: np.ndarray, metric: StoreMetric, params: RnnParams
 ) -> tuple[np.ndarray, np.ndarray]:
     """As `rerank_hits`, with vectors compared by 1 - d^2 / 2; scores: (N,) of the first stage."""
     first = np.argsort(-scores, kind="stable")
     similarities = np.ones((len(rows) + 1, len(rows) + 1))
-    similarities[1:, 1:] = _of_distances(rows[first], rows[first])
-    asked = scores[first] if query is None else _of_distances(query[None], rows[first])[0]
-    similarities[0, 1:] = similarities[1:, 0] = asked
+    similarities[1:, 1:] = metric.compared(rows[first], rows[first])
+    of_query = scores[first] if query is None else metric.compared(query[None], rows[first])[0]
+    similarities[0, 1:] = similarities[1:, 0] = of_query
     similarity = given_similarity(similarities, params, base=scores[first])
     best = np.argsort(-similarity, kind="stable")
     return first[best], similarity[best]

@@ -13,6 +13,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files.checksums import check_files
+from rnnreranker.base.given import array_of
 
 
 class VectorSource(Protocol):
@@ -62,7 +63,7 @@ class QueryVectors:
 
     Args:
         qids: Q different query ids.
-        vectors: (Q, d) float, one row per query; kept as float32 in C order.
+        vectors: (Q, d) float, one row per query, also a tensor of torch; kept as float32 in C order.
 
     Raises:
         InputError: another number of ids than rows, an id twice, NaN or infinite values.
@@ -72,7 +73,7 @@ class QueryVectors:
     vectors: np.ndarray
 
     def __post_init__(self) -> None:
-        vectors = np.asarray(self.vectors)
+        vectors = array_of(self.vectors, "query vectors")
         if vectors.ndim != 2 or vectors.dtype.kind != "f":
             raise InputError(
                 f"query vectors have shape {vectors.shape} and type {vectors.dtype}; "
