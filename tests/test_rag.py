@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import os
 import re
 import sys
@@ -24,7 +25,7 @@ from store_worlds import (
 )
 
 from rnnreranker import RnnParams
-from rnnreranker.base.errors import InputError, MissingDependencyError
+from rnnreranker.base.errors import DataWarning, InputError, MissingDependencyError
 
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # before Haystack is imported
 UNIT = vectors_of_texts(unit=True)
@@ -104,8 +105,34 @@ def test_haystack_refusals(documents: list[Any]) -> None:
         HaystackRnnReranker().run(documents, QUERY.tolist())
     with pytest.raises(InputError, match="metric='manhattan': expected one of cosine, dot_product, l2"):
         HaystackRnnReranker("manhattan")
-    with pytest.raises(InputError, match="top_k=0: expected an integer >= 1"):
-        HaystackRnnReranker(top_k=0)
+    documents[2].score = 0.5
+    for top_k in (0, 2.0, "10", True):
+        with pytest.raises(InputError, match=f"top_k={top_k!r}: expected an integer >= 1"):
+            HaystackRnnReranker(top_k=top_k)
+        with pytest.raises(InputError, match=f"top_k={top_k!r}: expected an integer >= 1"):
+            HaystackRnnReranker().run(documents, QUERY.tolist(), top_k=top_k)
+    with pytest.raises(InputError, match=r"params: no setting kk, did you mean k\?"):
+        HaystackRnnReranker(params={"kk": 3})
+
+
+def test_haystack_scores_of_another_metric(haystack: Any) -> None:
+    """Of a store that compares by dot products, and of distances."""
+    from haystack.document_stores.in_memory import InMemoryDocumentStore
+
+    from rnnreranker.adapters.rag import HaystackRnnReranker
+
+    vectors = UNIT * np.linspace(0.5, 2, COUNT)[:, None]
+    store = InMemoryDocumentStore(embedding_similarity_function="dot_product")
+    store.write_documents(
+        [haystack.Document(id=f"d{row}", content="a", embedding=vectors[row].tolist()) for row in range(COUNT)]
+    )
+    hits = store.embedding_retrieval(QUERY.tolist(), top_k=COUNT, return_embedding=True)
+    assert len(HaystackRnnReranker("dot_product").run(hits, QUERY.tolist())["documents"]) == COUNT
+    with pytest.raises(InputError, match="not in the order of metric='cosine', but in that of metric='dot_product'"):
+        HaystackRnnReranker("cosine").run(hits, QUERY.tolist())
+    far = [dataclasses.replace(hit, score=-hit.score) for hit in hits]
+    with pytest.raises(InputError, match="the scores fall where the similarity to the query rises, as distances do"):
+        HaystackRnnReranker("dot_product").run(far, QUERY.tolist())
 
 
 # ---- LangChain
@@ -163,6 +190,61 @@ def test_langchain(langchain: Any, metric: str) -> None:
         awaited.invoke("q")
 
 
+def test_langchain_hands_on_what_invoke_is_given(langchain: Any) -> None:
+    """A filter may be a permission: it reaches the store, by every way, or is refused."""
+    from rnnreranker.adapters.rag import LangChainRnnRetriever
+
+    def even(document: Any) -> bool:
+        return int(document.page_content) % 2 == 0
+
+    plain = LangChainRnnRetriever(store=langchain, k=4, params={"k": 5})
+    before = LangChainRnnRetriever(
+        store=langchain, k=4, params=RnnParams(k=5), search_kwargs={"filter": lambda _: False}
+    )
+    told = LangChainRnnRetriever(store=langchain.as_retriever(search_kwargs={"filter": even, "k": 4}), params={"k": 5})
+    expected, _ = expected_of(QUERY, UNIT, [row for row in nearest(COUNT) if row % 2 == 0], RnnParams(k=5))
+    for best in (
+        plain.invoke("q", filter=even),
+        before.invoke("q", filter=even),
+        asyncio.run(plain.ainvoke("q", filter=even)),
+        plain.bind(filter=even).invoke("q"),
+        told.invoke("q"),
+    ):
+        assert [int(one.page_content) for one in best] == expected[:4]
+    assert len(plain.invoke("q", k=7)) == len(asyncio.run(plain.ainvoke("q", k=7))) == 7
+    for asked in ({"filer": even}, {"filter": even, "namespace": "a"}):
+        name = [*asked][-1]
+        with pytest.raises(InputError, match=f"{name} is no argument of InMemoryVectorStore"):
+            plain.invoke("q", **asked)
+
+
+def test_langchain_store_that_compares_in_another_way(langchain: Any) -> None:
+    """The order in which documents come shows it; arguments that a store may ignore are told of."""
+    from langchain_core.documents import Document
+    from langchain_core.vectorstores import VectorStore
+
+    from rnnreranker.adapters.rag import LangChainRnnRetriever
+
+    vectors = UNIT * np.linspace(0.5, 2, COUNT)[:, None]
+
+    class Products(VectorStore):
+        embeddings = langchain.embeddings
+        similarity_search = from_texts = None  # type: ignore[assignment]
+
+        def similarity_search_by_vector(self, embedding: Any, k: int = 4, **others: Any) -> Any:
+            return [Document(str(row)) for row in np.argsort(-(vectors @ np.asarray(embedding)))[:k]]
+
+    made = {"store": Products(), "vectors": lambda hits: vectors[[int(hit.page_content) for hit in hits]]}
+    with pytest.raises(InputError, match="not in the order of metric='cosine', but in that of metric='dot_product'"):
+        LangChainRnnRetriever(**made).invoke("q")
+    dot = LangChainRnnRetriever(**made, metric="dot_product")
+    assert len(dot.invoke("q")) == 10
+    with pytest.warns(
+        DataWarning, match="namespace is no argument of Products.similarity_search_by_vector that it names"
+    ):
+        dot.invoke("q", namespace="a")
+
+
 def test_langchain_refusals(langchain: Any) -> None:
     from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
@@ -185,6 +267,21 @@ def test_langchain_refusals(langchain: Any) -> None:
         LangChainRnnRetriever(store=langchain, metric="ip").invoke("q")
     with pytest.raises(InputError, match="k=0: expected an integer >= 1"):
         LangChainRnnRetriever(store=langchain, k=0).invoke("q")
+    for k in (0, 2.0, "10", True):
+        with pytest.raises(InputError, match=f"k={k!r}: expected an integer >= 1"):
+            LangChainRnnRetriever(store=langchain).invoke("q", k=k)
+    with pytest.raises(
+        InputError, match=r"^LangChainRnnRetriever: unknown field search_kwarg; did you mean search_kwargs\?$"
+    ):
+        LangChainRnnRetriever(store=langchain, search_kwarg={"filter": None})
+    with pytest.raises(InputError, match="store is a Numbers; expected a VectorStore"):
+        LangChainRnnRetriever(store=langchain.embeddings)
+    with pytest.raises(InputError, match="search_type is 'mmr'; expected 'similarity'"):
+        LangChainRnnRetriever(store=langchain.as_retriever(search_type="mmr"))
+    with pytest.raises(InputError, match=r"search_kwargs has k; give k= for the documents returned, params\.context"):
+        LangChainRnnRetriever(store=langchain, search_kwargs={"k": 3}).invoke("q")
+    with pytest.raises(InputError, match=r"params: no setting kk, did you mean k\?"):
+        LangChainRnnRetriever(store=langchain, params={"kk": 3}).invoke("q")
     nothing = LangChainRnnRetriever(store=langchain, search_kwargs={"filter": lambda document: False})
     assert nothing.invoke("q") == []
     assert LangChainRnnRetriever(store=InMemoryVectorStore(langchain.embeddings)).invoke("q") == []
@@ -288,6 +385,14 @@ def test_llamaindex_refusals(llama: Any) -> None:
     lost = [*hits, type(hits[0])(node=index.docstore.get_node("n29"), score=0.1)]
     with pytest.raises(InputError, match=r"1 of \d+ hits have no vector \(first: 'n29'\)"):
         LlamaIndexRnnReranker(vectors=index, embed_model=model).postprocess_nodes(lost, query_str="q")
+    with pytest.raises(InputError, match=r"^LlamaIndexRnnReranker: unknown field top_k; did you mean top_n\?$"):
+        LlamaIndexRnnReranker(vectors=index, top_k=3)
+    given = {"vectors": index, "embed_model": model}
+    one = LlamaIndexRnnReranker(**given, params={"k": 3}).postprocess_nodes(hits, query_str="q")
+    assert one == LlamaIndexRnnReranker(**given, params=RnnParams(k=3)).postprocess_nodes(hits, query_str="q")
+    for top_n in (0, 2.0, "10", True):
+        with pytest.raises(InputError, match=f"top_n={top_n!r}: expected an integer >= 1"):
+            LlamaIndexRnnReranker(**given, top_n=top_n).postprocess_nodes(hits, query_str="q")
     with pytest.raises(InputError, match="vectors is a int: expected an index, a mapping or a function of ids"):
         LlamaIndexRnnReranker(vectors=7, embed_model=model).postprocess_nodes(hits, query_str="q")
     with pytest.raises(InputError, match="no query came with the nodes"):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
 import pytest
 from store_worlds import (
     COUNT,
@@ -23,15 +24,28 @@ from store_worlds import (
 )
 
 from rnnreranker import RnnParams, RnnReranker, Run, rerank_hits
+from rnnreranker.adapters.stores import chroma as of_chroma
+from rnnreranker.adapters.stores import milvus as of_milvus
+from rnnreranker.adapters.stores import qdrant as of_qdrant
 from rnnreranker.adapters.stores import rerank_chroma, rerank_duckdb, rerank_faiss, rerank_milvus, rerank_qdrant
+from rnnreranker.adapters.stores.duckdb import FUNCTIONS
 from rnnreranker.adapters.stores.hits import rerank_returned
-from rnnreranker.adapters.stores.metrics import COSINE, COSINE_DISTANCE, DISTANCE, INNER, SQUARED_DISTANCE, StoreMetric
-from rnnreranker.base.errors import InputError, MissingDependencyError
+from rnnreranker.adapters.stores.metrics import (
+    COSINE,
+    COSINE_DISTANCE,
+    DISTANCE,
+    INNER,
+    SQUARED_DISTANCE,
+    StoreMetric,
+    metric_of,
+)
+from rnnreranker.base.errors import DataWarning, InputError, MissingDependencyError
 
 VECTORS = vectors_of_texts()
 UNIT = vectors_of_texts(unit=True)
 QUERY, UNIT_QUERY = query_of(VECTORS), unit_of(query_of(UNIT))
 HITS = 25
+STORES = (of_qdrant.METRICS, of_chroma.METRICS, of_milvus.METRICS)
 
 
 # ---- what every store shares
@@ -134,10 +148,95 @@ def test_what_is_refused(vectors: Any, values: Any, query: Any, message: str) ->
 def test_a_number_that_no_such_metric_gives(metric: StoreMetric, value: float) -> None:
     own = {"cosine": UNIT @ UNIT_QUERY, "inner": UNIT @ UNIT_QUERY, "l2": np.linalg.norm(UNIT - UNIT_QUERY, axis=1)}
     values = own[metric.kind] if metric is not COSINE_DISTANCE else 1 - own["cosine"]
+    metric = metric_of({"own": metric}, "own")
     assert len(rerank_returned("Store", range(COUNT), UNIT, values, metric, UNIT_QUERY)[0]) == COUNT
     values[29] = value
-    with pytest.raises(InputError, match=rf"^Store: the scores are not of .*: hit 29 has {value:.4g}, but the "):
+    with pytest.raises(InputError, match=rf"^Store: the scores are not of .*: hit 29 has {value:.4g}, which means "):
         rerank_returned("Store", range(COUNT), UNIT, values, metric, UNIT_QUERY)
+
+
+# ---- whether scores are those of the metric
+
+
+def every_score(query: np.ndarray, vectors: np.ndarray) -> dict[str, np.ndarray]:
+    """What each way to compare gives, by its formula."""
+    cosines = vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)
+    distances = np.linalg.norm(vectors - query, axis=1)
+    return {
+        **dict.fromkeys(["Cosine", "COSINE", "array_cosine_similarity"], cosines),
+        **dict.fromkeys(["cosine", "array_cosine_distance"], 1 - cosines),
+        **dict.fromkeys(["Dot", "IP", "array_inner_product"], vectors @ query),
+        **dict.fromkeys(["dot", "ip"], 1 - vectors @ query),
+        **dict.fromkeys(["Euclid", "array_distance"], distances),
+        **dict.fromkeys(["l2", "L2"], distances**2),
+        "array_negative_inner_product": -(vectors @ query),
+    }
+
+
+@pytest.mark.parametrize("metrics", [FUNCTIONS, *STORES], ids=lambda metrics: next(iter(metrics)))
+@pytest.mark.parametrize("noise", [0.0, 0.004])
+def test_scores_of_another_metric_are_refused(metrics: dict[str, StoreMetric], noise: float) -> None:
+    """With the query and without; what is named is the metric that they are of, up to the noise of 8 bits."""
+    vectors = VECTORS * np.linspace(0.5, 2, COUNT)[:, None].astype(np.float32)
+    coded = vectors + noise * np.random.default_rng(1).normal(size=vectors.shape) * np.abs(vectors).max()
+    for true in metrics:
+        values = every_score(QUERY, coded)[true]
+        for said in metrics:
+            own = metric_of(metrics, said)
+            if said == true:
+                for query in (QUERY, None):
+                    assert len(rerank_returned("Store", range(COUNT), vectors, values, own, query)[0]) == COUNT
+                continue
+            with pytest.raises(
+                InputError, match=rf"^Store: the scores are not of metric='{said}': hit \d+ has .*'{true}'"
+            ):
+                rerank_returned("Store", range(COUNT), vectors, values, own, QUERY)
+            if {true, said} != {"array_inner_product", "array_negative_inner_product"}:  # of the opposite query
+                with pytest.raises(InputError, match=f"^Store: the scores are not of metric='{said}': no query has"):
+                    rerank_returned("Store", range(COUNT), vectors, values, own, None)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_doubled_cosine_distances_are_read_as_such(known: bool) -> None:
+    """2 (1 - cosine), as quantised indexes give it, stands for the same cosines."""
+    values = 1 - UNIT @ UNIT_QUERY
+    for doubled in (1, 2):
+        order, scores = rerank_returned(
+            "Store",
+            range(COUNT),
+            VECTORS,
+            doubled * values,
+            metric_of(STORES[1], "cosine"),
+            UNIT_QUERY if known else None,
+        )
+        same_order(order.tolist(), scores, expected_of(UNIT_QUERY, UNIT, range(COUNT)))
+
+
+def test_what_may_be_right_is_told() -> None:
+    rng = np.random.default_rng(3)
+    near = unit_of(rng.normal(size=(COUNT, 100)) + 8)  # all in one direction
+    cosine = metric_of(STORES[1], "cosine")
+    with pytest.warns(DataWarning, match=r"^Store: without the query's vector .* give the query's vector$"):
+        rerank_returned(
+            "Store", range(COUNT), near, 1 - near @ unit_of(near[0] + rng.normal(size=100) / 10), cosine, None
+        )
+    with pytest.warns(
+        DataWarning, match=r"^Store: the scores are roughly those of metric='cosine', but off by \d\d%; unless"
+    ):
+        rerank_returned("Store", range(COUNT), VECTORS, 1 - UNIT @ unit_of(UNIT_QUERY + 0.2), cosine, UNIT_QUERY)
+
+
+def test_scores_of_a_fusion_show_another_order() -> None:
+    long = VECTORS * np.linspace(0.5, 2, COUNT)[:, None].astype(np.float32)
+    cosine = metric_of(STORES[0], "Cosine").of_fusion()
+    ranks = np.argsort(np.argsort(long @ QUERY)).astype(float)
+    assert len(rerank_returned("Store", range(COUNT), long, np.arange(COUNT) % 7, cosine, QUERY)[0]) == COUNT
+    for values, message in (
+        (ranks, "the scores are not in the order of metric='Cosine', but in that of metric='Dot': give that"),
+        (1 - UNIT @ unit_of(QUERY), "the scores fall where the similarity to the query rises, as distances do"),
+    ):
+        with pytest.raises(InputError, match=message):
+            rerank_returned("Store", range(COUNT), long, values, cosine, QUERY)
 
 
 # ---- Faiss
@@ -206,6 +305,21 @@ def test_faiss_quantised_and_too_few() -> None:
     assert 0 < len(ids) == len(scores) < COUNT
 
 
+def test_faiss_says_its_metric_itself() -> None:
+    """Distances in a space of fewer dimensions are far from those of the vectors, and right."""
+    import faiss
+
+    index = faiss.index_factory(DIMENSION, "PCA2,Flat")
+    index.train(VECTORS)
+    index.add(VECTORS)
+    distances, rows = index.search(QUERY[None], HITS)
+    ((ids, scores),) = rerank_faiss(QUERY[None], index, HITS)
+    known = rerank_returned(
+        "Faiss", rows[0].tolist(), index.reconstruct_batch(rows[0]), distances[0], SQUARED_DISTANCE, QUERY
+    )
+    same_order(ids.tolist(), scores, (rows[0][known.order].tolist(), known.scores))
+
+
 def test_faiss_refusals() -> None:
     import faiss
 
@@ -214,6 +328,9 @@ def test_faiss_refusals() -> None:
     with pytest.raises(InputError, match="metric number 2: expected METRIC_INNER_PRODUCT or METRIC_L2"):
         rerank_faiss(QUERY[None], faiss.IndexFlat(DIMENSION, faiss.METRIC_L1))
     assert len(rerank_faiss(QUERY[None], faiss.IndexFlatIP(DIMENSION))[0][0]) == 0
+    for hits in (0, 2.0, "10", True):
+        with pytest.raises(InputError, match=f"hits={hits!r}: expected an integer >= 1"):
+            rerank_faiss(QUERY[None], faiss.IndexFlatIP(DIMENSION), hits)  # type: ignore[arg-type]
     for made in ("LSH", "IVF2,PQ4x4fs"):
         index = faiss.index_factory(DIMENSION, made)
         index.train(VECTORS)
@@ -243,7 +360,9 @@ def qdrant() -> Any:
         client.upsert(
             name,
             [
-                models.PointStruct(id=row, vector={"text": vectors[row].tolist(), "other": [1.0] * DIMENSION})
+                models.PointStruct(
+                    id=row, vector={"text": vectors[row].tolist(), "other": [1.0] * DIMENSION}, payload={"row": row}
+                )
                 for row in range(COUNT)
             ],
         )
@@ -297,8 +416,60 @@ def test_qdrant_refusals(qdrant: Any) -> None:
     with pytest.raises(InputError, match="metric='Manhattan': expected one of Cosine, Dot, Euclid"):
         rerank_qdrant(QUERY, points, metric="Manhattan")
     with pytest.raises(InputError, match="fused scores say nothing of the query; give query_vector"):
-        rerank_qdrant(None, points, metric="Dot", fused=True)
+        rerank_qdrant(None, points, metric="Dot", using="text", fused=True)
     assert rerank_qdrant(QUERY, []) == []
+
+
+@pytest.mark.parametrize("true", ["cosine", "dot", "euclid", "manhattan"])
+def test_qdrant_tells_its_metric(qdrant: Any, true: str) -> None:
+    """Scores of another metric are refused; the description of the collection says the right one."""
+    query = UNIT_QUERY if true == "euclid" else QUERY
+    points = qdrant.query_points(true, query.tolist(), using="text", with_vectors=True, limit=HITS)
+    for said in of_qdrant.METRICS:
+        if said.lower() != true:
+            with pytest.raises(InputError, match=f"^Qdrant: the scores are not of metric='{said}': hit"):
+                rerank_qdrant(query, points, metric=said, using="text")
+    collection = qdrant.get_collection(true)
+    if true == "manhattan":
+        with pytest.raises(InputError, match="metric='Manhattan': expected one of Cosine, Dot, Euclid"):
+            rerank_qdrant(query, points, metric=collection, using="text")
+        return
+    best = rerank_qdrant(query, points, metric=collection, using="text")
+    assert best == rerank_qdrant(query, points, metric=true, using="text")
+    with pytest.raises(InputError, match="using='texts': the collection has "):
+        rerank_qdrant(query, points, metric=collection, using="texts")
+
+
+def test_qdrant_groups_and_records(qdrant: Any) -> None:
+    asked = {"query": QUERY.tolist(), "using": "text", "with_vectors": True}
+    points = qdrant.query_points("dot", limit=HITS, **asked).points
+    groups = qdrant.query_points_groups("dot", group_by="row", limit=COUNT, group_size=1, **asked)
+    records = qdrant.scroll("dot", limit=COUNT, with_vectors=True)
+    every, cut = (
+        [(one.id, one.score) for one in rerank_qdrant(QUERY, given, metric="Dot", using="text")]
+        for given in (qdrant.query_points("dot", limit=COUNT, **asked), groups.groups[: COUNT - 1])
+    )
+    assert [(one.id, one.score) for one in rerank_qdrant(QUERY, groups, metric="Dot", using="text")] == every
+    assert len(cut) == COUNT - 1
+    for given in (records, records[0], qdrant.retrieve("dot", range(COUNT), with_vectors=True)):
+        best = rerank_qdrant(QUERY, given, metric="Dot", using="text")
+        same_order([one.id for one in best], [one.score for one in best], expected_of(QUERY, VECTORS, range(COUNT)))
+        assert best[0].payload == {"row": best[0].id}
+    with pytest.raises(InputError, match="neither scores of the hits nor a query vector"):
+        rerank_qdrant(None, records, metric="Dot", using="text")
+    for given, message in (
+        (
+            [groups, qdrant.query_points("dot", **asked)] and [qdrant.query_points("dot", **asked)] * 2,
+            "results of 2 queries",
+        ),
+        ("text", "points is a str; expected what query_points returned"),
+        ([1, 2], "points has a int; expected points as query_points returns them"),
+    ):
+        with pytest.raises(InputError, match=message):
+            rerank_qdrant(QUERY, given, metric="Dot", using="text")
+    assert rerank_qdrant(QUERY, points, metric="Dot", using="text", params={"k": 3})[0].vector["text"]
+    with pytest.raises(InputError, match=r"params: no setting kk, did you mean k\?"):
+        rerank_qdrant(QUERY, points, metric="Dot", using="text", params={"kk": 3})
 
 
 # ---- Chroma
@@ -341,6 +512,25 @@ def test_chroma(chroma: Any, space: str, known: bool) -> None:
     assert again["distances"][1] == [distance[name] for name in again["ids"][1]]
     assert again["documents"][1] == [f"t{name}" for name in again["ids"][1]]
     assert again["metadatas"] is None
+
+
+@pytest.mark.parametrize("space", ["l2", "cosine", "ip"])
+def test_chroma_tells_its_metric(chroma: Any, space: str) -> None:
+    query = UNIT_QUERY if space == "l2" else QUERY
+    result = chroma[space].query(query_embeddings=[query], n_results=HITS, include=["embeddings", "distances"])
+    for said in of_chroma.METRICS:
+        if said != space and (space, said) != (
+            "l2",
+            "cosine",
+        ):  # of unit vectors these are the doubled cosine distances
+            with pytest.raises(
+                InputError, match=f"^Chroma: the scores are not of metric='{said}': hit .* metric='{space}'"
+            ):
+                rerank_chroma([query], result, metric=said)
+    told, said = (rerank_chroma([query], result, metric=metric) for metric in (chroma[space], space))
+    assert (told["ids"], told["scores"]) == (said["ids"], said["scores"])
+    with pytest.raises(InputError, match=r"a result of collection\.get, which has no distances; expected one of coll"):
+        rerank_chroma([query], chroma[space].get(include=["embeddings"]))
 
 
 def test_chroma_refusals(chroma: Any) -> None:
@@ -404,6 +594,15 @@ def test_duckdb(duck: Any, function: str, known: bool) -> None:
         assert best.column_names == ["id", "vector", "half", "score", "rnn_score"]
 
 
+@pytest.mark.parametrize("form", ["arrow", "df", "pl", "fetchnumpy", "to_arrow_table", "to_arrow_reader"])
+def test_duckdb_results_of_every_form(duck: Any, form: str) -> None:
+    rows = asked(duck, "array_inner_product")
+    expected = rerank_duckdb(UNIT_QUERY, rows, function="array_inner_product")
+    best = rerank_duckdb(UNIT_QUERY, getattr(rows, form)(), function="list_dot_product")
+    for column in ("id", "rnn_score"):
+        assert best[column].to_pylist() == expected[column].to_pylist()
+
+
 def test_duckdb_refusals(duck: Any) -> None:
     function = "array_inner_product"
     assert len(rerank_duckdb(UNIT_QUERY, asked(duck, function, where="false"), function=function)) == 0
@@ -414,8 +613,10 @@ def test_duckdb_refusals(duck: Any) -> None:
     lost = duck.sql("select id, case when id = '4' then null else vector end as vector, 0.5 as score from texts")
     with pytest.raises(InputError, match=r"1 of 30 hits have no vector \(first: '4'\); leave out rows where vector is"):
         rerank_duckdb(UNIT_QUERY, lost, function=function)
-    twice = duck.sql("select id, vector, 0.5 as score from texts union all select id, vector, 0.6 from texts")
-    assert len(rerank_duckdb(UNIT_QUERY, twice, function=function)) == COUNT
+    both = [asked(duck, function, COUNT).to_arrow_table() for _ in range(2)]
+    assert len(rerank_duckdb(UNIT_QUERY, pyarrow.concat_tables(both), function=function)) == COUNT
+    with pytest.raises(InputError, match=r"rows is a list, which is no table of named columns; give connection\.sql"):
+        rerank_duckdb(UNIT_QUERY, asked(duck, function).fetchall(), function=function)
 
 
 # ---- Milvus
@@ -437,13 +638,22 @@ def test_milvus_forms() -> None:
     same_order([hit["id"] for hit in best], [hit["score"] for hit in best], expected_of(QUERY, VECTORS, range(COUNT)))
     with pytest.raises(InputError, match=r'2 of 2 hits have no vector \(first: 1\); search with output_fields=\["v"\]'):
         rerank_milvus(QUERY, [hit_of(1, 0.5), hit_of(2, 0.5)], vector="v")
-    with pytest.raises(InputError, match="make an array of bytes first, numpy.frombuffer"):
+    with pytest.raises(InputError, match=r"make an array of bytes first, numpy\.frombuffer"):
         rerank_milvus(QUERY, [hit_of(1, 0.5, vector=b"\0\0")])
     with pytest.raises(InputError, match="metric='HAMMING': expected one of COSINE, IP, L2"):
         rerank_milvus(QUERY, hits, metric="HAMMING")
     with pytest.raises(InputError, match="fused scores say nothing of the query"):
         rerank_milvus(None, hits, fused=True)
     assert rerank_milvus(QUERY, []) == []
+    plain = [{"id": hit["id"], "distance": hit["distance"], "entity": hit["entity"]} for hit in hits]
+    for whole in ([hits], [plain], plain):  # the whole result of a query, and hits that were written as JSON
+        assert [hit["id"] for hit in rerank_milvus(QUERY, whole, metric="IP")] == [hit["id"] for hit in best]
+    for wrong, message in (
+        ([hits, hits], r"the result has the hits of 2 queries; expected one: give result\[i\] with query i"),
+        ([1, 2], "hits has a int; expected hits with distance and entity"),
+    ):
+        with pytest.raises(InputError, match=message):
+            rerank_milvus(QUERY, wrong, metric="IP")
 
 
 @pytest.mark.slow
@@ -458,6 +668,12 @@ def test_milvus_lite(tmp_path: Path, known: bool) -> None:
             client.insert(metric, [{"pk": row, "vector": vectors[row].tolist()} for row in range(COUNT)])
             (hits,) = client.search(metric, data=[query.tolist()], limit=HITS, output_fields=["vector"])
             best = rerank_milvus(query if known else None, hits, metric=metric)
+            whole = client.search(metric, data=[query.tolist()], limit=HITS, output_fields=["vector"])
+            assert best == rerank_milvus(
+                query if known else None, whole, metric=client.describe_index(metric, "vector")
+            )
+            with pytest.raises(InputError, match=f"^Milvus: the scores are not of .* they are of metric='{metric}'"):
+                rerank_milvus(query, hits, metric="IP" if metric != "IP" else "L2")
             if metric == "COSINE":
                 vectors, query = UNIT, unit_of(QUERY)
             expected = expected_of(query, vectors, [hit["pk"] for hit in hits])
@@ -497,6 +713,73 @@ def test_lancedb_vector_search(lance: Any, metric: str, known: bool) -> None:
     expected = expected_of(UNIT_QUERY, UNIT, near)
     same_order(found_rows["id"].to_pylist(), found_rows["_relevance_score"].to_numpy(), expected)
     assert found_rows.column_names == ["id", "text", "vector", "_relevance_score"]
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A table with a quantised index of cosines, and the vectors that it has, which are not of length 1."""
+    package = pytest.importorskip("lancedb", reason="lancedb is not installed")
+    from lancedb.index import IvfSq
+
+    drawn = np.random.default_rng(6).normal(size=(300, DIMENSION)) * np.linspace(0.5, 2, 300)[:, None]
+    vectors = np.concatenate([VECTORS, drawn.astype(np.float32)])
+    fixed = pyarrow.FixedSizeListArray.from_arrays(vectors.ravel(), DIMENSION)
+    columns = {"id": range(len(vectors)), "vector": fixed}
+    table = package.connect(tmp_path_factory.mktemp("lance")).create_table("texts", pyarrow.table(columns))
+    table.create_index("vector", config=IvfSq(distance_type="cosine", num_partitions=1))
+    return table, vectors
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_lancedb_quantised_cosines(indexed: Any, known: bool) -> None:
+    """Whose distances are 2 (1 - cosine): as the exact ones are reranked, and not taken for those of another metric."""
+    from rnnreranker.adapters.stores import LanceDBRnnReranker
+
+    table, vectors = indexed
+    query = QUERY if known else None
+
+    def searched(metric: Any) -> Any:
+        search = table.search(QUERY) if metric is table else table.search(QUERY).metric("cosine")
+        return search.rerank(LanceDBRnnReranker(metric, query=query), query_string="q").limit(HITS).to_arrow()
+
+    plain = table.search(QUERY).metric("cosine").limit(HITS).to_arrow()
+    unit, ids = unit_of(vectors), plain["id"].to_pylist()
+    np.testing.assert_allclose(plain["_distance"].to_numpy(), 2 - 2 * unit[ids] @ unit_of(QUERY), atol=0.03)
+    for metric in ("cosine", table):
+        best = searched(metric)
+        assert sorted(best["id"].to_pylist()) == sorted(ids)
+        _, scores = expected_of(unit_of(QUERY), unit, ids)
+        np.testing.assert_allclose(best["_relevance_score"].to_numpy(), scores, atol=0.05)
+    for metric in ("l2", "dot"):
+        with pytest.raises(InputError, match=f"^LanceDB: the scores are not of metric='{metric}': .* metric='cosine'"):
+            searched(metric)
+
+
+def test_lancedb_with_two_columns_of_vectors(tmp_path: Path) -> None:
+    from rnnreranker.adapters.stores import LanceDBRnnReranker
+
+    package = pytest.importorskip("lancedb", reason="lancedb is not installed")
+    both = {
+        name: pyarrow.FixedSizeListArray.from_arrays(rows.ravel(), DIMENSION)
+        for name, rows in {"title": VECTORS, "vector": VECTORS[::-1]}.items()
+    }
+    table = package.connect(tmp_path).create_table("texts", pyarrow.table({"id": range(COUNT), **both}))
+
+    def searched(**named: Any) -> list[int]:
+        search = table.search(QUERY, vector_column_name="title")
+        return search.rerank(LanceDBRnnReranker(query=QUERY, **named), query_string="q").limit(HITS).to_arrow()["id"]
+
+    with pytest.raises(InputError, match="the hits have the vectors title, vector; name the column that was searched"):
+        searched()
+    with pytest.raises(
+        InputError, match=r"the scores are not of metric='l2': hit .* give the store's own metric, and the"
+    ):
+        searched(vector="vector")
+    near = np.argsort(((VECTORS - QUERY) ** 2).sum(axis=1), kind="stable")[:HITS]
+    assert sorted(searched(vector="title").to_pylist()) == sorted(near.tolist())
+    alone = package.connect(tmp_path).create_table("alone", pyarrow.table({"id": range(COUNT), "title": both["title"]}))
+    best = alone.search(QUERY).rerank(LanceDBRnnReranker(query=QUERY), query_string="q").limit(HITS).to_arrow()
+    assert best["id"].to_pylist() == searched(vector="title").to_pylist()
 
 
 def test_lancedb_full_text_and_hybrid(lance: Any) -> None:

@@ -10,6 +10,7 @@ from rnnreranker.adapters.rag.metrics import METRICS, checked_count
 from rnnreranker.adapters.stores.hits import rerank_returned
 from rnnreranker.adapters.stores.metrics import metric_of
 from rnnreranker.base.errors import require
+from rnnreranker.rnn.hits import params_of
 from rnnreranker.rnn.params import RnnParams
 
 require("haystack", "a component of Haystack", "'rnnreranker[haystack]'")
@@ -41,7 +42,7 @@ class HaystackRnnReranker:
     ) -> None:
         self._metric = metric_of(METRICS, metric)
         self.metric, self.top_k = metric, checked_count(top_k, "top_k")
-        self.params = RnnParams(**params) if isinstance(params, dict) else params
+        self.params = None if params is None else params_of(params)
 
     def to_dict(self) -> dict[str, Any]:
         """As Haystack writes components into YAML."""

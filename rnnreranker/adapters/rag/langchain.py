@@ -7,11 +7,12 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rnnreranker.adapters.rag.metrics import METRICS, checked_count
+from rnnreranker.adapters.rag.metrics import METRICS, check_fields, checked_count
 from rnnreranker.adapters.stores.hits import rerank_returned
 from rnnreranker.adapters.stores.metrics import metric_of
-from rnnreranker.base.errors import InputError, require
-from rnnreranker.rnn.params import RnnParams
+from rnnreranker.base.command import notice
+from rnnreranker.base.errors import InputError, nearest, require
+from rnnreranker.rnn.hits import params_of
 
 require("langchain_core", "a retriever of LangChain", "'rnnreranker[langchain]'")
 
@@ -21,7 +22,7 @@ from langchain_core.callbacks import (  # noqa: E402
 )
 from langchain_core.documents import Document  # noqa: E402
 from langchain_core.retrievers import BaseRetriever  # noqa: E402
-from langchain_core.vectorstores import InMemoryVectorStore  # noqa: E402
+from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetriever  # noqa: E402
 
 
 class LangChainRnnRetriever(BaseRetriever):
@@ -30,18 +31,21 @@ class LangChainRnnRetriever(BaseRetriever):
     The query is encoded once, by the store's own embeddings. `params.context` documents are asked for and reranked;
     each has s* as `rnn_score` in its metadata.
 
+    `invoke(query, k=…, filter=…)` takes `k`, and hands all else to the search of the store, before `search_kwargs`.
+
     Fields:
-        store: a `VectorStore`.
+        store: a `VectorStore`, or its `as_retriever(...)`, whose `search_kwargs` then count.
         vectors: the vectors of documents, a function of a list of them; one that is `async` serves `ainvoke` alone.
             None = those of the store, which is possible of an InMemoryVectorStore.
         embeddings: for the query; None = the store's own.
-        k: how many documents are given back; None = all.
+        k: how many documents are returned; None = all.
         metric: what vectors are compared by: cosine, dot_product or l2.
-        params: `RnnParams`; None = the defaults.
+        params: `RnnParams`, or a mapping of some; None = the defaults.
         search_kwargs: for the store, such as a filter.
 
     Raises:
-        InputError: as the store is searched: no vectors, no embeddings, another metric, as `rerank_returned`.
+        InputError: an unknown field, something else than a store; as the store is searched: an argument that it does
+            not take, no vectors, no embeddings, another metric, as `rerank_returned`.
     """
 
     store: Any
@@ -52,27 +56,43 @@ class LangChainRnnRetriever(BaseRetriever):
     params: Any = None
     search_kwargs: dict[str, Any] = {}  # noqa: RUF012  pydantic copies it
 
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+    def __init__(self, **fields: Any) -> None:
+        check_fields("LangChainRnnRetriever", fields, type(self).model_fields)
+        checked_count(fields.get("k"), "k")
+        super().__init__(**_of_store(fields))
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **others: Any
+    ) -> list[Document]:
         if inspect.iscoroutinefunction(self.vectors):
             raise InputError("vectors is an async function; call ainvoke, or give one that is not")
+        k, search = self._asked(others)
         vector = self._embeddings().embed_query(query)
-        hits = self.store.similarity_search_by_vector(vector, k=self._context(), **self.search_kwargs)
-        return self._reranked(vector, hits, (self.vectors or self._own)(hits))
+        hits = self.store.similarity_search_by_vector(vector, **search)
+        return self._reranked(vector, hits, (self.vectors or self._own)(hits))[:k]
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **others: Any
     ) -> list[Document]:
+        k, search = self._asked(others)
         vector = await self._embeddings().aembed_query(query)
-        hits = await self.store.asimilarity_search_by_vector(vector, k=self._context(), **self.search_kwargs)
+        hits = await self.store.asimilarity_search_by_vector(vector, **search)
         if inspect.iscoroutinefunction(self.vectors):
             rows = await self.vectors(hits)
         else:
             rows = await asyncio.to_thread(self.vectors or self._own, hits)
-        return await asyncio.to_thread(self._reranked, vector, hits, rows)
+        return (await asyncio.to_thread(self._reranked, vector, hits, rows))[:k]
 
-    def _context(self) -> int:
-        params: RnnParams = self.params or RnnParams()
-        return max(params.context, checked_count(self.k, "k") or 1)
+    def _asked(self, others: dict[str, Any]) -> tuple[int | None, dict[str, Any]]:
+        """How many documents are returned, and the arguments of the store's search."""
+        k = checked_count(others.pop("k", self.k), "k")
+        search = {**self.search_kwargs, **others}
+        if "k" in search:
+            raise InputError(
+                "search_kwargs has k; give k= for the documents returned, params.context for those searched"
+            )
+        _check_taken(self.store, search)
+        return k, {**search, "k": max(params_of(self.params).context, k or 1)}
 
     def _embeddings(self) -> Any:
         model = self.embeddings or self.store.embeddings
@@ -98,8 +118,48 @@ class LangChainRnnRetriever(BaseRetriever):
             query,
             self.params,
             advice="let vectors= give one for each document",
+            best_first=True,
         )
         best = zip(order.tolist(), scores.tolist(), strict=True)
         return [
             hits[row].model_copy(update={"metadata": {**hits[row].metadata, "rnn_score": score}}) for row, score in best
-        ][: self.k]
+        ]
+
+
+def _of_store(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields, with the store of a retriever in its place, and with what that retriever is told of searches.
+
+    Raises:
+        InputError: neither a store nor the retriever of one; a retriever that searches in another way.
+    """
+    given = fields.get("store")
+    if isinstance(given, VectorStoreRetriever):
+        if given.search_type != "similarity":
+            raise InputError(
+                f"store: its search_type is {given.search_type!r}; expected 'similarity', which is reranked"
+            )
+        search = {**given.search_kwargs, **fields.get("search_kwargs", {})}
+        k = {"k": search.pop("k")} if "k" in search else {}
+        return {**k, **fields, "store": given.vectorstore, "search_kwargs": search}
+    if "store" in fields and not hasattr(given, "similarity_search_by_vector"):
+        raise InputError(f"store is a {type(given).__name__}; expected a VectorStore, which searches by a vector")
+    return fields
+
+
+def _check_taken(store: Any, search: dict[str, Any]) -> None:
+    """Look whether the store's search has these arguments: a filter that it ignores would let all documents through.
+
+    Raises:
+        InputError: an argument that the search does not take, or takes and ignores.
+    """
+    parameters = inspect.signature(store.similarity_search_by_vector).parameters.values()
+    named = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD} - {"embedding", "k"}
+    ignores = isinstance(store, InMemoryVectorStore)
+    if ignores:
+        named = {"filter"}
+    if not (unknown := [name for name in search if name not in named]):
+        return
+    about = f"search_kwargs: {unknown[0]} is no argument of {type(store).__name__}"
+    if ignores or not any(one.kind is one.VAR_KEYWORD for one in parameters):
+        raise InputError(f"{about}; {nearest(unknown[0], named)}")
+    notice(f"{about}.similarity_search_by_vector that it names; check that it is not ignored")

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rnnreranker.adapters.rag.metrics import METRICS, checked_count
+from rnnreranker.adapters.rag.metrics import METRICS, check_fields, checked_count
 from rnnreranker.adapters.stores.hits import rerank_returned
 from rnnreranker.adapters.stores.metrics import metric_of
 from rnnreranker.base.errors import InputError, require
@@ -29,11 +29,11 @@ class LlamaIndexRnnReranker(BaseNodePostprocessor):
         embed_model: for queries without an embedding: LlamaIndex drops it on the asynchronous path. None = refused.
         top_n: how many nodes are given back; None = all.
         metric: what vectors are compared by: cosine, dot_product or l2.
-        params: `RnnParams`; None = the defaults.
+        params: `RnnParams`, or a mapping of some; None = the defaults.
 
     Raises:
-        InputError: as nodes are reranked: nodes without vectors, a query without an embedding, another metric, as
-            `rerank_returned`.
+        InputError: an unknown field; as nodes are reranked: nodes without vectors, a query without an embedding,
+            another metric, as `rerank_returned`.
     """
 
     vectors: Any = None
@@ -41,6 +41,11 @@ class LlamaIndexRnnReranker(BaseNodePostprocessor):
     top_n: int | None = None
     metric: str = "cosine"
     params: Any = None
+
+    def __init__(self, **fields: Any) -> None:
+        check_fields(self.class_name(), fields, type(self).model_fields)
+        checked_count(fields.get("top_n"), "top_n")
+        super().__init__(**fields)
 
     @classmethod
     def class_name(cls) -> str:

@@ -1,15 +1,24 @@
-"""What the frameworks' vectors are compared by; scores of their documents are higher where they are better."""
+"""What the components of all frameworks check: metrics, counts and the names of their fields."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from rnnreranker.adapters.stores.metrics import COSINE, INNER, SQUARED_DISTANCE
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.given import count_of
 
 METRICS = {"cosine": COSINE, "dot_product": INNER, "l2": SQUARED_DISTANCE.of_fusion()}
 
 
-def checked_count(value: int | None, argument: str) -> int | None:
-    """How many documents are given back, None = all; InputError: less than one."""
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise InputError(f"{argument}={value!r}: expected an integer >= 1")
-    return value
+def checked_count(value: Any, argument: str) -> int | None:
+    """How many documents are returned, None = all; InputError: no integer of at least one."""
+    return None if value is None else count_of(value, argument)
+
+
+def check_fields(component: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raises InputError where a component is given a field that it does not have."""
+    known = {*known}
+    if unknown := [name for name in given if name not in known]:
+        raise InputError(f"{component}: unknown field {unknown[0]}; {nearest(unknown[0], known)}")

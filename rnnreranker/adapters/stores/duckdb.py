@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.adapters.stores.columns import column_of, vectors_of
 from rnnreranker.adapters.stores.hits import rerank_returned
 from rnnreranker.adapters.stores.metrics import COSINE, COSINE_DISTANCE, DISTANCE, INNER, INNER_NEGATED, metric_of
+from rnnreranker.base.errors import InputError
 from rnnreranker.rnn.params import RnnParams
 
 if TYPE_CHECKING:
-    import duckdb
     import pyarrow
 
 FUNCTIONS = {
@@ -24,30 +25,39 @@ FUNCTIONS = {
 
 def rerank_duckdb(
     query_vector: Any,
-    rows: duckdb.DuckDBPyRelation | pyarrow.Table,
+    rows: Any,
     *,
     function: str = "array_cosine_similarity",
     id: str = "id",
     vector: str = "vector",
     score: str = "score",
-    params: RnnParams | None = None,
+    params: RnnParams | Mapping[str, Any] | None = None,
 ) -> pyarrow.Table:
     """The rows in their new order, best first, with s* as another column, `rnn_score`.
 
     Args:
         query_vector: (d,); None = it is known by the scores alone.
-        rows: of one query, `connection.sql(...)`, or as an Arrow table.
-        function: of DuckDB, that the column `score` was made by.
+        rows: of one query, `connection.sql(...)`, or what its `arrow`, `df`, `pl` or `fetchnumpy` give.
+        function: of DuckDB, that the column `score` was made by; `list_` forms and `dot_product` count as the others.
         id, vector, score: the names of these columns.
         params: as `rerank_hits`.
 
     Raises:
-        InputError: another function, a column that is not there, as `rerank_returned`.
+        InputError: another function, rows without names of columns, as those of `fetchall`, a column that is not
+            there, as `rerank_returned`.
     """
     import pyarrow
 
-    own = metric_of(FUNCTIONS, function, "function")
-    table = rows if isinstance(rows, pyarrow.Table) else rows.to_arrow_table()
+    usual = str(function).lower().replace("list_", "array_").replace("dot_product", "inner_product")
+    own = metric_of(FUNCTIONS, usual if usual in FUNCTIONS else function, "function")
+    try:
+        own_form = next((name for name in ("to_arrow_table", "to_arrow") if hasattr(rows, name)), "")  # DuckDB, polars
+        table = getattr(rows, own_form)() if own_form else pyarrow.table(rows)
+    except (TypeError, ValueError, pyarrow.ArrowException):
+        raise InputError(
+            f"DuckDB: rows is a {type(rows).__name__}, which is no table of named columns; give "
+            "connection.sql(...) itself, or what its .arrow(), .df() or .pl() returns"
+        ) from None
     advice = "select it, or name another"
     ids, vectors, values = (column_of("DuckDB", table, name, advice) for name in (id, vector, score))
     order, scores = rerank_returned(

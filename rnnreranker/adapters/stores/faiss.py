@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.adapters.stores.hits import rerank_returned
+from rnnreranker.adapters.stores.hits import NONE, rerank_returned
 from rnnreranker.adapters.stores.metrics import INNER, SQUARED_DISTANCE, StoreMetric
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.given import array_of, count_of
 from rnnreranker.parts.vectors.faiss_folder import WITHOUT_VECTORS
+from rnnreranker.rnn.hits import RerankedHits, params_of
 from rnnreranker.rnn.params import RnnParams
 
 if TYPE_CHECKING:
@@ -17,8 +20,12 @@ if TYPE_CHECKING:
 
 
 def rerank_faiss(
-    query_vectors: np.ndarray, index: faiss.Index, hits: int | None = None, *, params: RnnParams | None = None
-) -> list[tuple[np.ndarray, np.ndarray]]:
+    query_vectors: Any,
+    index: faiss.Index,
+    hits: int | None = None,
+    *,
+    params: RnnParams | Mapping[str, Any] | None = None,
+) -> list[RerankedHits]:
     """For every query the ids of its hits by s*, best first, (n,) int64, and their s*, (n,) float32.
 
     Vectors are those of `search_and_reconstruct`: exact from flat indexes, from quantised ones what codes stand for.
@@ -30,27 +37,27 @@ def rerank_faiss(
         params: as `rerank_hits`.
 
     Raises:
-        InputError: another metric, an index that gives no vectors back, as `rerank_returned`.
+        InputError: another metric, `hits` below 1, an index that gives no vectors back, as `rerank_returned`.
     """
     import faiss
 
-    params = params or RnnParams()
+    params = params_of(params)
+    asked = params.context if hits is None else count_of(hits, "hits")
     metrics = {faiss.METRIC_INNER_PRODUCT: INNER, faiss.METRIC_L2: SQUARED_DISTANCE}
     if index.metric_type not in metrics:
         raise InputError(f"index has metric number {index.metric_type}: expected METRIC_INNER_PRODUCT or METRIC_L2")
-    queries = np.ascontiguousarray(query_vectors, dtype=np.float32)
+    queries = np.ascontiguousarray(array_of(query_vectors, "query_vectors"), dtype=np.float32)
     if queries.ndim != 2 or queries.shape[1] != index.d:
         raise InputError(f"query_vectors has shape {queries.shape}: expected (queries, {index.d}), as the index")
-    if (count := min(hits or params.context, index.ntotal)) < 1:
-        nothing = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
-        return [nothing for _ in queries]
+    if not index.ntotal:
+        return [NONE for _ in queries]
     holder, names = index, None
     if isinstance(index, faiss.IndexIDMap):  # IndexIDMap2 is one too
         holder, names = faiss.downcast_index(index.index), faiss.vector_to_array(index.id_map)
     try:
         if (kind := type(holder).__name__) in WITHOUT_VECTORS:
             raise RuntimeError("its codes stand for no vectors")
-        distances, rows, vectors = holder.search_and_reconstruct(queries, count)
+        distances, rows, vectors = holder.search_and_reconstruct(queries, min(asked, index.ntotal))
     except RuntimeError as error:
         reason = str(error).strip().splitlines()[0].split(": ")[-1]
         raise InputError(
@@ -72,9 +79,9 @@ def _reranked(
     names: np.ndarray | None,
     metric: StoreMetric,
     params: RnnParams,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> RerankedHits:
     """The hits of one query; rows below 0 fill up where the index had no more."""
     real = rows >= 0
     ids = rows[real] if names is None else names[rows[real]]
     order, scores = rerank_returned("Faiss", ids.tolist(), vectors[real], values[real], metric, query, params)
-    return ids[order], scores
+    return RerankedHits(ids[order], scores)

@@ -27,6 +27,7 @@ def rerank_returned(
     params: RnnParams | Mapping[str, Any] | None = None,
     *,
     advice: str = "ask the store for vectors",
+    best_first: bool = False,
 ) -> RerankedHits:
     """The order of the hits by s*, best first: (n,) int64 positions in `ids`, and their s*, (n,) float32.
 
@@ -41,6 +42,7 @@ def rerank_returned(
         query_vector: (d,); None = the values are all that is known of it.
         params: as `rerank_hits`.
         advice: how hits come with vectors.
+        best_first: without values, hits come in the store's order, in which another metric would show.
 
     Raises:
         InputError: hits without a vector or value, vectors of other lengths or types, NaN or infinity, neither query
@@ -53,9 +55,11 @@ def rerank_returned(
     if values is None and query is None:
         raise InputError(f"{store}: neither scores of the hits nor a query vector; give query_vector")
     if metric.fused and query is None:
-        raise InputError(f"{store}: scores of a fusion say nothing of the query; give query_vector")
+        raise InputError(f"{store}: fused scores say nothing of the query; give query_vector")
     if values is None:
         assert query is not None
+        if best_first:
+            metric.of_fusion().similarities(store, ids, -np.arange(len(ids), dtype=np.float64), query, rows)
         scores = metric.compared(query[None], rows)[0]
     else:
         scores = metric.similarities(store, ids, _finite(store, ids, values), query, rows)

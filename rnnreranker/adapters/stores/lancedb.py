@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow
@@ -17,6 +17,7 @@ from rnnreranker.adapters.stores.metrics import (
     metric_of,
 )
 from rnnreranker.base.errors import InputError, require
+from rnnreranker.rnn.hits import params_of
 from rnnreranker.rnn.params import RnnParams
 
 require("lancedb", "reranking LanceDB's results", "'rnnreranker[lancedb]'")
@@ -35,14 +36,16 @@ class LanceDBRnnReranker(Reranker):
     first stage is LanceDB's own reciprocal rank fusion.
 
     Args:
-        metric: of the search (`.metric(...)`): l2, which is LanceDB's default, cosine or dot.
-        query: the query's vector, (d,), or what makes it of the query's text; None = not known.
-        vector: the column with the vectors, which must be among those that are selected.
+        metric: of the search (`.metric(...)`): l2, which is LanceDB's default, cosine or dot; or the table, whose index
+            knows the metric of searches that name none.
+        query: the query's vector, (d,), or a function that makes it of the query's text; None = unknown. Give it where
+            you can: it shows whether the distances are those of `metric`.
+        vector: the column with the vectors, which must be among those that are selected; None = the only one.
         params: as `rerank_hits`.
         return_score: "relevance", or "all": LanceDB's own scores stay beside s*.
 
     Raises:
-        InputError: another metric; as each search is reranked, as `rerank_returned`.
+        InputError: another metric; in each search several columns of vectors and none named, or as `rerank_returned`.
     """
 
     def __init__(
@@ -50,13 +53,13 @@ class LanceDBRnnReranker(Reranker):
         metric: Any = "l2",
         *,
         query: Callable[[str], Any] | Any = None,
-        vector: str = "vector",
-        params: RnnParams | None = None,
+        vector: str | None = None,
+        params: RnnParams | Mapping[str, Any] | None = None,
         return_score: str = "relevance",
     ) -> None:
         super().__init__(return_score)
-        self.metric = metric_of(METRICS, metric)
-        self.query, self.vector, self.params = query, vector, params
+        self.metric = metric_of(METRICS, _of_index(metric, vector) if hasattr(metric, "index_stats") else metric)
+        self.query, self.vector, self.params = query, vector, params_of(params)
 
     def __str__(self) -> str:
         return "LanceDBRnnReranker"
@@ -95,8 +98,8 @@ class LanceDBRnnReranker(Reranker):
     def _reranked(
         self, table: pyarrow.Table, values: pyarrow.ChunkedArray, metric: StoreMetric, query_vector: Any
     ) -> pyarrow.Table:
-        advice = f"select the column {self.vector} too"
-        vectors = column_of("LanceDB", table, self.vector, advice)
+        name = self.vector or _only_vectors(table)
+        vectors = column_of("LanceDB", table, name, f"select the column {name} too")
         ids = table[ROW].to_pylist() if ROW in table.column_names else list(range(len(table)))
         order, scores = rerank_returned(
             "LanceDB",
@@ -106,8 +109,37 @@ class LanceDBRnnReranker(Reranker):
             metric,
             query_vector,
             self.params,
-            advice=f"search with .where('{self.vector} IS NOT NULL')",
+            advice=f"search with .where('{name} IS NOT NULL')",
         )
         own = [name for name in ("_score", "_distance") if self.score == "relevance" and name in table.column_names]
         best = table.take(pyarrow.array(order)).drop_columns(own)
         return best.append_column("_relevance_score", pyarrow.array(scores, type=pyarrow.float32()))
+
+
+def _of_index(table: Any, vector: str | None) -> str:
+    """The metric of the index of the vectors; without an index LanceDB's default."""
+    named = [index for index in table.list_indices() if vector in (None, *index.columns)]
+    stats = [table.index_stats(index.name) for index in named]
+    metrics = {one.distance_type for one in stats if one is not None and one.distance_type}
+    if len(metrics) > 1:
+        raise InputError(f"LanceDB: the table has indexes of {', '.join(sorted(metrics))}; name the column by vector=")
+    return metrics.pop() if metrics else "l2"
+
+
+def _only_vectors(table: pyarrow.Table) -> str:
+    """The name of the only column of vectors; "vector" where there is none.
+
+    LanceDB keeps vectors as lists of fixed length; other lists of floats count where there are none of these.
+    """
+    fixed = [field.name for field in table.schema if pyarrow.types.is_fixed_size_list(field.type)]
+    lists = [
+        field.name
+        for field in table.schema
+        if pyarrow.types.is_list(field.type) and pyarrow.types.is_floating(field.type.value_type)
+    ]
+    names = fixed or lists
+    if len(names) > 1:
+        raise InputError(
+            f"LanceDB: the hits have the vectors {', '.join(names)}; name the column that was searched by vector="
+        )
+    return names[0] if names else "vector"

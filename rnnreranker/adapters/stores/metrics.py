@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from operator import itemgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -17,7 +16,8 @@ Kind = Literal["inner", "cosine", "l2"]
 Reading = Callable[[np.ndarray], np.ndarray]
 CALLED = {"inner": "inner product", "cosine": "cosine", "l2": "L2 distance"}
 EXACT = 5e-3  # error of scores from float16 or 8 bits, as a share of the lengths
-COARSE = 0.5  # error of scores from a few bits, as a share of how far hits are from the query; more is another metric
+ROUGH = 0.2  # error of scores from codes of a few bits, or of another query
+COARSE = 0.5  # more is another metric; both as a share of how far the hits are from the query
 OPPOSED = -0.5  # correlation of the ranks of scores that fall where similarities rise
 REACHED = 0.05  # error of similarities that a query can have
 
@@ -30,7 +30,8 @@ class StoreMetric:
         which is the inner product where vectors have length 1.
     readings: functions from scores, (N,), to these similarities, higher is better; the usual one first.
     fused: the scores are those of a fusion, of which the order alone is known.
-    argument, name, known: the argument that named it, its name, and all metrics of the store, for messages.
+    argument, name, known: the argument that named it, its name, and all metrics of the store. Without a name the metric
+        is the index's own, as of Faiss, and scores are not checked.
     """
 
     kind: Kind
@@ -70,8 +71,11 @@ class StoreMetric:
         if self.fused:
             self._check_order(store, scores, query, rows)
             return scores
+        if not self.name:  # the index says it itself
+            return self.readings[0](scores)
         errors = self._errors(scores, query, rows)
-        error, read = errors[0] if query is None and errors[0][0] <= REACHED else min(errors, key=itemgetter(0))
+        least = min(error for error, _ in errors)
+        error, read = next(one for one in errors if one[0] <= max(3 * least, EXACT))  # the usual one, if it is as good
         similar, enough = read(scores), REACHED if query is None else 0.0
         if query is not None and error <= enough:
             return similar
@@ -82,14 +86,22 @@ class StoreMetric:
             for better, reading in other._errors(scores, query, rows)
             if (other.kind, reading) != (self.kind, read) and (telling or other.kind != "inner")
         ]
-        least, best, *_ = min(others, key=itemgetter(0), default=(math.inf, ""))
+        least, best, *_ = min(others, key=lambda one: round(one[0], 3), default=(math.inf, ""))
         opposed = query is not None and self._agreement(similar, query, rows) < OPPOSED
         if error > enough and (opposed or error > COARSE or least < error / 2):
             advice = f"give the store's own {self.argument}, and the query and vectors that it compared"
             if least < min(error / 2, COARSE):
                 advice = f"they are of {self.argument}={best!r}: give that"
             raise InputError(f"{store}: {self._not_these(ids, similar, scores, query, rows)}; {advice}")
-        if query is None and any(e <= REACHED and kind != "inner" and r is not read for e, _, kind, r in others):
+        if error > ROUGH:
+            notice(
+                f"{store}: the scores are roughly those of {self._named}, but off by {error:.0%}; unless the index is "
+                "quantised, check that query and vectors are those that were compared"
+            )
+        elif query is None and any(
+            other <= max(3 * error, EXACT) and kind != "inner" and reading is not read
+            for other, _, kind, reading in others
+        ):
             notice(
                 f"{store}: without the query's vector these scores may be of {self._named}, of another metric, or the "
                 "2 (1 - cosine) of a quantised index; give the query's vector"
@@ -141,7 +153,7 @@ class StoreMetric:
 
     @property
     def _named(self) -> str:
-        return f"{self.argument}={self.name!r}" if self.name else CALLED[self.kind]
+        return f"{self.argument}={self.name!r}"
 
     def _not_these(
         self,
@@ -155,10 +167,12 @@ class StoreMetric:
             return f"the scores are not of {self._named}: no query has these with the vectors of the hits"
         expected = self.compared(query[None], rows)[0]
         worst = int(np.argmax(np.abs(similar - expected)))
-        value = np.sqrt(max(0.0, 2 - 2 * expected[worst])) if self.kind == "l2" else expected[worst]
+        means, value = similar[worst], expected[worst]
+        if self.kind == "l2":
+            means, value = np.sqrt(np.maximum(0, 2 - 2 * np.array([means, value])))
         return (
-            f"the scores are not of {self._named}: hit {ids[worst]!r} has {scores[worst]:.4g}, but the "
-            f"{CALLED[self.kind]} of its vector and the query is {value:.4g}"
+            f"the scores are not of {self._named}: hit {ids[worst]!r} has {scores[worst]:.4g}, which means "
+            f"{CALLED[self.kind]} {means:.4g}, but its vector and the query have {value:.4g}"
         )
 
 
@@ -233,4 +247,4 @@ def _unreachable(similar: np.ndarray, rows: np.ndarray, kind: Kind) -> float:
     while kind != "inner" and np.sum(values * (along / (values + ridge)) ** 2) > limit and ridge < 1e12:
         ridge *= 1.5
     error = _rms(vectors @ (along * ridge / (values + ridge)))
-    return error / ((far if kind != "inner" else _rms(similar)) or 1.0)
+    return error / ((far if kind != "inner" else float(np.std(similar))) or 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rnnreranker.adapters.stores.hits import rerank_returned
@@ -20,32 +20,51 @@ def rerank_milvus(
     vector: str = "vector",
     metric: Any = "COSINE",
     fused: bool = False,
-    params: RnnParams | None = None,
+    params: RnnParams | Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
     """The hits of one query in their new order, best first, each with s* as "score"; the rest stays Milvus's.
 
     Args:
         query_vector: (d,); None = it is known by the hits' distances alone.
-        hits: of one query, as `client.search(...)[0]`.
+        hits: of one query, as `client.search(...)[0]`, or the whole result of a search with one query.
         vector: the field with the vectors.
-        metric: of the field's index: COSINE, IP or L2.
+        metric: of the field's index: COSINE, IP or L2, or what `client.describe_index(...)` returns.
         fused: distances are scores of a fusion (`hybrid_search`), higher is better.
         params: as `rerank_hits`.
 
     Raises:
-        InputError: another metric, hits without that field, as `rerank_returned`.
+        InputError: another metric, the result of several queries, hits without that field, as `rerank_returned`.
     """
-    own = metric_of(METRICS, metric)
-    if fused and query_vector is None:
-        raise InputError("fused=True and query_vector=None: fused scores say nothing of the query; give query_vector")
+    own = metric_of(
+        METRICS, metric["metric_type"] if isinstance(metric, Mapping) and "metric_type" in metric else metric
+    )
+    if len(hits) and isinstance(hits[0], list):
+        if len(hits) > 1:
+            raise InputError(
+                f"Milvus: the result has the hits of {len(hits)} queries; expected one: give result[i] with query i"
+            )
+        hits = hits[0]
+    if other := [
+        type(hit).__name__ for hit in hits if not hasattr(hit, "keys") or not {"distance", "entity"} <= {*hit}
+    ]:
+        raise InputError(
+            f"Milvus: hits has a {other[0]}; expected hits with distance and entity, as client.search returns"
+        )
     order, scores = rerank_returned(
         "Milvus",
-        [hit.id for hit in hits],
+        [_id(hit) for hit in hits],
         [hit["entity"].get(vector) for hit in hits],
-        [hit.distance for hit in hits],
+        [hit["distance"] for hit in hits],
         own.of_fusion() if fused else own,
         query_vector,
         params,
         advice=f'search with output_fields=["{vector}"]',
     )
     return [{**hits[position], "score": score} for position, score in zip(order.tolist(), scores.tolist(), strict=True)]
+
+
+def _id(hit: Any) -> Any:
+    """The primary key of a hit, which is its first entry, whatever it is called."""
+    return (
+        hit.id if hasattr(hit, "id") else next(value for key, value in hit.items() if key not in ("distance", "entity"))
+    )
