@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.base.errors import require
 from rnnreranker.base.files import fingerprint, folder_written_whole, write_json
 from rnnreranker.base.process.phases import phase
-from rnnreranker.train.card import write_card
 from rnnreranker.train.checkpoints import resume_from, train_to_end
 
 if TYPE_CHECKING:
@@ -56,7 +55,6 @@ def fit(
     checkpoints: bool = True,
     device: str = "cpu",
     on_validation: Callable[[int, dict[str, float]], None] | None = None,
-    data_sets: Sequence[str] = (),
 ) -> Trained:
     """Train a model and write it to a folder.
 
@@ -68,7 +66,6 @@ def fit(
         checkpoints: write one at every validation, so that a killed training goes on exactly.
         device: "cpu" or "cuda".
         on_validation: called with step and measures after every validation; what it raises ends the training.
-        data_sets: names of those that are read, for the model card.
 
     Raises:
         InputError: what `make` raises, checkpoints of another training, a loss that is not finite.
@@ -112,7 +109,6 @@ def fit(
     with folder_written_whole(output) as written:
         learner.save(written)
         write_json(written / RECORD, record)
-        write_card(written, learner, record, params, data_sets)
     shutil.rmtree(folder, ignore_errors=True)
     came_to = trainer.best.step, record["steps"], after.measures, tuple(history)
     return Trained(output, *came_to, trainer.seen / seconds, seconds, record, learner.unit)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import transformers
@@ -13,7 +12,6 @@ import transformers
 from rnnreranker.encode.model_folder import content_of
 
 if TYPE_CHECKING:
-    from rnnreranker.train.card_kinds import CardKind
     from rnnreranker.train.validation import Validation
 
 
@@ -28,7 +26,6 @@ class Learner(ABC):
         model: what is trained; folder: where it came from, None where it begins from nothing.
         encoder: the name of that; settings: of the training, and of its loss.
         made: what the record says of the inputs; content: what is learnt from, for the fingerprint of checkpoints.
-        card: what the model card says of such models; start_settings: of the encoder that it begins with, where given.
         callbacks: of the trainer, besides those that every training has.
         kept: what a resumed training needs besides the weights, with `save` to a checkpoint and `load`; None = nothing.
     """
@@ -44,8 +41,6 @@ class Learner(ABC):
     settings: Mapping[str, Any]
     made: Mapping[str, Any]
     content: Sequence[Any]
-    card: CardKind
-    start_settings: Mapping[str, Any] = MappingProxyType({})
     callbacks: Sequence[transformers.TrainerCallback] = ()
     kept: Any = None
 

@@ -149,18 +149,6 @@ class TrainRequest(Request):
             )
         return encoder
 
-    @property
-    def data_sets(self) -> tuple[str, ...]:
-        """The names of what is read, but for files and folders: ids of ir_datasets, and what is built in."""
-        from rnnreranker.data.irds import ir_datasets_id
-        from rnnreranker.data.names import BUILT_IN, BUILT_IN_TOPICS
-        from rnnreranker.index.opening import open_index
-
-        made_of = None if self.index is None else open_index(self.index).settings.get("documents")
-        given = [one for one in (made_of, self.documents, self.topics) if isinstance(one, str)]
-        named = [one if one in (*BUILT_IN, *BUILT_IN_TOPICS) else ir_datasets_id(one) for one in given]
-        return tuple(dict.fromkeys(one for one in named if one))
-
     def lacking(self, *names: str) -> list[str]:
         """Those of some arguments that were not given, as their user writes them."""
         return [argument(name) for name in names if getattr(self, name) is None]

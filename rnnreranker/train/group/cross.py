@@ -12,7 +12,6 @@ from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncode
 
 from rnnreranker.encode.transformer import load_whole
 from rnnreranker.labels.soft import Labels
-from rnnreranker.train.card_kinds import CROSS
 from rnnreranker.train.group.groups import Group
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.learner import GroupLearner
@@ -39,7 +38,6 @@ class CrossLearner(GroupLearner):
 
     trainer = CrossEncoderTrainer
     arguments = CrossEncoderTrainingArguments
-    card = CROSS
 
     def __init__(self, encoder: str, params: OneLengthParams, loss: Loss, inputs: GroupInputs, device: str) -> None:
         super().__init__(encoder, params, loss, inputs)

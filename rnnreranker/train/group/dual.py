@@ -20,7 +20,6 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.encode.dense.query_encoder import COSINE_SCALE
 from rnnreranker.encode.model_settings import ModelSettings, TextKind, read_settings
 from rnnreranker.labels.soft import Labels
-from rnnreranker.train.card_kinds import DUAL
 from rnnreranker.train.group.batch import with_scaled_labels
 from rnnreranker.train.group.groups import Group
 from rnnreranker.train.group.inputs import GroupInputs
@@ -50,7 +49,6 @@ class DualLearner(TwoSidedLearner):
 
     trainer = SentenceTransformerTrainer
     arguments = SentenceTransformerTrainingArguments
-    card = DUAL
 
     def __init__(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> None:
         super().__init__(encoder, params, loss, inputs)

@@ -19,7 +19,6 @@ from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.encode.transformer import check_vocabulary
 from rnnreranker.labels.soft import Labels
 from rnnreranker.rnn.late.maxsim import ragged_maxsim
-from rnnreranker.train.card_kinds import LATE
 from rnnreranker.train.group.batch import in_batch
 from rnnreranker.train.group.groups import Group
 from rnnreranker.train.group.inputs import GroupInputs
@@ -51,7 +50,6 @@ class LateLearner(TwoSidedLearner):
 
     trainer = MultiVectorEncoderTrainer
     arguments = MultiVectorEncoderTrainingArguments
-    card = LATE
 
     def __init__(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> None:
         super().__init__(encoder, params, loss, inputs)

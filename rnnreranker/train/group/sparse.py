@@ -23,7 +23,6 @@ from rnnreranker.encode.sparse.encoder import check_kind
 from rnnreranker.encode.vocabulary import words_of
 from rnnreranker.labels.soft import Labels
 from rnnreranker.parts.impacts.word_use import word_use
-from rnnreranker.train.card_kinds import SPARSE, SPARSE_DOCUMENTS
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.largest_logits import largest_logits, skipped
 from rnnreranker.train.group.padded_parts import padded_parts
@@ -53,7 +52,6 @@ class SparseLearner(TwoSidedLearner):
 
     def __init__(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> None:
         super().__init__(encoder, params, loss, inputs)
-        self.card = SPARSE_DOCUMENTS if params.architecture == "doc" else SPARSE
         self._doc, self._binary = params.architecture == "doc", params.query_weights == "binary"
         self.folder, path = start_folder(encoder, ("sparse-encoder", "encoder"))
         check_kind(self.folder)

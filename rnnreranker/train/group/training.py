@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rnnreranker.base.arguments import argument
@@ -30,13 +29,12 @@ def train_on_groups(
     loss: Params | None = None,
     checkpoints: bool = True,
     device: str = "cpu",
-    data_sets: Sequence[str] = (),
 ) -> Trained:
     """Train a model on groups and write it to a folder.
 
     Args:
         inputs: candidates and texts.
-        model, output, params, checkpoints, device, data_sets: as of `fit`.
+        model, output, params, checkpoints, device: as of `fit`.
         encoder: what it begins as: a name, folder or hub id; "none" = from nothing, where the model can be new.
         loss: parameters of the loss that `params` names, None = its defaults.
 
@@ -60,5 +58,4 @@ def train_on_groups(
         *(model, output, params),
         checkpoints=checkpoints,
         device=device,
-        data_sets=data_sets,
     )

@@ -92,7 +92,6 @@ class GroupModel(TrainedModel):
             loss=loss,
             checkpoints=request.checkpoints,
             device=device,
-            data_sets=request.data_sets,
         )
 
     def inputs(self, request: TrainRequest, params: Any) -> GroupInputs:

@@ -88,7 +88,6 @@ class Masked(SingleTextModel):
             *(self.name, request.output, params),
             checkpoints=request.checkpoints,
             device=device,
-            data_sets=request.data_sets,
         )
 
 

@@ -56,5 +56,4 @@ class QueryModel(TrainedModel):
             other_index=request.other_index,
             checkpoints=request.checkpoints,
             device=device,
-            data_sets=request.data_sets,
         )

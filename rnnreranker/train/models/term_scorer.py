@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -55,7 +54,6 @@ class TermScorerModel(SingleTextModel):
             params,
             checkpoints=request.checkpoints,
             device=device,
-            data_sets=request.data_sets,
         )
 
 
@@ -67,14 +65,13 @@ def train_term_scorer(
     *,
     checkpoints: bool = True,
     device: str = "cpu",
-    data_sets: Sequence[str] = (),
 ) -> Trained:
     """Train a term scorer and write it to a folder.
 
     Args:
         inputs: what it learns from, see `term_inputs`.
         encoder: what it begins as: a name, folder or hub id.
-        output, params, checkpoints, device, data_sets: as of `fit`.
+        output, params, checkpoints, device: as of `fit`.
 
     Raises:
         InputError: a model that cannot be trained so, checkpoints of another training.
@@ -87,5 +84,4 @@ def train_term_scorer(
         *(TermScorerModel.name, output, params),
         checkpoints=checkpoints,
         device=device,
-        data_sets=data_sets,
     )

@@ -20,7 +20,6 @@ from rnnreranker.encode.model_folder import content_of
 from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.encode.scorer.folder import write_scorer
 from rnnreranker.encode.scorer.model import CandidateScorer
-from rnnreranker.train import card_kinds
 from rnnreranker.train.learner import Learner
 from rnnreranker.train.losses.base import BatchLoss
 from rnnreranker.train.query.batches import Collator, add_negatives, score
@@ -147,9 +146,6 @@ class QueryLearner(Learner):
             neutral = [neutrality.get(source.docids[row], 1.0) for row in rows]
             self._neutrality = torch.tensor(neutral, dtype=torch.float32)
         self.callbacks = (Observed(),)
-        self.card = card_kinds.QUERY if scorer is None else card_kinds.SCORER
-        given = {"pooling": pooling, "normalize": normalize}
-        self.start_settings = {name: value for name, value in given.items() if value is not None}
         self.made = {
             "labels": labels.metadata,
             "index": source.fingerprint,

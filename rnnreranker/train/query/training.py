@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.process.phases import phase
@@ -26,7 +26,6 @@ def train_encoder(
     checkpoints: bool = True,
     device: str = "cpu",
     on_validation: Callable[[int, dict[str, float]], None] | None = None,
-    data_sets: Sequence[str] = (),
     **others: Any,
 ) -> Trained:
     """Fine-tune a query encoder and write it to a folder.
@@ -34,7 +33,7 @@ def train_encoder(
     Args:
         labels, source, topics, encoder: as of `QueryLearner`, whose other arguments `others` are.
         params: of the training; None = the defaults.
-        output, checkpoints, device, on_validation, data_sets: as of `fit`.
+        output, checkpoints, device, on_validation: as of `fit`.
 
     Raises:
         InputError: as `QueryLearner` and `fit`.
@@ -49,5 +48,4 @@ def train_encoder(
         checkpoints=checkpoints,
         device=device,
         on_validation=on_validation,
-        data_sets=data_sets,
     )

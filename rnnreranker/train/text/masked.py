@@ -15,7 +15,6 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.encode.in_batches import compute_batches
 from rnnreranker.encode.transformer import check_vocabulary, load_whole
 from rnnreranker.encode.words.scorer import fast_tokenizer
-from rnnreranker.train.card_kinds import MASKED
 from rnnreranker.train.model_files import limit_of, loading, start_folder
 from rnnreranker.train.params import LONGEST
 from rnnreranker.train.text.learner import TextLearner
@@ -36,8 +35,6 @@ class MaskedLearner(TextLearner):
     Raises:
         InputError: a model that cannot be trained so.
     """
-
-    card = MASKED
 
     def __init__(self, encoder: str | None, training: Sequence[str], checked: Sequence[str], params: Any) -> None:
         super().__init__(encoder, params, {"validation_texts": len(checked)}, fingerprint(training, checked))

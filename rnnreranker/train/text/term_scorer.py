@@ -15,7 +15,6 @@ from rnnreranker.encode.words.analysis import Analyser
 from rnnreranker.encode.words.network import TermScorerNetwork, padded
 from rnnreranker.encode.words.pieces import PieceReader, Pieces
 from rnnreranker.encode.words.scorer import fast_tokenizer, write_term_scorer
-from rnnreranker.train.card_kinds import TERM_SCORER
 from rnnreranker.train.model_files import limit_of, loading, start_folder
 from rnnreranker.train.text.learner import TextLearner
 from rnnreranker.train.text.term_inputs import TermInputs, WeighedText
@@ -41,8 +40,6 @@ class TermLearner(TextLearner):
         InputError: a model that cannot be trained so.
         MissingDependencyError: jieba or PyStemmer is needed and not installed.
     """
-
-    card = TERM_SCORER
 
     def __init__(self, encoder: str, inputs: TermInputs, params: Any) -> None:
         count = inputs.validation_queries
