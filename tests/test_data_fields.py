@@ -20,7 +20,7 @@ from rnnreranker.data.texts_by_id import texts_by_id
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.terms.word_weights import CollectionWeights
-from rnnreranker.regress.source_code import module_of
+from rnnreranker.regress.specs.methods import module_of
 from rnnreranker.search.inputs import document_texts
 
 TEXTS = ("Ottawa is the capital.", "It lies on a river.", "Winters bring snow.")

@@ -12,8 +12,8 @@ from rnnreranker.base.written_form import Written
 from rnnreranker.regress.pages.page import spec_page
 from rnnreranker.regress.plans import runner
 from rnnreranker.regress.plans.plan import Plan, make_plan
-from rnnreranker.regress.source_code import module_of
 from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.methods import module_of
 from rnnreranker.regress.specs.model_names import use_with_folders
 from rnnreranker.runs import Run
 from tests.tiny_encoder import make_cross_encoder, make_documents, make_masked, make_text_labels, write_text_world

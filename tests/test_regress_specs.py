@@ -15,9 +15,8 @@ from rnnreranker.parts.needs import parts
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.plans.runner import chosen_plan
-from rnnreranker.regress.source_code import module_of
 from rnnreranker.regress.specs.checks import find_spec, read_spec
-from rnnreranker.regress.specs.methods import check_rerank
+from rnnreranker.regress.specs.methods import check_rerank, module_of
 from rnnreranker.regress.specs.rules import cycles
 from rnnreranker.regress.specs.spec import query_set_names, spec_names, specs_folder
 

@@ -159,7 +159,7 @@ def _run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
     from rnnreranker.regress.plans.runner import run
     from rnnreranker.regress.records import put_on_record
 
-    outcome = run(plan, folder, args.jobs)
+    outcome = run(plan, folder, args.jobs, fresh=args.fresh)
     _print_values(plan, outcome)
     if outcome.records:
         add_records(plan.folder / plan.spec.name / "records.json", outcome.records)
@@ -274,6 +274,8 @@ def make_parser() -> argparse.ArgumentParser:
     )
     text = "keep large indexes and candidates that no later step of the plan reads"
     parser.add_argument("--keep", action="store_true", help=text)
+    text = "take every step again, also those whose output is current (after a change of the program)"
+    parser.add_argument("--fresh", action="store_true", help=text)
     parser.add_argument("--specs", metavar="DIR", help="folder of specs (default: the checkout's, else the package's)")
     text = "for indexes, models and runs (default: a cache); of --upgrade a file, or - to print (default: FILE itself)"
     parser.add_argument("--output", metavar="DIR", help=text)

@@ -21,7 +21,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from rnnreranker.base.files import write_json  # noqa: E402
 from rnnreranker.base.record import add_records, made_here  # noqa: E402
-from rnnreranker.regress.source_code import module_of  # noqa: E402
+from rnnreranker.regress.specs.methods import module_of  # noqa: E402
 from tests.faults import calls  # noqa: E402
 from tests.faults.cases import FAULTS, LIMIT, Bench, Case  # noqa: E402
 from tests.faults.commands import COMMANDS, IMPORTS, make_inputs  # noqa: E402

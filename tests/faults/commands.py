@@ -211,6 +211,6 @@ def main_of(room: str) -> Callable[[list[str]], int]:
     """The function that runs a command."""
     import importlib
 
-    from rnnreranker.regress.source_code import module_of
+    from rnnreranker.regress.specs.methods import module_of
 
     return importlib.import_module(module_of(room)).main  # type: ignore[no-any-return]

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from rnnreranker.base.command import counted as number_of
-from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.record import Record
 from rnnreranker.base.tables import print_table
@@ -78,9 +76,6 @@ def print_matrix(
             ["paper", "table", "row", "data set", "measure", "published", "measured", "difference", "state"], rows
         )
     print_table(["state", "cells", "distinct"], matrix.summary())
-    stale, commands = matrix.stale()
-    if stale:
-        say(f"{number_of(stale, 'rehearsed cell')}: the code of {', '.join(commands)} has changed since")
 
 
 def print_list(folder: Path) -> None:

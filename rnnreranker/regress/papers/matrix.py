@@ -175,14 +175,6 @@ class Matrix:
             self._plans[key] = commands, parameters | ({"needs": needs_text(plan.needs())} if plan.steps else {})
         return self._plans[key]
 
-    def stale(self) -> tuple[int, list[str]]:
-        """Of how many rehearsed cells the code has changed since, and of which commands."""
-        changed = {system: one.changed() for system, one in self.rehearsed.items()}
-        shown = zip(self.published, self.cells, strict=True)
-        systems = [(one.columns.query_set, one.how.condition) for one, cell in shown if cell["state"] == "rehearsed"]
-        commands = sorted({name for system in systems for name in changed[system]})
-        return sum(bool(changed[system]) for system in systems), commands
-
     def summary(self) -> list[list[Any]]:
         """Rows for a table: state, cells as the tables print them, distinct ones.
 

@@ -24,11 +24,11 @@ from rnnreranker.regress.plans.disk import remove
 from rnnreranker.regress.plans.measure import Key, measure
 from rnnreranker.regress.plans.obstacles import obstacles
 from rnnreranker.regress.plans.plan import Plan, make_plan
-from rnnreranker.regress.plans.stale import REMOVED, Keys, read_stamp, stale_steps, was_taken, write_stamp
+from rnnreranker.regress.plans.stale import REMOVED, Keys, forget, read_stamp, stale_steps, was_taken, write_stamp
 from rnnreranker.regress.plans.state import State, failed, skipped
 from rnnreranker.regress.plans.step import PASTE_FOLDER, Step, work_file
 from rnnreranker.regress.records import compare, records_file
-from rnnreranker.regress.source_code import PACKAGE
+from rnnreranker.regress.specs.methods import PACKAGE
 from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec, planned
 
 TOGETHER = 2  # steps at a time, where none of them says what it needs
@@ -85,14 +85,17 @@ def chosen_plan(
     return make_plan(spec, folder, wanted, query_sets, works, published, keep)
 
 
-def run(plan: Plan, folder: Path, jobs: int | None = None, take: Take | None = None) -> Outcome:
+def run(plan: Plan, folder: Path, jobs: int | None = None, take: Take | None = None, *, fresh: bool = False) -> Outcome:
     """Take the steps of a plan that can be taken here, measure what they made, and compare.
 
     Args:
         plan: of `chosen_plan`.
         folder: of the specs, whose records the values are compared with where the spec expects none.
         jobs, take: see `run_plan`.
+        fresh: take every step again, also those whose output is current.
     """
+    if fresh:
+        forget(plan)
     lost = run_plan(plan, jobs, take)
     records, states = measure(plan, lost)
     before = read_records(records_file(folder, plan.spec.name))
@@ -128,8 +131,8 @@ def _pasted(value: Any, folder: Path) -> Any:
 def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> dict[Path, State]:
     """Take the steps of a plan; output of a step that could not be taken → why.
 
-    A step whose output is there from the same command, the same inputs and the same code is not taken again, so that a
-    plan that was killed goes on where it stopped.
+    A step is not taken again if its output is there from the same command and the same inputs: a plan that was
+    killed goes on where it stopped.
 
     Args:
         plan: of a spec.

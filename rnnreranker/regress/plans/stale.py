@@ -1,4 +1,4 @@
-"""Which steps are stale: their output depends on the command, the files it reads, the steps before it, and the code."""
+"""Which steps are stale: their output depends on the command, the files it reads and the steps before it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.local import kept_at
 from rnnreranker.data.names import left_out
-from rnnreranker.regress.source_code import code_of
 
 if TYPE_CHECKING:
     from rnnreranker.regress.plans.plan import Plan
@@ -40,11 +39,11 @@ class Keys:
         """16 hexadecimal digits."""
         if step.output not in self._known:
             before = [self.of(self._steps[path]) if path in self._steps else _digest_of(path) for path in step.inputs]
-            self._known[step.output] = fingerprint(self.inputs(step), before, code_of(step.module))
+            self._known[step.output] = fingerprint(self.inputs(step), before)
         return self._known[step.output]
 
     def inputs(self, step: Step) -> str:
-        """16 hexadecimal digits that do not depend on the code: of the command and of the files outside the plan."""
+        """16 hexadecimal digits: of the command and of the files outside the plan."""
         argv = zip(("", *step.argv), step.argv, strict=False)
         words = [_within(word, self._folder) for before, word in argv if DEVICE not in (before, word)]
         given = [step.value(flag) for flag in INPUTS]
@@ -100,6 +99,12 @@ def read_stamp(step: Step) -> dict[str, Any]:
 def write_stamp(step: Step, stamp: dict[str, Any]) -> None:
     """Note that a step was begun or ended."""
     write_json(_stamp(step), stamp)
+
+
+def forget(plan: Plan) -> None:
+    """Make every step of a plan stale."""
+    for step in plan.steps:
+        _stamp(step).unlink(missing_ok=True)
 
 
 def _stamp(step: Step) -> Path:

@@ -26,7 +26,7 @@ from rnnreranker.base.files import fingerprint, write_json
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.process import interrupts
 from rnnreranker.regress.plans.step import Step
-from rnnreranker.regress.source_code import module_of
+from rnnreranker.regress.specs.methods import module_of
 
 PRELOADED = (  # by the server: libraries that start no thread before they are used
     *("numpy", "pandas", "pyarrow.parquet", "torch", "transformers", "sentence_transformers", "accelerate"),

@@ -19,7 +19,6 @@ from rnnreranker.base.written_form import Written
 from rnnreranker.index.request import USUAL, choose_part
 from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.parts.needs import part, parts_of
-from rnnreranker.regress.source_code import module_of
 from rnnreranker.regress.specs.model_names import MODEL_OPTIONS, use_with_folders, with_folders
 from rnnreranker.regress.specs.spec import MODULES, IndexEntry, Work
 
@@ -27,6 +26,16 @@ if TYPE_CHECKING:
     from rnnreranker.labels.request import ChosenLabeler
 
 LABEL_OPTIONS = ("depth", "relevant", "pairs")  # of `python -m rnnreranker.labels`, among the settings of specs
+PACKAGE = Path(__file__).resolve().parents[2]
+
+
+def module_of(name: str) -> str:
+    """The module behind `python -m rnnreranker.NAME`: the `__main__` of a folder, else the file itself.
+
+    >>> module_of("search"), module_of("pool")
+    ('rnnreranker.search.__main__', 'rnnreranker.pool')
+    """
+    return f"{PACKAGE.name}.{name}.__main__" if (PACKAGE / name).is_dir() else f"{PACKAGE.name}.{name}"
 
 
 def arguments(use: Written, kind: str = "") -> list[str]:
