@@ -36,9 +36,7 @@ def main(argv: Sequence[str]) -> int:
         listing.print_list(folder)
         return 0
     papers = _check(args, folder)
-    asked = [] if papers else [find_spec(name, folder, data=not args.rehearse) for name in args.names]
-    if args.rehearse:
-        return _rehearse(folder, args, asked)
+    asked = [] if papers else [find_spec(name, folder, data=True) for name in args.names]
     given = [spec.name for spec, _ in asked if spec.published]
     if args.runs and not given:
         return _published(folder, args)
@@ -71,12 +69,6 @@ def _check(args: argparse.Namespace, folder: Path) -> bool:
         problems.append(f"{', '.join(named)} with specs: papers are printed, specs are run; name one kind at a time")
     if args.table and not named:
         problems.append(f"--table {args.table}: is of a paper; name one, as {papers[0] if papers else 'paper-000'}")
-    if args.rehearse and (named or args.runs or args.dry_run or args.docs or not args.names):
-        problems.append(
-            "--rehearse: is of specs and query sets, without --runs, --dry-run and --docs; name one or more"
-        )
-    if args.miniature and not args.rehearse:
-        problems.append(f"--miniature {args.miniature}: says how small a rehearsal is; give --rehearse beside it")
     if args.only and len(args.names) > 1:
         only = " ".join(f"--only {name}" for name in args.only)
         problems.append(f"{only} with {len(args.names)} names: name the one spec that has this condition")
@@ -180,32 +172,6 @@ def _run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
     return CHANGED if failed or (changed and not args.record) else 0
 
 
-def _rehearse(folder: Path, args: argparse.Namespace, asked: Sequence[tuple[Spec, Sequence[QuerySet]]]) -> int:
-    """Take the steps of specs on miniatures; 1 when a system did not come through."""
-    from rnnreranker.base.files import cache_home
-    from rnnreranker.base.written_form import Written
-    from rnnreranker.regress.plans.runner import chosen_plan
-    from rnnreranker.regress.plans.step import PASTE_FOLDER
-    from rnnreranker.regress.records import put_on_record
-    from rnnreranker.regress.rehearsal.rehearse import FOLDER, rehearse
-    from rnnreranker.regress.rehearsal.shorten import Miniature
-
-    given = Written.read(f"rehearsal:{args.miniature}").params if args.miniature else {}
-    size = Miniature.of(given, "--miniature")
-    work = (Path(args.output) if args.output else cache_home() / "regress") / FOLDER
-    plans = [chosen_plan(spec, query_sets, args.only, PASTE_FOLDER, None, args.keep) for spec, query_sets in asked]
-    came = rehearse(plans, work, size, folder, args.jobs)
-    for one in came:
-        reasons: dict[str, list[str]] = {}
-        for (query_set, condition), state in one.lost.items():
-            reasons.setdefault(str(state), []).append(f"{query_set} {condition}")
-        for reason, names in reasons.items():
-            command.say(f"{one.spec}: {reason} ({', '.join(names)})")
-    if args.record:
-        put_on_record(folder, [one.record for one in came])
-    return CHANGED if any(one.lost for one in came) else 0
-
-
 def _print_values(plan: Plan, outcome: Outcome) -> None:
     from rnnreranker.base.tables import print_table
 
@@ -252,10 +218,6 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="ID",
         help="run one condition and those it needs, or one study, tuning, …; may be given again",
     )
-    text = "take all steps on miniatures of data and models, with short trainings: minutes in place of days"
-    parser.add_argument("--rehearse", action="store_true", help=text)
-    text = "how small: documents=600,topics=40,steps=2 (of every training)"
-    parser.add_argument("--miniature", metavar="SETTINGS", help=text)
     parser.add_argument("--record", action="store_true", help="put the measured values on record in the specs folder")
     parser.add_argument("--docs", action="store_true", help="write all pages from what is on record")
     parser.add_argument("--docs-folder", default="docs", metavar="DIR", help="where the pages go (default: docs)")

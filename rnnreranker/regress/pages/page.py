@@ -33,13 +33,8 @@ class Printed:
     tuned: bool  # the paper chose parameters on the set that it reports
 
 
-def spec_page(
-    spec: Spec, records: Sequence[Record], printed: Sequence[Printed] = (), counts: str = "", miniature: str = ""
-) -> str:
-    """The Markdown page of a spec, of its records, oldest first, and the published cells that it obtains.
-
-    miniature: of what size, where the records are those of a rehearsal; the page says so at its top.
-    """
+def spec_page(spec: Spec, records: Sequence[Record], printed: Sequence[Printed] = (), counts: str = "") -> str:
+    """The Markdown page of a spec, of its records, oldest first, and the published cells that it obtains."""
     plan = make_plan(spec, works=spec.works)
     shown = make_plan(spec, query_sets=spec.query_sets[:1], works=spec.works)
     in_papers = {cell.condition for cell in printed}
@@ -53,7 +48,6 @@ def spec_page(
         models=[_model(entry) for entry in spec.models],
         needs=_needs(plan.needs()),
         counts=counts,
-        miniature=miniature,
         papers=list(dict.fromkeys(cell.paper for cell in printed)),
         lines=_lines(spec, printed),
         changed=[(cell.where, cell.measure, cell.note) for cell in printed if cell.state == "changed" and cell.note],

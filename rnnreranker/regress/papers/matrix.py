@@ -15,10 +15,10 @@ from rnnreranker.regress.pages.model_notes import model_notes
 from rnnreranker.regress.papers.cells import STATES
 from rnnreranker.regress.papers.join import key_of, letters, page_cells
 from rnnreranker.regress.papers.paper import Published, paper_names, published, read_paper, remark
+from rnnreranker.regress.papers.rehearsed import rehearsed
 from rnnreranker.regress.papers.twins import TwinSet, check_twins, twin_sets
 from rnnreranker.regress.plans.plan import make_plan
 from rnnreranker.regress.records import recorded, records_file
-from rnnreranker.regress.rehearsal.states import rehearsed
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.model_names import use_with_folders
 from rnnreranker.regress.specs.needs import needs_text

@@ -1,14 +1,13 @@
-"""Which systems of a spec were rehearsed: their whole chain of commands, to its end, at which commit and when."""
+"""Which systems of a spec were rehearsed: at which commit their commands ran to their end on miniatures."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.record import Record, read_records
+from rnnreranker.base.record import read_records
 from rnnreranker.regress.plans.measure import chain_of
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.records import records_file
@@ -53,18 +52,3 @@ def rehearsed(folder: Path, specs: Iterable[Spec]) -> dict[System, Rehearsed]:
             if record.outcome["systems"].get(query_set, {}).get(condition) == commands:
                 known[query_set, condition] = Rehearsed(record.commit, record.date[:10])
     return known
-
-
-def outcome(plan: Plan, done: Iterable[System], before: Record | None, **figures: Any) -> dict[str, Any]:
-    """What the record of a rehearsal holds: figures, and the commands of the systems that ran to their end.
-
-    plan: of the spec with printed paths, not shortened; done: systems that were measured; before: the record on file,
-    whose other systems stay.
-    """
-    wanted = set(done)
-    systems = {name: dict(known) for name, known in before.outcome["systems"].items()} if before is not None else {}
-    for (query_set, condition), commands in chains(plan).items():
-        systems.setdefault(query_set, {}).pop(condition, None)
-        if (query_set, condition) in wanted:
-            systems[query_set][condition] = commands
-    return {**figures, "systems": {name: known for name, known in systems.items() if known}}

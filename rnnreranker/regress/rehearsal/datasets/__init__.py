@@ -1,1 +1,0 @@
-"""Miniatures of data sets, under the names and in the formats that their publishers gave them."""

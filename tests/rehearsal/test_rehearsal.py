@@ -1,0 +1,77 @@
+"""Commands of the spec `msmarco-passage` (papers 000, 001, 002) run to their end on miniatures of what they read."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from rnnreranker.base.record import read_records
+from rnnreranker.regress.papers.matrix import Matrix
+from rnnreranker.regress.papers.rehearsed import chains, rehearsed
+from rnnreranker.regress.plans.plan import Plan, make_plan
+from rnnreranker.regress.plans.runner import run
+from rnnreranker.regress.records import records_file
+from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.spec import Spec, specs_folder
+
+HERE = Path(__file__).resolve().parent
+CHAINS = ("tas-b", "r-tas-b", "r-coder-tas-b", "coder-tas-b-from-tas-b", "cocondenser")  # one of each kind of recipe
+
+
+@pytest.fixture(scope="module")
+def spec() -> Spec:
+    return read_spec(specs_folder() / "msmarco-passage.yaml")
+
+
+@pytest.fixture
+def miniatures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with every miniature, written by a process that imports nothing before it knows where they are."""
+    subprocess.run([sys.executable, str(HERE / "miniatures.py"), str(tmp_path)], check=True)
+    for name, value in json.loads((tmp_path / "environment.json").read_text()).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def small(plan: Plan) -> Plan:
+    """The plan whose trainings take two steps and whose indexes have any number of documents."""
+    sys.path.insert(0, str(HERE))
+    from miniatures import shortened
+
+    steps = tuple(replace(step, argv=shortened(step.argv, step.module), needs={}) for step in plan.steps)
+    indexes = tuple(replace(entry, count=None, needs={}) for entry in plan.spec.indexes)
+    sets = tuple(replace(entry, needs={}) for entry in plan.query_sets)
+    return replace(plan, spec=replace(plan.spec, indexes=indexes, needs={}), query_sets=sets, steps=steps)
+
+
+@pytest.mark.slow
+@pytest.mark.jvm
+@pytest.mark.parametrize("condition", CHAINS)
+def test_a_chain_runs_to_its_end(condition: str, spec: Spec, miniatures: Path) -> None:
+    sets = [one for one in spec.query_sets if one.id in ("dl19", "dl20")]
+    plan = small(make_plan(spec, miniatures / "work", (spec.condition(condition),), sets))
+    came = run(plan, specs_folder())
+    measured = {(record.outcome["query_set"], record.name) for record in came.records}
+    assert {(one.id, condition) for one in sets} <= measured, came.reasons()
+
+
+def test_the_matrix_says_when_the_present_commands_were_rehearsed(spec: Spec) -> None:
+    """Another command is another chain: what the record does not have by this fingerprint is not rehearsed."""
+    records = {record.spec: record for record in read_records(records_file(specs_folder(), "", "rehearsal"))}
+    known = rehearsed(specs_folder(), [spec])
+    on_file = {
+        (query_set, condition)
+        for query_set, systems in records[spec.name].outcome["systems"].items()
+        for condition, commands in systems.items()
+        if chains(make_plan(spec)).get((query_set, condition)) == commands
+    }
+    assert known.keys() == on_file
+    matrix = Matrix(specs_folder(), ["paper-000"], commands=False)
+    cells = [cell for cell in matrix.cells if cell["state"] == "rehearsed"]
+    assert cells
+    assert all("rehearsed on 2" in cell["note"] for cell in cells)
