@@ -29,7 +29,6 @@ COMMANDS = {
     "negatives": "a run and judgements to hard negatives without likely positives",
     "study": "every way of training, with seeds, tested on unseen queries",
     "regress": "specs to values, compared with those on record, and pages",
-    "bench": "what a reranked query costs on this machine",
 }
 
 

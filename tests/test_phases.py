@@ -91,7 +91,6 @@ AT_LENGTH = {
     f"tune {RERANK} {JUDGED} --trials 2 --output out.yaml": ["opening the index", "reading what to tune on"],
     "fuse run.txt copy.txt --output out.txt": ["reading runs", "fusing"],
     "regress --list": ["starting"],
-    "bench --quick --only kernel": ["kernel"],
 }
 
 

@@ -107,8 +107,8 @@ def made_here(
 def typed(room: str, argv: Sequence[str], without: Sequence[str] = ("--output",)) -> str:
     """A command as it was typed, without the flags, each with a value, that say where this machine keeps things.
 
-    >>> typed("bench", ["--quick", "--output", "/home/me/x.json"])
-    'python -m rnnreranker.bench --quick'
+    >>> typed("tune", ["--trials", "9", "--output", "/home/me/x.yaml"])
+    'python -m rnnreranker.tune --trials 9'
     """
     kept = ["python", "-m", f"rnnreranker.{room}"]
     given = iter(argv)

@@ -1,1 +1,1 @@
-"""The laboratory: studies, tunings, benchmarks, recoveries, diagnoses."""
+"""The laboratory: studies, tunings, recoveries, diagnoses."""

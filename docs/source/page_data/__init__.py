@@ -16,6 +16,7 @@ from page_data.method_table import method_tables
 from page_data.pictures import write_pictures
 from page_data.sizes import Sizes, amount
 from page_data.sizes import sizes as computed_sizes
+from page_data.speed import at_size, cell, over, slope
 from page_data.study_table import (
     KINDS,
     against,
@@ -27,18 +28,13 @@ from page_data.study_table import (
     study_table,
 )
 from page_data.table_pages import write_tables
-from rnnreranker.lab.bench.summaries import at_size, cell, missed, slope
 from rnnreranker.lab.diagnose.verdict import LIKELY, verdict
-from rnnreranker.regress.records import Figures, Row
+from rnnreranker.regress.records import Figures
 from rnnreranker.rnn import RnnParams
 
 
 def names(figures: Figures) -> dict[str, Any]:
     """What a source can use."""
-
-    def over(parts: Mapping[str, Row]) -> list[str]:
-        """The rows of a benchmark that missed their bounds, under the titles of their parts."""
-        return missed({part["title"]: dict(part) for part in parts.values()})
 
     def first_stages(name: str) -> StageTable:
         """A table of methods over first stages."""

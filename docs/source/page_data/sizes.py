@@ -9,8 +9,7 @@ from typing import Any
 
 import yaml
 
-from rnnreranker.lab.bench.computed_size import at_documents
-from rnnreranker.lab.bench.summaries import at_size
+from page_data.speed import at_documents, at_size
 from rnnreranker.regress.records import Figures
 
 ASSUMED = Path(__file__).with_name("sizes.yaml")

@@ -1,1 +1,0 @@
-"""The same tasks by other packages, in turn with ours."""
