@@ -190,7 +190,7 @@ def test_blocks_made_by_others_are_the_same(
     [
         (
             ["--parts", "dense,neighbours:search=flat"],
-            "neighbours:search=flat: search='flat': expected one of exact, hnsw, ivf, cuvs or none",
+            "neighbours:search=flat: search='flat': expected one of exact, hnsw, ivf or none",
         ),
         (["--parts", "dense,neighbours", "--address", "x"], "--address x goes with --backend dask or ray"),
         (

@@ -25,7 +25,7 @@ class Origin:
         similarity: what the weights are, "inner product" or "cosine".
         source: the fingerprint of the vectors.
         docids: `docids_mark` of the documents.
-        search: how neighbours were looked for, "exact", "hnsw", "ivf" or "cuvs".
+        search: how neighbours were looked for, "exact", "hnsw" or "ivf".
         recall: the share of the nearest that were found, in the mean of `sampled` documents whose nearest were looked
             for exactly; 1 of none where all were.
     """

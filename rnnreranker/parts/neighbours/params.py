@@ -24,9 +24,9 @@ class GraphParams(Params):
         "the part that documents are compared by; none: the first of these that the index has",
         was="neighbours_of",
     )
-    search: Literal["exact", "hnsw", "ivf", "cuvs"] | None = setting(
+    search: Literal["exact", "hnsw", "ivf"] | None = setting(
         None,
-        f"of dense vectors; none: exact up to {EXACT} documents and ivf beyond; cuvs: on a GPU, untried",
+        f"of dense vectors; none: exact up to {EXACT} documents and ivf beyond",
         was="graph_search",
     )
     device_memory: float | None = setting(

@@ -87,15 +87,11 @@ class NeighboursPart(Part):
         self._earlier: Earlier | None = None
 
     def check(self) -> None:
-        """Start Java where the words are in a Lucene index, and look for cuVS where it is to search.
+        """Start Java if the words are in a Lucene index.
 
         Raises:
-            UnavailableError: no Java 21 or newer; InputError, MissingDependencyError: as `library` of cuVS.
+            UnavailableError: no Java 21 or newer.
         """
-        if self._params.search == "cuvs":
-            from rnnreranker.parts.neighbours.cuvs import library
-
-            library(self._half())
         if self._of == "bm25":
             from rnnreranker.base.java import start_java
 
@@ -118,7 +114,7 @@ class NeighboursPart(Part):
         """As `write_graph`, from the part beside the texts; k, how many were wanted, and what it was made from."""
         wanted = K if self._params.k is None else self._params.k
         k = min(wanted, max(1, count - 1))
-        source = graph_source(corpus.parent, self._of, self._work, self._params.search, k, self._half())
+        source = graph_source(corpus.parent, self._of, self._work, self._params.search, k)
         self.reused = write_graph(
             source,
             folder / PART,
@@ -135,7 +131,7 @@ class NeighboursPart(Part):
 
     def write_share(self, index: Path, share: Share) -> str:
         """See `Part`: pairs of stretches of vectors, or blocks of documents with impacts."""
-        if self._of == "bm25" or self._params.search in ("ivf", "hnsw", "cuvs"):
+        if self._of == "bm25" or self._params.search in ("ivf", "hnsw"):
             of = f"of {self._of}" if self._of == "bm25" else f"with search={self._params.search}"
             raise InputError(f"{argument('shard_id', share[0])}: a graph {of} is made by one process; leave it out")
         source = graph_source(index, self._of, self._work, "exact")
@@ -165,9 +161,7 @@ class NeighboursPart(Part):
         return tuple(HalfProducts(name, memory) for name in self.devices.names)
 
 
-def graph_source(
-    index: Path, of: str, work: Path, search: str | None = None, k: int = K, half: tuple[HalfProducts, ...] = ()
-) -> GraphSource:
+def graph_source(index: Path, of: str, work: Path, search: str | None = None, k: int = K) -> GraphSource:
     """The documents of an index as one of its parts compares them.
 
     Args:
@@ -175,7 +169,6 @@ def graph_source(
         of: "dense", "impact" or "bm25".
         work: a folder for an approximate index; words that are read out of a Lucene index are put beside it.
         search: as `GraphParams`; k: neighbours that an approximate index is to find.
-        half: where "cuvs" computes, on the first of them.
 
     Raises:
         InputError: no such part, or one that cannot be used.
@@ -184,10 +177,6 @@ def graph_source(
     if of == "dense":
         exact = DenseNeighbours(open_vectors(index), index)
         search = search or ("exact" if len(exact.docids) <= EXACT else "ivf")
-        if search == "cuvs":
-            from rnnreranker.parts.neighbours.cuvs import by_cuvs
-
-            return by_cuvs(exact, k, work, half)
         return exact if search == "exact" else approximate(exact, search, k, work)
     if search not in (None, "exact"):
         raise InputError(f"graph search {search} is of dense vectors; {of} is searched exactly")
