@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import html
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,13 +15,12 @@ from rnnreranker import InputError, SoftLabels, label_distribution
 from rnnreranker.base.files import files_digest
 from rnnreranker.encode.model_folder import find_model
 from rnnreranker.encode.words import kept as kept_weights
-from rnnreranker.encode.words.scorer import TermScorer, WeighedWord, load_term_scorer
+from rnnreranker.encode.words.scorer import TermScorer, load_term_scorer
 from rnnreranker.encode.words.segmentation import words
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.opening import open_index
 from rnnreranker.labels.__main__ import main as labels
 from rnnreranker.labels.methods import term_weight
-from rnnreranker.labels.report.shaded_words import Weighting, pieces_of
 from rnnreranker.parts.terms.word_weights import CollectionWeights
 from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.models.term_scorer import TermScorerParams
@@ -263,76 +260,3 @@ def test_the_embedding_of_tags_begins_as_nothing_and_is_learnt(made: Path) -> No
     tags = learner.model.tags.weight.grad.abs().sum(dim=1)
     assert learner.training[0].pieces.tags == [4, 0, 0, 4]  # both begin words of two characters
     assert (tags > 0).tolist() == [True, False, False, False, False]
-
-
-def shown(made: Path, page: Path, *more: str) -> int:
-    return labels(["words", "--term-scorer", str(made / "scorer"), "--output", str(page), *more])
-
-
-def test_a_page_of_shaded_words(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = tmp_path / "pages" / "words.html"
-    page.parent.mkdir()
-    text, topics = "W39 <w39> & w1; " + "w38 " * 70, str(made / "topics.tsv")
-    asked = ["--index", str(made / "index"), "--topics", topics, "--qid", "q1"]
-    assert shown(made, page, *asked, "--text", text) == 0
-    scorer, source = load_term_scorer(made / "scorer"), open_index(str(made / "index")).term_source
-    query, document = scorer.weights([TOPICS["q1"], text])
-    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert rows[0][:3] == ["word", "predicted query", "predicted text"]
-    known = {row[0]: row[1:] for row in rows[1:]}
-    for word, cells in known.items():
-        if word != "d (eq. 5)":
-            expected = [f"{of[word]:.4f}" if word in of else "-" for of in (query, document)]
-            assert cells[:2] == expected
-    static = CollectionWeights(source).of_texts([TOPICS["q1"], text])
-    degrees = [f"{label_distribution(query, document):.4f}", f"{label_distribution(*static):.4f}"]
-    assert [known["d (eq. 5)"][2], known["d (eq. 5)"][5]] == degrees
-    written = page.read_text()
-    assert "<w39>" not in written
-    unread = [one for one in scorer.words(text) if one.weight is None]
-    assert written.count("w38: beyond the length") == len(unread) > 0
-    assert all(f"<strong>d = {degree}</strong>" in written for degree in degrees)
-    visible = re.sub("<[^>]+>", "", re.findall(r'<p class="words">(.*?)</p>', written, re.DOTALL)[1])
-    assert html.unescape(visible) == text
-    assert shown(made, page, *asked, "--docid", "d1") == 0
-    assert shown(made, page, "--query", "?", "--text", "w1") == 0
-    assert "the query has no word of the language en: d is 0" in capsys.readouterr().err
-
-
-def test_words_of_chinese_are_shaded_over_their_characters(made: Path) -> None:
-    words_of = [WeighedWord(0, 1, "他", -0.1), WeighedWord(1, 3, "来到", 0.2), WeighedWord(4, 8, "北京大学", None)]
-    weighting = Weighting("predicted", {"来到": 0.4}, {"他": -0.1, "来到": 0.2})
-    found = pieces_of("他来到了北京大学。", words_of, weighting, 0.4)
-    assert [(piece.text, piece.shade, piece.kind) for piece in found] == [
-        ("他", 0.0, "own"),
-        ("来到", 0.5, "shared"),
-        ("了", 0.0, "own"),
-        ("北京大学", 0.0, "own"),
-        ("。", 0.0, "own"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ([], "give --query (a text), or --qid of --topics; give --text, or --docid of --index"),
-        (["--query", "w1", "--docid", "d1"], "--docid needs --index (texts of the documents)"),
-        (["--query", "w1", "--docid", "dx", "--index", "index"], "--docid dx: "),
-        (["--qid", "q99", "--topics", "topics.tsv", "--text", "w1"], "--qid q99: no such query in "),
-        (["--query", "w1", "--text", "w1", "--term-scorer", "encoder"], "another kind of model; expected a folder of"),
-        (
-            ["--query", "w1", "--text", "w1", "--index", "stems"],
-            "its words are counted as {'language': 'en', 'stemmer'",
-        ),
-    ],
-)
-def test_words_that_cannot_be_shown(more: list[str], said: str, made: Path, tmp_path: Path) -> None:
-    if "stems" in more:
-        pytest.importorskip("Stemmer")
-        asked = ["--documents", str(made / "docs.jsonl"), "--parts", "terms:stemmer=porter"]
-        assert index([*asked, "--output", str(made / "stems")]) == 0
-    files = {"index", "topics.tsv", "encoder", "stems"}
-    with pytest.raises(InputError) as raised:
-        shown(made, tmp_path / "words.html", *(str(made / word) if word in files else word for word in more))
-    assert said in str(raised.value)
-    assert not (tmp_path / "words.html").exists()

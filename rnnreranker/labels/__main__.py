@@ -40,7 +40,6 @@ EPILOG = """examples (settings of a method, and of labels, stand behind a colon;
       --method evidence:k=21,include_level=0.1 --n-max 8 --output labels.parquet --audit 50
   python -m rnnreranker.labels ... --method teacher:teacher=cross-encoder,normalization=none,boost=1,n_max=none
   python -m rnnreranker.labels scores one.parquet two.parquet      how the scores of labels are distributed
-  python -m rnnreranker.labels words --term-scorer my-scorer ...   a page of two texts, their words shaded
 A job that was killed goes on where it stopped when the same command is given again."""
 USAGE = "python -m rnnreranker.labels --run RUN --qrels QRELS --output FILE.parquet [--index INDEX] [flags]"
 SCORES = """examples:
@@ -49,23 +48,12 @@ SCORES = """examples:
 
 Of labels --method run from the cosines of several models, --distances gives what Figure 5 of paper 004 shows.
 """
-WORDS = """examples:
-  python -m rnnreranker.labels words --term-scorer my-scorer --query "who wrote it" --text "Ada wrote it." \\
-      --output words.html
-  python -m rnnreranker.labels words --term-scorer my-scorer --index my-words --topics test.tsv --qid q1 --docid d7 \\
-      --output words.html
-"""
 
 
 @command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
-    asked = command.first_word(argv, ["scores", "words"])
-    if asked == "words":
-        from rnnreranker.labels.report.words import show_words
-
-        show_words(**vars(make_words_parser().parse_args(argv[1:])))
-    elif asked == "scores":
+    if command.first_word(argv, ["scores"]) == "scores":
         from rnnreranker.labels.report.scores import show_scores
 
         show_scores(**vars(make_scores_parser().parse_args(argv[1:])))
@@ -249,20 +237,6 @@ def make_scores_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--bins", type=command.positive, default=10, help="equal parts of it (default: 10)")
     parser.add_argument("--plots", metavar="DIR", help="picture of the shares by range")
-    return parser
-
-
-def make_words_parser() -> argparse.ArgumentParser:
-    """The arguments of `labels words`, named as those of `show_words`."""
-    parser = command.parser("labels words", "Show the words of a query and a text, shaded by their weight.", WORDS)
-    parser.add_argument("--term-scorer", required=True, metavar="DIR", help="of train --model term-scorer")
-    parser.add_argument("--query", metavar="TEXT", help="the text of the query")
-    parser.add_argument("--topics", help="where --qid is looked up: file, ir_datasets id, `pydoc`")
-    parser.add_argument("--qid", help="a query of --topics, in place of --query")
-    parser.add_argument("--text", help="the text of the document")
-    parser.add_argument("--docid", help="a document of --index, in place of --text")
-    parser.add_argument("--index", help="with the part terms: TF-IDF weights (eq. 1) beside those predicted")
-    parser.add_argument("--output", required=True, metavar="FILE.html", help="page to write")
     return parser
 
 

@@ -14,7 +14,6 @@ from rnnreranker.__main__ import COMMANDS
 
 BESIDE = {  # commands of two words: the module that has the parser, and the function that makes it
     "labels scores": ("rnnreranker.labels.__main__", "make_scores_parser"),
-    "labels words": ("rnnreranker.labels.__main__", "make_words_parser"),
     "tune train": ("rnnreranker.lab.tune.joint.__main__", "make_parser"),
 }
 OVERVIEW = """\
