@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,12 @@ def recorded(folder: Path, specs: Iterable[str]) -> list[Record]:
 
 
 def put_on_record(folder: Path, records: Sequence[Record]) -> None:
-    """Add records to those of their specs, in the folder of specs."""
+    """Add records to those of their specs, in the folder of specs; values of single queries of studies are left out."""
     files: dict[Path, list[Record]] = {}
     for record in records:
+        if record.kind == "study":
+            outcome = {name: value for name, value in record.outcome.items() if name != "queries"}
+            record = replace(record, outcome=outcome)
         files.setdefault(records_file(folder, record.spec, record.kind), []).append(record)
     for path, mine in files.items():
         add_records(path, mine)
