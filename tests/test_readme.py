@@ -232,11 +232,11 @@ def test_figures_of_the_demo_are_those_on_record() -> None:
     for condition in conditions:
         record = last_run(records, "pydoc", condition.id)
         assert record is not None
-        values = [f"{record.outcome['values']['trec'][measure]:.4f}" for measure in spec.measures]
+        values = [f"{record.outcome['values']['dl'][measure]:.4f}" for measure in spec.measures]
         values += [f"{of_kind['nDCG@10']:.4f}" for of_kind in record.outcome["kinds"].values()]
         (line,) = [line for line in block.splitlines() if re.split(" {2,}", line)[1] == condition.title]
         assert line.split()[-len(values) :] == values
-        assert record.outcome["values"]["trec"]["Judged@10"] == 1.0
+        assert record.outcome["values"]["dl"]["Judged@10"] == 1.0
 
 
 def test_the_number_of_the_readme_is_that_on_record() -> None:
