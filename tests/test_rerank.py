@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import itertools
+import re
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from array_vectors import ArrayVectors
 
-from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, rnn_similarity
+from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, make_labels, open_index, rnn_similarity
 from rnnreranker.base.chosen_method import choose
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.base.method import Inputs
+from rnnreranker.lab.diagnose import diagnose, verdict
+from rnnreranker.labels.negatives.make import mine_negatives
 from rnnreranker.methods.rerank import rnn as rerank_module
-from rnnreranker.methods.rerank.base import inner_products
+from rnnreranker.methods.rerank.base import Candidates, Query, Reranker, inner_products
 from rnnreranker.parts.vectors import of_run
+from rnnreranker.parts.vectors.together import mismatch
 from rnnreranker.parts.vectors.validity import all_finite
 from rnnreranker.runs.head import order_by_score, place_below
+from rnnreranker.search.__main__ import main as search
+
+
+class ByText(Reranker):
+    name = "by-text"
+    needs = frozenset({"texts"})
+
+    def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
+        return np.array([len(text) for text in candidates.texts], dtype=np.float64)
 
 
 @pytest.fixture(scope="module")
@@ -74,13 +91,25 @@ def test_missing_candidates_are_counted_or_left_below(collection: tuple) -> None
     run = Run.from_dict({"q0": {"x1": 9.0, "d1": 8.0, "x2": 7.0, "d2": 6.0, "x3": 5.0, "x4": 4.0}})
     with pytest.raises(InputError, match=r"4 of 6 docids in the run are not in the index \(first: x1, x2, x3\)"):
         RnnReranker(source).rerank(run, queries)
-    reranked = RnnReranker(source, missing="skip").rerank(run, queries)
+    with pytest.warns(DataWarning, match=r"rnn: 4 of 6 docids in the run are unknown .* \(first: x1, x2, x3\)"):
+        reranked = RnnReranker(source, missing="skip").rerank(run, queries)
     after = [docid for docid, _ in reranked["q0"]]
     assert set(after[:2]) == {"d1", "d2"}
     assert after[2:] == ["x1", "x2", "x3", "x4"]
-    only_missing = Run.from_dict({"q0": {"x1": 9.0, "x2": 7.0}})
-    left = RnnReranker(source, missing="skip").rerank(only_missing, queries)
+    of_one = Run.from_dict({"q0": {"x1": 9.0, "x2": 7.0}, "q1": {"d1": 1.0}})
+    with pytest.warns(DataWarning, match="rnn: 2 of 3 docids"):
+        left = RnnReranker(source, missing="skip").rerank(of_one, queries)
     assert [docid for docid, _ in left["q0"]] == ["x1", "x2"]
+    with pytest.raises(InputError, match=r"^2 of 2 docids in the run are not in the index .* the run was made from$"):
+        RnnReranker(source, missing="skip").rerank(of_one.of_queries([0]), queries)
+    by_text = ByText(Inputs(texts={"d1": "a"}), missing="skip")
+    with pytest.raises(InputError, match=r"^2 of 2 docids in the run have no text"):
+        by_text.rerank(of_one.of_queries([0]))
+    with pytest.warns(DataWarning, match="by-text: 4 of 6 docids"):
+        ByText(Inputs(texts={"d1": "a", "d2": "b"}), missing="skip").rerank(run)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DataWarning)
+        by_text.rerank(of_one.of_queries([1]))
 
 
 def test_a_query_without_entries_stays(collection: tuple) -> None:
@@ -139,6 +168,7 @@ def test_scores_do_not_depend_on_how_many_queries_vectors_are_fetched_for(
     for together in (1, 10 * source.dimension, 2**18):
         monkeypatch.setattr(of_run, "TOGETHER", together)
         inputs = Inputs(vectors=noting, query_vectors=queries)
+        inputs.compared = queries
         asked.clear()
         chosen = choose("reranker", name)
         found.append(chosen.method(inputs, chosen.params).rerank(Run.from_dict(ragged)))
@@ -209,3 +239,77 @@ def test_the_rest_stays_below_and_apart_where_float64_cannot_hold_its_difference
 def test_a_wrong_word_for_missing_is_refused() -> None:
     with pytest.raises(InputError, match=r"missing='skp': expected 'error' or 'skip'"):
         RnnReranker(None, missing="skp")  # type: ignore[arg-type]
+
+
+def _together(lexical: bool) -> tuple[Run, np.ndarray, np.ndarray]:
+    """A run, the vectors of 40 queries and of 800 documents in groups; lexical: its scores are not of these vectors."""
+    rng = np.random.default_rng(3)
+    documents = np.repeat(rng.normal(size=(80, 48)), 10, axis=0) + rng.normal(size=(800, 48))
+    queries = documents[::20] + rng.normal(size=(40, 48))
+    documents, queries = (one / np.linalg.norm(one, axis=1, keepdims=True) for one in (documents, queries))
+    scores = queries @ documents.T + (rng.normal(size=(40, 800)) / 6 if lexical else 0)
+    run = {f"q{q}": {f"d{d}": float(scores[q, d]) for d in np.argsort(-scores[q])[:20]} for q in range(40)}
+    return Run.from_dict(run), queries.astype(np.float32), documents.astype(np.float32)
+
+
+APART = r"query and document vectors hardly belong together: .* like those of \d\d% of the other queries"
+WRONG = {
+    "true": (lambda q, d, rng: (q, d), ""),
+    "both ten times as long": (lambda q, d, rng: (10 * q, 10 * d), ""),
+    "docids permuted": (lambda q, d, rng: (q, d[rng.permutation(len(d))]), APART),
+    "queries permuted": (lambda q, d, rng: (q[rng.permutation(len(q))], d), APART),
+    "another encoder": (lambda q, d, rng: (q, d @ np.linalg.qr(rng.normal(size=(48, 48)))[0].astype("f4")), APART),
+    "queries shifted": (lambda q, d, rng: (np.roll(q, 1, axis=0), d), "query vectors are shifted.* rows after fit"),
+    "documents shifted": (lambda q, d, rng: (q, np.roll(d, -1, 0)), "document vectors are shifted.* rows before fit"),
+    "queries longer": (lambda q, d, rng: (100 * q, d), "document vectors have length 1, but query .* around 100;"),
+    "documents shorter": (lambda q, d, rng: (q, d / 4), r"query vectors have length 1, but document .* around 0\.25;"),
+}
+
+
+@pytest.mark.parametrize("lexical", [False, True])
+@pytest.mark.parametrize("case", WRONG)
+def test_vectors_that_do_not_belong_together_are_reported_once_at_every_door(
+    case: str, lexical: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make, said = WRONG[case]
+    run, queries, documents = _together(lexical)
+    queries, documents = make(queries, documents, np.random.default_rng(4))
+    np.save(tmp_path / "docs.npy", documents)
+    np.save(tmp_path / "queries.npy", queries)
+    (tmp_path / "docs.ids").write_text("".join(f"d{d}\n" for d in range(len(documents))))
+    (tmp_path / "queries.ids").write_text("".join(f"q{q}\n" for q in range(len(queries))))
+    index, vectors = open_index(tmp_path / "docs.npy"), QueryVectors(tuple(run.qids), queries)
+    qrels = {qid: {run.ranked(qid)[0]: 1} for qid in run}
+    doors: list[Callable[[], Any]] = [
+        lambda: RnnReranker(index.vectors).rerank(run, vectors),
+        lambda: index.rerank(run, ["rnn", "zhong"], encoded_queries=vectors),
+        lambda: make_labels(run, qrels, index, encoded_queries=vectors),
+        lambda: mine_negatives(run, qrels, index, encoded_queries=vectors),
+        lambda: diagnose(run, index, encoded_queries=vectors),
+    ]
+    for door in doors:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            measured = door()
+        messages = [str(one.message) for one in caught if issubclass(one.category, DataWarning)]
+        assert len(messages) == bool(said)
+        assert all(re.match(said, message) for message in messages)
+    assert (verdict(measured)["word"] == "no verdict") == bool(said)
+    run.write(tmp_path / "run.txt")
+    flags = ["--index", str(tmp_path / "docs.npy"), "--encoded-queries", str(tmp_path / "queries.npy")]
+    flags += ["--run", str(tmp_path / "run.txt"), "--rerank", "rnn", "--rerank", "zhong"]
+    assert search([*flags, "--output", str(tmp_path / "out.txt")]) == 0
+    reported = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
+    assert len(reported) == bool(said)
+    assert all(re.match(f"warning: {said}", line) for line in reported)
+
+
+def test_few_queries_and_shared_candidates_say_nothing_of_vectors() -> None:
+    run, queries, documents = _together(False)
+    permuted = ArrayVectors(documents[np.random.default_rng(4).permutation(len(documents))])
+    vectors = QueryVectors(tuple(run.qids), queries)
+    assert mismatch(run, vectors, permuted)
+    assert not mismatch(run.of_queries(range(7)), vectors, permuted)
+    same = Run.from_dict({qid: dict(run["q0"]) for qid in run})
+    assert not mismatch(same, vectors, permuted)
+    assert not mismatch(run, vectors, ArrayVectors(documents, [f"other{row}" for row in range(len(documents))]))

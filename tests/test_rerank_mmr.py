@@ -94,8 +94,8 @@ def test_one_candidate_none_and_all_alike() -> None:
     assert order(rerank({"a": 2.0, "b": 1.0}, FOUR)) == ["a", "b"]  # one pair: its similarity is no more than any
     source = ArrayVectors(np.ones((3, 2)), ["a", "b", "c"])
     assert make_reranker("mmr", source).rerank(Run.from_dict({})).to_dict() == {}
-    skipped = make_reranker("mmr", source, missing="skip").rerank(Run.from_dict({"q": {"gone": 1.0}}))
-    assert skipped.ranked("q") == ["gone"]
+    of_others = Run.from_dict({"q": {"gone": 1.0}, "p": {"a": 1.0}})
+    assert make_reranker("mmr", source, missing="skip").rerank(of_others).ranked("q") == ["gone"]
     same = make_reranker("mmr", source).rerank(Run.from_dict({"q": {"c": 3.0, "a": 2.0, "b": 1.0}}))
     assert same.ranked("q") == ["c", "a", "b"]
     equal = make_reranker("mmr", source).rerank(Run.from_dict({"q": {"c": 1.0, "a": 1.0, "b": 1.0}}))

@@ -637,6 +637,8 @@ def test_the_built_in_index_is_made_with_vectors_and_words_where_it_can_and_keep
         there = json.loads((path / "rnnreranker.json").read_text())["parts"] if len(made) > 1 else {}
         (path / "rnnreranker.json").write_text(json.dumps({"parts": there | {part: {} for part in recipe.names}}))
         np.save(path / "vectors.npy", np.eye(2, dtype=np.float32))
+        for part in set(recipe.names) - {"dense"}:
+            (path / part).mkdir(exist_ok=True)
 
     monkeypatch.setattr(pydoc, "fingerprint", lambda: "mark")
     monkeypatch.setattr("rnnreranker.index.make.make_index", make)
@@ -665,6 +667,8 @@ def test_the_built_in_index_begins_with_what_is_asked_for_and_gets_the_rest(
         known = {part: {} for names in made for part in names}
         (path / "rnnreranker.json").write_text(json.dumps({"parts": known}))
         np.save(path / "vectors.npy", np.eye(2, dtype=np.float32))
+        for part in set(recipe.names) - {"dense"}:
+            (path / part).mkdir(exist_ok=True)
 
     monkeypatch.setattr("rnnreranker.index.make.make_index", make)
     monkeypatch.setattr("rnnreranker.index.possible.obstacles", lambda recipe: {})

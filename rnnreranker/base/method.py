@@ -236,6 +236,7 @@ class Inputs:
             raise InputError(f"inputs {', '.join(strange)}: expected some of {', '.join(known_needs())}")
         self._sources = {name: source for name, source in sources.items() if source is not None}
         self._loaded: dict[str, Any] = {}
+        self.compared: Any = None  # the query vectors that were compared with those of the documents
 
     def has(self, need: str) -> bool:
         """Whether something was given for a name of `known_needs`; nothing is loaded."""

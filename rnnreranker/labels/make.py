@@ -123,6 +123,7 @@ def _inputs(request: LabelsRequest) -> _Inputs:
     from rnnreranker.labels.job import with_learnt_mass
     from rnnreranker.labels.judged import docids_of, positives_of
     from rnnreranker.labels.shards import LabelInputs
+    from rnnreranker.parts.vectors.together import notice_mismatch
     from rnnreranker.search.own_documents import notice_own
     from rnnreranker.search.queries import query_vectors
 
@@ -145,6 +146,8 @@ def _inputs(request: LabelsRequest) -> _Inputs:
     queries = tokens = None
     if index is not None and "query vectors" in needs:
         queries = query_vectors(request.encoding, index, topics, wanted, threads=request.jobs)
+        if "vectors" in needs:
+            notice_mismatch(run, queries, index.vectors)
     if index is not None and "query tokens" in needs:
         tokens = index.given_queries(
             "query tokens", {qid: topics[qid] for qid in wanted}, request.jobs, request.devices

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form, choose
-from rnnreranker.base.command import say
+from rnnreranker.base.command import notice, say
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, refuse
 from rnnreranker.base.request import Request, asked
 from rnnreranker.base.settings import setting
@@ -124,6 +124,7 @@ def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], IndexOnDisk]:
     from rnnreranker.index.opening import open_index
     from rnnreranker.lab.diagnose.diagnosis import measure_run, sampled
     from rnnreranker.methods.rerank import RnnReranker
+    from rnnreranker.parts.vectors.together import mismatch
     from rnnreranker.search.first_stage import first_stage_of
     from rnnreranker.search.queries import query_vectors
 
@@ -133,9 +134,13 @@ def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], IndexOnDisk]:
     reranker = RnnReranker(index.vectors, request.params, threads=request.threads, missing=request.missing)
     reranker.check(run)
     topics = {} if request.topics is None else topics_of(request.topics)
-    queries = query_vectors(request.encoding, index, topics, run.qids, threads=request.threads)
+    wanted = run.qids if request.encoded_queries is None else None  # all of a file: their order is looked at
+    queries = query_vectors(request.encoding, index, topics, wanted, threads=request.threads)
+    if said := mismatch(run, queries, index.vectors):
+        notice(said)
+    reranker.inputs.compared = queries  # reranking says nothing more
     graph = index.graph if index.has("neighbours") else None
-    measured: dict[str, Any] = measure_run(run, queries, reranker, graph=graph)
+    measured: dict[str, Any] = measure_run(run, queries, reranker, graph=graph) | ({"mismatch": said} if said else {})
     asked_topics = {qid: topics[qid] for qid in run if qid in topics}
     measured["impacts"] = _impacts(index, asked_topics, request.threads)
     measured["token_search"] = _token_search(index, asked_topics, request.threads)

@@ -13,6 +13,7 @@ from rnnreranker.rnn import RnnParams, mixing
 from rnnreranker.rnn.reference import EXPONENT_LIMIT
 
 HELPS, MAY, LITTLE, RISKY = "likely helps", "may help", "little effect", "risky"
+NONE = "no verdict"  # of vectors that do not belong together
 
 # The largest agreement of run and vectors on record at or below which nine runs in ten gained with the default.
 LIKELY = 0.482
@@ -35,9 +36,12 @@ SAME = 0.98
 def verdict(measured: dict[str, Any]) -> dict[str, Any]:
     """The word, the scale to use, and a line for each reason.
 
-    measured: the parts `params`, `sets`, `scale`, `order` and `overlap` of a diagnosis. Returns word: "likely helps",
-    "may help", "little effect" or "risky" (any risk outweighs the rest); scale: "minmax"; reasons: one line each.
+    measured: the parts `params`, `sets`, `scale`, `order` and `overlap` of a diagnosis, and `mismatch` where vectors do
+    not belong together. Returns word: "likely helps", "may help", "little effect", "risky" (any risk outweighs the
+    rest) or "no verdict" (of a mismatch); scale: "minmax"; reasons: one line each.
     """
+    if said := measured.get("mismatch"):
+        return {"word": NONE, "scale": measured["params"]["scale"], "reasons": [said]}
     params = RnnParams(**measured["params"])
     risks, little = _risks(measured, params), _little(measured)
     word = RISKY if risks else LITTLE if little else HELPS if measured["order"]["agreement"] <= LIKELY else MAY

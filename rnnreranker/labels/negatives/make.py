@@ -200,6 +200,7 @@ def _pools(
     wanted: list[str],
 ) -> list[Pool]:
     """The pools of the queries, with what the filters that are wanted go by."""
+    from rnnreranker.parts.vectors.together import notice_mismatch
     from rnnreranker.search.queries import query_vectors
 
     chosen, needs, context = request.chosen, request.needs, request.chosen.rnn.context
@@ -209,6 +210,8 @@ def _pools(
     queries = None
     if "query vectors" in needs:
         queries = query_vectors(request.encoding, index, topics, wanted, threads=request.threads)
+        if "vectors" in needs:
+            notice_mismatch(run, queries, index.vectors)
     inputs = Inputs(
         query_vectors=queries,
         vectors=index.vectors if "vectors" in needs else None,

@@ -11,7 +11,7 @@ import numpy as np
 from rnnreranker.base import settings
 from rnnreranker.base.errors import InputError
 from rnnreranker.parts.vectors.exact import inner_products
-from rnnreranker.parts.vectors.of_run import query_rows, vector_rows
+from rnnreranker.parts.vectors.of_run import notice_missing, query_rows, vector_rows
 from rnnreranker.runs.head import joined_by
 
 if TYPE_CHECKING:
@@ -90,8 +90,8 @@ class Expander(ABC):
         """Look, before any work, that the graph has the candidates of a run.
 
         Raises:
-            InputError: how many it does not have, and the first three; not with missing="skip". Vectors, where they are
-                needed, in other rows than in the graph.
+            InputError: how many it does not have, and the first three; with missing="skip" where it has none. Vectors,
+                where they are needed, in other rows than in the graph.
         """
         self._rows(run)
 
@@ -120,6 +120,7 @@ class Expander(ABC):
             given = self.inputs.query_vectors if query_vectors is None else query_vectors
             queries = query_rows(run, given, self.inputs.vectors.dimension)
         rows = self._rows(run)
+        notice_missing(run, rows >= 0, self.name)
         brought_by_query: list[tuple[np.ndarray, np.ndarray]] = []
         for number in range(len(run)):
             part = slice(run.offsets[number], run.offsets[number + 1])

@@ -15,7 +15,14 @@ from rnnreranker.base.command import progress, say
 from rnnreranker.base.device import Devices, devices_of
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find
-from rnnreranker.parts.vectors.of_run import FetchedTogether, query_rows, vector_rows
+from rnnreranker.parts.vectors.of_run import (
+    FetchedTogether,
+    check_missing,
+    notice_missing,
+    query_rows,
+    vector_rows,
+)
+from rnnreranker.parts.vectors.together import notice_mismatch
 from rnnreranker.parts.vectors.validity import all_finite
 from rnnreranker.runs.head import choose_head, starts_of, with_new_head
 
@@ -185,6 +192,7 @@ class Reranker(ABC):
         texts, queries = self._topics(run), self._query_vectors(run, query_vectors)
         tokens = self.inputs.query_tokens.of(run.qids) if "query tokens" in self.needs else None
         rows, usable = self._usable(run)
+        notice_missing(run, usable, self.name)
         chosen = choose_head(run, getattr(self.params, "context", len(run.docids)), usable)
         entries, starts = np.flatnonzero(chosen), starts_of(chosen, run.offsets)
         reads = "run scores" in self.needs
@@ -226,7 +234,7 @@ class Reranker(ABC):
         """Look, before any work, that queries and candidates of a run have what the method needs of them.
 
         Raises:
-            InputError: how many have no vector or text, and the first three; candidates not with missing="skip".
+            InputError: how many have no vector or text, and the first three; with missing="skip" where all have none.
         """
         self._topics(run)
         self._usable(run)
@@ -244,11 +252,18 @@ class Reranker(ABC):
         return topics
 
     def _query_vectors(self, run: Run, given: QueryVectors | None) -> Any:
-        """(Q, d) float32 in the order of the run; None where they are not needed."""
+        """(Q, d) float32 in the order of the run; None where they are not needed.
+
+        A notice says what speaks against their belonging to the vectors of the documents.
+        """
         if "query vectors" not in self.needs:
             return None
-        dimension = self.vectors.dimension if "vectors" in self.needs else None
-        return query_rows(run, self.inputs.query_vectors if given is None else given, dimension)
+        queries = self.inputs.query_vectors if given is None else given
+        rows = query_rows(run, queries, self.vectors.dimension if "vectors" in self.needs else None)
+        if "vectors" in self.needs and self.inputs.compared is not queries:
+            self.inputs.compared = queries
+            notice_mismatch(run, queries, self.vectors)
+        return rows
 
     def _usable(self, run: Run) -> tuple[Any, np.ndarray]:
         """The (V,) rows of the run's documents in what has rows, None where none is needed; (V,) bool, usable."""
@@ -261,12 +276,7 @@ class Reranker(ABC):
         if "texts" in self.needs:
             texts = self.inputs.texts
             usable &= np.fromiter((docid in texts for docid in run.docids), dtype=bool, count=len(usable))
-            lost = run.docids[~usable]
-            if len(lost) and self.missing == "error":
-                raise InputError(
-                    f"{len(lost)} of {len(usable)} docids in the run have no text (first: {', '.join(lost[:3])}); use "
-                    "the index that the run was made from, or --missing skip to leave them below the reranked ones"
-                )
+            check_missing(run, usable, "have no text", self.missing == "skip")
         return rows, usable
 
     def _vectors_of(self, rows: np.ndarray, docids: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.methods.rerank.base import Candidates, Missing, Query, Reranker, inner_products
+from rnnreranker.parts.vectors.of_run import notice_missing
 from rnnreranker.rnn import RnnParams, rnn_similarity
 from rnnreranker.rnn.chunks import ENGINES
 from rnnreranker.rnn.graph.similarity import graph_similarity
@@ -136,6 +137,7 @@ class RnnReranker(Reranker):
         if self.source == "tokens":
             return super().rerank(run, query_vectors)
         queries, (rows_of, usable) = self._query_vectors(run, query_vectors), self._usable(run)
+        notice_missing(run, usable, self.name)
         chosen = choose_head(run, self.params.context, usable)
         context, starts = np.flatnonzero(chosen), starts_of(chosen, run.offsets)
         ENGINES.expect(np.diff(starts) + 1)
@@ -210,6 +212,7 @@ class RnnReranker(Reranker):
 
     def _from_graph(self, run: Run, query_vectors: QueryVectors | None) -> Run:
         queries, (rows_of, usable) = self._query_vectors(run, query_vectors), self._usable(run)
+        notice_missing(run, usable, self.name)
         chosen = choose_head(run, self.params.context, usable)
         context, starts = np.flatnonzero(chosen), starts_of(chosen, run.offsets)
         rows, base = rows_of[run.rows[context]], self.run_scores(run)[context]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError
 
 if TYPE_CHECKING:
@@ -94,26 +96,62 @@ def query_rows(run: Run, query_vectors: QueryVectors, dimension: int | None = No
     return query_vectors.vectors[[row_of[qid] for qid in run.qids]]
 
 
+def check_missing(run: Run, usable: np.ndarray, lack: str, skip: bool) -> None:
+    """Refuse a run whose documents lack what is needed of them.
+
+    Args:
+        run: of V distinct docids; usable: (V,) bool.
+        lack: what the message says of the others; skip: whether some of them may lack it.
+
+    Raises:
+        InputError: how many docids lack it, and the first three.
+    """
+    lost, count = _lost(run, usable)
+    if not len(lost) or (skip and len(lost) < count):
+        return
+    remedy = "" if skip else f", or {argument('missing', 'skip')} to leave them below the reranked ones"
+    raise InputError(
+        f"{len(lost)} of {count} docids in the run {lack} (first: {', '.join(map(str, lost[:3]))}); "
+        f"use the index that the run was made from{remedy}"
+    )
+
+
+def notice_missing(run: Run, usable: np.ndarray, name: str) -> None:
+    """Report how many docids of a run a method leaves out.
+
+    run: of V distinct docids; usable: (V,) bool, the others are left out; name: of the method.
+    """
+    lost, count = _lost(run, usable)
+    if len(lost):
+        notice(
+            f"{name}: {len(lost)} of {count} docids in the run are unknown and stay below the others (first: "
+            f"{', '.join(map(str, lost[:3]))})"
+        )
+
+
+def _lost(run: Run, usable: np.ndarray) -> tuple[np.ndarray, int]:
+    """The docids of entries of a run that are not usable, and how many docids its entries have."""
+    if usable.all():
+        return run.docids[:0], 0
+    used = np.zeros(len(usable), dtype=bool)
+    used[run.rows] = True
+    return run.docids[used & ~usable], int(used.sum())
+
+
 def vector_rows(source: HasRows, run: Run, *, skip: bool = False, beside: HasRows | None = None) -> np.ndarray:
     """(V,) int64: the vector row of each distinct docid of the run, -1 where there is none.
 
     Args:
         source: vectors, or a graph; beside: what is read by the same rows, such as the vectors beside a graph.
         run: with V distinct docids.
-        skip: whether docids may be unknown.
+        skip: whether docids may be unknown, though not all.
 
     Raises:
-        InputError: docids without a vector, how many and the first three; not with `skip`. Docids that stand in another
-            row of `beside`, or not there.
+        InputError: docids without a vector, how many and the first three. Docids that stand in another row of `beside`,
+            or not there.
     """
     rows = source.rows(list(run.docids))
-    lost = np.flatnonzero(rows < 0)
-    if len(lost) and not skip:
-        shown = ", ".join(map(str, run.docids[lost[:3]]))
-        raise InputError(
-            f"{len(lost)} of {len(run.docids)} docids in the run are not in the index (first: {shown}); "
-            "use the index that the run was made from, or --missing skip to leave them below the reranked ones"
-        )
+    check_missing(run, rows >= 0, "are not in the index", skip)
     if beside is not None:
         elsewhere = np.flatnonzero((beside.rows(list(run.docids)) != rows) & (rows >= 0))
         if len(elsewhere):

@@ -1,0 +1,152 @@
+"""Whether the vectors of queries and documents belong together, by the first candidates of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.base.command import notice
+from rnnreranker.parts.vectors.validity import all_finite
+
+if TYPE_CHECKING:
+    from rnnreranker.parts.vectors.source import QueryVectors, VectorSource
+    from rnnreranker.runs import Run
+
+QUERIES, DEPTH = 100, 5  # queries that are looked at, spread evenly over the run, and their first candidates
+# A query is more like its own candidates than like those of a share of the other queries. For true pairs the share is
+# .93 or more (.97 for 80 queries): BM25, SPLADE, dense and reranked runs of Cranfield, NQ-UTD, SciFact, XQuAD, pydoc.
+# It is .32 to .62 where documents or queries are permuted, or rotated as those of another encoder are.
+# Vectors are apart where the share and three standard errors are below this limit.
+APART = 0.85
+CHANCE = 0.29  # the standard deviation of that share of one query by chance
+FEWEST = 8  # queries, and for each of them this many others without a candidate in common
+# Vectors are shifted where the products of the neighbouring rows are larger by so many standard errors. For true pairs
+# they are smaller, by 1.6 or more (20 queries of XQuAD); for vectors that are apart they may be larger by 5.
+SHIFTED, SHIFTED_NOT_APART = 3.0, 7.0
+UNIT, OTHER = 0.01, 0.2  # lengths differ from 1 at most by the first; a median that differs by the second is another
+
+
+def mismatch(run: Run, queries: QueryVectors, source: VectorSource) -> str:
+    """What says that vectors do not belong together, in a sentence for a notice; "" where nothing does.
+
+    Args:
+        run: Q queries, with vectors or without; its scores are not used.
+        queries: their vectors, in the order of their file; source: the vectors of documents, of the same dimension.
+    """
+    row_of = {qid: row for row, qid in enumerate(queries.qids)}
+    numbers = np.array([number for number, qid in enumerate(run.qids) if qid in row_of], dtype=np.int64)
+    numbers = numbers[np.diff(run.offsets)[numbers] > 0]
+    numbers = (
+        numbers[np.unique(np.linspace(0, len(numbers) - 1, QUERIES).astype(np.int64))] if len(numbers) else numbers
+    )
+    lengths = np.minimum(np.diff(run.offsets)[numbers], DEPTH)
+    owner = np.repeat(np.arange(len(numbers)), lengths)
+    entries = run.offsets[numbers][owner] + np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    names, inverse = np.unique(run.rows[entries], return_inverse=True)
+    rows = source.rows(run.docids[names].tolist())[inverse]
+    known = rows >= 0
+    left, owner = np.unique(owner[known], return_inverse=True)
+    if not len(left):
+        return ""
+    query_rows = np.array([row_of[run.qids[number]] for number in numbers[left].tolist()])
+    pairs = _Pairs(queries, source, query_rows, rows[known], owner)
+    with np.errstate(over="ignore", invalid="ignore"):  # whoever uses the vectors says which are not finite
+        return pairs.other_lengths() or pairs.apart_or_shifted()
+
+
+def notice_mismatch(run: Run, queries: QueryVectors, source: VectorSource) -> None:
+    """Report what `mismatch` says, if anything."""
+    if said := mismatch(run, queries, source):
+        notice(said)
+
+
+class _Pairs:
+    """Queries and their first candidates.
+
+    Args:
+        queries, source: the vectors.
+        query_rows: (n,) rows of queries; rows: (m,) rows of documents; owner: (m,) ascending, whose candidate each is.
+    """
+
+    def __init__(
+        self, queries: QueryVectors, source: VectorSource, query_rows: np.ndarray, rows: np.ndarray, owner: np.ndarray
+    ) -> None:
+        self._all, self._source = queries.vectors, source
+        self._query_rows, self._rows, self._owner = query_rows, rows, owner
+        self._queries, self._documents = self._all[query_rows], source.fetch(rows)
+
+    def other_lengths(self) -> str:
+        """What is wrong where one side has unit length and the other has not."""
+        lengths = [np.linalg.norm(vectors, axis=1) for vectors in (self._queries, self._documents)]
+        sides = list(zip(("query", "document"), lengths, strict=True))
+        for (one, unit), (other, others) in (sides, sides[::-1]):
+            median = float(np.median(others))
+            if (np.abs(unit - 1) <= UNIT).all() and not 1 - OTHER < median < 1 / (1 - OTHER):
+                return (
+                    f"{one} vectors have length 1, but {other} vectors have lengths around {median:.3g}; normalise "
+                    "both sides or neither, or the longer side decides all neighbourhoods"
+                )
+        return ""
+
+    def apart_or_shifted(self) -> str:
+        """What is wrong where queries are hardly more like their own candidates than like those of others."""
+        share, error = self._share()
+        apart = share + 3 * error < APART
+        larger, kind, step = max(self._shifts())
+        if larger > (SHIFTED_NOT_APART if apart else SHIFTED):
+            ids, place = {"query": "query ids", "document": "docids"}[kind], "after" if step > 0 else "before"
+            return (
+                f"{kind} vectors are shifted against their ids: the vectors of the rows {place} fit the run better; "
+                f"check that {ids} and rows stand in the same order, and that no header line is among the ids"
+            )
+        if apart:
+            return (
+                "query and document vectors hardly belong together: a query is more like its own first candidates "
+                f"than like those of {share:.0%} of the other queries (97% or more in true pairs, 50% by chance); "
+                "check that ids and rows stand in the same order, and that one encoder made both sides"
+            )
+        return ""
+
+    def _share(self) -> tuple[float, float]:
+        """The mean share of other queries whose candidates are less like a query than its own, and its standard error.
+
+        Only queries without a common candidate are compared; 1 and 0 where there are too few.
+        """
+        if not (all_finite(self._queries) and all_finite(self._documents)):
+            return 1.0, 0.0
+        counts = np.bincount(self._owner)
+        products = self._queries @ self._documents.T
+        means = np.add.reduceat(products, np.cumsum(counts) - counts, axis=1) / counts
+        columns = np.unique(self._rows, return_inverse=True)[1]
+        has = np.zeros((len(counts), int(columns.max()) + 1), dtype=np.float32)
+        has[self._owner, columns] = 1
+        compared = has @ has.T == 0
+        own = np.diag(means)[:, None]
+        less = ((means < own) + (means == own) / 2) * compared
+        enough = compared.sum(axis=1) >= FEWEST
+        if np.count_nonzero(enough) < FEWEST:
+            return 1.0, 0.0
+        shares = less.sum(axis=1)[enough] / compared.sum(axis=1)[enough]
+        return float(shares.mean()), max(float(shares.std(ddof=1)), CHANCE) / float(np.sqrt(len(shares)))
+
+    def _shifts(self) -> list[tuple[float, str, int]]:
+        """By how many standard errors the products of the next and the previous rows are larger, of either side."""
+        found = [(0.0, "", 0)]
+        products = np.einsum("md,md->m", self._queries[self._owner], self._documents)
+        for step in (1, -1):
+            rows = np.clip(self._query_rows + step, 0, len(self._all) - 1)
+            moved = np.einsum("md,md->m", self._all[rows][self._owner], self._documents)
+            there = (rows == self._query_rows + step)[self._owner]
+            found.append((self._larger(moved - products, there), "query", step))
+            rows = np.clip(self._rows + step, 0, len(self._source.docids) - 1)
+            moved = np.einsum("md,md->m", self._queries[self._owner], self._source.fetch(rows))
+            found.append((self._larger(moved - products, rows == self._rows + step), "document", step))
+        return found
+
+    def _larger(self, differences: np.ndarray, there: np.ndarray) -> float:
+        """The mean difference of a query in standard errors; (m,) differences, of which those that are there count."""
+        counts = np.bincount(self._owner, weights=there)
+        means = np.bincount(self._owner, weights=differences * there)[counts > 0] / counts[counts > 0]
+        error = float(means.std(ddof=1)) / np.sqrt(len(means)) if len(means) >= FEWEST else 0.0
+        return float(means.mean()) / error if error > 0 else 0.0
