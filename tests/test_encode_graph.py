@@ -342,7 +342,7 @@ def test_an_index_made_before_is_read_from_its_own_folder(index: Path, home: Pat
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"settings": {}}, "its settings are not those of an encoder; make the index again, or give --encoder"),
+        ({"settings": {}}, "its settings are not those of an encoder; make the index again, or give its encoder"),
         ({"sha256": None}, "expected an object with sha256"),
         ({"pad": "0"}, "has no pad of an encoder"),
         ({"dimension": "32"}, "has no dimension of an encoder"),

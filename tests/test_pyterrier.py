@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import pickle
 import re
 import subprocess
 import sys
@@ -143,13 +144,13 @@ def test_an_inspection_knows_what_goes_in_and_comes_out(folder: Path) -> None:
 def test_a_pipeline_gives_what_the_index_gives(folder: Path, topics: pd.DataFrame) -> None:
     """Cut, joined with another, compiled, with topics that are numbers."""
     index = RnnIndex(folder)
-    dense = index.retriever("dense", None, 30)
+    dense = index.retriever("dense", None, 60)
     asked = dict(zip(topics["qid"], topics["query"], strict=True))
-    want = open_index(folder).search(asked, "dense", "rnn:k=4", 30)
-    for pipeline in (dense >> index.reranker("rnn:k=4"), index.retriever("dense", "rnn:k=4", 30)):
+    want = open_index(folder).search(asked, "dense", "rnn:k=4", 60)
+    for pipeline in (dense >> index.reranker("rnn:k=4"), index.retriever("dense", "rnn:k=4", 60)):
         for one in (pipeline, pipeline.compile()):
             hits = one(topics)
-            assert hits["qid"].tolist() == ["7"] * 30 + ["3"] * 30
+            assert hits["qid"].tolist() == ["7"] * 60 + ["3"] * 60
             for qid in asked:
                 part = hits[hits["qid"] == qid]
                 assert part["docno"].tolist() == [docid for docid, _ in want[qid]]
@@ -161,7 +162,102 @@ def test_a_pipeline_gives_what_the_index_gives(folder: Path, topics: pd.DataFram
     assert {*joined["docno"]} == {*(dense % 5)(topics)["docno"]} | {*(reranked % 5)(topics)["docno"]}
     numbers = reranked(topics.assign(qid=[7, 3]))
     assert numbers["docno"].tolist() == reranked(topics)["docno"].tolist()
-    assert numbers["qid"].tolist() == [7] * 30 + [3] * 30
+    assert numbers["qid"].tolist() == [7] * 60 + [3] * 60
+
+
+def test_what_plus_leaves_empty_is_filled(folder: Path, topics: pd.DataFrame) -> None:
+    """`+` leaves no query where its right side alone retrieved a document: it is that of the other rows."""
+    index = RnnIndex(folder)
+    dense = index.retriever("dense", None, 60)
+    left, right = dense % 8, index.retriever("dense", "encoder", 60)
+    sums = (left + right)(topics)
+    assert sums["query"].isna().sum() == 104
+    reranked = ((left + right) >> index.reranker("rnn:k=4"))(topics)
+    for qid, query in topics.to_numpy().tolist():
+        part, own = reranked[reranked["qid"] == qid], sums[sums["qid"] == qid]
+        run = Run.from_dict({qid: dict(own[["docno", "score"]].to_numpy().tolist())})
+        want = open_index(folder).rerank(run, "rnn:k=4", {qid: query})[qid]
+        assert part["docno"].tolist() == [docid for docid, _ in want]
+        assert part["query"].unique().tolist() == [query]
+    nothing = pt.Transformer.from_df(dense(topics).head(0))  # as a retriever that finds nothing
+    with pytest.raises(
+        InputError, match=r"no row of qid 3 has a query, as behind \+ where its left side retrieved noth"
+    ):
+        ((nothing + dense) >> index.reranker())(topics)
+    assert len(((nothing + dense) >> index.reranker(topics=topics))(topics)) == 120
+    with pytest.raises(InputError, match="no row of qid 3 has a query"):
+        dense(topics.assign(query=["a", None]))
+
+
+def test_what_needs_no_score_takes_what_union_leaves(folder: Path, topics: pd.DataFrame) -> None:
+    index = RnnIndex(folder)
+    dense = index.retriever("dense", None, 60)
+    union = dense % 8 | index.retriever("dense", "rnn:k=4", 60) % 8
+    assert "score" not in union(topics)
+    want = dense(topics)
+    for qid, part in (union >> index.reranker("encoder"))(topics).groupby("qid"):
+        own = want[want["qid"] == qid]
+        among = own[own["docno"].isin(part["docno"])]
+        assert part["docno"].tolist() == among["docno"].tolist()
+        np.testing.assert_allclose(part["score"], among["score"], rtol=1e-5)
+    vectors = RnnParams.preset("vectors")
+    given = frame().drop(columns=["score", "rank"])
+    for qid, part in RnnTransformer(vectors)(given).groupby("qid"):
+        rows = given[given["qid"] == qid]
+        order, _ = rerank_hits(QUERIES[str(qid)], np.stack(rows["doc_vec"].tolist()), None, vectors)
+        assert part["docno"].tolist() == rows["docno"].to_numpy()[order].tolist()
+    for refusing in (index.reranker("rnn"), RnnTransformer(graph=open_neighbours(folder))):
+        with pytest.raises(pt.validate.InputValidationError, match="score"):
+            (union >> refusing)(topics)
+    with pytest.raises(
+        InputError, match=r"no score, as behind \|, and a query has \d+ candidates, of which 5 take part"
+    ):
+        (union >> index.reranker("encoder:context=5"))(topics)
+
+
+def test_more_candidates_than_a_search_returns_stay(folder: Path, topics: pd.DataFrame) -> None:
+    given = pd.concat([RnnRetriever(folder, "dense", None, 60)(topics), frame().head(0)])
+    many = pd.DataFrame({"qid": "7", "query": "a", "docno": [f"x{at}" for at in range(1100)], "score": -1000.0})
+    reranked = RnnIndex(folder).reranker("encoder", missing="skip")(pd.concat([given, many]))
+    assert len(reranked) == 1220
+    with pytest.raises(InputError, match=r"use the run's own index, or missing=skip to leave them below"):
+        RnnIndex(folder).reranker("encoder")(pd.concat([given, many]))
+
+
+def test_transformers_show_what_they_are(folder: Path, topics: pd.DataFrame) -> None:
+    index = RnnIndex(folder)
+    pipeline = index.retriever("dense", None, 20) >> index.reranker("rnn:k=4") >> RnnTransformer(PARAMS)
+    name = repr(str(folder))
+    assert repr(pipeline) == (
+        f"(RnnRetriever({name}, retrieve='dense', rerank=None, hits=20) >> RnnIndexReranker({name}, rerank='rnn:k=4')"
+        " >> RnnTransformer(k=4, context=15))"
+    )
+    assert repr(index) == f"RnnIndex({name})"
+    assert repr(RnnTransformer(graph=open_neighbours(folder))).startswith("RnnTransformer(graph=")
+    with pytest.raises(InputError, match="rerank=rn: rn: no such reranker; did you mean rnn"):
+        index.reranker("rn")
+    for hits in (0, 2.0, "10", True):
+        with pytest.raises(InputError, match=f"hits={hits!r}: expected an integer >= 1"):
+            index.retriever(hits=hits)
+
+
+def test_they_are_pickled_by_their_paths(folder: Path, topics: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As workers of another process take them, in another folder, and after they were used."""
+    monkeypatch.chdir(folder.parent)
+    index = RnnIndex(folder.name)
+    pipelines = [
+        index.retriever("dense", None, 60) >> index.reranker("rnn:k=4"),
+        index.retriever("dense", None, 60) >> RnnTransformer({"k": 4}, graph=open_neighbours(folder.name)),
+    ]
+    want = [pipeline(topics) for pipeline in pipelines]
+    written = pickle.dumps((pipelines, index.index))
+    assert len(written) < 20_000
+    monkeypatch.chdir("/")
+    again, opened = pickle.loads(written)
+    for pipeline, before in zip(again, want, strict=True):
+        pd.testing.assert_frame_equal(pipeline(topics), before)
+    asked = dict(topics[["qid", "query"]].to_numpy().tolist())
+    assert opened.search(asked, "dense", "rnn:k=4", 60).ranked("7") == want[0][want[0]["qid"] == "7"]["docno"].tolist()
 
 
 def test_no_rows_stay_no_rows(folder: Path, topics: pd.DataFrame) -> None:

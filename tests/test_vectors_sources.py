@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import faiss
 import numpy as np
 import pytest
 
+from rnnreranker import RnnParams, RnnReranker, Run
 from rnnreranker.base.errors import InputError
 from rnnreranker.parts.vectors import QueryVectors, open_vectors
+from rnnreranker.parts.vectors.faiss_folder import FaissIndex
 from rnnreranker.parts.vectors.queries import load_encoded_queries
 
 COUNT, DIMENSION = 300, 8
@@ -73,6 +77,22 @@ def test_ids_inside_faiss_are_lines_of_docid(tmp_path: Path, spec: str) -> None:
 def test_ids_inside_faiss_that_name_no_line_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"its own ids are not the numbers 0\.\.299"):
         open_vectors(faiss_folder(tmp_path, "IDMap,Flat", ids=np.arange(COUNT) + 5))
+
+
+@pytest.mark.parametrize("made", [faiss_folder, matrix_folder, "index in memory"])
+def test_sources_and_rerankers_over_them_are_pickled_by_their_paths(tmp_path: Path, made: Any) -> None:
+    source = open_vectors((faiss_folder if isinstance(made, str) else made)(tmp_path))
+    if isinstance(made, str):
+        source = FaissIndex(faiss.read_index(str(tmp_path / "index")), DOCIDS)
+    reranker, params = RnnReranker(source, RnnParams(k=5)), RnnParams(k=5)
+    run = Run.from_dict({"q": dict.fromkeys(DOCIDS[:50], 0.0) | {"d3": 2.0, "d9": 1.0}})
+    queries = QueryVectors(["q"], QUERIES[:1])
+    want = reranker.rerank(run, queries)["q"]
+    written = pickle.dumps(reranker)
+    assert isinstance(made, str) or len(written) < 2000
+    again = pickle.loads(written)
+    assert (again.rerank(run, queries)["q"], again.params) == (want, params)
+    assert again.inputs.vectors.fingerprint == source.fingerprint
 
 
 @pytest.mark.parametrize("spec", ["PQ2x4", "SQ8", "SQfp16", "IVF4,PQ2x4", "PCA4,Flat", "OPQ2_4,PQ2x4"])

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import say
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
@@ -117,6 +118,11 @@ class IndexOnDisk:
     def _opened(self) -> dict[str, Any]:
         return {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy in another process opens the parts again."""
+        folders = {part: path.absolute() for part, path in self.folders.items()}
+        return {"name": self.name, "folders": folders, "settings": self.settings}
+
     @property
     def vectors(self) -> VectorSource:
         """The vectors of the documents."""
@@ -157,7 +163,7 @@ class IndexOnDisk:
         ):
             raise InputError(
                 f"{self.name}: rnnreranker.json does not describe an encoder as this version does; "
-                "make the index again, or give --encoder"
+                f"make the index again, or give {argument('encoder')}"
             )
         return described
 

@@ -60,7 +60,10 @@ class FrameReranker:
         ranks = np.concatenate([np.arange(len(rows)) for rows in groups])
         chosen = ranks < self.params.context
         similarities = self._similarities if self.graph is None else self._from_graph
-        similar = np.concatenate(similarities(frame, groups, scores_of_use(scores[in_groups], offsets)))
+        known = scores[in_groups]
+        if self.params.uses_run and self.params.run_weight:
+            known = scores_of_use(known, offsets)
+        similar = np.concatenate(similarities(frame, groups, known))
         order, new = reordered(offsets, docnos[in_groups[chosen]], scores[in_groups], chosen, similar)
         return frame.iloc[in_groups[order]].reset_index(drop=True).assign(score=new, rank=ranks)
 
@@ -128,6 +131,49 @@ def _vector(value: Any, dimension: int, column: str) -> np.ndarray:
     if vector.shape != (dimension,):
         raise InputError(f"frame: a {column} has shape {vector.shape}; expected ({dimension},) as the first query_vec")
     return vector
+
+
+def with_queries(frame: pandas.DataFrame, topics: pandas.DataFrame | None = None) -> pandas.DataFrame:
+    """The frame with `query` in every row: `+` leaves it empty for what its right side alone retrieved.
+
+    Args:
+        frame: with qid and query; topics: the same, for queries that no row of the frame has.
+
+    Raises:
+        InputError: a qid without a query in any row.
+    """
+    import pandas
+
+    rows = frame if topics is None else pandas.concat([frame[["qid", "query"]], topics[["qid", "query"]]])
+    known = rows.dropna(subset=["query"]).drop_duplicates("qid")
+    texts = dict(zip(known["qid"].astype(str), known["query"].astype(str), strict=True))
+    filled = frame.assign(query=[texts.get(qid) for qid in frame["qid"].astype(str)])
+    if filled["query"].isna().any():
+        qid = filled["qid"][filled["query"].isna()].iloc[0]
+        raise InputError(
+            f"frame: no row of qid {qid} has a query, as behind + where its left side retrieved nothing; put the other "
+            "side first, or give topics= to the reranker"
+        )
+    return filled
+
+
+def with_scores(frame: pandas.DataFrame, context: int | None) -> pandas.DataFrame:
+    """The frame with a score in every row: `|` drops them.
+
+    context: how many candidates of a query take part; None = all.
+
+    Raises:
+        InputError: there is no score, and a query has more candidates than take part.
+    """
+    if "score" in frame.columns:
+        return frame
+    most = int(frame.groupby("qid").size().max()) if len(frame) else 0
+    if context is not None and most > context:
+        raise InputError(
+            f"frame: no score, as behind |, and a query has {most} candidates, of which {context} take part; give a "
+            f"context of {most}, or put a transformer before that scores them"
+        )
+    return frame.assign(score=0.0)
 
 
 def run_of(frame: pandas.DataFrame) -> Run:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyterrier
 
-from rnnreranker.adapters.pyterrier.frames import COLUMNS, frame_of, run_of
+from rnnreranker.adapters.pyterrier.frames import COLUMNS, frame_of, run_of, with_queries, with_scores
+from rnnreranker.base.chosen_method import as_list, choose
 from rnnreranker.base.errors import require
 from rnnreranker.base.files.checksums import DESCRIPTION
+from rnnreranker.base.given import count_of
 from rnnreranker.parts.neighbours.graph import PART
 from rnnreranker.runs import Run
 from rnnreranker.search.opened import Index, open_index
@@ -34,13 +36,18 @@ class RnnIndex(pyterrier.Artifact):
         super().__init__(os.fspath(path))
         self.index: Index = open_index(os.fspath(path))
 
-    def retriever(self, retrieve: Any = "auto", rerank: Any = "rnn", hits: int = 1000) -> RnnRetriever:
+    def retriever(self, retrieve: Any = "auto", rerank: Any = "rnn", hits: int = 1000, **others: Any) -> RnnRetriever:
         """A transformer that searches the index."""
-        return RnnRetriever(self.index, retrieve, rerank, hits)
+        return RnnRetriever(self.index, retrieve, rerank, hits, **others)
 
-    def reranker(self, rerank: Any = "rnn") -> RnnIndexReranker:
+    def reranker(
+        self, rerank: Any = "rnn", *, topics: pandas.DataFrame | None = None, **others: Any
+    ) -> RnnIndexReranker:
         """A transformer that reranks any results by what the index has of their documents."""
-        return RnnIndexReranker(self.index, rerank)
+        return RnnIndexReranker(self.index, rerank, topics=topics, **others)
+
+    def __repr__(self) -> str:
+        return f"RnnIndex({self.index.name!r})"
 
     def corpus_graph(self, k: int | None = None) -> Any:
         """The graph of the index, with k neighbours of a document, for GAR of pyterrier_adaptive, LADR of pyterrier_dr.
@@ -57,19 +64,27 @@ class RnnRetriever(pyterrier.Transformer):
 
     Args:
         index: of `open_index`, or what that takes.
-        retrieve, rerank, hits: as of `Index.search`.
+        retrieve, rerank, hits, others: as of `Index.search`.
     """
 
     def __init__(
-        self, index: Index | str | os.PathLike[str], retrieve: Any = "auto", rerank: Any = "rnn", hits: int = 1000
+        self,
+        index: Index | str | os.PathLike[str],
+        retrieve: Any = "auto",
+        rerank: Any = "rnn",
+        hits: int = 1000,
+        **others: Any,
     ) -> None:
         super().__init__()
         self.index = index if isinstance(index, Index) else open_index(os.fspath(index))
-        self.retrieve, self.rerank, self.hits = retrieve, rerank, hits
+        self.asked = {"retrieve": retrieve, "rerank": rerank, "hits": count_of(hits, "hits"), **others}
 
     def transform_inputs(self) -> list[str]:
         """The columns that are needed."""
         return [*QUERIES]
+
+    def __repr__(self) -> str:
+        return _shown("RnnRetriever", self.index, self.asked)
 
     def transform(self, inp: pandas.DataFrame) -> pandas.DataFrame:
         """The hits of every query, with `score` and `rank` (from 0), and the columns that the query has.
@@ -79,8 +94,8 @@ class RnnRetriever(pyterrier.Transformer):
             InputError, UnavailableError: as `Index.search`.
         """
         pyterrier.validate.query_frame(inp, extra_columns=["query"], context=self)
-        topics = _topics(inp)
-        run = self.index.search(topics, self.retrieve, self.rerank, self.hits) if topics else Run.from_dict({})
+        topics = _topics(with_queries(inp))
+        run = self.index.search(topics, **self.asked) if topics else Run.from_dict({})
         return frame_of(run, inp)
 
 
@@ -88,33 +103,62 @@ class RnnIndexReranker(pyterrier.Transformer):
     """Reranks any results by what an index of ours has of their documents.
 
     Args:
-        index: of `open_index`, or what that takes; rerank: a written form or several, as of `Index.rerank`.
+        index: of `open_index`, or what that takes.
+        rerank: a written form or several, as of `Index.rerank`.
+        topics: with qid and query, for rows without a query: behind `+` those that its right side alone retrieved have
+            none, and then other rows of their qid are looked at first.
+        others: as of `Index.rerank`, such as `missing="skip"`.
+
+    Raises:
+        InputError: no such method, or settings that it does not have.
     """
 
-    def __init__(self, index: Index | str | os.PathLike[str], rerank: Any = "rnn") -> None:
+    def __init__(
+        self,
+        index: Index | str | os.PathLike[str],
+        rerank: Any = "rnn",
+        *,
+        topics: pandas.DataFrame | None = None,
+        **others: Any,
+    ) -> None:
         super().__init__()
         self.index = index if isinstance(index, Index) else open_index(os.fspath(index))
-        self.rerank = rerank
+        self.topics, self.asked = topics, {"rerank": rerank, **others}
+        self._first = next((choose("reranker", form, "rerank") for form in as_list(rerank)), None)
 
     def transform_inputs(self) -> list[str]:
-        """The columns that are needed."""
-        return [*COLUMNS, "query"]
+        """The columns that are needed; no score where the first method reads none."""
+        reads = self._first is None or (
+            "run scores" in self._first.needs and getattr(self._first.params, "uses_run", True)
+        )
+        return [*(COLUMNS if reads else COLUMNS[:2]), "query"]
+
+    def __repr__(self) -> str:
+        return _shown("RnnIndexReranker", self.index, self.asked)
 
     def transform(self, inp: pandas.DataFrame) -> pandas.DataFrame:
         """The rows in their new order, with new `score` and `rank` (from 0).
 
         Raises:
             pyterrier.validate.InputValidationError: a column of `transform_inputs` is missing.
-            InputError, UnavailableError: as `Index.rerank`.
+            InputError, UnavailableError: as `Index.rerank`; a qid without a query; without scores more candidates than
+                take part.
         """
         pyterrier.validate.columns(inp, includes=self.transform_inputs(), context=self)
-        others = [name for name in inp.columns if name not in ("score", "rank")]
-        queries = inp[["qid"]].drop_duplicates()
-        topics = _topics(inp)
-        run = self.index.rerank(run_of(inp), self.rerank, topics) if topics else Run.from_dict({})
-        ranked = frame_of(run, queries)
-        ranked["docno"] = ranked["docno"].astype(inp["docno"].dtype)
-        return ranked.merge(inp[others], on=["qid", "docno"], how="left")[[*others, "score", "rank"]]
+        frame = with_queries(
+            with_scores(inp, getattr(getattr(self._first, "params", None), "context", None)), self.topics
+        )
+        others = [name for name in frame.columns if name not in ("score", "rank")]
+        topics, most = _topics(frame), int(frame.groupby("qid").size().max()) if len(frame) else 1
+        run = self.index.rerank(run_of(frame), topics=topics, hits=most, **self.asked) if topics else Run.from_dict({})
+        ranked = frame_of(run, frame[["qid"]].drop_duplicates())
+        ranked["docno"] = ranked["docno"].astype(frame["docno"].dtype)
+        return ranked.merge(frame[others], on=["qid", "docno"], how="left")[[*others, "score", "rank"]]
+
+
+def _shown(kind: str, index: Index, asked: dict[str, Any]) -> str:
+    """A transformer as the names of pipelines and experiments show it."""
+    return f"{kind}({', '.join([repr(index.name), *(f'{name}={value!r}' for name, value in asked.items())])})"
 
 
 def described(path: str, listing: Sequence[str]) -> dict[str, str] | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import pyterrier
 
-from rnnreranker.adapters.pyterrier.frames import COLUMNS, VECTORS, FrameReranker
+from rnnreranker.adapters.pyterrier.frames import COLUMNS, VECTORS, FrameReranker, with_scores
 from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn.hits import params_of
 
 if TYPE_CHECKING:
     import pandas
@@ -22,31 +24,46 @@ class RnnTransformer(pyterrier.Transformer):
     pyterrier_dr: `retriever >> index.vec_loader() >> RnnTransformer()`; with a graph, behind any retriever.
 
     Args:
-        params: rNN parameters; the first `params.context` rows of a query, by score, are reranked.
+        params: rNN parameters, or a mapping; the first `params.context` rows of a query, by score, are reranked.
         graph: of `open_neighbours`: similarities come from it, no vectors are needed, and the inner products of query
             and documents are not known (`RnnParams.without_query`).
         threads: None = one per core; results do not depend on it.
     """
 
     def __init__(
-        self, params: RnnParams | None = None, *, graph: NeighbourGraph | None = None, threads: int | None = None
+        self,
+        params: RnnParams | Mapping[str, Any] | None = None,
+        *,
+        graph: NeighbourGraph | None = None,
+        threads: int | None = None,
     ) -> None:
         super().__init__()
-        self.params = params if params is not None else RnnParams()
+        self.params = params_of(params)
         self.graph = graph
         self.threads = threads
 
     def transform_inputs(self) -> list[str]:
-        """The columns that are needed: qid, docno, score and, without a graph, query_vec (d,) and doc_vec (d,)."""
-        return [*COLUMNS, *(VECTORS if self.graph is None else ())]
+        """The columns that are needed: qid, docno and, without a graph, query_vec (d,) and doc_vec (d,).
+
+        And score, unless `params` take nothing from the first stage, as the preset "vectors".
+        """
+        columns = COLUMNS if self.params.uses_run else COLUMNS[:2]
+        return [*columns, *(VECTORS if self.graph is None else ())]
+
+    def __repr__(self) -> str:
+        usual, own = RnnParams().to_dict(), self.params.to_dict()
+        shown = [f"{name}={value!r}" for name, value in own.items() if value != usual[name]]
+        shown += [] if self.graph is None else [f"graph={str(self.graph.path)!r}"]
+        return f"RnnTransformer({', '.join(shown)})"
 
     def transform(self, inp: pandas.DataFrame) -> pandas.DataFrame:
         """The frame in its new order, query after query as they come, with new `score` and `rank` (from 0).
 
         Raises:
             pyterrier.validate.InputValidationError: a column of `transform_inputs` is missing.
-            InputError: a value of qid, docno or score is missing, a docno stands twice for a query or is not in the
-                graph, vectors are of different lengths or not finite.
+            InputError: without scores more candidates than take part; a value of qid, docno or score is missing; a
+                docno is there twice for a query, or is not in the graph; vectors of different lengths, or not finite.
         """
         pyterrier.validate.columns(inp, includes=self.transform_inputs(), context=self)
-        return FrameReranker(self.params, self.graph, self.threads).reranked(inp)
+        frame = with_scores(inp, self.params.context)
+        return FrameReranker(self.params, self.graph, self.threads).reranked(frame)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from rnnreranker.base import settings
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import progress, say
 from rnnreranker.base.device import Devices, devices_of
 from rnnreranker.base.errors import InputError
@@ -299,7 +300,7 @@ def _texts(qid: str, docids: Sequence[str], texts: Mapping[str, str]) -> list[st
     if lost := [docid for docid in docids if docid not in texts]:
         raise InputError(
             f"query {qid}: {len(lost)} of its {len(docids)} candidates and positives have no text (first: "
-            f"{', '.join(lost[:3])}); give the index that the run was made from, or --documents that have them"
+            f"{', '.join(lost[:3])}); give the run's own index, or {argument('documents')} that have them"
         )
     return [texts[docid] for docid in docids]
 

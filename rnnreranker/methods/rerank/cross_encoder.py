@@ -66,8 +66,8 @@ class CrossEncoderReranker(Reranker):
         """The names of the models whose scores count."""
         if self.params.model is None:
             raise InputError(
-                "rerank cross-encoder: which? give model (search --rerank cross-encoder:model=NAME), a "
-                "folder or a hub id such as cross-encoder/ms-marco-MiniLM-L-6-v2"
+                "rerank cross-encoder: which? write cross-encoder:model=NAME, a folder or "
+                "a hub id such as cross-encoder/ms-marco-MiniLM-L-6-v2"
             )
         return [self.params.model]
 

@@ -45,6 +45,6 @@ class EnsembleReranker(CrossEncoderReranker):
         if len(models) < 2 or not all(models) or len(set(models)) < len(models):
             raise InputError(
                 f"rerank ensemble: models={given}: expected two or more different models, joined by commas "
-                "(search --rerank 'ensemble:models=\"A,B,C\"')"
+                "('ensemble:models=\"A,B,C\"')"
             )
         return models

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,10 @@ class NeighbourGraph:
     def __init__(self, path: Path, ids: Ids, edges: np.ndarray, weights: np.ndarray, origin: Origin) -> None:
         self.path, self._ids, self.edges, self.weights, self.origin = path, ids, edges, weights, origin
         self.docids: Sequence[str] = ids.names
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy in another process maps the files again."""
+        return open_neighbours, (self.path.absolute(),)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -23,7 +23,7 @@ from rnnreranker.parts.vectors import open_vectors
 
 BESIDE = "query-encoder"  # the folder of the graph in indexes that were made before the home folder kept it
 DESCRIBED = "query-encoder.json"  # in it
-AGAIN = "make the index again, or give --encoder"
+AGAIN = "make the index again, or give its encoder"
 TRIED = 32  # documents of which the shortest is encoded again
 
 

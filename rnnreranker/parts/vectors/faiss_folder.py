@@ -57,6 +57,10 @@ class FaissFolder:
         self._many = self._path.stat().st_size >= LARGE
         self._warned = self.exact
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy in another process maps the files again."""
+        return FaissFolder, (self._path.parent.absolute(),)
+
     @cached_property
     def fingerprint(self) -> str:
         """What tells these vectors and docids from others."""
@@ -290,6 +294,9 @@ class FaissIndex(FaissFolder):
         self._many = False
         self._warned = self.exact
         self.fingerprint = fingerprint("faiss", self.kind, str(self._index.ntotal), "\n".join(self.docids))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FaissIndex, (self._index, list(self.docids), str(self._path))
 
 
 def _reason(error: Exception) -> str:

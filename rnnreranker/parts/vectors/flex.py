@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,9 @@ class FlexVectors(MatrixVectors):
             raise InputError(f"{path}: has {len(matrix)} rows, pt_meta.json says {expected}; copy the folder again")
         ids, origin = docnos_of(folder)
         self._use(MappedRows([matrix]), path, ids, [path, origin])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FlexVectors, (self._path.parent.absolute(),)
 
 
 def _meta(folder: Path) -> dict[str, int]:

@@ -67,6 +67,9 @@ class LuceneVectors:
         self._known: dict[str, int] = {}  # rows looked up before: a searcher asks for the same again
         self.fingerprint = fingerprint("lucene", file_digest(newest), len(self.docids), self.dimension)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LuceneVectors, (self._path.absolute(),)
+
     def rows(self, docids: Sequence[str]) -> np.ndarray:
         with self._in_java():
             for docid in docids:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,11 @@ class MatrixVectors:
         if not ids.is_file():
             raise InputError(f"{ids}: no such file; {whole} needs its {len(rows)} docids there, one a line")
         self._use(rows, whole, read_ids(ids), [*paths, ids])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy in another process maps the files again."""
+        *paths, ids = (path.absolute() for path in self._files)
+        return MatrixVectors, (paths, ids)
 
     def _use(self, rows: MappedRows, path: Path, ids: Ids, files: Sequence[Path]) -> None:
         self._matrix, self._path, self._ids, self._files = rows, path, ids, files
