@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rnnreranker.data.names import built_in_text
+from rnnreranker.data.names import built_in_lines
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.evaluate.pool.pooling import Agreement, SheetRow, agreement
 
@@ -18,7 +18,7 @@ def judged_twice(name: str) -> Agreement:
         for qid, docid, *grades in decided():
             first[qid, docid], second[qid, docid] = int(grades[0]), int(grades[1])
     else:
-        lines = [line.split() for line in built_in_text(["qrels-shallow-second.txt"]).splitlines()]
+        lines = [line.split() for _, line in built_in_lines(["qrels-shallow-second.txt"]) if line]
         second = {(qid, docid): int(grade) for qid, _, docid, grade in lines}
     return agreement(
         *([SheetRow(qid, docid, grade, name) for (qid, docid), grade in one.items()] for one in (first, second))
@@ -27,4 +27,4 @@ def judged_twice(name: str) -> Agreement:
 
 def decided() -> list[list[str]]:
     """The pairs on which the two rounds differ, with the grade of a third judge, which counts."""
-    return [line.split("\t") for line in built_in_text([DECIDED]).splitlines()]
+    return [line.split("\t") for _, line in built_in_lines([DECIDED]) if line]
