@@ -266,7 +266,7 @@ def test_judgements(files: Path, expect_refusal: Refusal) -> None:
     expect_refusal(
         evaluate,
         "run.txt --qrels other.txt",
-        r"run\.txt: none of its 2 queries is judged in other\.txt \(its ids: q0, q1; judged: 301",
+        r"run run: none of its 2 queries is judged \(its ids: q0, q1; judged: 301",
     )
     (files / "empty.txt").write_text("")
     expect_refusal(search, dense(qrels="empty.txt"), "empty.txt: no judgements")

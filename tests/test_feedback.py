@@ -352,7 +352,7 @@ def test_the_recipes_are_pyserinis_commands_and_values() -> None:
     assert rocchio.prf is not None
     given = make_params("feedback", rocchio.prf.name, rocchio.prf.params).set_for("vectors")
     assert (given.fb_docs, given.fb_alpha, given.fb_beta, given.fb_bottom_docs) == (5, 0.4, 0.6, 0)
-    assert [spec.expected[name]["tas-b-prf"]["trec"]["R@1000"] for name in ("dl19", "dl20")] == [0.8775, 0.8926]
+    assert [spec.expected[name]["tas-b-prf"]["dl"]["R@1000"] for name in ("dl19", "dl20")] == [0.8775, 0.8926]
     average = spec.condition("tas-b-prf-by-average").prf
     assert average is not None
     assert (average.name, average.params) == ("average", {"fb_docs": 3})

@@ -75,10 +75,8 @@ def test_bad_input(more: list[str], said: str, tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_word_that_is_nearly_one_of_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    for word, said in (("score", "score"), ("wrods", "word")):
-        with pytest.raises(
-            InputError, match=rf"^{word}: expected a flag, or scores or words first; did you mean {said}s"
-        ):
+    for word, said in (("score", "score"),):
+        with pytest.raises(InputError, match=rf"^{word}: expected a flag, or scores first; did you mean {said}s"):
             main([word, "one.parquet"])
     with pytest.raises(InputError, match=r"^trian: expected a flag, or train first; did you mean train"):
         tune(["trian"])

@@ -225,7 +225,7 @@ def test_queries_that_share_no_word_with_any_document(
 @pytest.mark.parametrize(
     ("file", "content", "said"),
     [
-        ("topics.tsv", "q1\t雨\n", "topics.tsv:1: not UTF-8 text; expected a topics file in UTF-8"),
+        ("topics.tsv", "q1\t雨\n", "topics.tsv:1: not UTF-8 text; expected a file in UTF-8"),
         ("qrels.txt", "q1 0 雨 1\n", "qrels.txt:1: not UTF-8 text; expected "),
         ("run.txt", "q1 Q0 雨 1 1.0 x\n", "run.txt:1: not UTF-8 text"),
         ("qrels.txt", "q1 0 d1 0\n", "no judgement has a grade of 1 or more (the highest is 0)"),

@@ -199,7 +199,7 @@ def test_numbers_and_arrays_are_those_that_they_equal(world: Path) -> None:
     for wrong in ({"depth": "5"}, {"jobs": 0}, {"shard_size": True}, {"relevant": 0}):
         with pytest.raises(InputError, match=f"{next(iter(wrong))}=.*: expected an integer >= 1"):
             make_labels(plain, QRELS, index, topics=TOPICS, **wrong)
-    for name, wrong in (("qrels", [("q1", "d1", 1)]), ("run", None), ("method", 5)):
+    for name, wrong in (("qrels", 5), ("run", None), ("method", 5)):
         with pytest.raises(InputError, match=f"^{name}: got .*; expected str or "):
             make_labels(**{"run": plain, "qrels": QRELS, "index": index, "topics": TOPICS, name: wrong})
     with pytest.raises(InputError, match="run: got None; expected a Run or its file"):

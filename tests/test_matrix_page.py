@@ -274,7 +274,7 @@ def test_figures_of_sweeps(sets: dict[str, tuple[Spec, QuerySet]]) -> None:
         "run",
         "dl19-dl20-sample",
         "dense",
-        {"query_set": "dl19-sample", "values": {"trec": {"nDCG@10": 0.6, "RR@10": 0.7}}},
+        {"query_set": "dl19-sample", "values": {"dl": {"nDCG@10": 0.6, "RR@10": 0.7}}},
     )
     sweeps = [sweep("dl19-sample", "RR@10"), sweep("dl19-sample", "nDCG@10"), sweep("cranfield", "RR@10", "cranfield")]
     dl19, cranfield = figures(sweeps, sets, [dense])

@@ -254,7 +254,7 @@ def test_without_the_package_an_index_says_which_part_is_lacking(coded: Path) ->
     from rnnreranker.index.extend import extend_index
 
     assert open_index(coded).parts == ("dense",)
-    with pytest.raises(InputError, match="part codes: no such part; "):
+    with pytest.raises(InputError, match="codes: no such part of an index; "):
         extend_index(coded, str(_more(coded.parent)[0]))
 
 

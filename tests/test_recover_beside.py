@@ -177,7 +177,7 @@ def test_bad_input_is_one_line(world: Path, index: Path, tmp_path: Path, capsys:
     ):
         recover(index, world / "topics.tsv", world / "qrels.txt", beside=["late", "late"], visible=0)
     np.save(tmp_path / "vectors.npy", np.zeros((1, 32), dtype=np.float32))
-    with pytest.raises(InputError, match="no tokens in this index; add them with index --parts tokens"):
+    with pytest.raises(InputError, match="lists dense, tokens, but tokens is missing"):
         main(words(world, bare(index, tmp_path), "--beside", "late"))
 
 

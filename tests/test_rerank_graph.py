@@ -98,7 +98,7 @@ def test_what_cannot_be_is_refused(index: Path, run: Run) -> None:
     graph, vectors = open_neighbours(index), open_vectors(index)
     with pytest.raises(InputError, match="queries='none': with vectors the query has its own"):
         RnnReranker(vectors, PARAMS, queries="none")
-    with pytest.raises(InputError, match="device=cpu: from a graph, rnn computes on the processor"):
+    with pytest.raises(InputError, match="device=cpu: rnn takes none, it computes on the processor"):
         RnnReranker(graph, PARAMS, device="cpu")
     with pytest.raises(InputError, match=r"scale=none.*without query vectors"):
         RnnReranker(graph, RnnParams.preset("tas-b"))

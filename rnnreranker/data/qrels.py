@@ -116,19 +116,19 @@ def _all_qrels(name: str) -> pandas.DataFrame:
     import pandas
 
     name = local.source(name, "qrels")
-    places: Sequence[str] = ()
+    lines_of: Sequence[str] = ()
     if is_file(name, "qrels"):
-        judgements, places = read_qrels(Path(name).expanduser())
+        judgements, lines_of = read_qrels(Path(name).expanduser())
     elif name in BUILT_IN_QRELS:
-        judgements, places = parse_qrels(built_in_lines(BUILT_IN_QRELS[name]), name)
+        judgements, lines_of = parse_qrels(built_in_lines(BUILT_IN_QRELS[name]), name)
     else:
         dataset = irds.load(name)
         with irds.reading(name, "qrels"):
             judgements = [(judged.query_id, judged.doc_id, int(judged.relevance)) for judged in dataset.qrels_iter()]
-    return _checked(pandas.DataFrame(judgements, columns=[*COLUMNS]), name, places)
+    return _checked(pandas.DataFrame(judgements, columns=[*COLUMNS]), name, lines_of)
 
 
-def _checked(frame: pandas.DataFrame, source: str, places: Sequence[str] = ()) -> pandas.DataFrame:
+def _checked(frame: pandas.DataFrame, source: str, lines_of: Sequence[str] = ()) -> pandas.DataFrame:
     """Judgements with ids as text and whole grades, every pair once.
 
     Args:
@@ -149,8 +149,8 @@ def _checked(frame: pandas.DataFrame, source: str, places: Sequence[str] = ()) -
         row = int(distinct.index[again][0])
         qid, docid, grade = distinct.loc[row]
         first = int(distinct.index[(distinct["query_id"] == qid) & (distinct["doc_id"] == docid)][0])
-        where = places[row] if places else source
-        before = f"{frame['relevance'][first]}" + (f" on line {places[first].rpartition(':')[2]}" if places else "")
+        where = lines_of[row] if lines_of else source
+        before = f"{frame['relevance'][first]}" + (f" on line {lines_of[first].rpartition(':')[2]}" if lines_of else "")
         raise InputError(f"{where}: {docid} has grade {grade} for query {qid}, and {before}; expected one grade")
     return distinct.reset_index(drop=True)
 

@@ -72,12 +72,12 @@ def _of_records(path: Path, form: Form) -> Iterator[Judgement]:
 
 
 def _graded(judgements: Iterable[Judgement]) -> tuple[list[tuple[str, str, int]], list[str]]:
-    found: list[tuple[str, str, int]] = []
-    places: list[str] = []
+    triples: list[tuple[str, str, int]] = []
+    lines_of: list[str] = []
     for where, qid, docid, written in judgements:
         grade = float(written) if _GRADE.fullmatch(written) else 0.5
         if not (grade.is_integer() and abs(grade) <= LARGEST):
             raise InputError(f"{where}: grade {shown_word(written)}; expected a whole number in the last column")
-        found.append((qid, docid, int(grade)))
-        places.append(where)
-    return found, places
+        triples.append((qid, docid, int(grade)))
+        lines_of.append(where)
+    return triples, lines_of

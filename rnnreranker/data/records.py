@@ -71,13 +71,13 @@ class Shape:
         Raises:
             InputError: a needed field that is missing or null, ids that differ, a value that is no string.
         """
-        found = {}
+        texts_of = {}
         for field, names, is_id in self._named(tuple(record)):
             name, value = (names[0], record[names[0]]) if names else (field, None)
             if is_id and len(names) > 1 and len({repr(record[name]) for name in names}) > 1:
                 raise InputError(f"{where}: {' and '.join(names)} differ; expected one key with the id")
             if type(value) is str:
-                found[field] = value
+                texts_of[field] = value
                 continue
             if value is None and field in self.needed:
                 if names:
@@ -85,8 +85,8 @@ class Shape:
                 raise InputError(f"{where}: keys {str(sorted(record))[:200]}; expected {self.expected}")
             if value is not None and not (type(value) is int and is_id) and field not in ("grade", "iteration"):
                 raise InputError(f'{where}: "{name}" is a {type(value).__name__}; expected a string')
-            found[field] = "" if value is None else str(value)
-        return found
+            texts_of[field] = "" if value is None else str(value)
+        return texts_of
 
     @functools.lru_cache(maxsize=64)  # noqa: B019  a handful of shapes, which stay
     def _named(self, keys: tuple[str, ...]) -> list[tuple[str, list[str], bool]]:
@@ -172,15 +172,15 @@ def candidates_of(record: Mapping[str, Any], where: str) -> list[tuple[dict[str,
     Raises:
         InputError: something else than a list of texts or objects.
     """
-    found: list[tuple[dict[str, Any], int]] = []
+    texts_of: list[tuple[dict[str, Any], int]] = []
     for names, grade in ((POSITIVE, 1), (NEGATIVE, 0)) if "query" in record else ():
         for name in names:
             documents = record.get(name) or []
             if not isinstance(documents, list) or not all(isinstance(one, str | dict) for one in documents):
                 raise InputError(f'{where}: "{name}" is no list of texts or objects; expected the documents of a query')
             as_records = [{"id": fingerprint(one), "text": one} if isinstance(one, str) else one for one in documents]
-            found += [(one, grade) for one in as_records]
-    return found
+            texts_of += [(one, grade) for one in as_records]
+    return texts_of
 
 
 def document_of(record: Mapping[str, Any], where: str, fields: Sequence[str]) -> Document:

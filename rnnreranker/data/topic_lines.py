@@ -43,15 +43,15 @@ def collected(topics: Iterable[tuple[str, str, str, str]], source: str) -> dict[
     Raises:
         InputError: an id that is no word, or twice, a query without text, no topics.
     """
-    found: dict[str, tuple[str, str]] = {}
+    queries_of: dict[str, tuple[str, str]] = {}
     for where, qid, query, narrative in topics:
         check_id(qid, "query id", where)
-        if qid in found:
+        if qid in queries_of:
             raise InputError(f"{where}: query id {qid} stands here a second time; give every query its own id")
         if not query:
             raise InputError(f"{where}: query {qid} has no text; expected qid<TAB>text")
-        found[qid] = (query, narrative)
-    return not_empty(found, source)
+        queries_of[qid] = (query, narrative)
+    return not_empty(queries_of, source)
 
 
 def not_empty(topics: dict[str, tuple[str, str]], source: str) -> dict[str, tuple[str, str]]:

@@ -103,16 +103,16 @@ def _document(block: str, titles: bool, where: str) -> tuple[str, str, int]:
 
 def _fields(block: str) -> list[tuple[str, str]]:
     """The text tags of a document that stand in no other, in lower case, each with what it holds."""
-    found: list[tuple[str, str]] = []
+    pieces: list[tuple[str, str]] = []
     tag, start = "", 0
     for edge in _EDGE.finditer(block):
         name = edge[2].lower()
         if tag and edge[1] and name == tag:
-            found.append((tag, block[start : edge.start()]))
+            pieces.append((tag, block[start : edge.start()]))
             tag = ""
         elif not tag and not edge[1]:
             tag, start = name, edge.end()
-    return [*found, (tag, block[start:])] if tag else found
+    return [*pieces, (tag, block[start:])] if tag else pieces
 
 
 def plain(text: str) -> str:

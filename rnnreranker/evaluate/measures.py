@@ -40,8 +40,8 @@ def parse_measures(names: str | Iterable[str | ir_measures.Measure]) -> list[ir_
     problems = []
     for name in names:
         try:
-            found = _parsed(name) if isinstance(name, str) else [name]
-            for measure in found:
+            parsed = _parsed(name) if isinstance(name, str) else [name]
+            for measure in parsed:
                 measure.validate_params()
                 if measure.params.get("cutoff", 1) < 1:
                     raise ValueError("the cutoff is at least 1")
@@ -55,7 +55,7 @@ def parse_measures(names: str | Iterable[str | ir_measures.Measure]) -> list[ir_
                 reason = "not written like a measure; expected Name(parameter=value)@cutoff"
             problems.append(f"{name}: {reason}")
         else:
-            measures += [measure for measure in found if name_of(measure) not in map(name_of, measures)]
+            measures += [measure for measure in parsed if name_of(measure) not in map(name_of, measures)]
     if problems:
         raise InputError("measures: " + "; ".join(problems))
     if not measures:

@@ -74,12 +74,12 @@ def ascending(keys: np.ndarray, span: int, within: np.ndarray | None = None) -> 
     within: (n,) int64 >= 0, the positions less the first one of a stretch, for keys that ascend from stretch to
     stretch: smaller numbers, which fit beside larger keys.
     """
-    places = np.arange(len(keys))
-    own = places if within is None else within
+    numbers_of = np.arange(len(keys))
+    own = numbers_of if within is None else within
     bits = int(own.max(initial=0)).bit_length()
     if span << bits > 1 << 63:
         return np.argsort(keys, kind="stable")
     packed = keys << bits | own  # a plain sort is several times faster than one of positions
     packed.sort()
     order: np.ndarray = packed & ((1 << bits) - 1)
-    return order if within is None else order + (places - within)
+    return order if within is None else order + (numbers_of - within)

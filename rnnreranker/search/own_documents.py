@@ -61,13 +61,13 @@ def notice_own(run: Run, remedy: str) -> None:
     top = run.head(FIRST)
     rows, numbers = np.unique(top.rows, return_inverse=True)
     own = own_entries(Run(top.qids, top.offsets, run.ids.of_rows(rows), numbers.astype(np.int32), top.scores))
-    found, first = int(own.sum()), int((own & (top.ranks == 1)).sum())
+    retrieved, first = int(own.sum()), int((own & (top.ranks == 1)).sum())
     names = [run.qids[query] for query in top.queries[own].tolist()]
     by_chance = all(name.isdecimal() for name in names) and not (
-        2 * first >= found and (first >= 3 or 2 * first >= len(run))
+        2 * first >= retrieved and (first >= 3 or 2 * first >= len(run))
     )
-    if found and not by_chance:
+    if retrieved and not by_chance:
         notice(
-            f"{found} of {counted(len(run), 'query', 'queries')} found their own document, whose docid is the qid "
+            f"{retrieved} of {counted(len(run), 'query', 'queries')} found their own document, whose docid is the qid "
             f"(first: {', '.join(names[:3])}); {remedy}"
         )

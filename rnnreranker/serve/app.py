@@ -21,7 +21,7 @@ from rnnreranker.serve.controls import controls
 from rnnreranker.serve.guard import Guard, one_line, sentence
 from rnnreranker.serve.question import SearchQuestion
 from rnnreranker.serve.rerank import rerank_body, rerank_documents, rerank_texts
-from rnnreranker.serve.work import Workers
+from rnnreranker.serve.work import RequestWorkers
 
 TEMPLATES = {"base": "base.css", "search.explain": "style.css", "serve": "serve.css"}  # whose styles the page has
 AS_OTHERS = ("/v1/rerank", "/v2/rerank")  # where clients of Cohere look for `message`, of Jina for `detail`
@@ -43,7 +43,7 @@ AnyRerankBody = Annotated[
 
 def make_app(collection: ServedIndex) -> Guard:
     """The application of an index; see docs/serve.md for its paths."""
-    work = Workers(collection.limits.max_seconds).do
+    work = RequestWorkers(collection.limits.max_seconds).do
     answers: dict[int | str, dict[str, Any]] = {"4XX": {"model": asked.Said}, "503": {"model": asked.Said}}
     about = "Search and rerank one index; every answer that is not 200 has one sentence in `error`."
     app = FastAPI(

@@ -15,7 +15,7 @@ from rnnreranker.serve.answers import explained_answer
 from rnnreranker.serve.collection import ServedIndex
 from rnnreranker.serve.guard import sentence
 from rnnreranker.serve.question import SearchQuestion
-from rnnreranker.serve.work import Workers
+from rnnreranker.serve.work import RequestWorkers
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ Retrieve = Annotated[str, Field(description="first stage: auto, dense, bm25, or 
 
 def make_tools(collection: ServedIndex) -> MCPServer:
     """The server of an index; what cannot be is said to the client in a sentence."""
-    workers = Workers(collection.limits.max_seconds)
+    workers = RequestWorkers(collection.limits.max_seconds)
 
     async def work(function: Callable[..., T], *args: Any) -> T:
         """The result of a function, computed by a thread; ToolError: one sentence on what is wrong."""

@@ -26,7 +26,7 @@ def check() -> None:
         raise RequestEnded
 
 
-class Workers:
+class RequestWorkers:
     """Threads that answer requests.
 
     Args:

@@ -42,7 +42,7 @@ def rerank_chroma(
         raise InputError("Chroma: a result of collection.get, which has no distances; expected one of collection.query")
     if result.get("embeddings") is None:
         raise InputError(f"Chroma: the result has no embeddings; {ADVICE}")
-    queries = [None] * asked if query_vectors is None else array_of(query_vectors, "query_vectors")
+    queries: Any = [None] * asked if query_vectors is None else array_of(query_vectors, "query_vectors")
     if np.shape(queries)[:1] != (asked,):
         raise InputError(f"query_vectors has {len(queries)} rows: expected {asked}, the queries of the result")
     columns = {name: result[name] for name in OF_HITS if result.get(name) is not None}

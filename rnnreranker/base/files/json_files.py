@@ -93,7 +93,7 @@ def _value_at(text: str, at: int) -> tuple[Any, int]:
     """The JSON value that begins at a position of a text, and where it ends; whatever is wrong is a ValueError."""
     try:
         value, end = _DECODER.raw_decode(text, at)
-        if (found := text.find("\\u", at, end)) >= 0 and "\\ud" in text[found:end].lower():
+        if (escape_at := text.find("\\u", at, end)) >= 0 and "\\ud" in text[escape_at:end].lower():
             json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair is no character
     except RecursionError:
         raise ValueError("nested too deep") from None

@@ -78,7 +78,7 @@ class StudyRequest(ComputesOnDevices, Request):
     test_topics: str | Path | Mapping[str, str] | None = None
     test_qrels: Qrels | None = None
     model: Form = "query"
-    arms: Sequence[Form] | Mapping[str, Mapping[str, Any] | None] = ("trained",)
+    arms: str | Sequence[Form] | Mapping[str, Mapping[str, Any] | None] = ("trained",)
     against: str | None = None
     compares: str | None = None
     title: str | None = None

@@ -241,8 +241,8 @@ def _without_texts_of_positives(
             chosen.setdefault(one.qid, set()).update(one.negatives)
         positives = {docid for number in looked_at for docid in kept[number].positives}
         wanted = positives.union(*chosen.values()) - texts.keys()
-        found = _texts(wanted, request, index) if wanted else {}
-        texts |= {docid: " ".join(found.get(docid, "").split()) for docid in wanted}
+        texts_of_docids = _texts(wanted, request, index) if wanted else {}
+        texts |= {docid: " ".join(texts_of_docids.get(docid, "").split()) for docid in wanted}
         looked_at = [number for number in looked_at if kept[number].qid in chosen]
         for number in list(looked_at):
             pool = kept[number]

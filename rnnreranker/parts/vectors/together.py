@@ -95,9 +95,9 @@ class _Pairs:
         apart = share + 3 * error < APART
         larger, kind, step = max(self._shifts())
         if larger > (SHIFTED_NOT_APART if apart else SHIFTED):
-            ids, place = {"query": "query ids", "document": "docids"}[kind], "after" if step > 0 else "before"
+            ids, side = {"query": "query ids", "document": "docids"}[kind], "after" if step > 0 else "before"
             return (
-                f"{kind} vectors are shifted against their ids: the vectors of the rows {place} fit the run better; "
+                f"{kind} vectors are shifted against their ids: the vectors of the rows {side} fit the run better; "
                 f"check that {ids} and rows stand in the same order, and that no header line is among the ids"
             )
         if apart:
@@ -132,17 +132,17 @@ class _Pairs:
 
     def _shifts(self) -> list[tuple[float, str, int]]:
         """By how many standard errors the products of the next and the previous rows are larger, of either side."""
-        found = [(0.0, "", 0)]
+        candidates_of = [(0.0, "", 0)]
         products = np.einsum("md,md->m", self._queries[self._owner], self._documents)
         for step in (1, -1):
             rows = np.clip(self._query_rows + step, 0, len(self._all) - 1)
             moved = np.einsum("md,md->m", self._all[rows][self._owner], self._documents)
             there = (rows == self._query_rows + step)[self._owner]
-            found.append((self._larger(moved - products, there), "query", step))
+            candidates_of.append((self._larger(moved - products, there), "query", step))
             rows = np.clip(self._rows + step, 0, len(self._source.docids) - 1)
             moved = np.einsum("md,md->m", self._queries[self._owner], self._source.fetch(rows))
-            found.append((self._larger(moved - products, rows == self._rows + step), "document", step))
-        return found
+            candidates_of.append((self._larger(moved - products, rows == self._rows + step), "document", step))
+        return candidates_of
 
     def _larger(self, differences: np.ndarray, there: np.ndarray) -> float:
         """The mean difference of a query in standard errors; (m,) differences, of which those that are there count."""
