@@ -144,7 +144,22 @@ def test_a_judged_topic_is_measured_as_evaluate_does(client: TestClient, request
         }
         table = evaluate_run(runs, {qid: QRELS[qid]}, "nDCG@10 RR@10")
         for one in answer["measures"]:
-            assert one == {"measure": one["measure"], **table[one["measure"]].to_dict()}
+            assert one == {"measure": one["measure"], "protocol": "trec", **table[one["measure"]].to_dict()}
+
+
+def test_a_topic_is_measured_by_the_protocol_of_all_judgements(request_of: ServeRequest, tmp_path: Path) -> None:
+    """A topic without a grade of 2 scores 0 by `dl`, though no judgement of it alone could be measured so."""
+    low, high = list(QRELS)[:2]
+    grades = {low: dict.fromkeys(QRELS[low], 1), high: dict.fromkeys(QRELS[high], 2)}
+    lines = (f"{qid} 0 {docid} {grade}\n" for qid, of in grades.items() for docid, grade in of.items())
+    (tmp_path / "qrels.txt").write_text("".join(lines))
+    request = dataclasses.replace(request_of, qrels=str(tmp_path / "qrels.txt"), measures="R@100", protocol="dl")
+    found = {}
+    for qid in grades:
+        client = TestClient(make_app(ServedIndex(request)), base_url=LOCAL)
+        answer = client.post("/search", json={"topic": qid, "hits": 1000}).json()
+        found[qid] = [(one["measure"], one["protocol"], one["before"]) for one in answer["measures"]]
+    assert found == {low: [("R@100", "dl", 0.0)], high: [("R@100", "dl", 1.0)]}
 
 
 def test_a_context_is_explained_with_its_picture(client: TestClient) -> None:

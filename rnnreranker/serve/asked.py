@@ -94,9 +94,10 @@ class Result(BaseModel):
 
 
 class MeasuredTopic(BaseModel):
-    """A measure of a judged topic."""
+    """A measure of a judged topic, by a protocol of `evaluate`."""
 
     measure: str
+    protocol: str
     before: float
     after: float
 

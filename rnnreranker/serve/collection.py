@@ -159,7 +159,10 @@ class ServedIndex:
         with self._evaluating:
             scores = evaluate(runs, self._judgements[topic], self.request.measures)
         columns = zip(scores.measures, *scores.means, strict=True)
-        return [{"measure": str(name), "before": float(one), "after": float(two)} for name, one, two in columns]
+        return [
+            {"measure": str(name), "protocol": scores.protocol, "before": float(one), "after": float(two)}
+            for name, one, two in columns
+        ]
 
     def judged(self) -> list[dict[str, Any]]:
         """The topics that are offered, and how many documents are judged of each."""

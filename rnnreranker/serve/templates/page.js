@@ -182,7 +182,7 @@ function show(answer) {
   $("measures").tBodies[0].replaceChildren(...answer.measures.map((one) => {
     const change = one.after - one.before;
     const cell = made("td", {className: `n ${change > 0 ? "up" : change < 0 ? "down" : "same"}`}, made("span", {className: "move-label"}, `${change > 0 ? "+" : change < 0 ? "−" : "±"}${Math.abs(change).toFixed(4)}`));
-    return made("tr", {}, made("td", {}, one.measure), made("td", {className: "n"}, one.before.toFixed(4)), made("td", {className: "n"}, one.after.toFixed(4)), cell);
+    return made("tr", {}, made("td", {}, one.protocol === "trec" ? one.measure : `${one.measure}, protocol ${one.protocol}`), made("td", {className: "n"}, one.before.toFixed(4)), made("td", {className: "n"}, one.after.toFixed(4)), cell);
   }));
   state.copy = answer.copy;
   showCopy();
