@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 from collections import defaultdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -67,6 +68,25 @@ def test_documents_of_passages_against_a_plain_loop_in_any_order_of_input(way: s
     assert entries(found_run) == entries(Run.from_dict(expected))  # equal scores: by docid
     turned = Run.from_dict({qid: dict(reversed(found.items())) for qid, found in made.items()})
     assert entries(documents(turned, way)) == entries(found_run)
+
+
+@pytest.mark.parametrize(
+    ("way", "scores", "said"),
+    [
+        (
+            "sump",
+            {"a#0": 2.0, "a#1": -1.0, "b#0": -3.0},
+            ["sump: 1 of 3 scores are below 0: every such passage lowers"],
+        ),
+        ("sump", {"a#0": 2.0, "a#1": 1.0, "b#0": -3.0}, []),  # alone: nothing is added to it
+        ("maxp", {"a#0": 2.0, "a#1": -1.0, "b#0": -3.0}, []),
+    ],
+)
+def test_sums_of_scores_below_0_are_reported(way: str, scores: dict[str, float], said: list[str]) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        documents(Run.from_dict({"q": scores}), way)
+    assert [str(one.message).split(" its")[0] for one in caught] == said
 
 
 def test_scores_are_those_of_float32_and_hits_count_documents() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -216,6 +217,51 @@ def test_python_fuses_files_and_runs_as_the_command_does(tmp_path: Path, monkeyp
         fuse_runs([fused])
     with pytest.raises(InputError, match=r"^a.txt: stands there twice.*; hits=0: expected an integer >= 1$"):
         fuse_runs(["a.txt", "a.txt"], hits=0)
+
+
+@pytest.mark.parametrize(
+    ("other", "method", "said"),
+    [
+        (B, "rrf", []),
+        ({"q1": B["q1"]}, "rrf", ["of 2 queries run 2 lacks 1; a query that a run lacks is fused of the others alone"]),
+        (
+            {"q3": B["q1"]},
+            "rrf",
+            ["of 3 queries run 1 lacks 1, run 2 lacks 2; a query that a run lacks is fused of th"],
+        ),
+        (
+            {qid: {f"doc-{docid}": score for docid, score in of.items()} for qid, of in B.items()},
+            "mean",
+            [
+                "run 1: none of its 6 docids is in another run (it has d1, the other doc-d3); give runs of one colle",
+                "run 2: none of its 6 docids is in another run (it has doc-d3, the other d1); give runs of one colle",
+            ],
+        ),
+        (C, "mean-zero", ["run 2: 5 of 5 scores are below 0, the score that mean-zero gives to a document that a run"]),
+        (C, "mean", []),
+    ],
+)
+def test_runs_that_do_not_go_together_are_reported(
+    other: dict[str, dict[str, float]], method: str, said: list[str]
+) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fused = fuse_runs(runs(A, other), method)
+    assert [str(one.message)[: len(text)] for one, text in zip(caught, said, strict=True)] == said
+    assert fused.to_dict() == fuse(runs(A, other), method).to_dict()
+
+
+def test_the_command_reports_each_thing_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run that lacks half the topics, and one whose scores are distances."""
+    Run.from_dict(A).write(tmp_path / "a.txt")
+    (tmp_path / "b.txt").write_text("".join(f"q1 Q0 d{n} {n} {n}.5 t\n" for n in range(1, 6)))
+    words = [str(tmp_path / name) for name in ("a.txt", "b.txt")]
+    assert main([*words, "--output", str(tmp_path / "out.txt")]) == 0
+    warned = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: ")]
+    assert [line.split(";")[0] for line in warned] == [
+        f"warning: {words[1]}: on 4 of 4 lines the score does not fall where the rank rises",
+        f"warning: of 2 queries {words[1]} lacks 1",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -320,6 +320,31 @@ def test_one_byte_of_a_large_matrix_is_in_its_fingerprint(tmp_path: Path, rows: 
     assert open_vectors(tmp_path).fingerprint != before
 
 
+@pytest.mark.parametrize("rows", [2, COUNT])
+def test_a_matrix_that_is_written_again_in_place_is_refused(tmp_path: Path, rows: int) -> None:
+    """A shorter file under a mapping would end the process; one of the same size would give other rows."""
+    path, last = matrix_folder(tmp_path) / "vectors.npy", np.array([COUNT - 1])
+    before = open_vectors(tmp_path)
+    np.save(tmp_path / "other.npy", -VECTORS)
+    (tmp_path / "other.npy").replace(path)  # as files are written whole: what is mapped stays
+    np.testing.assert_array_equal(before.fetch(last), VECTORS[-1:])
+    os.utime(path, ns=(1, 1))
+    opened = open_vectors(tmp_path)
+    np.testing.assert_array_equal(opened.fetch(last), -VECTORS[-1:])
+    np.save(path, VECTORS[:rows])
+    for read in (lambda: opened.fetch(last), lambda: opened.search(QUERIES[:1], 3)):
+        with pytest.raises(InputError, match=r"vectors\.npy: was written again while it was in use"):
+            read()
+
+
+def test_query_vectors_stay_when_their_file_is_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "queries.npy"
+    np.save(path, QUERIES)
+    loaded = load_encoded_queries(path, [f"q{number}" for number in range(len(QUERIES))])
+    np.save(path, -QUERIES[:1])
+    np.testing.assert_array_equal(loaded.vectors, QUERIES)
+
+
 def test_encoded_queries(tmp_path: Path) -> None:
     path = tmp_path / "queries.npy"
     np.save(path, QUERIES[:3])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rnnreranker.base.arguments import argument
+from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import Params, choices, hints_of, setting
@@ -83,6 +84,7 @@ def fuse(
     k: float = 60,
     weights: Sequence[float] | None = None,
     hits: int | None = None,
+    names: Sequence[str] = (),
 ) -> Run:
     """One run with the documents of all, for the queries of all in order of first appearance.
 
@@ -100,6 +102,7 @@ def fuse(
         k: of rrf.
         weights: one >= 0 for each run; None = 1 each. Means are weighted means.
         hits: entries kept of every query; None = all.
+        names: what messages call the runs; with names, runs that do not go together are reported, see `_notice_unlike`.
 
     Raises:
         InputError: no runs, no such method, weights that are not one number >= 0 for each run, scores beyond float32.
@@ -116,8 +119,10 @@ def fuse(
     if not (math.isfinite(k) and k >= 0):
         raise InputError(f"k={k}: expected a number >= 0")
     qids = tuple(dict.fromkeys(qid for run in runs for qid in run.qids))
-    names, pairs = _numbered(runs, qids)
-    order = ascending(pairs, len(qids) * len(names))
+    docids, rows_of, pairs = _numbered(runs, qids)
+    if names:
+        _notice_unlike(runs, names, qids, docids, rows_of, method)
+    order = ascending(pairs, len(qids) * len(docids))
     pairs = pairs[order]
     first = np.flatnonzero(np.append(True, np.diff(pairs) > 0)[: len(pairs)])  # of the entries of one document
     values = np.concatenate([weight * _values(run, method, k) for run, weight in zip(runs, weights, strict=True)])
@@ -132,25 +137,58 @@ def fuse(
         single = scores.astype(np.float32)
     if not np.isfinite(single).all():
         raise InputError("fuse: a fused score is beyond float32 (3.4e38), which evaluation tools use")
-    queries, rows = np.divmod(pairs[first], max(len(names), 1))
-    order = best_first(queries, single, names, rows, len(qids))
+    queries, rows = np.divmod(pairs[first], max(len(docids), 1))
+    order = best_first(queries, single, docids, rows, len(qids))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(queries, minlength=len(qids)))]).astype(np.int64)
-    fused = Run(qids, offsets, names, rows[order].astype(np.int32), single[order].astype(np.float64))
+    fused = Run(qids, offsets, docids, rows[order].astype(np.int32), single[order].astype(np.float64))
     return fused if hits is None else fused.head(hits)
 
 
-def _numbered(runs: Sequence[Run], qids: tuple[str, ...]) -> tuple[pyarrow.Array, np.ndarray]:
-    """The distinct docids of all runs, and for every entry, run by run, query number x V + row of its docid."""
+def _numbered(runs: Sequence[Run], qids: tuple[str, ...]) -> tuple[pyarrow.Array, list[np.ndarray], np.ndarray]:
+    """The V distinct docids of all runs, where each run's docids are among them, and a number for every entry.
+
+    The numbers stand run by run: query number x V + row of the docid.
+    """
     import pyarrow
 
-    names, codes = numbered(pyarrow.chunked_array([run.ids.names for run in runs]))
-    of_runs = np.split(codes, np.cumsum([len(run.ids) for run in runs])[:-1])
+    docids, codes = numbered(pyarrow.chunked_array([run.ids.names for run in runs]))
+    rows_of = np.split(codes, np.cumsum([len(run.ids) for run in runs])[:-1])
     number_of = {qid: number for number, qid in enumerate(qids)}
     pairs = [
-        np.array([number_of[qid] for qid in run.qids], dtype=np.int64)[run.queries] * len(names) + own[run.rows]
-        for run, own in zip(runs, of_runs, strict=True)
+        np.array([number_of[qid] for qid in run.qids], dtype=np.int64)[run.queries] * len(docids) + rows[run.rows]
+        for run, rows in zip(runs, rows_of, strict=True)
     ]
-    return names, np.concatenate(pairs)
+    return docids, rows_of, np.concatenate(pairs)
+
+
+def _notice_unlike(
+    runs: Sequence[Run],
+    names: Sequence[str],
+    qids: tuple[str, ...],
+    docids: pyarrow.Array,
+    rows_of: Sequence[np.ndarray],
+    method: str,
+) -> None:
+    """Report runs that lack queries or share no docid with the others, and scores that `mean-zero` ranks below none."""
+    lacking = [len(qids) - np.count_nonzero(np.diff(run.offsets)) for run in runs]
+    if any(lacking):
+        shown = ", ".join(f"{name} lacks {count:,}" for name, count in zip(names, lacking, strict=True) if count)
+        notice(f"of {len(qids):,} queries {shown}; a query that a run lacks is fused of the others alone")
+    times = np.bincount(np.concatenate(rows_of), minlength=len(docids))
+    for name, rows in zip(names, rows_of, strict=True):
+        if len(rows) and len(runs) > 1 and times[rows].max() == 1:
+            other = next((one[0] for one in rows_of if len(one) and one is not rows), rows[0])
+            notice(
+                f"{name}: none of its {len(rows):,} docids is in another run (it has {docids[int(rows[0])]}, the other "
+                f"{docids[int(other)]}); give runs of one collection"
+            )
+    if method == "mean-zero":
+        for name, run in zip(names, runs, strict=True):
+            if below := np.count_nonzero(run.scores < 0):
+                notice(
+                    f"{name}: {below:,} of {len(run.rows):,} scores are below 0, the score that mean-zero gives to a "
+                    "document that a run lacks; use mean, minmax or rrf"
+                )
 
 
 def _values(run: Run, method: str, k: float) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import Params, choices, hints_of, setting
@@ -91,6 +92,13 @@ def to_documents(
         entries = ascending(pairs, len(run.qids) * span)  # of a document: best first
     pairs = pairs[entries]
     first = np.flatnonzero(np.append(True, np.diff(pairs) > 0)[: len(pairs)])
+    if aggregate == "sump":
+        sizes = np.diff(np.append(first, len(pairs)))
+        if below := np.count_nonzero((run.scores[entries] < 0) & np.repeat(sizes > 1, sizes)):
+            notice(
+                f"sump: {below:,} of {len(pairs):,} scores are below 0: every such passage lowers its document; "
+                "use maxp, or scores of 0 or more"
+            )
     with np.errstate(over="ignore"):
         if aggregate == "sump":
             scores = np.add.reduceat(run.scores[entries], first) if len(first) else run.scores[:0]

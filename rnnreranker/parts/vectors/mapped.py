@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -42,6 +43,9 @@ class MappedRows:
     Args:
         matrices: (n_i, d) each, in their order.
         large: bytes from which rows are read by several threads, and the system is told not to read ahead.
+
+    A file that is written again in place while it is mapped would give other rows, or end the process where it became
+    shorter: reading checks its size and time first. A file that another one replaced stays as it was.
     """
 
     def __init__(self, matrices: Sequence[np.ndarray], large: int = LARGE) -> None:
@@ -49,12 +53,18 @@ class MappedRows:
         self.starts = np.concatenate([[0], np.cumsum([len(matrix) for matrix in self.matrices])])
         self.dimension = int(self.matrices[0].shape[1])
         self.spread = sum(matrix.nbytes for matrix in self.matrices) >= large
+        self._opened = {path: _stamp(path) for path in (getattr(one, "filename", None) for one in matrices) if path}
 
     def __len__(self) -> int:
         return int(self.starts[-1])
 
     def take(self, rows: np.ndarray, out: np.ndarray) -> None:
-        """Put rows into out: (n,) int64, all in 0..len - 1, and (n, d) float32 in C order."""
+        """Put rows into out: (n,) int64, all in 0..len - 1, and (n, d) float32 in C order.
+
+        Raises:
+            InputError: a file that was written again since it was opened.
+        """
+        self._check()
         if not self.spread or len(rows) < 2 * PART:
             self._take(rows, out)
             return
@@ -65,11 +75,21 @@ class MappedRows:
             pass
 
     def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
-        """(first row, (up to size, d) float32) from the first row to the last."""
+        """(first row, (up to size, d) float32) from the first row to the last; InputError: as `take`."""
         self._advise("MADV_SEQUENTIAL")
         for start, matrix in zip(self.starts.tolist(), self.matrices, strict=False):
             for first in range(0, len(matrix), size):
+                self._check()
                 yield start + first, np.asarray(matrix[first : first + size], dtype=np.float32)
+
+    def _check(self) -> None:
+        for path, opened in self._opened.items():
+            now = _stamp(path)
+            if now != opened and now[:2] == opened[:2]:
+                raise InputError(
+                    f"{path}: was written again while it was in use; open it again, and put a new file in its place "
+                    "(write another name, then rename) rather than writing into it"
+                )
 
     def _take(self, rows: np.ndarray, out: np.ndarray) -> None:
         if len(self.matrices) == 1:
@@ -93,6 +113,15 @@ class MappedRows:
     @cached_property
     def _readers(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(READERS, thread_name_prefix="rnnreranker-reader")
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Which file a path names and what tells that it was written; zeros where it is gone."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return (0, 0)
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _gather(matrix: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.parts.vectors.ids import read_ids
-from rnnreranker.parts.vectors.mapped import map_matrix
+from rnnreranker.parts.vectors.mapped import LARGE, map_matrix
 from rnnreranker.parts.vectors.source import QueryVectors
 
 
@@ -27,6 +27,8 @@ def load_encoded_queries(path: str | os.PathLike[str], qids: Sequence[str] | Non
     """
     path = Path(path).expanduser()
     matrix = map_matrix(path)
+    if matrix.nbytes < LARGE:
+        matrix = np.array(matrix)  # a file that is written again later changes nothing
     beside = path.with_suffix(".ids")
     if beside.is_file():
         ids = read_ids(beside)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
-from rnnreranker.base.command import say
 from rnnreranker.base.errors import refuse
 from rnnreranker.runs import Run
 from rnnreranker.runs.fuse import FuseParams, fuse, fusion
@@ -40,12 +39,10 @@ def fuse_runs(
     """
     params, to = checked(runs, method, aggregate, hits)
     read = [run if isinstance(run, Run) else Run.read(run) for run in runs]
-    if len(read) > 1 and not set.intersection(*(set(run.qids) for run in read)):
-        say(f"{', '.join(_names(runs))}: no query is in all of them; are they runs of the same topics?")
     fused = read[0]
     if len(read) > 1:
         kept = hits if to is None else None
-        fused = fuse(read, params.fuse, k=params.k, weights=params.weight_of_runs, hits=kept)
+        fused = fuse(read, params.fuse, k=params.k, weights=params.weight_of_runs, hits=kept, names=_names(runs))
     return fused if to is None else documents_of(fused, to, hits=hits)
 
 
