@@ -146,8 +146,9 @@ def with_queries(frame: pandas.DataFrame, topics: pandas.DataFrame | None = None
 
     rows = frame if topics is None else pandas.concat([frame[["qid", "query"]], topics[["qid", "query"]]])
     known = rows.dropna(subset=["query"]).drop_duplicates("qid")
-    texts: dict[str, Any] = dict(zip(known["qid"].astype(str), known["query"].astype(str), strict=True))
-    filled = frame.assign(query=[texts.get(qid) for qid in frame["qid"].astype(str)])
+    texts = dict(zip(known["qid"].astype(str), known["query"].astype(str), strict=True))
+    queries: list[Any] = [texts.get(qid) for qid in frame["qid"].astype(str)]
+    filled = frame.assign(query=queries)
     if filled["query"].isna().any():
         qid = filled["qid"][filled["query"].isna()].iloc[0]
         raise InputError(
