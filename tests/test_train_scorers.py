@@ -273,7 +273,7 @@ def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: P
     (tmp_path / "narrow").mkdir()
     with pytest.raises(InputError, match=r"scores vectors of 32 dimensions, the index has 20"):
         reranker(tmp_path / "out", make_source(tmp_path / "narrow", 20), make_topics())
-    with pytest.raises(InputError, match=r"rerank scorer: which\? give model"):
+    with pytest.raises(InputError, match=r"rerank scorer: which\? write scorer:model"):
         make_reranker("scorer", source)
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     config["scorer"]["blocks"] = 3
