@@ -390,11 +390,22 @@ def test_titles_and_names_of_columns(tmp_path: Path) -> None:
     assert list(load_documents(path, ("text",))) == [Document(row["id"], row["text"]) for row in rows]
     colbert = written(tmp_path / "collection.tsv", "1\tone\tT1\n2\ttwo\tT2\n")
     assert list(load_documents(colbert)) == [Document("1", "T1\none"), Document("2", "T2\ntwo")]
+    with pytest.warns(DataWarning, match=r"odd\.tsv:1: taken for a record, as no name of an id is in it"):
+        assert len(list(load_documents(written(tmp_path / "odd.tsv", "nummer\ttext\n1\tx\n")))) == 2
     with pytest.warns(DataWarning, match=r"docs\.tsv:1: 1 column not read: url"):
         mixed = list(load_documents(written(tmp_path / "docs.tsv", "title\tDocID\turl\tbody\nT\t1\thttp\tB\n")))
     assert mixed == [Document("1", "T\nB")]
-    for names in ("query-id\tquery", "qid\ttext", "_id\ttext", "ID\ttitle", "query_id\tquestion\tnarrative"):
-        assert load_topics(written(tmp_path / "topics.tsv", f"{names}\nq1\ta b\n")) == {"q1": "a b"}
+    queries = (
+        "query-id\tquery",
+        "qid\ttext",
+        "_id\ttext",
+        "ID\ttitle",
+        "query_id\tquestion\tnarrative",
+        "topic\tquery",
+    )
+    for names in (*queries, '"id"\t"text"', "number\tid\ttitle"):
+        row = "7\tq1\ta b" if names.startswith("number") else "q1\ta b"
+        assert load_topics(written(tmp_path / "topics.tsv", f"{names}\n{row}\n")) == {"q1": "a b"}
     for names, row in {
         "query_id\tdoc_id\trelevance\titeration": "q\td\t2\t0",  # as ir_datasets export writes it
         "qid docid grade": "q d 2",
@@ -413,6 +424,7 @@ def test_titles_and_names_of_columns(tmp_path: Path) -> None:
         ("one two\n", r":1: 1 tab-separated column \(is there a blank in place of the tab\?\)"),
         ("id\tabstract\n1\tx\n", r':1: keys \[.abstract., .id.\]; expected "id"'),
         ("id\ttext\n1\tx\ty\n", ":2: 3 tab-separated columns"),
+        ("id\ttext\n1\tx\nid\ttext\n", ":3: the line of names stands here a second time"),
     ],
 )
 def test_columns_of_other_shapes_are_refused(tmp_path: Path, text: str, message: str) -> None:

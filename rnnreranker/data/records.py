@@ -25,9 +25,10 @@ FORMS: dict[str, Form] = {  # ending of a file's name, before .gz → what is in
     "tsv": "tsv",
     "parquet": "parquet",
 }
-QID = ("query-id", "query_id", "qid", "topic-id", "topic_id")
+QID = ("query-id", "query_id", "qid", "topic-id", "topic_id", "topic", "number")
 DOCID = ("docid", "doc_id", "doc-id", "docno", "pid", "passage_id", "passage-id")
-VECTOR = ("vector", "embedding")  # of a document, as Pyserini's JsonVectorCollection and others write it
+WEAK = ("topic", "number")  # these count where no other name of an id is there
+VECTOR = ("vector", "embedding", "embeddings")  # of a document, as Pyserini's JsonVectorCollection and others write it
 POSITIVE, NEGATIVE = ("pos", "positive_passages"), ("neg", "negative_passages")  # of FlagEmbedding, of Tevatron
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')  # a column as the module csv writes it, which DPR uses
 
@@ -55,10 +56,12 @@ class Shape:
         Raises:
             InputError: names without a needed one.
         """
-        names = [cell.strip().lower() for cell in cells]
+        names = [cell.strip().strip('"').lower() for cell in cells]
         ids = {name for field, group in self.fields.items() if field.endswith("id") for name in group}
         known = {name for group in self.fields.values() for name in group}
         if names[0] not in ids and not (ids & {*names} and len(known & {*names}) > 1):
+            if "text" in self.fields and {*self.fields["text"]} & {*names[1:]}:
+                notice(f"{where}: taken for a record, as no name of an id is in it; expected names as {self.expected}")
             return []
         self.values(dict.fromkeys(names, ""), where)
         if unread := [name for name in names if name and name not in known]:
@@ -91,11 +94,12 @@ class Shape:
     @functools.lru_cache(maxsize=64)  # noqa: B019  a handful of shapes, which stay
     def _named(self, keys: tuple[str, ...]) -> list[tuple[str, list[str], bool]]:
         """Each field with those of a record's keys that stand for it, and whether it is an id."""
-        unread = {"docid"} if "pid" in keys else ()  # MS MARCO v2: `docid` is that of the document of a passage
-        return [
-            (field, [name for name in names if name in keys and name not in unread], field.endswith("id"))
-            for field, names in self.fields.items()
-        ]
+        unread = {"docid"} if "pid" in keys else set()  # MS MARCO v2: `docid` is that of the document of a passage
+        named = []
+        for field, names in self.fields.items():
+            found = [name for name in names if name in keys and name not in unread]
+            named.append((field, [name for name in found if name not in WEAK] or found, field.endswith("id")))
+        return named
 
 
 DOCUMENTS = Shape(
@@ -213,7 +217,7 @@ def topic_of(record: dict[str, Any], number: int, where: str) -> dict[str, str]:
 
 def _of_columns(lines: Iterator[tuple[int, str]], source: str, shape: Shape) -> Records:
     names: list[str] = []
-    least, named = len(shape.needed), False
+    least, named, first = len(shape.needed), False, ""
     for number, line in lines:
         if not line.strip():
             continue
@@ -221,10 +225,13 @@ def _of_columns(lines: Iterator[tuple[int, str]], source: str, shape: Shape) -> 
         if not names:
             names = shape.header(cells, where)
             if named := bool(names):
+                first = line
                 continue
             names = list(shape.fields)
             if shape.even and least <= len(cells) <= len(names):
                 names, least = names[: len(cells)], len(cells)
+        if named and line == first:
+            raise InputError(f"{where}: the line of names stands here a second time; expected a record")
         if not least <= len(cells) <= len(names):
             blank = " (is there a blank in place of the tab?)" if len(cells) == 1 and " " in line.strip() else ""
             raise InputError(
