@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import read_lines, read_text
+from rnnreranker.base.files import read_lines
 from rnnreranker.base.files.json_files import parse_record, read_json
+from rnnreranker.data.qrels_lines import read_qrels
+from rnnreranker.data.records import DOCUMENTS, TOPICS, read_records
 
 ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 _TAG = re.compile(r"</?[A-Za-z][^>]*>")
@@ -181,24 +183,17 @@ def _beir(corpus: Path, queries: Path, qrels: Path) -> Iterator[Paragraph]:
     """Passages as paragraphs; a question belongs to its relevant passage, its answers are in `metadata`."""
     asked: dict[str, list[dict[str, Any]]] = {}
     belongs: dict[str, str] = {}
-    for line in read_text(qrels, "qrels file").split("\n")[1:]:
-        columns = line.split("\t")
-        if len(columns) == 3 and columns[2].strip() != "0":
-            belongs.setdefault(columns[0], columns[1])
-    for number, line in enumerate(read_text(queries, "queries file").removesuffix("\n").split("\n"), 1):
-        where = f"{queries}:{number}"
-        record = parse_record(line, where)
+    for qid, docid, grade in read_qrels(qrels)[0]:
+        if grade:
+            belongs.setdefault(qid, docid)
+    for where, record in read_records(queries, TOPICS, "json"):
         with _expecting(where, "lines with _id, text and metadata"):
             answers = record.get("metadata", {}).get("answers")
             if answers is not None:
                 asked.setdefault(belongs.get(str(record["_id"]), ""), []).append(record)
         if answers is None:
             raise InputError(f'{where}: no "answers" in "metadata"; without them no sentence is relevant')
-    for number, line in enumerate(read_text(corpus, "corpus file").split("\n"), 1):
-        if not line.strip():
-            continue
-        where = f"{corpus}:{number}"
-        record = parse_record(line, where)
+    for where, record in read_records(corpus, DOCUMENTS, "json"):
         with _expecting(where, "lines with _id, title and text"):
             questions = [
                 Question(str(query["_id"]), query["text"], _marked(record["text"], query["metadata"]["answers"]))
