@@ -33,7 +33,8 @@ def vector_of(given: Any, where: str) -> np.ndarray:
     if isinstance(given, dict):
         raise InputError(f"{where}: a vector of words with weights, which is not read; make them with --parts impact")
     try:
-        vector = np.asarray(given, dtype=np.float32)
+        with np.errstate(over="ignore"):  # an infinite value is refused below
+            vector = np.asarray(given, dtype=np.float32)
     except (ValueError, TypeError):
         vector = np.empty(0, dtype=np.float32)
     if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
