@@ -16,6 +16,7 @@ from rnnreranker.data.qrels import qrels_of
 from rnnreranker.evaluate.measures import name_of, parse_measures
 from rnnreranker.evaluate.protocols import Judged, apply_protocol, protocol_of, topics_that_count
 from rnnreranker.runs import Run
+from rnnreranker.runs.arrow import as_numpy, strings
 from rnnreranker.runs.ordering import by_docid
 
 if TYPE_CHECKING:
@@ -273,35 +274,51 @@ def _measure(
 
     values = np.zeros((len(topics), len(measures)))
     names = [name_of(measure) for measure in measures]
-    bounds = dict(zip(run.qids, zip(run.offsets[:-1].tolist(), run.offsets[1:].tolist(), strict=True), strict=True))
-    depth = _depth(measures)
+    query_of = {qid: query for query, qid in enumerate(run.qids)}
+    begins = run.offsets[:-1]
+    ends = _after_judged(run, rows, judged) if measures[0].NAME in TO_LAST_JUDGED else run.offsets[1:]
+    ends = np.minimum(ends, begins + _depth(measures))
     for first in range(0, len(topics), TOPICS):
-        entries: dict[str, dict[str, Any]] = {}
         numbers = {topic: str(number) for number, topic in enumerate(topics[first : first + TOPICS], first)}
-        for topic, number in numbers.items():
-            begin, end = bounds.get(topic, (0, 0))
-            ranked = run.ids.of_rows(rows[begin : min(end, begin + depth)]).tolist()
-            if measures[0].NAME in TO_LAST_JUDGED:
-                seen = [rank for rank, docid in enumerate(ranked) if docid in judged[topic]]
-                del ranked[seen[-1] + 1 if seen else 1 :]
-            if ranked:
-                entries[number] = dict(zip(ranked, range(len(ranked), 0, -1), strict=True))
+        there = [topic for topic in numbers if topic in query_of]
+        spans = [slice(begins[query_of[topic]], ends[query_of[topic]]) for topic in there]
+        docids = iter(run.ids.of_rows(np.concatenate([rows[:0], *(rows[span] for span in spans)])).tolist())
+        ranked: dict[str, dict[str, Any]] = {
+            numbers[topic]: {next(docids): score for score in range(span.stop - span.start, 0, -1)}
+            for topic, span in zip(there, spans, strict=True)
+            if span.stop > span.start
+        }
         for group in groups:
             grades = {number: group.grades[topic] for topic, number in numbers.items() if topic in group.grades}
             columns: dict[ir_measures.Measure, list[int]] = {}  # P@5 and P(rel=1)@5 are one for ir-measures
             for measure in group.measures:
                 columns.setdefault(measure, []).append(names.index(name_of(measure)))
-            if shared := {number: ranked for number, ranked in entries.items() if number in grades}:
+            if shared := {number: entries for number, entries in ranked.items() if number in grades}:
                 for metric in ir_measures.iter_calc(list(columns), grades, shared):
                     values[int(metric.query_id), columns[metric.measure]] = metric.value
     return values
+
+
+def _after_judged(run: Run, rows: np.ndarray, judged: Mapping[str, set[str]]) -> np.ndarray:
+    """(Q,) int64: the entry behind the last judged one of each query; behind the first one where none is judged."""
+    import pyarrow.compute
+
+    every = {docid: code for code, docid in enumerate(dict.fromkeys(docid for of in judged.values() for docid in of))}
+    codes = as_numpy(pyarrow.compute.index_in(run.ids.names, strings(every)).fill_null(-1))[rows]
+    entries = np.flatnonzero(codes >= 0)
+    queries = run.queries[entries]
+    pairs = [query * len(every) + every[docid] for query, qid in enumerate(run.qids) for docid in judged.get(qid, ())]
+    own = np.isin(queries * len(every) + codes[entries], np.array(pairs, dtype=np.int64))
+    ends = np.minimum(run.offsets[:-1] + 1, run.offsets[1:])
+    np.maximum.at(ends, queries[own], entries[own] + 1)
+    return ends
 
 
 def _depth(measures: Sequence[ir_measures.Measure]) -> int:
     """The rank below which nothing counts for any of the measures."""
     cutoffs = [measure.params.get("cutoff") for measure in measures]
     whole = None in cutoffs or any(measure.params.get("judged_only") for measure in measures)
-    return sys.maxsize if whole else max(cutoffs)
+    return sys.maxsize // 2 if whole else max(cutoffs)
 
 
 def _mean(measure: ir_measures.Measure, values: np.ndarray) -> float:
