@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import ir_measures
 import numpy as np
 import pandas
 import pytest
@@ -80,7 +81,10 @@ def test_runs_of_every_kind(files: Path) -> None:
         assert evaluate_run({"mine": one}, qrels, "RR@10").to_dict("index") == {"mine": {"RR@10": 0.75}}
     numbers = frame.replace({"query_id": {"q1": 1, "q2": 2}}).astype({"query_id": int})
     assert evaluate_run(numbers, {1: {"a": 1}, 2: {"c": 1}}, "RR@10").iloc[0, 0] == 0.75
+    assert evaluate_run(frame.set_axis(["qid", "docno", "score"], axis=1), qrels, "RR@10").iloc[0, 0] == 0.75
     for wrong, said in (
+        (frame.assign(doc_id=["b", None, "c"]), "run: doc_id nan is of type float; expected text"),
+        ({"q1": {}}, "none of its 1 queries has entries"),
         ([1], "run: list; expected a Run, a file"),
         (frame[["doc_id", "score"]], "run: DataFrame without query_id; expected a Run, a file"),
         ({"mine": {"q1": {"a": np.ones((1, 1))}}}, r"scores: shape \(1, 1, 1\); expected one number"),
@@ -88,6 +92,10 @@ def test_runs_of_every_kind(files: Path) -> None:
     ):
         with pytest.raises(InputError, match=said):
             evaluate_run(wrong, qrels, "RR@10")  # type: ignore[arg-type]
+    for measures, said in ((None, "measures: got None"), ([5], "measures: 5: int; expected a name or a measure")):
+        with pytest.raises(InputError, match=said):
+            evaluate_run(entries, qrels, measures)  # type: ignore[arg-type]
+    assert evaluate_run(entries, qrels, [ir_measures.P(rel=1) @ 1, "P@1"]).columns.tolist() == ["P(rel=1)@1", "P@1"]
 
 
 def test_a_row_a_topic(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -140,8 +140,8 @@ def _checked(frame: pandas.DataFrame, source: str, lines_of: Sequence[str] = ())
     if not len(frame):
         raise InputError(f"{source}: no judgements; expected lines of `qid 0 docid grade`")
     frame = frame.assign(
-        query_id=_as_text(frame["query_id"], source),
-        doc_id=_as_text(frame["doc_id"], source),
+        query_id=as_text(frame["query_id"], source),
+        doc_id=as_text(frame["doc_id"], source),
         relevance=_as_grades(frame, source),
     ).reset_index(drop=True)
     distinct = frame.drop_duplicates()
@@ -155,7 +155,7 @@ def _checked(frame: pandas.DataFrame, source: str, lines_of: Sequence[str] = ())
     return distinct.reset_index(drop=True)
 
 
-def _as_text(column: pandas.Series, source: str) -> pandas.Series:
+def as_text(column: pandas.Series, source: str) -> pandas.Series:
     """Ids as text: of a column of text the column itself, of whole numbers their digits."""
     import pandas
 

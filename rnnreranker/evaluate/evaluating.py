@@ -201,14 +201,18 @@ def _run_of(given: Any) -> Run:
         return given
     if isinstance(given, Mapping) and _is_run(given):
         return Run.from_dict(given)
+    from rnnreranker.data.qrels import OF_PYTERRIER, as_text
+
     columns = ["query_id", "doc_id", "score"]
+    if hasattr(given, "columns") and "query_id" not in given.columns:
+        given = given.rename(columns=OF_PYTERRIER)
     if lost := [name for name in columns if name not in getattr(given, "columns", ())]:
         lacking = f" without {', '.join(lost)}" if hasattr(given, "columns") else ""
         raise InputError(
             f"run: {type(given).__name__}{lacking}; expected a Run, a file, {{qid: {{docid: score}}}} or a data frame "
             f"of {', '.join(columns)}"
         )
-    qids, docids = (given[name].astype(str).tolist() for name in columns[:2])
+    qids, docids = (as_text(given[name], "run").tolist() for name in columns[:2])
     return Run.from_columns(qids, docids, given["score"].to_numpy())
 
 

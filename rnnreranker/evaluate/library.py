@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rnnreranker.evaluate.evaluating import EvaluateRequest, evaluated, named_runs
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def evaluate_run(
     run: AnyRun | Mapping[str, AnyRun],
     qrels: Qrels,
-    measures: str | Iterable[str | ir_measures.Measure] = ("nDCG@10",),
+    measures: str | Sequence[str | ir_measures.Measure] = ("nDCG@10",),
     protocol: str | None = None,
     *,
     per_query: bool = False,
@@ -30,8 +30,8 @@ def evaluate_run(
     of its columns.
 
     Args:
-        run: a Run, a file, {qid: {docid: score}} or a data frame of query_id, doc_id, score; or a mapping from names to
-            these.
+        run: a Run, a file, {qid: {docid: score}} or a data frame of query_id, doc_id, score (or qid, docno,
+            score); or a mapping from names to these.
         qrels: a name, a file, {qid: {docid: grade}}, {qid: docids} or a data frame, see `qrels_of`.
         measures: as ir-measures or trec_eval writes them, a list or one text with spaces between.
         protocol: which grades count: trec, dl, strict, strict-dropped, binary; None = dl for the names of TREC DL, else
@@ -44,8 +44,7 @@ def evaluate_run(
     """
     import pandas
 
-    asked = measures if isinstance(measures, str) else tuple(measures)
-    scores = evaluated(EvaluateRequest(named_runs(run), qrels, asked, protocol, common_topics)).scores
+    scores = evaluated(EvaluateRequest(named_runs(run), qrels, measures, protocol, common_topics)).scores
     table = scores.frame() if per_query else pandas.DataFrame(scores.means, list(scores.runs), list(scores.measures))
     table.attrs["protocol"] = scores.protocol
     if scores.protocol != "trec":

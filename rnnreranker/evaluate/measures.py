@@ -40,6 +40,8 @@ def parse_measures(names: str | Iterable[str | ir_measures.Measure]) -> list[ir_
     problems = []
     for name in names:
         try:
+            if not isinstance(name, str | ir_measures.measures.Measure):
+                raise ValueError(f"{type(name).__name__}; expected a name or a measure of ir-measures")
             parsed = _parsed(name) if isinstance(name, str) else [name]
             for measure in parsed:
                 measure.validate_params()

@@ -178,8 +178,9 @@ def _has_entries(name: str, run: Run, topics: Sequence[str]) -> np.ndarray:
     filled = {qid for qid, count in zip(run.qids, np.diff(run.offsets), strict=True) if count}
     there = np.array([topic in filled for topic in topics])
     if not there.any():
+        lacking = "has entries" if set(run.qids) & set(topics) else "is judged"
         raise InputError(
-            f"run {name}: none of its {len(run)} queries is judged (its ids: {', '.join(run.qids[:3])}; judged: "
+            f"run {name}: none of its {len(run)} queries {lacking} (its ids: {', '.join(run.qids[:3])}; judged: "
             f"{', '.join(topics[:3])}); check that qrels and run are of the same topics"
         )
     return there
