@@ -306,14 +306,15 @@ def test_one_query_on_a_terminal_is_a_table(
     assert all(line.split()[1][0] in "=↑↓" for line in lines[1:])
 
 
+@pytest.mark.parametrize(("protocol", "relevant"), [("trec", [0, 4]), ("dl", [0])])
 def test_judgements_give_before_after_and_difference(
-    collection: Collection, capsys: pytest.CaptureFixture[str]
+    collection: Collection, capsys: pytest.CaptureFixture[str], protocol: str, relevant: list[int]
 ) -> None:
     flags = ["--qrels", collection.file("qrels.txt"), "--measures", "nDCG@10 RR@10"]
-    assert main(collection.dense(*flags)) == 0
+    assert main(collection.dense(*flags, *(["--protocol", protocol] if protocol != "trec" else []))) == 0
     printed = capsys.readouterr()
     assert re.fullmatch(
-        r"baseline: dense; 5 topics, protocol trec\n"
+        rf"baseline: dense; 5 topics, protocol {protocol}\n"
         r"5 queries on cpu: (?:[a-z ]+ [\d.]+ s(?:, |\n))+",
         printed.err,
     )
@@ -322,11 +323,12 @@ def test_judgements_give_before_after_and_difference(
     assert places
     assert places == sorted(places)
     header, *rows = [line.split("\t") for line in printed.out.splitlines()]
-    table = {row[1]: dict(zip(header, row, strict=True)) for row in rows}
+    table = {row[header.index("measure")]: dict(zip(header, row, strict=True)) for row in rows}
     assert list(table) == ["nDCG@10", "RR@10"]
+    assert {row.get("protocol", "trec") for row in table.values()} == {protocol}
     assert table["RR@10"]["baseline"] == "1.0000"  # the best document of every query is judged 2
-    after = reranked(collection, collection.brute_force(), RnnParams())
-    places = [after[qid].index(collection.brute_force().ranked(qid)[0]) + 1 for qid in QIDS]
+    after, before = reranked(collection, collection.brute_force(), RnnParams()), collection.brute_force()
+    places = [min(after[qid].index(before.ranked(qid)[place]) + 1 for place in relevant) for qid in QIDS]
     expected = float(np.mean([1 / place if place <= 10 else 0 for place in places]))
     assert table["RR@10"]["value"] == f"{expected:.4f}"
     assert table["RR@10"]["difference"] == f"{expected - 1:+.4f}"
