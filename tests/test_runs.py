@@ -174,7 +174,24 @@ RANKED = {
     "constant scores": ("q Q0 {d} {rank} 1 t", 9),
     "distances": ("q Q0 {d} {rank} {back} t", 9),
     "distances, not in one go": ("q  Q0 {d} {rank} {back} t", 9),
+    "ranks alone": ("q {d} {rank}", 0),
 }
+
+
+@pytest.mark.parametrize("separator", ["\t", "\t "])
+@pytest.mark.parametrize(
+    ("ranks", "said"),
+    [((1, 2, 1), 0), ((1, 3, 2), 0), ((1, 1, 1), 0), ((1, 1, 2), 2), ((17, 12, 9), 2), ((1, 2, 9), 0)],
+)
+def test_three_columns_whose_third_holds_no_ranks_are_reported(
+    tmp_path: Path, ranks: tuple[int, ...], said: int, separator: str
+) -> None:
+    path = file(tmp_path, "q\ta\t{}\nq\tb\t{}\nr\ta\t{}\n".format(*ranks).replace("\t", separator, 1))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Run.read(path)
+    expected = [f"{path}: in 2 of 2 queries no rank is 1, or one stands twice"] if said else []
+    assert [str(one.message).split(";")[0] for one in caught] == expected
 
 
 @pytest.mark.parametrize("line", RANKED)

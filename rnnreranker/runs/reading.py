@@ -152,7 +152,9 @@ def _from_columns(columns: dict[str, pyarrow.ChunkedArray], path: str | os.PathL
         read = from_codes(names, queries, Docids(docids), rows, 1 / ranks if scores is None else scores)
     except RepeatedEntryError:
         return None
-    if scores is not None:
+    if scores is None:
+        _doubt_third_column(read, path)
+    else:
         _doubt_ranks(queries, ranks, scores, path)
     return read
 
@@ -190,6 +192,20 @@ def _doubt_ranks(queries: np.ndarray, ranks: np.ndarray, scores: np.ndarray, pat
         notice(
             f"{path}: on {wrong:,} of {ranked:,} lines the score does not fall where the rank rises; a run is ordered "
             "by its scores; if its ranks are right, write scores that fall with the rank, or `qid docid rank` lines"
+        )
+
+
+def _doubt_third_column(read: Columns, path: str | os.PathLike[str]) -> None:
+    """Report, in one line, a third column of which most queries show that it holds no ranks: none is 1, or one repeats.
+
+    read: the columns of a file of MS MARCO, with scores of 1 / rank.
+    """
+    queries, wrong = read.queries, read.scores[read.offsets[:-1]] < 1
+    wrong[queries[1:][(np.diff(queries) == 0) & (np.diff(read.scores) == 0)]] = True
+    if (count := int(wrong.sum())) > len(wrong) * DOUBTFUL:
+        notice(
+            f"{path}: in {count:,} of {len(wrong):,} queries no rank is 1, or one stands twice; column 3 is read as "
+            "the rank, the lowest first; write scores in the six columns of TREC"
         )
 
 
@@ -231,8 +247,10 @@ def _read_lines(content: bytes, format: str, path: str | os.PathLike[str]) -> Co
             f"{path}:{lines[error.second]}: query {error.qid} has docid {error.docid} a second time "
             f"(first on line {lines[error.first]}); expected every docid once a query"
         ) from None
-    if ranks:
+    if format == "trec":
         _doubt_ranks(queries, np.array(ranks), np.array(scores), path)
+    else:
+        _doubt_third_column(read, path)
     return read
 
 
