@@ -1,7 +1,8 @@
-"""What a command is at, on a pseudo-terminal: from its first half second on, and nothing of it in a pipe."""
+"""What a command is at: on a pseudo-terminal from its first half second on, in a pipe a line now and then."""
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
 import pty
@@ -14,6 +15,8 @@ from pathlib import Path
 import pytest
 from test_negatives import small
 
+from rnnreranker.base import command
+from rnnreranker.base.arguments import of_command
 from rnnreranker.base.process import phases
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -75,6 +78,32 @@ def test_a_pipe_gets_nothing_of_it() -> None:
     argv = [sys.executable, "-c", WORK.format(first=0)]
     done = subprocess.run(argv, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("a result\n", "the end\n")
+
+
+@pytest.mark.long
+def test_a_pipe_gets_a_line_of_a_phase_that_takes_long() -> None:
+    faster = "from rnnreranker.base.process import phases; phases.LOGGED = 0.25"
+    argv = [sys.executable, "-c", f"{faster}\n{WORK.format(first=0)}"]
+    done = subprocess.run(argv, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True)
+    lines = done.stderr.splitlines()
+    assert lines[-1] == "the end"
+    assert {re.sub(r": \d+ s$", "", line) for line in lines[:-1]} >= {
+        "importing torch",
+        "loading the model, step 2 of 9",
+    }
+    assert len(lines) < 12
+
+
+def test_a_phase_says_how_many_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    said = []
+    with of_command(), phases.phase("reading"):
+        for _ in command.progress(range(1000, 1003), unit="pages"):
+            said.append(str(phases._stack[-1]))
+        for _ in command.progress(iter("ab"), unit="pages"):
+            said.append(str(phases._stack[-1]))
+    counts = ["0 of 3", "1 of 3", "2 of 3", "0", "1"]
+    assert said == [f"reading, {count} pages" for count in counts]
 
 
 RERANK = "--run run.txt --index v.npy --encoded-queries q.npy"

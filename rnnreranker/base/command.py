@@ -11,7 +11,7 @@ import re
 import sys
 import typing
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Sized
 from typing import Any, TypeVar
 
 from rnnreranker.base.apart import check_apart
@@ -81,18 +81,37 @@ def _run(main: Callable[[Sequence[str]], int]) -> int:
         return UNAVAILABLE if lacking and os.environ.get(interrupts.STEP) else BAD_INPUT
 
 
+@dataclasses.dataclass
+class _Done:
+    """How many of the items of a loop are done."""
+
+    unit: str
+    total: int | None
+    count: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.count:,} {'' if self.total is None else f'of {self.total:,} '}{self.unit}"
+
+
 def progress(iterable: Iterable[T], *, unit: str, total: int | None = None, what: str = "") -> Iterator[T]:
-    """The iterable, with a progress bar on stderr when that is a terminal; silent in a pipe.
+    """The iterable, with a progress bar on stderr when that is a terminal; else the phase says how far it is.
 
     From Python it shows where the logger `rnnreranker` lets messages of level INFO through.
     """
     if not in_command() and not LOGGER.isEnabledFor(logging.INFO):
         yield from iterable
         return
+    if not sys.stderr.isatty():
+        done = _Done(unit, len(iterable) if total is None and isinstance(iterable, Sized) else total)
+        phases.tell(done)
+        for item in iterable:
+            yield item
+            done.count += 1
+        return
     from tqdm import tqdm
 
     shown_as: dict[str, Any] = {"unit": f" {unit}", "desc": what or None, "leave": False}
-    if sys.stderr.isatty() and not os.get_terminal_size(sys.stderr.fileno()).columns:
+    if not os.get_terminal_size(sys.stderr.fileno()).columns:
         shown_as |= {"ncols": 80, "nrows": 24}  # on a terminal that does not know its size tqdm shows nothing
     bar = tqdm(iterable, total=total, disable=None, file=sys.stderr, **shown_as)
     with phases.shown_by_itself(bar.refresh):

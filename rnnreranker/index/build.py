@@ -13,6 +13,7 @@ import itertools
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker._version import __version__
-from rnnreranker.base.command import counted, notice, progress
+from rnnreranker.base.command import counted, notice, progress, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import behind_links, fingerprint, put_folder, write_json
 from rnnreranker.base.files.checksums import DESCRIPTION, DOCIDS, TEXTS, names_in, note_files
@@ -32,6 +33,7 @@ from rnnreranker.parts.base import BLOCK, Part
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.texts import FOLDER, CorpusWriter, documents_of
 
+SAID_SECONDS = 5.0  # a part that took as long gets a line
 _as_json = json.JSONEncoder().encode
 
 
@@ -86,7 +88,8 @@ def write_index(
             part.check()
         for part in parts:
             part.start(partial, threads)
-        count, content = _stream(documents, result, parts, texts)
+        spent: dict[str, float] = dict.fromkeys((part.name for part in parts), 0.0)
+        count, content = _stream(documents, result, parts, spent, texts)
         made: dict[str, Any] = {}
         of_texts = {name for name in names_in(result) if name.startswith(FOLDER)}
         files = {DOCIDS: note_files(result, names_in(result) - of_texts), TEXTS: note_files(result, of_texts)}
@@ -102,7 +105,7 @@ def write_index(
             "files": files,
         }
         for part in parts:  # a part may be made from those before it
-            made[part.name] = part.write(result, result / FOLDER, count)
+            made[part.name] = _write(part, result, result / FOLDER, count, spent)
             files[part.name] = note_files(result, names_in(result).difference(*files.values()))
             write_json(result / DESCRIPTION, described)
         with interrupts.put_off():
@@ -135,6 +138,7 @@ def add_parts(
         part.check()
     with partial_folder(output) as work:
         described, result, count = describe(output), work.result, 0
+        spent: dict[str, float] = dict.fromkeys((part.name for part in parts), 0.0)
         for part in parts:
             part.start(work.partial, threads)
         if all(part.made_of for part in parts):
@@ -143,12 +147,11 @@ def add_parts(
             documents = documents_of(output)
         for block in blocks_of(progress(documents, unit="documents", what="index"), parts):
             count += len(block)
-            for part in parts:
-                part.add(block)
+            _add(block, parts, spent)
         made: dict[str, Any] = {}
         files: dict[str, Any] = {}
         for part in parts:
-            made[part.name] = part.write(result, output / FOLDER, count)
+            made[part.name] = _write(part, result, output / FOLDER, count, spent)
             files[part.name] = note_files(result, names_in(result).difference(*files.values()))
         before = describe(output)
         replaced = {part.name for part in parts}
@@ -245,7 +248,9 @@ def partial_folder(output: Path) -> Iterator[UnfinishedIndex]:
                 interrupts.unfinished.discard(partial)
 
 
-def _stream(documents: Iterable[Document], result: Path, parts: Sequence[Part], texts: bool = True) -> tuple[int, str]:
+def _stream(
+    documents: Iterable[Document], result: Path, parts: Sequence[Part], spent: dict[str, float], texts: bool = True
+) -> tuple[int, str]:
     """Pass all documents to the corpus, the list of docids and the parts; their number and a digest of them."""
     digest = hashlib.sha256()
     count = 0
@@ -258,11 +263,28 @@ def _stream(documents: Iterable[Document], result: Path, parts: Sequence[Part], 
                 docids.write(document.docid + "\n")
                 digest.update(f"[{_as_json(document.docid)}, {_as_json(document.text)}]".encode())
             count += len(block)
-            for part in parts:
-                part.add(block)
+            _add(block, parts, spent)
     if not count:
         raise InputError("no documents to index; expected at least one")
     return count, digest.hexdigest()[:16]
+
+
+def _add(block: list[Document], parts: Sequence[Part], spent: dict[str, float]) -> None:
+    """Give parts a block of documents; spent: the seconds of each part, by name."""
+    for part in parts:
+        begun = time.perf_counter()
+        part.add(block)
+        spent[part.name] += time.perf_counter() - begun
+
+
+def _write(part: Part, result: Path, texts: Path, count: int, spent: dict[str, float]) -> dict[str, Any]:
+    """Write a part; one that took seconds gets a line."""
+    begun = time.perf_counter()
+    described = part.write(result, texts, count)
+    seconds = spent[part.name] + time.perf_counter() - begun
+    if seconds >= SAID_SECONDS:
+        say(f"{part.name}: {count:,} documents in {seconds:.0f} s")
+    return described
 
 
 def blocks_of(documents: Iterable[Document], parts: Sequence[Part]) -> Iterator[list[Document]]:

@@ -1,4 +1,4 @@
-"""What a command is at: shown on a terminal from the first moment on, and how long each phase took."""
+"""What a command is at: always shown on a terminal, now and then in a log file; and how long each phase took."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
+from rnnreranker.base.arguments import in_command
 from rnnreranker.base.errors import UnavailableError
 from rnnreranker.base.process import interrupts, memory
 
-STARTING = "starting"
+STARTING, WORKING = "starting", "working"  # phases without a name of their own
 FIRST, EVERY = 0.3, 1.0  # seconds until a line is shown, and until it is shown again
+LOGGED, LOGGED_AT_LEAST = 10.0, 600.0  # seconds between two lines in a log file
 SLOW = 0.0005  # seconds that a phase takes at least to be named in a summary
 NAMES = """accelerate datasets faiss ir_datasets ir_measures jinja2 jnius joblib matplotlib numba onnxruntime optuna
 pandas pyarrow pyserini scipy sentence_transformers sklearn torch transformers"""
@@ -27,7 +29,10 @@ class _Phase:
     name: str
     begun: float
     account: str  # what its seconds are called in a summary
-    detail: str = ""
+    detail: object = ""  # how far it is
+
+    def __str__(self) -> str:
+        return f"{self.name}, {self.detail}" if self.detail else self.name
 
 
 spent: dict[str, float] = {}  # account to seconds, without those of phases inside, in the order in which they began
@@ -67,10 +72,10 @@ def shown_by_itself(draw: Callable[[], object]) -> Iterator[None]:
         _bar = before
 
 
-def tell(detail: str) -> None:
-    """How far the phase is."""
-    if _stack:
-        _stack[-1].detail = f", {detail}"
+def tell(detail: object) -> None:
+    """Say how far the phase is: a text, or what is one when it is shown."""
+    if _stack and threading.current_thread() is threading.main_thread():
+        _stack[-1].detail = detail
 
 
 def summary() -> str:
@@ -86,14 +91,14 @@ def summary() -> str:
 
 
 def start() -> None:
-    """Begin to show phases, where standard error is a terminal."""
+    """Begin to show phases."""
     global _terminal
     spent.clear()
     if not any(isinstance(finder, _Imports) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Imports())
     if sys.stderr.isatty():
         _terminal = os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, errors="replace")
-        threading.Thread(target=_tick, daemon=True, name="phases").start()
+    threading.Thread(target=_tick if _terminal else _log, daemon=True, name="phases").start()
 
 
 def clear() -> None:
@@ -119,7 +124,7 @@ def _change(stack: list[_Phase]) -> None:
     if (
         len(stack) == 1 < len(_stack) and stack[0].name == STARTING
     ):  # it has started: what comes now has no name of its own
-        stack[0].name = stack[0].account = "working"
+        stack[0].name = stack[0].account = WORKING
     _stack[:] = stack
     _show()  # now: what follows may keep the interpreter to itself, as the import of a library does
 
@@ -129,7 +134,7 @@ def _show() -> None:
     with _lock:
         if _stack and not _bar and _terminal:
             at = _stack[-1]
-            _terminal.write(f"\r\x1b[K{at.name}{at.detail} … {time.perf_counter() - at.begun:.0f} s")
+            _terminal.write(f"\r\x1b[K{at} … {time.perf_counter() - at.begun:.0f} s")
             _terminal.flush()
             _drawn = True
 
@@ -143,6 +148,18 @@ def _tick() -> None:
             else:
                 _show()
         time.sleep(EVERY)
+
+
+def _log() -> None:
+    """Write a line on the phase when the command has taken 10 seconds, 20, 40 …, then every ten minutes."""
+    begun = time.monotonic()
+    while True:
+        time.sleep(min(max(LOGGED, time.monotonic() - begun), LOGGED_AT_LEAST))
+        at = _stack[-1] if _stack else None
+        if at is not None and at.name not in (STARTING, WORKING) and in_command():
+            with contextlib.suppress(ValueError, OSError):  # the stream is closed
+                sys.stderr.write(f"{at}: {time.perf_counter() - at.begun:.0f} s\n")
+                sys.stderr.flush()
 
 
 class _Imports:
