@@ -286,7 +286,7 @@ MALFORMED: list[tuple[str, dict[str, Any]]] = [
     ("/search", {"query": "w1", "retrieve": "bm25:k1=1e308"}),
     ("/search", {"query": "w1", "expand": "ladr:hops=1000000"}),
     ("/search", {"query": "w1", "expand": "ladr:hops=9"}),
-    ("/search", {"query": "w1", "prf": "average:fb_docs=1000000"}),
+    ("/search", {"query": "w1", "prf": "average:fb_docs=101"}),
     ("/explain", {"query": "w1", "rerank": "rnn:context=400,k=399,k_exp=400,probes=400"}),
     ("/explain", {"query": "w1", "rerank": "rnn:context=201"}),
     ("/rerank", {"query_vector": [1], "vectors": [[1]] * 999, "rerank": "rnn:k=999,probes=999"}),

@@ -43,7 +43,8 @@ AnyRerankBody = Annotated[
 
 def make_app(collection: ServedIndex) -> Guard:
     """The application of an index; see docs/serve.md for its paths."""
-    work = RequestWorkers(collection.limits.max_seconds).do
+    seconds = collection.limits.max_seconds
+    work, work_alone = RequestWorkers(seconds).do, RequestWorkers(seconds, 1).do
     answers: dict[int | str, dict[str, Any]] = {"4XX": {"model": asked.Said}, "503": {"model": asked.Said}}
     about = "Search and rerank one index; every answer that is not 200 has one sentence in `error`."
     app = FastAPI(
@@ -86,7 +87,7 @@ def make_app(collection: ServedIndex) -> Guard:
     @app.post("/explain", response_model=asked.ExplainAnswer)
     async def explain(body: asked.ExplainBody) -> Any:
         """Why candidates moved, as `search --explain` says it, and the picture of the neighbourhood."""
-        return await work(lambda: explained_answer(collection, question(body), body.size))
+        return await work_alone(lambda: explained_answer(collection, question(body), body.size))
 
     @app.post("/rerank", response_model=asked.RerankAnswer | list[dict[str, Any]] | dict[str, Any])
     async def rerank(body: AnyRerankBody) -> Any:

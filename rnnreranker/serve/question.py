@@ -17,6 +17,7 @@ from rnnreranker.search.request import SearchRequest
 from rnnreranker.serve.request import Limits
 
 QID = "query"  # what a question is called, as in the command
+MOST_FEEDBACK = 100  # documents, terms or clusters that a second query is made of
 WIDE_GRAPH = 64  # neighbours of a document; graphs have no more
 MOST_REACHED = 100_000  # documents that an expander looks at
 
@@ -92,10 +93,10 @@ def check_work(methods: Iterable[Chosen], candidates: int, limits: Limits, expla
             for field in dataclasses.fields(one.params)
             if type(value := getattr(one.params, field.name)) is int
         }
+        most = min(limits.max_candidates, MOST_FEEDBACK if one.kind == "feedback" else limits.max_candidates)
         for name, value in counts.items():
-            usual = getattr(type(one.params), name, None)
-            if value > limits.max_candidates and value != usual:
-                raise InputError(f"{one.name}: {name}={value}: expected {limits.max_candidates} at most here")
+            if value > most and value != getattr(type(one.params), name, None):  # a default is fine
+                raise InputError(f"{one.name}: {name}={value}: expected {most} at most here")
         hops = counts.get("hops", 1)
         if hops > 1 and candidates * min(counts["k"], WIDE_GRAPH) ** hops > MOST_REACHED:
             raise InputError(f"{one.name}: hops={hops}: reaches too many documents; ask for fewer hops or hits")

@@ -32,12 +32,12 @@ Retrieve = Annotated[str, Field(description="first stage: auto, dense, bm25, or 
 
 def make_tools(collection: ServedIndex) -> MCPServer:
     """The server of an index; what cannot be is said to the client in a sentence."""
-    workers = RequestWorkers(collection.limits.max_seconds)
+    threads = RequestWorkers(collection.limits.max_seconds, 1)  # a client of its own
 
     async def work(function: Callable[..., T], *args: Any) -> T:
         """The result of a function, computed by a thread; ToolError: one sentence on what is wrong."""
         try:
-            return await workers.do(function, *args)
+            return await threads.do(function, *args)
         except TimeoutError as error:
             raise ToolError(str(error)) from None
         except RnnrerankerError as error:

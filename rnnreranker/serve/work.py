@@ -31,11 +31,12 @@ class RequestWorkers:
 
     Args:
         seconds: that a request may take, the time in which it waits for a thread included.
+        count: of threads; None = several per core. Work in Python itself gains nothing from a second thread.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, count: int | None = None) -> None:
         self.seconds = seconds
-        self._pool = ThreadPoolExecutor(PER_CORE * cores(), thread_name_prefix="rnnreranker-serve")
+        self._pool = ThreadPoolExecutor(count or PER_CORE * cores(), thread_name_prefix="rnnreranker-serve")
 
     async def do(self, function: Callable[..., T], *args: Any) -> T:
         """The result of a function, which a thread computes; `check` ends it when this call is cancelled.

@@ -12,6 +12,7 @@ from rnnreranker.base.settings import setting
 from rnnreranker.methods.expand.base import Expander, GraphCandidates
 from rnnreranker.methods.expand.neighbours import K_HELP
 
+AT_ONCE = 128  # documents whose neighbours are read, of small batches too
 FULL_BUDGET = 1000  # that of the published batch size
 
 
@@ -67,8 +68,9 @@ class GarExpander(Expander):
         """The first `size` neighbours without a score, those of the best documents first."""
         best = rows[np.lexsort((rows, -scores))]
         frontier = np.empty(0, dtype=np.int64)
-        for first in range(0, len(best), size):
-            near = self.graph.neighbours(best[first : first + size], self.params.k).ravel()
+        step = max(size, AT_ONCE)
+        for first in range(0, len(best), step):
+            near = self.graph.neighbours(best[first : first + step], self.params.k).ravel()
             frontier = np.concatenate([frontier, near[~np.isin(near, rows)]])
             frontier = frontier[np.sort(np.unique(frontier, return_index=True)[1])]  # each where it comes first
             if len(frontier) >= size:
