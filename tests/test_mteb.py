@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiny_encoder import make_encoder
 
-from rnnreranker import InputError, QueryVectors, RnnParams, RnnReranker, Run, open_vectors
+from rnnreranker import InputError, QueryVectors, RnnParams, RnnReranker, Run, build_index, open_index, open_vectors
+from rnnreranker.base.errors import DataWarning
 
 mteb = pytest.importorskip("mteb", reason="MTEB is not installed: pip install 'rnnreranker[mteb]'")
 
@@ -89,6 +91,93 @@ def test_it_orders_as_our_reranker_does(top_ranked: bool, model: Any, folder: Pa
     few = searched(RnnSearch(model, params), task, 7, top_ranked=given)
     assert {qid: len(hits) for qid, hits in few.items()} == dict.fromkeys(qids, 7)
     assert all({*few[qid]} == {docid for docid, _ in want[qid][:7]} for qid in qids)
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Forty documents, six of which are queries too, as in ArguAna."""
+    folder = tmp_path_factory.mktemp("own") / "arguments"
+    (folder / "qrels").mkdir(parents=True)
+    draws = np.random.default_rng(4)
+    texts = [" ".join(draws.choice(WORDS, 8)) for _ in range(40)]
+    for name, count in (("corpus", 40), ("queries", 6)):
+        lines = [json.dumps({"_id": f"d{at}", "title": "", "text": texts[at]}) + "\n" for at in range(count)]
+        (folder / f"{name}.jsonl").write_text("".join(lines))
+    rows = [f"d{at}\td{at + 10}\t1\n" for at in range(6)]
+    (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(rows))
+    return folder
+
+
+@pytest.mark.parametrize("top_ranked", [False, True])
+def test_a_querys_own_document_takes_no_part(top_ranked: bool, own: Path, model: Any, tmp_path: Path) -> None:
+    """As in BEIR, which leaves it out: found as if it were no document; and in its place where the task keeps it."""
+    kept, params = Kept(model), RnnParams(k=5, context=20)
+    with pytest.warns(DataWarning, match="6 of 6 queries have the id of a document, which is left out .* as BEIR does"):
+        (task := local_task(own)).load_data()
+    given = {f"d{at}": [f"d{row}" for row in range(30)] for at in range(6)} if top_ranked else None
+    found = searched(RnnSearch(kept, params), task, top_ranked=given)
+    documents, queries = kept.vectors
+    (tmp_path / "vectors.ids").write_text("".join(f"d{at}\n" for at in range(40)))
+    np.save(tmp_path / "vectors.npy", documents)
+    products = {
+        f"d{row}": {f"d{at}": float(documents[at] @ queries[row]) for at in range(30 if given else 40) if at != row}
+        for row in range(6)
+    }
+    want = RnnReranker(open_vectors(tmp_path / "vectors.npy"), params).rerank(
+        Run.from_dict(products), QueryVectors(list(products), queries)
+    )
+    for qid in products:
+        assert sorted(found[qid], key=found[qid].__getitem__, reverse=True) == [docid for docid, _ in want[qid]]
+    whole = searched(RnnSearch(model, params), local_task(own, remove_query=False), top_ranked=given)
+    assert all(qid in hits for qid, hits in whole.items())
+    for name, leaves_out in (("ArguAna", True), ("NFCorpus", False)):  # as tasks of MTEB say it
+        task.metadata = mteb.get_task(name).metadata
+        of_task = searched(RnnSearch(model, params), task, top_ranked=given)
+        assert all((qid in hits) != leaves_out for qid, hits in of_task.items())
+
+
+def test_scores_are_those_of_beir(own: Path, model: Any) -> None:
+    """Whose rule is to drop the query's own document from the results, before measures are taken."""
+    task = local_task(own, "Arguments")
+    (result,) = mteb.evaluate(RnnSearch(model), task, cache=None, raise_error=True).task_results
+    found = searched(RnnSearch(model), task)
+    places = {qid: sorted(hits, key=hits.__getitem__, reverse=True) for qid, hits in found.items()}
+    gains = [1 / np.log2(2 + places[f"d{at}"].index(f"d{at + 10}")) for at in range(6)]
+    expected = np.mean([gain if gain >= 1 / np.log2(11) else 0.0 for gain in gains])
+    assert result.get_score() == pytest.approx(expected, abs=1e-5)
+
+
+def test_an_index_leaves_it_out_too(own: Path, tmp_path: Path) -> None:
+    encoder = f"{make_encoder(tmp_path / 'encoder', words=['w0', 'w1', 'w2', 'w3', *WORDS])}:pooling=mean"
+    search = HybridSearch(parts=["dense"], encoder=encoder)
+    task = local_task(own)
+    found = searched(search, task, 20)
+    data = task.dataset["default"]["test"]["queries"]
+    topics = dict(zip(data["id"], data["text"], strict=True))
+    documents = [json.loads(line) for line in (own / "corpus.jsonl").read_text().splitlines()]
+    build_index([(one["_id"], one["text"]) for one in documents], str(tmp_path / "index"), encoder=encoder)
+    want = open_index(tmp_path / "index").search(topics, "auto", "rnn", 20, remove_query=True)
+    assert {qid: [*hits] for qid, hits in found.items()} == {qid: [docid for docid, _ in want[qid]] for qid in topics}
+    assert all(len(hits) == 20 and qid not in hits for qid, hits in found.items())
+    given = {qid: ["d9", qid, "d8"] for qid in found}
+    assert all({*hits} == {"d8", "d9"} for hits in searched(search, task, top_ranked=given).values())
+    assert all(qid in hits for qid, hits in searched(search, local_task(own, remove_query=False), 20).items())
+
+
+def test_what_stands_for_a_model(folder: Path, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    made = SentenceTransformer(str(make_encoder(tmp_path / "encoder", words=["w0", "w1", "w2", "w3", *WORDS])))
+    task = local_task(folder)
+    search = RnnSearch(made, {"k": 5})
+    assert search.mteb_model_meta.experiment_kwargs == {"rnn": "k=5"}
+    assert {len(hits) for hits in searched(search, task, 10).values()} == {10}
+    with pytest.raises(
+        InputError, match="model is a int; expected an encoder of MTEB, its name, or a SentenceTransformer"
+    ):
+        RnnSearch(3)
+    with pytest.raises(InputError, match=r"params: no setting kk, did you mean k\?"):
+        RnnSearch(made, {"kk": 5})
 
 
 @pytest.mark.long

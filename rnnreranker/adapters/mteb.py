@@ -10,12 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import fingerprint
+from rnnreranker.base.given import array_of
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics
-from rnnreranker.rnn.hits import rerank_hits
+from rnnreranker.rnn.hits import params_of, rerank_hits
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.runs import Run
 from rnnreranker.search.building import build_index
@@ -25,9 +27,10 @@ require("mteb", "a model or a task of MTEB", "'rnnreranker[mteb]'")
 
 from mteb import TaskMetadata, get_model  # noqa: E402
 from mteb.abstasks.retrieval import AbsTaskRetrieval  # noqa: E402
-from mteb.models import ModelMeta, SearchEncoderWrapper  # noqa: E402
+from mteb.models import ModelMeta, SearchEncoderWrapper, SentenceTransformerEncoderWrapper  # noqa: E402
 from mteb.models.model_meta import ScoringFunction  # noqa: E402
 from mteb.models.search_encoder_index.search_indexes.faiss_search_index import FaissSearchIndex  # noqa: E402
+from sentence_transformers import SentenceTransformer  # noqa: E402
 
 COMPARED = (ScoringFunction.COSINE, ScoringFunction.DOT_PRODUCT)
 SPLIT = "test"
@@ -37,28 +40,44 @@ class RnnSearch(SearchEncoderWrapper):
     """A model of MTEB that searches, and reranks what it finds by reciprocal nearest neighbours.
 
     `mteb.evaluate(RnnSearch(model), tasks)`; results are kept apart from the model's own by its `experiment_kwargs`,
-    which are those parameters that are not the usual ones. Search is exact, by Faiss.
+    which are the parameters that are not the usual ones. Search is exact, by Faiss. A document with the id of the query
+    takes no part in the query's context where the task leaves it out (`ignore_identical_ids`).
 
     Args:
-        model: an encoder of MTEB or its name; its similarity is cosine or the inner product.
-        params: rNN's; of a query the first `params.context` are reranked, also of a task's own candidates.
+        model: an encoder of MTEB, its name, or a `SentenceTransformer`; its similarity is cosine or the inner product.
+        params: rNN's, or a mapping of some; of a query the first `params.context` are reranked, also of a task's own
+            candidates.
         threads: None = one per core; results do not depend on it.
 
     Raises:
         InputError: a model of another similarity.
     """
 
-    def __init__(self, model: Any, params: RnnParams | None = None, *, threads: int | None = None) -> None:
+    def __init__(
+        self, model: Any, params: RnnParams | Mapping[str, Any] | None = None, *, threads: int | None = None
+    ) -> None:
         if isinstance(model, str):
             model = get_model(model)
-        params = params or RnnParams()
-        meta = model.mteb_model_meta
+        elif isinstance(model, SentenceTransformer):
+            model = SentenceTransformerEncoderWrapper(model)
+        meta = getattr(model, "mteb_model_meta", None)
+        if meta is None:
+            raise InputError(
+                f"model is a {type(model).__name__}; expected an encoder of MTEB, its name, or a SentenceTransformer"
+            )
         if meta.similarity_fn_name not in COMPARED:
             raise InputError(
                 f"{meta.name}: compares by {meta.similarity_fn_name}; expected {' or '.join(map(str, COMPARED))}"
             )
-        super().__init__(model, index_backend=_Reranked(model, params))
-        self.mteb_model_meta = _marked(meta, {"rnn": _form(params)})
+        self._reranked = _Reranked(model, params_of(params))
+        super().__init__(model, index_backend=self._reranked)
+        self.mteb_model_meta = _marked(meta, {"rnn": _form(self._reranked.params)})
+
+    def search(self, queries: Any, *, task_metadata: TaskMetadata, **others: Any) -> dict[str, dict[str, float]]:
+        """As MTEB's, without a query's own document where the task leaves it out."""
+        self._reranked.without = list(queries["id"]) if _leaves_out(task_metadata) else []
+        found: dict[str, dict[str, float]] = super().search(queries, task_metadata=task_metadata, **others)
+        return found
 
 
 class HybridSearch:
@@ -103,9 +122,17 @@ class HybridSearch:
         self._index = open_index(folder)
 
     def search(
-        self, queries: Any, *, top_k: int, top_ranked: Mapping[str, list[str]] | None = None, **others: Any
+        self,
+        queries: Any,
+        *,
+        top_k: int,
+        top_ranked: Mapping[str, list[str]] | None = None,
+        task_metadata: TaskMetadata | None = None,
+        **others: Any,
     ) -> dict[str, dict[str, float]]:
         """The scores of the first `top_k` documents of each query, or of its candidates.
+
+        Without the query's own document where the task leaves it out (`ignore_identical_ids`).
 
         Raises:
             InputError: no index yet; a query whose text is a dialogue.
@@ -116,21 +143,25 @@ class HybridSearch:
         if any(not isinstance(text, str) for text in texts):
             raise InputError("HybridSearch: a query is not a text; dialogues and pictures are not searched for")
         topics = dict(zip(queries["id"], texts, strict=True))
+        without = {"remove_query": _leaves_out(task_metadata)}
         if top_ranked is None:
-            run = self._index.search(topics, self._retrieve, self._rerank, top_k)
+            run = self._index.search(topics, self._retrieve, self._rerank, top_k, **without)
         else:
             given = {qid: {docid: -float(at) for at, docid in enumerate(top_ranked[qid])} for qid in topics}
             rerank = [] if self._rerank is None else self._rerank
             stages = ["encoder", *([rerank] if isinstance(rerank, str) else rerank)]
-            run = self._index.rerank(Run.from_dict({qid: hits for qid, hits in given.items() if hits}), stages, topics)
+            candidates = Run.from_dict({qid: hits for qid, hits in given.items() if hits})
+            most = max(map(len, given.values()), default=1)
+            run = self._index.rerank(candidates, stages, topics, hits=max(most, 1), **without)
         return {qid: dict(run[qid][:top_k]) if qid in run else {} for qid in topics}
 
 
-def local_task(folder: str | Path, name: str | None = None) -> AbsTaskRetrieval:
+def local_task(folder: str | Path, name: str | None = None, *, remove_query: bool = True) -> AbsTaskRetrieval:
     """A retrieval task of a folder in the layout of BEIR: corpus.jsonl, queries.jsonl, qrels/test.tsv.
 
     Args:
         folder: as `--documents`, `--topics` and `--qrels` read it; name: of the task, None = the folder's.
+        remove_query: whether a document with the id of the query is left out of its results, as BEIR does.
 
     Raises:
         InputError: no such folder, files that are not there or cannot be read.
@@ -147,11 +178,31 @@ def local_task(folder: str | Path, name: str | None = None) -> AbsTaskRetrieval:
     )  # fmt: skip
 
     def load(self: AbsTaskRetrieval, num_proc: int | None = None, **others: Any) -> None:
-        self.dataset = {"default": {SPLIT: _data_of(folder)}}
+        data = _data_of(folder)
+        own = len({*data["queries"]["id"]} & {*data["corpus"]["id"]})
+        if own and remove_query and not self.data_loaded:
+            notice(
+                f"{title}: {own} of {len(data['queries'])} queries have the id of a document, which is left out of "
+                "their results, as BEIR does; if it is another text, give local_task(…, remove_query=False)"
+            )
+        self.dataset = {"default": {SPLIT: data}}
         self.data_loaded = True
 
-    task: AbsTaskRetrieval = type("LocalTask", (AbsTaskRetrieval,), {"metadata": about, "load_data": load})()
+    members = {"metadata": about, "load_data": load, "ignore_identical_ids": remove_query}
+    task: AbsTaskRetrieval = type("LocalTask", (AbsTaskRetrieval,), members)()
     return task
+
+
+def _leaves_out(task: TaskMetadata | None) -> bool:
+    """Whether a task leaves a query's own document out of its evaluation: its class says so, models see metadata."""
+    kinds = [AbsTaskRetrieval]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    named = [
+        kind for kind in kinds if task is not None and getattr(getattr(kind, "metadata", None), "name", "") == task.name
+    ]
+    named.sort(key=lambda kind: kind.metadata is task)  # local tasks may share a name
+    return bool(named and named[-1].ignore_identical_ids)
 
 
 def _data_of(folder: Path) -> Any:
@@ -178,7 +229,8 @@ class _Reranked:
     def __init__(self, model: Any, params: RnnParams) -> None:
         self._first = FaissSearchIndex(model)
         self._unit = model.mteb_model_meta.similarity_fn_name is ScoringFunction.COSINE
-        self._params = params
+        self.params = params
+        self.without: list[str] = []  # for each query a document that is left out
 
     def add_documents(self, embeddings: Any, idxs: list[str]) -> None:
         self._first.add_documents(embeddings, list(idxs))
@@ -195,9 +247,9 @@ class _Reranked:
         query_idx_to_id: dict[int, str] | None = None,
     ) -> tuple[list[list[float]], list[list[int]]]:
         """As MTEB's `IndexEncoderSearchProtocol`: scores and positions, in the corpus or among a query's candidates."""
-        deep = max(top_k, self._params.context)
+        deep = max(top_k, self.params.context) + bool(self.without)
         scores, positions = self._first.search(embeddings, deep, similarity_fn, top_ranked, query_idx_to_id)
-        queries = _array(embeddings)
+        queries = array_of(embeddings, "embeddings").astype(np.float32)
         if self._unit:
             queries = queries / np.maximum(np.linalg.norm(queries, axis=1, keepdims=True), np.finfo(np.float32).tiny)
         rows_of = {docid: row for row, docid in enumerate(self._first.idxs)}
@@ -205,26 +257,23 @@ class _Reranked:
         for query, (known, hits) in enumerate(zip(scores, positions, strict=True)):
             candidates = None if top_ranked is None else top_ranked[(query_idx_to_id or {})[query]]
             rows = hits if candidates is None else [rows_of[candidates[at]] for at in hits]
-            reranked.append(self._reranked(queries[query], known, hits, rows))
+            own = rows_of.get(self.without[query]) if self.without else None
+            kept = [at for at, row in enumerate(rows) if row != own]
+            reranked.append(self._reranked(queries[query], *([one[at] for at in kept] for one in (known, hits, rows))))
         return [values[:top_k] for values, _ in reranked], [hits[:top_k] for _, hits in reranked]
 
     def _reranked(
         self, query: np.ndarray, scores: list[float], hits: list[int], rows: Iterable[int]
     ) -> tuple[list[float], list[int]]:
         """The hits in their new order: the first by s*, the others below them as they stood."""
-        context = min(self._params.context, len(hits))
+        context = min(self.params.context, len(hits))
         if not context:
             return [], []
         vectors = self._first.index.reconstruct_batch(np.array([*rows][:context], dtype=np.int64))  # type: ignore[union-attr]
-        order, similar = rerank_hits(query, vectors, np.array(scores[:context], dtype=np.float32), self._params)
+        order, similar = rerank_hits(query, vectors, np.array(scores[:context], dtype=np.float32), self.params)
         below = float(similar[-1]) - 1.0
         others = [below - at for at in range(len(hits) - context)]
         return [*similar.astype(float).tolist(), *others], [*(hits[at] for at in order.tolist()), *hits[context:]]
-
-
-def _array(embeddings: Any) -> np.ndarray:
-    given = embeddings.detach().cpu().numpy() if hasattr(embeddings, "detach") else embeddings
-    return np.asarray(given, dtype=np.float32)
 
 
 def _form(params: RnnParams) -> str:
