@@ -155,7 +155,7 @@ def test_an_index_leaves_it_out_too(own: Path, tmp_path: Path) -> None:
     data = task.dataset["default"]["test"]["queries"]
     topics = dict(zip(data["id"], data["text"], strict=True))
     documents = [json.loads(line) for line in (own / "corpus.jsonl").read_text().splitlines()]
-    build_index([(one["_id"], one["text"]) for one in documents], str(tmp_path / "index"), encoder=encoder)
+    build_index([(one["_id"], one["text"]) for one in documents], str(tmp_path / "index"), ["dense"], encoder)
     want = open_index(tmp_path / "index").search(topics, "auto", "rnn", 20, remove_query=True)
     assert {qid: [*hits] for qid, hits in found.items()} == {qid: [docid for docid, _ in want[qid]] for qid in topics}
     assert all(len(hits) == 20 and qid not in hits for qid, hits in found.items())
