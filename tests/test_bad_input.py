@@ -90,6 +90,14 @@ def dense(**other: str) -> str:
     return " ".join(f"{name} {value}" for name, value in flags.items())
 
 
+def test_unknown_names_come_before_a_missing_output(expect_refusal: Refusal) -> None:
+    words = dense(retriever="splade", rerank="rn").split()
+    at = words.index("--output")
+    missing = "--topics needs --output RUN"
+    expected = rf"--retriever splade: .* impact\?; --rerank rn: rn: no such reranker; did you mean rnn.*; {missing} "
+    expect_refusal(search, " ".join(words[:at] + words[at + 2 :]), expected)
+
+
 def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert search(dense(run="run.txt").split()) == 0
     assert sorted(os.listdir(files / "out")) == ["run.ir-metadata.yml", "run.txt"]
@@ -125,6 +133,13 @@ def test_the_sound_search_is_not_refused(files: Path, capsys: pytest.CaptureFixt
             r"--retriever sparse: sparse: no such retriever; known: auto, bm25, bm25s, dense, .*, tf-idf",
         ),
         ({"retriever": "dense+dens"}, r"--retriever dense\+dens: dens: no such retriever; did you mean dense"),
+        ({"retriever": "splade"}, r"--retriever splade: splade: no such retriever; did you mean impact\?$"),
+        (
+            {"retriever": "splade", "rerank": "foo", "k": "0", "device": "gpu9", "encoder": "minilm:poling=cls"},
+            r"--retriever splade: .*; --rerank foo: foo: no such reranker; .* no setting poling, did you mean .*; "
+            r"--device gpu9: no name of a device; .*; --k 0: expected an integer >= 1$",
+        ),
+        ({"rerank": "foo", "k": "5", "context": "9"}, r"--rerank foo: foo: no such reranker; known: [^;]*$"),
         ({"retriever": "dense+dense"}, r"--retriever dense\+dense: expected different retrievers"),
         ({"fuse": "minmax"}, "--fuse minmax: joins several retrievers, not --retriever dense"),
         ({"retriever": "hybrid", "fuse": 'rrf:weights="1,2,3"'}, "3 weights for 2 runs; expected one for each"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, problems_of, refuse
 from rnnreranker.base.method import find, make_params, names, no_method
 from rnnreranker.base.written_form import Written
 
@@ -86,6 +86,14 @@ def choose(kind: str, form: Form, of: str = "") -> Chosen:
                 raise InputError(f"{key}={value}: expected one of {', '.join(SOURCES[key])}")
         params = make_params(kind, written.name, values, written.preset or None)
     return Chosen(kind, written.name, params, sources.get("from", "vectors"), sources.get("queries"))
+
+
+def choose_all(kind: str, forms: Iterable[Form], of: str) -> list[Chosen]:
+    """The methods of several written forms, see `choose`; InputError: what is wrong with all of them."""
+    chosen: list[Chosen] = []
+    wrong = problems_of(*(lambda form=form: chosen.append(choose(kind, form, of)) for form in forms))
+    refuse(*((True, problem) for problem in wrong))
+    return chosen
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ import importlib
 import os
 import re
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 
 SHOWN = 12  # names listed when none is near
@@ -53,6 +53,21 @@ def refuse(*faults: tuple[object, str]) -> None:
     """
     if said := [message for wrong, message in faults if wrong]:
         raise InputError("; ".join(said))
+
+
+def problems_of(*calls: Callable[[], object]) -> list[str]:
+    """The messages of those calls that raise `InputError`, in their order.
+
+    >>> problems_of(lambda: refuse((True, "--a is missing")), lambda: 1, lambda: refuse((True, "--b is missing")))
+    ['--a is missing', '--b is missing']
+    """
+    said = []
+    for call in calls:
+        try:
+            call()
+        except InputError as error:
+            said.append(str(error))
+    return said
 
 
 def require(module: str, purpose: str, install: str) -> ModuleType:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker.base import command
-from rnnreranker.base.errors import InputError, refuse
+from rnnreranker.base.errors import InputError, problems_of
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.process import phases
 from rnnreranker.base.process.phases import phase
@@ -16,7 +17,7 @@ from rnnreranker.evaluate.measures import parse_measures
 from rnnreranker.evaluate.protocols import PROTOCOL_HELP, PROTOCOLS, protocol_of
 from rnnreranker.search import flags
 from rnnreranker.search.check import check
-from rnnreranker.search.request import NO_RERANKING, SearchRequest
+from rnnreranker.search.request import NO_RERANKING, RNN, SearchRequest
 from rnnreranker.search.searching import Searched, read_queries, searched
 
 if TYPE_CHECKING:
@@ -40,8 +41,7 @@ def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     phases.spent.clear()
     args = make_parser().parse_args(argv)
-    request = _request(args)
-    _check(args, request)
+    request = _checked(args)
     topics, given = read_queries(request)
     qrels = _qrels(args, topics)
     if args.explain is not None:
@@ -60,22 +60,24 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _request(args: argparse.Namespace) -> SearchRequest:
-    """What the flags ask for."""
-    rerank = flags.rerankers(args)
-    return command.request(
+def _checked(args: argparse.Namespace) -> SearchRequest:
+    """What the flags ask for; what can be seen to fail is refused before any work, all at once."""
+    silent = args.query is None and (args.topics or args.run) and not args.output and not args.qrels
+    wrong, rerank = "", [*(args.rerank or [RNN])]
+    try:
+        rerank = flags.rerankers(args)
+    except InputError as error:
+        wrong = str(error)
+    request = command.request(
         args,
         SearchRequest,
         retrieve=args.retriever,
         rerank=rerank[0] if len(rerank) == 1 else rerank,
         encoder=args.encoder,
     )
-
-
-def _check(args: argparse.Namespace, request: SearchRequest) -> None:
-    """Refuse what can be seen to fail, before any work."""
-    silent = args.query is None and (args.topics or args.run) and not args.output and not args.qrels
-    refuse(
+    check(
+        request,
+        (wrong, wrong),
         (
             args.topics is None and args.query is None and args.explain is not None,
             "--explain shows the query: give --topics, or --query and its text",
@@ -94,8 +96,11 @@ def _check(args: argparse.Namespace, request: SearchRequest) -> None:
             f"--tag {args.tag!r}: expected a word without white space",
         ),
         (args.explain is not None and args.aggregate, "--explain shows passages: not with --aggregate"),
+        *(
+            (True, problem)
+            for problem in problems_of(*([partial(parse_measures, args.measures)] if args.qrels else []))
+        ),
     )
-    check(request)
     if args.explain is not None:
         if [one.name for one in request.rerankers] != ["rnn"]:
             shown = " ".join(f"--rerank {one.name}" for one in request.rerankers) or "--rerank none"
@@ -108,8 +113,7 @@ def _check(args: argparse.Namespace, request: SearchRequest) -> None:
 
         actor()  # read now: it says what is wrong with it
         check_writable(file_beside(args.output))
-    if args.qrels:
-        parse_measures(args.measures)
+    return request
 
 
 def _explain_output(args: argparse.Namespace) -> Path:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from pathlib import Path
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import as_list, needs_together
 from rnnreranker.base.device import EXACT
-from rnnreranker.base.errors import InputError, refuse
+from rnnreranker.base.errors import problems_of, refuse
 from rnnreranker.base.method import methods
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.search import sources
 from rnnreranker.search.auto import FUSION, candidates
+from rnnreranker.search.queries import encoder_of
 from rnnreranker.search.request import NO_RERANKING, SearchRequest
 
 
@@ -27,16 +29,27 @@ def is_utf8(text: str) -> bool:
     return text.encode(errors="ignore").decode() == text
 
 
-def check(request: SearchRequest) -> None:
+def check(request: SearchRequest, *others: tuple[object, str]) -> None:
     """Refuse what can be seen to fail.
 
+    Args:
+        request: what is asked for.
+        others: more faults, reported behind those of the request, see `refuse`.
+
     Raises:
-        InputError: everything that is wrong; methods that there are not, settings that they do not have.
+        InputError: everything that is wrong, unknown methods and settings first.
     """
     query, run, encoded = request.query, request.run, request.encoded_queries
     without_topics = request.topics is None and query is None
     shown_query, shown_run = argument("query"), argument("run")
+    wrong = problems_of(
+        *(partial(getattr, request, name) for name in ("retrievers", "feedback", "expander", "rerankers", "passages")),
+        partial(encoder_of, request.encoder),
+        partial(getattr, request, "devices"),
+        partial(asked_fields, request.documents, request.fields),
+    )
     refuse(
+        *((True, problem) for problem in wrong),
         (
             request.topics is not None and query is not None,
             f"give either {argument('topics')} (many queries) or {shown_query} (one)",
@@ -60,18 +73,22 @@ def check(request: SearchRequest) -> None:
             request.prf is not None and run is not None,
             f"{argument('prf')} searches again: not with {shown_run}, whose candidates are there already",
         ),
-        *((True, problem) for problem in _problems_of_reranking(request)),
+        *((True, problem) for problem in ([] if wrong else _problems_of_methods(request))),
+        *others,
     )
+
+
+def _problems_of_methods(request: SearchRequest) -> list[str]:
+    """What is wrong with methods, each of which is good by itself, beside each other."""
     count = len(candidates()) if request.auto else len(request.retrievers)
+    problems = problems_of(partial(request.fusion, 0 if request.auto else count, FUSION if request.auto else None))
     if request.fuse is not None and count < 2:
-        source = shown_run if run is not None else argument("retrieve", request.retrieve)
-        raise InputError(f"{argument('fuse', request.fuse)}: joins several retrievers, not {source}")
-    request.fusion(0 if request.auto else count, FUSION if request.auto else None)
-    if request.feedback is not None and not request.auto:
-        check_feedback(request.feedback.name, [one.name for one in request.retrievers])
-    asked_fields(request.documents, request.fields)
-    for name in ("passages", "expander", "encoding", "devices"):
-        getattr(request, name)  # read now: each says what is wrong with its written form
+        source = argument("run") if request.run is not None else argument("retrieve", request.retrieve)
+        problems = [f"{argument('fuse', request.fuse)}: joins several retrievers, not {source}"]
+    if request.feedback is not None and not request.auto and request.run is None:
+        names = [one.name for one in request.retrievers]
+        problems += problems_of(partial(check_feedback, request.feedback.name, names))
+    return [*problems, *_problems_of_reranking(request)]
 
 
 def _problems_of_reranking(request: SearchRequest) -> list[str]:

@@ -91,7 +91,7 @@ def rerankers(args: Any) -> list[Form]:
     if context is not None:
         forms = _with_context(forms, context)
     known = [form for form in forms if form.name in names("reranker")]
-    for name in typed:
+    for name in typed if len(known) == len(forms) else ():  # an unknown reranker is refused with the request
         if not any(_takes(form.name, name) for form in known):
             shown = " ".join(f"--rerank {form.name}" for form in forms)
             takers = " or ".join(one for one in names("reranker") if _takes(one, name))
@@ -116,7 +116,7 @@ def _with_context(forms: list[Written], context: int) -> list[Written]:
     takers = [
         one.name in names("reranker") and "context" in hints_of(find("reranker", one.name).Params) for one in forms
     ]
-    if not any(takers):
+    if not any(takers) and all(one.name in names("reranker") for one in forms):
         raise InputError(f"--context {context}: {' and '.join(one.name for one in forms)} has none; leave it out")
     return [
         Written(form.name, {"context": context, **form.params}, form.preset) if takes else form

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose
+from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose, choose_all
 from rnnreranker.base.device import EXACT, ComputesOnDevices
-from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.errors import InputError, nearest, refuse
 from rnnreranker.base.method import names
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rnnreranker.runs import Run
 
 HYBRID = ("bm25", "dense")  # what the retriever `hybrid` stands for
+MODELS = {"splade": "impact", "colbert": "late", "faiss": "dense", "lucene": "bm25"}  # model or library → retriever
 AUTO = "auto"  # every part of the index that can be searched, see `auto.py`
 NO_RERANKING = "none"
 PASSAGES_PER_DOCUMENT = 10  # retrieved for every document asked for, as in Pyserini's experiments with passages
@@ -99,16 +100,19 @@ class SearchRequest(ComputesOnDevices, Request):
             return []
         forms = list(map(Written, HYBRID)) if self.retrieve == "hybrid" else read_joined(self.retrieve)
         shown = argument("retrieve", "+".join(map(str, forms)))
+        known = [*names("retriever"), "hybrid", AUTO]
+        unknown = [one.name for one in forms if one.name not in known]
+        hints = [f"did you mean {MODELS[name]}?" if name in MODELS else nearest(name, known) for name in unknown]
+        refuse(
+            *((True, f"{shown}: {name}: no such retriever; {hint}") for name, hint in zip(unknown, hints, strict=True))
+        )
         for one in forms:
             if one.name in ("hybrid", AUTO):
                 meaning = f"hybrid is {'+'.join(HYBRID)}" if one.name == "hybrid" else "auto is every part of the index"
                 raise InputError(f"{shown}: {meaning} and stands alone; name its parts")
-            if one.name not in names("retriever"):
-                known = nearest(one.name, [*names("retriever"), "hybrid", AUTO])
-                raise InputError(f"{shown}: {one.name}: no such retriever; {known}")
         if len({one.name for one in forms}) < len(forms):
             raise InputError(f"{shown}: expected different retrievers")
-        return [choose("retriever", one, "retrieve") for one in forms]
+        return choose_all("retriever", forms, "retrieve")
 
     @cached_property
     def retrieved_by(self) -> str:
@@ -128,11 +132,8 @@ class SearchRequest(ComputesOnDevices, Request):
     @cached_property
     def rerankers(self) -> list[Chosen]:
         """The rerankers in their order; empty for none."""
-        return [
-            choose("reranker", form, "rerank")
-            for form in as_list(self.rerank)
-            if Written.read(form).name != NO_RERANKING
-        ]
+        forms = [form for form in as_list(self.rerank) if Written.read(form).name != NO_RERANKING]
+        return choose_all("reranker", forms, "rerank")
 
     @property
     def usual_reranking(self) -> bool:
