@@ -1,10 +1,10 @@
 """Runs of MS MARCO's shape beside pandas and ir-measures: reading, writing, fusing, evaluating.
 
-    python benchmarks/runs.py [FOLDER]
+    python benchmarks/runs.py [FOLDER [OUTPUT.json]]
 
 Writes three runs of 7,000 queries x 1,000 of 8.8 million docids to FOLDER (.8 GB; default: a temporary folder); a later
 call finds them there. Each measurement is a process of its own and is repeated three times. The table has the medians:
-processor seconds, the ratio of ours to pandas', and wall-clock seconds in brackets. The last line is the same in JSON.
+processor seconds, their ratio, and wall-clock seconds.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measure import table
 
 QUERIES, HITS, DOCUMENTS = 7_000, 1_000, 8_841_823
 REPETITIONS = 3
@@ -113,21 +114,20 @@ def main(folder: Path) -> None:
     """Measure all tasks and print the table."""
     if not (folder / "qrels.txt").exists():
         make(folder)
-    results = {}
-    print(f"{'task':14}{'ours':>18}{'pandas':>18}{'ratio':>8}")
+    rows = []
     for task in TASKS:
         taken: dict[str, list[list[float]]] = {"ours": [], "theirs": []}
         for _ in range(REPETITIONS):
             for who, seconds in taken.items():
                 words = [sys.executable, __file__, who, task, str(folder)]
                 seconds.append(json.loads(subprocess.run(words, check=True, capture_output=True).stdout))
-        medians = {
-            who: [statistics.median(one) for one in zip(*seconds, strict=True)] for who, seconds in taken.items()
-        }
-        results[task] = medians | {"ratio": medians["ours"][0] / medians["theirs"][0]}
-        shown = [f"{processor:.2f} ({wall:.2f})" for processor, wall in medians.values()]
-        print(f"{task:14}{shown[0]:>18}{shown[1]:>18}{results[task]['ratio']:>8.2f}", flush=True)
-    print(json.dumps({"seconds": "processor, wall clock; medians of 3", "tasks": results}))
+        (own, own_wall), (other, other_wall) = (
+            [statistics.median(one) for one in zip(*seconds, strict=True)] for seconds in taken.values()
+        )
+        rows.append({"task": task, "ours s": own, "pandas s": other, "ratio": own / other})
+        rows[-1] |= {"ours wall s": own_wall, "pandas wall s": other_wall}
+        print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+    table(rows, *sys.argv[2:3])
 
 
 if __name__ == "__main__":
