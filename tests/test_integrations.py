@@ -36,4 +36,4 @@ def test_the_block_runs() -> None:
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         exec(compile(block, "docs/integrations.md", "exec"), {})
-    assert len(re.findall(r"\d+", said.getvalue())) == 10
+    assert len(said.getvalue().splitlines()) == 10

@@ -143,16 +143,16 @@ class HybridSearch:
         if any(not isinstance(text, str) for text in texts):
             raise InputError("HybridSearch: a query is not a text; dialogues and pictures are not searched for")
         topics = dict(zip(queries["id"], texts, strict=True))
-        without = {"remove_query": _leaves_out(task_metadata)}
+        without = _leaves_out(task_metadata)
         if top_ranked is None:
-            run = self._index.search(topics, self._retrieve, self._rerank, top_k, **without)
+            run = self._index.search(topics, self._retrieve, self._rerank, top_k, remove_query=without)
         else:
             given = {qid: {docid: -float(at) for at, docid in enumerate(top_ranked[qid])} for qid in topics}
             rerank = [] if self._rerank is None else self._rerank
             stages = ["encoder", *([rerank] if isinstance(rerank, str) else rerank)]
             candidates = Run.from_dict({qid: hits for qid, hits in given.items() if hits})
             most = max(map(len, given.values()), default=1)
-            run = self._index.rerank(candidates, stages, topics, hits=max(most, 1), **without)
+            run = self._index.rerank(candidates, stages, topics, hits=max(most, 1), remove_query=without)
         return {qid: dict(run[qid][:top_k]) if qid in run else {} for qid in topics}
 
 
@@ -259,7 +259,8 @@ class _Reranked:
             rows = hits if candidates is None else [rows_of[candidates[at]] for at in hits]
             own = rows_of.get(self.without[query]) if self.without else None
             kept = [at for at, row in enumerate(rows) if row != own]
-            reranked.append(self._reranked(queries[query], *([one[at] for at in kept] for one in (known, hits, rows))))
+            left, places = [known[at] for at in kept], [hits[at] for at in kept]
+            reranked.append(self._reranked(queries[query], left, places, [rows[at] for at in kept]))
         return [values[:top_k] for values, _ in reranked], [hits[:top_k] for _, hits in reranked]
 
     def _reranked(

@@ -5,16 +5,18 @@ from __future__ import annotations
 import copy
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.given import array_of, count_of
 from rnnreranker.base.java import check_fork
 from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.parts.neighbours import NeighbourGraph
 from rnnreranker.parts.vectors import QueryVectors, open_vectors
+from rnnreranker.rnn.hits import params_of
 from rnnreranker.runs import Run
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ class RnnSearcher:
         vectors: document vectors, or a path that `open_vectors` takes; None = those the searcher has itself: the index
             of a FaissSearcher or a Lucene dense searcher, for a HybridSearcher that of its dense one. Or a graph of
             neighbours, of `open_neighbours`: then neither vectors nor an encoder are needed.
-        params: rNN parameters; at least `params.context` candidates are asked for, whatever k is.
+        params: rNN parameters, or a mapping of some; at least `params.context` candidates are asked for, whatever k is.
         encoder: what encodes queries for the vectors: anything with `encode`, of Pyserini or of ours, or a name or
             folder of an encoder. None = the searcher's own `query_encoder`; without one, only queries that are vectors.
         queries: with a graph, "run" where the searcher's scores are inner products of the vectors that the graph was
@@ -58,14 +60,14 @@ class RnnSearcher:
         self,
         searcher: Any,
         vectors: VectorSource | NeighbourGraph | str | os.PathLike[str] | None = None,
-        params: RnnParams | None = None,
+        params: RnnParams | Mapping[str, Any] | None = None,
         *,
         encoder: Any = None,
         queries: Literal["run", "none"] | None = None,
         threads: int | None = None,
         missing: Literal["error", "skip"] = "error",
     ) -> None:
-        self.searcher = searcher
+        self.searcher, params = searcher, params_of(params)
         self._encode: Callable[[list[Any]], Iterable[Any]] | None = None
         self._encodes_first = False
         if isinstance(vectors, NeighbourGraph):
@@ -128,8 +130,7 @@ class RnnSearcher:
 
     def _asked(self, k: int, options: dict[str, Any]) -> dict[str, Any]:
         """The options of the wrapped search, with enough candidates for the context."""
-        if not isinstance(k, int) or isinstance(k, bool) or k < 1:
-            raise InputError(f"k={k!r}: expected an integer >= 1")
+        k = count_of(k, "k")
         if options.get("return_vector"):
             raise InputError("return_vector=True: hits with their vectors are not reranked; ask the searcher itself")
         for one in (self.searcher, getattr(self.searcher, "sparse_searcher", None)):
@@ -168,7 +169,7 @@ class RnnSearcher:
                     "Python; give encoder, the one that made the document vectors"
                 )
             for row, vector in zip(texts, self._encode([queries[row] for row in texts]), strict=True):
-                vectors[row] = np.asarray(vector, dtype=np.float32).reshape(-1)
+                vectors[row] = array_of(vector, "query vector").astype(np.float32).reshape(-1)
         other = [vector.shape for vector in vectors if vector.shape != vectors[0].shape]
         if other:
             raise InputError(f"query vectors have shapes {vectors[0].shape} and {other[0]}; expected one length")
@@ -232,8 +233,8 @@ def _takes_arrays(searcher: Any) -> bool:
 
 def _as_vector(query: Any) -> np.ndarray | None:
     """(d,) float32 of a query that is a vector, or the text of one, "[0.5, ...]", as Anserini takes it; else None."""
-    if isinstance(query, np.ndarray):
-        return query.astype(np.float32).reshape(-1)
+    if isinstance(query, np.ndarray) or hasattr(query, "detach"):
+        return array_of(query, "query").astype(np.float32).reshape(-1)
     if isinstance(query, str) and query.lstrip().startswith("["):
         try:
             numbers = json.loads(query)

@@ -43,8 +43,10 @@ def rerank_chroma(
     if result.get("embeddings") is None:
         raise InputError(f"Chroma: the result has no embeddings; {ADVICE}")
     queries: Any = [None] * asked if query_vectors is None else array_of(query_vectors, "query_vectors")
-    if np.shape(queries)[:1] != (asked,):
-        raise InputError(f"query_vectors has {len(queries)} rows: expected {asked}, the queries of the result")
+    if np.ndim(queries) < 1 or len(queries) != asked:
+        raise InputError(
+            f"query_vectors has shape {np.shape(queries)}: expected ({asked}, d), a row for each query of the result"
+        )
     columns = {name: result[name] for name in OF_HITS if result.get(name) is not None}
     turned: dict[str, Any] = {**result, **{name: [] for name in columns}, "scores": []}
     for query in range(asked):

@@ -69,7 +69,7 @@ class Reranker(ABC):
         inputs: what `needs` names; a VectorSource alone stands for `Inputs(vectors=it)`. `texts` is a mapping from
             docid to text, which may read them when they are asked for. Vectors, `neighbours` and `tokens` beside each
             other have the same documents in the same rows.
-        params: of the class `Params`; None = the defaults.
+        params: of the class `Params`, or a mapping of its settings; None = the defaults.
         threads: worker threads of a method that has several; None = one per core. Results do not depend on it.
         missing: what to do with candidates without vector, row of the graph or text: "error", or "skip" = put them
             below the reranked ones.
@@ -100,6 +100,8 @@ class Reranker(ABC):
     ) -> None:
         if missing not in ("error", "skip"):
             raise InputError(f"missing={missing!r}: expected 'error' or 'skip'")
+        if isinstance(params, Mapping):
+            params = self.Params.of(params, "params")
         if params is not None and not isinstance(params, self.Params):
             raise InputError(f"rerank {self.name}: got {type(params).__name__}, expected {self.Params.__name__}")
         if device is not None and not self.takes_device:
