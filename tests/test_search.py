@@ -19,6 +19,7 @@ from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.method import Inputs, find, make_params
 from rnnreranker.data.document import Document
+from rnnreranker.index.__main__ import main as make_index
 from rnnreranker.index.opening import open_index
 from rnnreranker.index.request import IndexRequest, usual_parts
 from rnnreranker.lab.diagnose.__main__ import main as diagnose
@@ -811,3 +812,23 @@ def test_passages_of_the_query_are_left_out(collection: Collection, tmp_path: Pa
     run = Run.from_dict({"D1": {"D1#2": 3.0, "D2#0": 2.0, "D1#0": 1.0}, "D2": {"D1#0": 1.0}})
     kept = without_own(run, PassageParams(aggregate="maxp"))
     assert kept.to_dict() == {"D1": {"D2#0": 2.0}, "D2": {"D1#0": 1.0}}
+
+
+def test_query_vectors_are_compared_with_a_run_of_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A run of the vectors themselves cannot tell that query vectors are those of other queries."""
+    rng = np.random.default_rng(2)
+    spots = np.repeat(rng.normal(size=(40, 16)), 6, axis=0) + rng.normal(size=(240, 16)) / 3
+    with open(tmp_path / "docs.jsonl", "w") as lines:
+        for row, spot in enumerate(spots.tolist()):
+            lines.write(json.dumps({"id": f"d{row}", "contents": f"word{row // 6} text{row}", "vector": spot}) + "\n")
+    (tmp_path / "topics.tsv").write_text("".join(f"q{topic}\tword{topic}\n" for topic in range(40)))
+    documents = ["--documents", str(tmp_path / "docs.jsonl"), "--parts", "dense,terms"]
+    assert make_index([*documents, "--output", str(tmp_path / "index")]) == 0
+    flags = ["--index", str(tmp_path / "index"), "--topics", str(tmp_path / "topics.tsv")]
+    for name, queries in (("true", spots[::6]), ("others", spots[::6][rng.permutation(40)])):
+        np.save(tmp_path / f"{name}.npy", queries.astype(np.float32))
+        flags[4:] = ["--encoded-queries", str(tmp_path / f"{name}.npy"), "--output", str(tmp_path / "out.txt")]
+        capsys.readouterr()
+        assert main([*flags, "--retriever", "tf-idf+dense", "--fuse", "minmax"]) == 0
+        said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("warning: query and document")]
+        assert len(said) == (name == "others")

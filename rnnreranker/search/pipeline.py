@@ -15,6 +15,7 @@ from rnnreranker.base.method import Inputs
 from rnnreranker.base.process.phases import phase
 from rnnreranker.index.opening import IndexOnDisk, open_index
 from rnnreranker.methods.feedback.base import check_feedback
+from rnnreranker.parts.vectors.together import notice_mismatch
 from rnnreranker.search import sources
 from rnnreranker.search.auto import FUSION, choose_parts
 from rnnreranker.search.inputs import open_inputs
@@ -97,6 +98,10 @@ class Pipeline:
             else one.retrieve(self.depth)
             for one in self.retrievers
         ]
+        others = [run for one, run in zip(self.retrievers, runs, strict=True) if "vectors" not in one.needs]
+        if others and {"query vectors", "vectors"} <= self.needs:  # a run of words says more of vectors than their own
+            self.inputs.compared = self.inputs.query_vectors
+            notice_mismatch(others[0], self.inputs.query_vectors, self.inputs.vectors)
         if len(runs) == 1:
             return runs[0]
         from rnnreranker.runs.fuse import fuse
