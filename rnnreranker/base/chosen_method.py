@@ -115,4 +115,4 @@ def as_list(forms: Form | Sequence[Form] | None) -> list[Form]:
     """One written form, or a list of them, as a list; of None an empty one."""
     if forms is None:
         return []
-    return [forms] if isinstance(forms, str | Mapping | Written) else list(forms)
+    return list(forms) if isinstance(forms, list | tuple) else [forms]  # type: ignore[list-item]  # Written reads it

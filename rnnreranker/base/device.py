@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import InputError, nearest, require
+from rnnreranker.base.errors import InputError, brief, nearest, require
 
 AUTO = "auto"
 EXACT = "float32"
@@ -66,9 +66,11 @@ def devices_of(device: str | Devices | None, compute_dtype: str = EXACT) -> Devi
     """
     if isinstance(device, Devices):
         return device
-    if compute_dtype not in DTYPES:
-        shown = argument("compute_dtype", compute_dtype)
-        raise InputError(f"{shown}: no such type; {nearest(compute_dtype, DTYPES)}")
+    if not isinstance(device, str | None):
+        raise InputError(f"{argument('device', brief(device))}: expected the name of a device, as cuda")
+    if not isinstance(compute_dtype, str) or compute_dtype not in DTYPES:
+        shown = argument("compute_dtype", compute_dtype if isinstance(compute_dtype, str) else brief(compute_dtype))
+        raise InputError(f"{shown}: no such type; {nearest(str(compute_dtype), DTYPES)}")
     names: tuple[str, ...] = () if device is None else tuple(device.split(","))
     if device == AUTO:
         names = tuple(name.partition(":")[0] for name in devices_here() if name != "cpu")[:1]

@@ -15,7 +15,14 @@ SHOWN = 12  # names listed when none is near
 
 
 class RnnrerankerError(Exception):
-    """Base of every error that this package raises on purpose; the commands turn it into one line and exit code 2."""
+    """Base of every error that this package raises on purpose; the commands turn it into one line and exit code 2.
+
+    >>> str(InputError("a\\nb: expected a name"))
+    'a b: expected a name'
+    """
+
+    def __str__(self) -> str:
+        return re.sub(r"\s*\n\s*", " ", super().__str__())
 
 
 class InputError(RnnrerankerError, ValueError):
@@ -99,6 +106,18 @@ def shown(text: str) -> str:
     a\\x1b[31mb
     """
     return UNSEEN.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def brief(value: object, most: int = 80) -> str:
+    """A value in one line of a message: the beginning of a long one, of an array its shape and type.
+
+    >>> brief([1, 2]), brief("x" * 90, 5)
+    ('[1, 2]', "'xxxx... of 92 characters")
+    """
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return f"{type(value).__name__} of shape {value.shape} and type {value.dtype}" if value.shape else repr(value)
+    text = " ".join(repr(value).split())
+    return text if len(text) <= most else f"{text[:most]}... of {len(text)} characters"
 
 
 def no_space(error: BaseException | str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ def is_file_name(text: str) -> bool:
     >>> is_file_name("tas-b"), is_file_name("./my"), is_file_name("my.yaml")
     (False, True, True)
     """
-    return text.endswith((".yaml", ".yml")) or "/" in text or Path(text).is_file()
+    return text.endswith((".yaml", ".yml")) or "/" in text or os.path.isfile(text)
 
 
 def sections_of(path: str | Path) -> frozenset[str]:

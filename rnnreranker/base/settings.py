@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
 from rnnreranker.base.arguments import flag
-from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.errors import InputError, brief, nearest
 from rnnreranker.base.preset_files import is_file_name, read_section
 from rnnreranker.base.typed_numbers import READERS
 
@@ -93,9 +93,10 @@ class Params:
         """
         if not cls.presets:
             raise InputError(f"preset {name}: there are no presets of {cls.__name__}; give a YAML file")
-        if name not in cls.presets:
+        if not isinstance(name, str) or name not in cls.presets:
             raise InputError(
-                f"preset {name}: not known; give a YAML file or a known one, {nearest(str(name), cls.presets)}"
+                f"preset {str(name) if isinstance(name, str | Path) else brief(name)}: not known; "
+                f"give a YAML file or a known one, {nearest(str(name), cls.presets)}"
             )
         params: Self = cls.presets[name]
         return params
@@ -109,7 +110,7 @@ class Params:
         Raises:
             InputError: as `preset` and `from_yaml`.
         """
-        return cls.from_yaml(text, base) if is_file_name(text) else cls.preset(text)
+        return cls.from_yaml(text, base) if isinstance(text, str) and is_file_name(text) else cls.preset(text)
 
     @classmethod
     def of(cls, values: Mapping[str, Any], shown: str = "", **fixed: Any) -> Self:
@@ -120,6 +121,8 @@ class Params:
         Raises:
             InputError: settings that there are not (with the nearest names), values out of range.
         """
+        if not isinstance(values, Mapping):
+            raise InputError(f"{brief(values)}: expected a mapping of settings to values")
         hints = {name: hint for name, hint in hints_of(cls).items() if name not in fixed}
         before = f"{shown}: " if shown else ""
         if unknown := [name for name in values if name not in hints]:
@@ -203,13 +206,7 @@ def checked(field: dataclasses.Field[Any], hint: Any, value: Any) -> tuple[Any, 
         value = (operator.index(value) if kind is int else float(value)) if good else value
     else:
         good = isinstance(value, str)
-    return value, "" if good else f"{field.name}={_shown(value)}: expected {expected(field, hint)}"
-
-
-def _shown(value: Any) -> str:
-    """A value as messages show it: the beginning of a long one."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}... of {len(text)} characters"
+    return value, "" if good else f"{field.name}={brief(value)}: expected {expected(field, hint)}"
 
 
 def expected(field: dataclasses.Field[Any], hint: Any) -> str:

@@ -34,12 +34,12 @@ class GivenDocuments:
         Raises:
             InputError: something else, an entry of another form.
         """
-        if hasattr(given, "to_dict"):  # pandas has NaN for a text that is not there
+        if hasattr(given, "columns"):  # pandas has NaN for a text that is not there
             rows = given.to_dict("records")
             given = [{key: None if _is_nan(one) else one for key, one in row.items()} for row in rows]
         if isinstance(given, Mapping):
             given = [{"id": key, **(one if isinstance(one, Mapping) else {"text": one})} for key, one in given.items()]
-        if not isinstance(given, Iterable) or isinstance(given, bytes):
+        if not isinstance(given, Iterable) or isinstance(given, bytes) or getattr(given, "shape", None) == ():
             raise InputError(f"documents: a {type(given).__name__}; {EXPECTED}")
         documents = []
         for number, entry in enumerate(given, 1):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -55,7 +56,7 @@ def find_model(name: str, kind: str = "encoder") -> ModelFolder:
             installed.
     """
     folder = Path(name).expanduser()
-    if folder.is_dir():
+    if os.path.isdir(folder):  # not of Path, which raises where a name is too long
         if is_scorer(folder):
             raise InputError(
                 f"{name}: is a scorer of candidate sets, not an encoder; rerank a run with "
@@ -92,7 +93,7 @@ def find_tokenizer(name: str, kind: str = "encoder") -> Path:
     Args and Raises: as `find_model`.
     """
     folder = Path(name).expanduser()
-    if folder.is_dir():
+    if os.path.isdir(folder):  # not of Path, which raises where a name is too long
         return folder
     if known_model(name, kind) is None and "/" in name and not name.startswith((".", "/", "~")):
         return _from_hub(name, ONLINE, SMALL, TOKENIZERS)

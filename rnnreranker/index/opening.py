@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -15,6 +14,7 @@ from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import cache_home
 from rnnreranker.base.files.checksums import DESCRIPTION, check_files
+from rnnreranker.base.given import path_of
 from rnnreranker.base.method import names
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import hints_of
@@ -184,9 +184,11 @@ def open_index(name: str | Path | IndexOnDisk, bm25: str | None = None, *, needs
         UnavailableError: a prebuilt index that cannot be downloaded, a BM25 index without Java.
     """
     for what, given in (("index", name), ("bm25", bm25)):
-        if not isinstance(given, str | os.PathLike | IndexOnDisk | None) or given == "" or name is None:
-            raise InputError(f"{what}: got {given!r:.60}; expected a name, a folder or an open index")
-    name = name if isinstance(name, IndexOnDisk) else str(name)
+        if isinstance(given, str) and not given:
+            raise InputError(f"{what}: got ''; expected a name, a folder or an open index")
+    if not isinstance(name, IndexOnDisk):
+        path_of(name, "a name, a folder or an open index", "index")
+        name = str(name)
     if isinstance(name, IndexOnDisk):
         index = name
     elif name in BUILT_IN:
@@ -200,8 +202,8 @@ def open_index(name: str | Path | IndexOnDisk, bm25: str | None = None, *, needs
     else:
         index = _on_disk(str(prebuilt_index(name)))
     if bm25 is not None:
-        lucene = Path(bm25).expanduser()
-        lucene = lucene if lucene.exists() else prebuilt_index(bm25)
+        lucene = path_of(bm25, "a name or a Lucene folder", "bm25")
+        lucene = lucene if lucene.exists() else prebuilt_index(str(bm25))
         index = replace(index, folders={**index.folders, "bm25": lucene})
     return index
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, brief
+from rnnreranker.base.given import instance_of, numbers_of
 from rnnreranker.labels import targets
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.similarity import VectorSimilarity
@@ -32,8 +33,8 @@ def smooth_labels(
     grades: > 0, one a positive (None = all 1).
 
     Raises:
-        InputError: shapes that do not fit, no positives, row numbers outside 0..N-1 or twice, grades not above 0, NaN
-            or infinity in a vector.
+        InputError: other types, shapes that do not fit, no positives, row numbers outside 0..N-1 or twice, grades not
+            above 0, NaN or infinity in a vector.
 
     >>> import numpy as np
     >>> query = np.array([1.0, 0.0], dtype=np.float32)
@@ -42,20 +43,23 @@ def smooth_labels(
     [2, 1, 0]
     """
     query, candidates = np.asarray(query), np.asarray(candidates)
-    if query.ndim != 1 or candidates.ndim != 2 or candidates.shape[1:] != query.shape:
+    numbers = query.dtype.kind in "fiu" and candidates.dtype.kind in "fiu"
+    if not numbers or query.ndim != 1 or candidates.ndim != 2 or candidates.shape[1:] != query.shape:
         raise InputError(
-            f"query has shape {query.shape} and candidates {candidates.shape}: expected (d,) and (N, d), one query"
+            f"query is {brief(query)} and candidates {brief(candidates)}: expected real numbers of shapes (d,) and "
+            "(N, d), one query"
         )
     chosen = _positives(positives, len(candidates))
     weights = _grades(grades, len(chosen))
-    params_of_labels = label_params if label_params is not None else LabelParams()
+    instance_of(params, RnnParams, "params")
+    labels = instance_of(LabelParams() if label_params is None else label_params, LabelParams, "label_params")
     others = np.setdiff1d(np.arange(len(candidates)), chosen)
     order = np.concatenate([chosen, others])
     vectors = np.concatenate([query[None], candidates[order]]).astype(np.float32)[None]
     real = np.ones((1, len(candidates)), dtype=bool)
     similarity = VectorSimilarity(np.array([len(candidates)]), params, None, vectors)
     scores = similarity.mixed(np.arange(1, len(chosen) + 1))
-    _, target_rows = from_scores(scores, weights[None], real, params_of_labels)
+    _, target_rows = from_scores(scores, weights[None], real, labels)
     out = np.empty(len(candidates), dtype=np.float32)
     out[order] = target_rows[0]
     return out
@@ -86,21 +90,19 @@ def of_candidates(
 def _positives(positives: Sequence[int], candidates: int) -> np.ndarray:
     chosen = np.asarray(positives)
     if chosen.ndim != 1 or not chosen.size or chosen.dtype.kind not in "iu":
-        raise InputError(f"positives={positives!r}: expected at least one row number of candidates, such as [0]")
+        raise InputError(f"positives={brief(positives)}: expected at least one row number of candidates, such as [0]")
     outside = chosen[(chosen < 0) | (chosen >= candidates)]
     if outside.size:
         raise InputError(f"positive {outside[0]} is no row of candidates: expected 0 to {candidates - 1}")
     if len(np.unique(chosen)) != len(chosen):
-        raise InputError(f"positives={positives!r}: a row number stands there twice; expected each once")
+        raise InputError(f"positives={brief(positives)}: a row number stands there twice; expected each once")
     return chosen.astype(np.int64)
 
 
 def _grades(grades: Sequence[float] | None, positives: int) -> np.ndarray:
     if grades is None:
         return np.ones(positives)
-    given = np.asarray(grades, dtype=np.float64)
-    if given.shape != (positives,):
-        raise InputError(f"grades has shape {given.shape}: expected ({positives},), one a positive")
-    if not (np.isfinite(given) & (given > 0)).all():
-        raise InputError(f"grades={grades!r}: expected finite numbers above 0")
+    given = numbers_of(grades, "grades", (positives,))
+    if not (given > 0).all():
+        raise InputError(f"grades={brief(grades)}: expected numbers above 0")
     return given

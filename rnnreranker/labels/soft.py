@@ -16,6 +16,7 @@ import numpy as np
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import write_atomically
 from rnnreranker.base.files.json_files import parse_json
+from rnnreranker.base.given import path_of
 from rnnreranker.base.process.phases import phase
 from rnnreranker.labels.invariants import check_columns, check_labels
 
@@ -113,7 +114,7 @@ class SoftLabels:
             InputError: no such file, not parquet, damaged, without the columns and metadata of soft labels, or with
                 columns, values or metadata that break what they must be, with the file and the query.
         """
-        table, metadata = _read(Path(path))
+        table, metadata = _read(path_of(path, "a label file"))
         try:
             return cls._from_table(table, metadata)
         except InputError as error:
@@ -192,8 +193,9 @@ def described(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises:
         InputError: as `SoftLabels.read`, of what is no label file.
     """
-    with _opened(Path(path)) as file:
-        return _metadata(Path(path), file.schema_arrow)
+    path = path_of(path, "a label file")
+    with _opened(path) as file:
+        return _metadata(path, file.schema_arrow)
 
 
 def write_joined(

@@ -9,6 +9,7 @@ from typing import Any
 from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.device import EXACT
 from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.given import path_of
 from rnnreranker.base.settings import typed_name
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.data.in_memory import GivenDocuments
@@ -57,9 +58,12 @@ def build_index(
     known = [typed_name(field) for _, field in settings_with_flags()]
     if unknown := [name for name in settings if name not in known]:
         raise InputError("; ".join(f"no argument {name}, {nearest(name, known)}" for name in unknown))
-    if not isinstance(output, str | Path) or not str(output).strip():
-        raise InputError(f"output: got {output!r:.60}; expected the name of a folder")
+    folder = path_of(output, "the name of a folder to write", "output")
+    if not str(output).strip():
+        raise InputError(f"output: got {output!r}; expected the name of a folder to write")
     asked = asked_fields("documents", fields)
+    if isinstance(documents, str | Path):
+        path_of(documents, "a name, a file or documents", "documents")
     given = (
         str(documents) if isinstance(documents, str | Path) else GivenDocuments.of(documents, *filter(None, [asked]))
     )
@@ -68,5 +72,5 @@ def build_index(
     taken: Any = Path(from_index).expanduser() if isinstance(from_index, str | Path) else from_index
     where = (backend, cluster, device, compute_dtype)
     request = IndexRequest(given, written, asked, taken, *where, threads, overwrite)
-    built, _ = make_index(request, Path(output).expanduser())
+    built, _ = make_index(request, folder)
     return open_index(built.path)

@@ -15,6 +15,7 @@ from typing import IO, Any
 from rnnreranker.base.arguments import in_command
 from rnnreranker.base.errors import InputError, no_space
 from rnnreranker.base.files.leftovers import temporary
+from rnnreranker.base.given import path_of
 from rnnreranker.base.process import interrupts
 
 STDOUT = "-"
@@ -41,12 +42,13 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     Raises:
         InputError: when the folder does not exist or cannot be written.
     """
-    if os.fspath(path) == STDOUT:
+    path = path_of(path, "the name of a file to write")
+    if str(path) == STDOUT:
         sys.stdout.flush()
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    path = behind_links(Path(path))
+    path = behind_links(path)
     if path.is_dir():
         raise InputError(f"{path}: is a folder, expected the name of a file to write")
     try:
@@ -87,7 +89,8 @@ def check_writable(*paths: str | os.PathLike[str] | None) -> None:
     Raises:
         InputError: when the folder does not exist or cannot be written.
     """
-    for path in [behind_links(Path(given)) for given in paths if given and os.fspath(given) != STDOUT]:
+    asked = [path_of(one, "the name of a file to write") for one in paths if not isinstance(one, str | None) or one]
+    for path in [behind_links(given) for given in asked if str(given) != STDOUT]:
         if path.is_dir():
             raise InputError(f"{path}: is a folder, expected the name of a file to write")
         if _is_device(path):
@@ -109,7 +112,7 @@ def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
     Raises:
         InputError: when the folder cannot be written, or a file has its name.
     """
-    path = behind_links(Path(path))
+    path = behind_links(path_of(path, "the name of a folder to write"))
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file, expected the name of a folder to write")
     aside = _aside(path)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.given import path_of
 from rnnreranker.base.process import interrupts
 
 GZIP = b"\x1f\x8b"  # the first bytes of such a file
@@ -71,7 +72,7 @@ def open_bytes(path: str | os.PathLike[str], what: str = "file", at: Callable[[]
     Raises:
         InputError: as `read_bytes`, also of what strikes while the block reads.
     """
-    path = Path(path)
+    path = path_of(path, f"a {what}")
     try:
         file = rereadable(path)
         with gzip.open(file, "rb") if file.suffix == ".gz" else open(file, "rb") as stream:

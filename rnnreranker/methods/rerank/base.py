@@ -14,7 +14,8 @@ from rnnreranker.base import settings
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import progress, say
 from rnnreranker.base.device import Devices, devices_of
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, brief
+from rnnreranker.base.given import count_of, instance_of
 from rnnreranker.base.method import Inputs, find
 from rnnreranker.parts.vectors.of_run import (
     FetchedTogether,
@@ -98,8 +99,10 @@ class Reranker(ABC):
         missing: Missing = "error",
         device: str | Devices | None = None,
     ) -> None:
-        if missing not in ("error", "skip"):
-            raise InputError(f"missing={missing!r}: expected 'error' or 'skip'")
+        if not isinstance(missing, str) or missing not in ("error", "skip"):
+            raise InputError(f"missing={brief(missing)}: expected 'error' or 'skip'")
+        if not isinstance(inputs, Inputs) and not hasattr(inputs, "fetch"):
+            raise InputError(f"vectors={brief(inputs)}: expected what open_vectors returns, a graph or Inputs")
         if isinstance(params, Mapping):
             params = self.Params.of(params, "params")
         if params is not None and not isinstance(params, self.Params):
@@ -108,7 +111,7 @@ class Reranker(ABC):
             raise InputError(f"device={device}: {self.name} takes none, it computes on the processor")
         self.inputs = inputs if isinstance(inputs, Inputs) else Inputs(vectors=inputs)
         self.params = params if params is not None else self.Params()
-        self.threads = threads
+        self.threads = None if threads is None else count_of(threads, "threads")
         self.missing = missing
         self.devices = devices_of(device)
         self.prepare()
@@ -270,7 +273,10 @@ class Reranker(ABC):
 
     def _usable(self, run: Run) -> tuple[Any, np.ndarray]:
         """The (V,) rows of the run's documents in what has rows, None where none is needed; (V,) bool, usable."""
+        from rnnreranker.runs import Run
+
         rows: Any = None
+        instance_of(run, Run, "run")
         usable = np.ones(len(run.docids), dtype=bool)
         if has_rows := [one for one in ("vectors", "neighbours", "tokens") if one in self.needs]:
             source, *others = (getattr(self.inputs, one) for one in has_rows)

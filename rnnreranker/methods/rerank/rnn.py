@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from rnnreranker.base.chosen_method import SOURCES
 from rnnreranker.base.command import progress
 from rnnreranker.base.device import Devices
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, brief
 from rnnreranker.base.method import Inputs
 from rnnreranker.methods.rerank.base import Candidates, Missing, Query, Reranker, inner_products
 from rnnreranker.parts.vectors.of_run import notice_missing
@@ -84,6 +85,9 @@ class RnnReranker(Reranker):
     ) -> None:
         from rnnreranker.parts.neighbours import NeighbourGraph
 
+        for name, value, words in (("source", source, SOURCES["from"]), ("queries", queries, SOURCES["queries"])):
+            if value is not None and not (isinstance(value, str) and value in words):
+                raise InputError(f"{name}={brief(value)}: expected one of {', '.join(words)}")
         if isinstance(inputs, NeighbourGraph):
             source, inputs = "neighbours", Inputs(neighbours=inputs, vectors=vectors)
         self.source = source or "vectors"

@@ -13,6 +13,7 @@ import numpy as np
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.files.checksums import check_files
+from rnnreranker.base.given import path_of
 from rnnreranker.parts.neighbours.description import EDGES, META, REPAIR, WEIGHTS, Origin, docids_mark, read_description
 from rnnreranker.parts.vectors.flex import docnos_of
 from rnnreranker.parts.vectors.ids import Ids, read_ids
@@ -136,7 +137,7 @@ def open_neighbours(path: str | os.PathLike[str], source: str = "") -> Neighbour
             documents, other vectors.
         MissingDependencyError: docids that only npids reads.
     """
-    path = Path(path).expanduser()
+    path = path_of(path, "the folder of an index or a graph")
     folder = path / PART if (path / PART).is_dir() else path
     if not (folder / META).is_file():
         raise InputError(f"{path}: no graph of neighbours in it (no {META}); make one with index --parts neighbours")

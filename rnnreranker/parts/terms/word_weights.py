@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from rnnreranker.base.given import ids_of, instance_of, numbers_of
 from rnnreranker.base.settings import Params, setting
 
 if TYPE_CHECKING:
@@ -49,8 +50,12 @@ def label_distribution(
     0.1974
 
     Raises:
-        InputError: another word for the products, a scale that is not above 0.
+        InputError: another word for the products, a scale that is not above 0, weights that are no mapping of words to
+            finite numbers.
     """
+    for name, weights in (("query_weights", query_weights), ("document_weights", document_weights)):
+        numbers_of([*instance_of(weights, Mapping, name).values()], name, (len(weights),))
+        ids_of(list(weights), name)
     return _distribution(_kept(query_weights), _kept(document_weights), SharedWords(products, scale))[0]
 
 

@@ -90,7 +90,7 @@ class FaissFolder:
         """A flat index is searched exactly. Others find what they find, one query at a time; the scores are exact inner
         products where the stored vectors are exact. Neither depends on the number of queries or threads.
         """
-        queries = check_search(queries, hits, self.dimension)
+        queries, hits = check_search(queries, hits, self.dimension)
         if isinstance(self._inner, self._faiss.IndexFlat):
             with self._threads(threads):
                 return exact_search(queries, hits, self.docids, self._propose, self.fetch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_text
+from rnnreranker.base.given import ids_of
 from rnnreranker.runs.arrow import as_numpy, strings
 from rnnreranker.runs.words import check_id
 
@@ -26,9 +27,14 @@ class Ids:
         return {name: row for row, name in enumerate(self.names)}
 
     def rows(self, names: Sequence[str]) -> np.ndarray:
-        """(n,) int64: the row of each id, -1 where it is unknown."""
+        """(n,) int64: the row of each id, -1 where it is unknown; InputError: no list of ids."""
         row_of = self._row_of.get
-        return np.fromiter((row_of(name, -1) for name in names), dtype=np.int64, count=len(names))
+        try:
+            if isinstance(names, str | bytes | Mapping):
+                raise TypeError  # they have elements too
+            return np.fromiter((row_of(name, -1) for name in names), dtype=np.int64, count=len(names))
+        except TypeError:  # no list, or elements that no id can be
+            return self.rows(ids_of(names, "docids"))
 
     @cached_property
     def docid_ranks(self) -> np.ndarray:

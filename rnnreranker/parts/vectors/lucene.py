@@ -97,7 +97,7 @@ class LuceneVectors:
         """Lucene is asked for more than are wanted, since an int8 index finds them by rounded vectors; scores and order
         are those of the full ones.
         """
-        queries = check_search(queries, hits, self.dimension)
+        queries, hits = check_search(queries, hits, self.dimension)
         scores, rows = [], []
         for query in queries:
             with self._in_java():

@@ -79,7 +79,7 @@ class MatrixVectors:
     def search(
         self, queries: np.ndarray, hits: int, threads: int | None = None
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        queries = check_search(queries, hits, self.dimension)
+        queries, hits = check_search(queries, hits, self.dimension)
         scores: list[np.ndarray] = []
         rows: list[np.ndarray] = []
         for first in range(0, len(queries), QUERIES):  # bounds the memory; results do not depend on it

@@ -11,6 +11,7 @@ import numpy as np
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.given import instance_of
 
 if TYPE_CHECKING:
     from rnnreranker.parts.vectors.source import QueryVectors
@@ -82,7 +83,11 @@ def query_rows(run: Run, query_vectors: QueryVectors, dimension: int | None = No
     Raises:
         InputError: vectors of another dimension than the index, a query without a vector.
     """
-    dimensions = query_vectors.vectors.shape[1]
+    from rnnreranker.parts.vectors.source import QueryVectors
+    from rnnreranker.runs import Run
+
+    instance_of(run, Run, "run")
+    dimensions = instance_of(query_vectors, QueryVectors, "query_vectors").vectors.shape[1]
     if dimensions != (dimension or dimensions):
         raise InputError(
             f"query vectors have {dimensions} dimensions, the index has {dimension}; "

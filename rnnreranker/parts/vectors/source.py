@@ -13,7 +13,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files.checksums import check_files
-from rnnreranker.base.given import array_of
+from rnnreranker.base.given import array_of, ids_of, path_of
 
 
 class VectorSource(Protocol):
@@ -79,17 +79,18 @@ class QueryVectors:
                 f"query vectors have shape {vectors.shape} and type {vectors.dtype}; "
                 "expected (queries, dimensions) floats"
             )
-        if len(vectors) != len(self.qids):
-            raise InputError(f"{len(self.qids)} query ids for {len(vectors)} query vectors; expected one id per vector")
-        twice = _first_repeated(self.qids)
+        qids = ids_of(self.qids, "qids")
+        if len(vectors) != len(qids):
+            raise InputError(f"{len(qids)} query ids for {len(vectors)} query vectors; expected one id per vector")
+        twice = _first_repeated(qids)
         if twice is not None:
             raise InputError(f"query id {twice} is given twice; every query needs its own id")
         vectors = np.ascontiguousarray(vectors, dtype=np.float32)
         finite = np.isfinite(vectors).all(axis=1)
         if not finite.all():
-            qid = self.qids[int(np.flatnonzero(~finite)[0])]
+            qid = qids[int(np.flatnonzero(~finite)[0])]
             raise InputError(f"the vector of query {qid} has NaN or infinite values; encode the queries again")
-        object.__setattr__(self, "qids", tuple(self.qids))
+        object.__setattr__(self, "qids", qids)
         object.__setattr__(self, "vectors", vectors)
 
     def __len__(self) -> int:
@@ -101,10 +102,11 @@ class QueryVectors:
         Raises:
             InputError: queries without a vector: how many, and the first three.
         """
+        qids = ids_of(qids, "qids")
         row_of = {qid: row for row, qid in enumerate(self.qids)}
         if lost := [qid for qid in qids if qid not in row_of]:
             raise InputError(f"{len(lost)} of {len(qids)} queries have no vector (first: {', '.join(lost[:3])})")
-        return QueryVectors(tuple(qids), self.vectors[[row_of[qid] for qid in qids]])
+        return QueryVectors(qids, self.vectors[[row_of[qid] for qid in qids]])
 
 
 def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
@@ -121,7 +123,7 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
     from rnnreranker.parts.vectors.faiss_folder import FaissFolder
     from rnnreranker.parts.vectors.matrix_files import MatrixVectors
 
-    path = Path(path).expanduser()
+    path = path_of(path, "an index folder or a .npy file")
     if not path.exists():
         raise InputError(f"{path}: no such index; expected a folder with `index` and `docid`, or X.npy with X.ids")
     if path.is_file():
@@ -130,6 +132,8 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
         if path.name == "index":
             return FaissFolder(path.parent)
         raise InputError(f"{path}: not a matrix of vectors; expected a .npy file or an index folder")
+    if not path.is_dir():
+        raise InputError(f"{path}: a device or a pipe; expected an index folder or a .npy file")
     check_files(path, "dense")
     if (path / "index").is_file():
         return FaissFolder(path)

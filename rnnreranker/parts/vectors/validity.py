@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.given import count_of, instance_of
 
 
 def check_fetch(rows: np.ndarray, out: np.ndarray | None, count: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
@@ -22,6 +23,7 @@ def check_fetch(rows: np.ndarray, out: np.ndarray | None, count: int, dimension:
     shape = (len(rows), dimension)
     if out is None:
         return rows, np.empty(shape, dtype=np.float32)
+    instance_of(out, np.ndarray, "out")
     if out.shape != shape or out.dtype != np.float32 or not out.flags.c_contiguous:
         raise InputError(f"out has shape {out.shape} and type {out.dtype}; expected {shape} float32 in C order")
     return rows, out
@@ -44,18 +46,17 @@ def check_finite(vectors: np.ndarray, rows: np.ndarray, docids: Sequence[str], p
         raise InputError(f"{path}: the vector of {docid} has NaN or infinite values; build the index again")
 
 
-def check_search(queries: np.ndarray, hits: int, dimension: int) -> np.ndarray:
-    """The queries as (Q, d) float32 in C order, finite and of the index's dimension."""
+def check_search(queries: np.ndarray, hits: int, dimension: int) -> tuple[np.ndarray, int]:
+    """The queries as (Q, d) float32 in C order, finite and of the index's dimension, and the hits, an int >= 1."""
     queries = np.asarray(queries)
     if queries.ndim != 2 or queries.shape[1] != dimension:
         raise InputError(
             f"query vectors have shape {queries.shape}, the index has {dimension} dimensions; expected "
             f"(queries, {dimension}): encode the queries with the encoder that made the index"
         )
-    if hits < 1:
-        raise InputError(f"hits={hits}: expected an integer >= 1")
+    hits = count_of(hits, "hits")
     queries = np.ascontiguousarray(queries, dtype=np.float32)
     finite = np.isfinite(queries).all(axis=1)
     if not finite.all():
         raise InputError(f"query vector {int(np.flatnonzero(~finite)[0])} has NaN or infinite values; encode it again")
-    return queries
+    return queries, hits
