@@ -18,7 +18,7 @@ from rnnreranker.base.errors import InputError
 
 PACKAGE = Path(rnnreranker.__file__).parent
 _TEXTS = """query text tag title compares measures measure explain qid docid host token address device only table sweep
-    against miniature upgrade check specs"""
+    against miniature check specs"""
 TEXTS = frozenset(_TEXTS.split())  # no paths, no forms with paths in them; a folder that results may be written into
 
 

@@ -29,7 +29,7 @@ from rnnreranker.regress.specs.spec import spec_names, specs_folder
 from rnnreranker.search.__main__ import main as search
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "UPGRADING.md", *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = {
     "d1": "A kettle boils water for tea.",
@@ -296,7 +296,6 @@ def test_pages_and_make_take_the_same_build_of_torch() -> None:
 def test_a_version_says_what_changed_in_at_most_200_words() -> None:
     versions = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1:]
     assert versions[0].split()[0] == __version__
-    assert f"to {__version__}" in (ROOT / "UPGRADING.md").read_text(encoding="utf-8")
     assert f"version: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert [version.split()[0] for version in versions if len(version.split()) > 200] == []
 

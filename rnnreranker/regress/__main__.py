@@ -25,8 +25,6 @@ CHANGED = 1  # exit code: a value beyond its tolerance, or an error in a conditi
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = make_parser().parse_args(argv)
-    if args.upgrade is not None:
-        return _upgrade(args)
     from rnnreranker.regress.papers import listing
     from rnnreranker.regress.specs.checks import find_spec
     from rnnreranker.regress.specs.spec import specs_folder
@@ -77,26 +75,6 @@ def _check(args: argparse.Namespace, folder: Path) -> bool:
     if problems:
         raise InputError("; ".join(problems))
     return bool(named)
-
-
-def _upgrade(args: argparse.Namespace) -> int:
-    """Write a spec in today's form."""
-    from rnnreranker.base.files import write_atomically
-    from rnnreranker.regress.upgrade import upgrade
-
-    if args.names:
-        raise InputError(f"--upgrade {args.upgrade} with {', '.join(args.names)}: it takes one file, and runs nothing")
-    text, changes = upgrade(Path(args.upgrade))
-    for change in changes:
-        command.say(change)
-    if args.output == "-":
-        command.put(text.removesuffix("\n"))
-    elif changes or args.output:
-        with write_atomically(args.output or args.upgrade) as stream:
-            stream.write(text.encode())
-    said = command.counted(len(changes), "change") if changes else "of today's form already"
-    command.say(f"{args.upgrade}: {said}")
-    return 0
 
 
 def _published(folder: Path, args: argparse.Namespace) -> int:
@@ -239,10 +217,7 @@ def make_parser() -> argparse.ArgumentParser:
     text = "take every step again, also those whose output is current (after a change of the program)"
     parser.add_argument("--fresh", action="store_true", help=text)
     parser.add_argument("--specs", metavar="DIR", help="folder of specs (default: the checkout's, else the package's)")
-    text = "for indexes, models and runs (default: a cache); of --upgrade a file, or - to print (default: FILE itself)"
-    parser.add_argument("--output", metavar="DIR", help=text)
-    text = "a spec of yours in an earlier form, or entries that specs share: write it in today's form"
-    parser.add_argument("--upgrade", metavar="FILE", help=text)
+    parser.add_argument("--output", metavar="DIR", help="for indexes, models and runs (default: a cache)")
     return parser
 
 

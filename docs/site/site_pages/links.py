@@ -18,7 +18,6 @@ from sphinx.application import Sphinx
 PROJECT = {  # files at the top of the repository that are pages of the site
     "README.md": "reference/readme",
     "CHANGELOG.md": "reference/changelog",
-    "UPGRADING.md": "reference/upgrading",
     "CONTRIBUTING.md": "reference/contributing",
 }
 SITE = "site:"  # scheme of a link that is as it should be, relative to the page
