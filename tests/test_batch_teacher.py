@@ -124,9 +124,9 @@ def test_a_student_is_trained_so(world: Path, made: Path, tmp_path: Path) -> Non
     assert not (tmp_path / "none").exists()
 
 
-def test_labels_made_with_settings_of_former_names_are_made_again(world: Path) -> None:
-    before = {"method": "collective", "params": {"prf_clusters": 24}}
-    with pytest.raises(InputError, match=r"prf_clusters is fb_clusters now.*\); make them again"):
+def test_labels_made_with_settings_that_there_are_not_are_made_again(world: Path) -> None:
+    before = {"method": "collective", "params": {"groups": 24}}
+    with pytest.raises(InputError, match=r"unknown parameters of collective: groups.*\); make them again"):
         teacher_of(before, open_index(str(world / "index")), {})
 
 

@@ -111,15 +111,9 @@ def test_bad_flags_are_said_at_once(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (
-            ["--teacher-model", "m"],
-            "--teacher-model of teacher is model (models of ensemble) now: --method teacher:KEY=VALUE; ",
-        ),
-        (
             ["--term-weights", "scorer"],
             "--term-weights is a setting of term-weight: --method term-weight:weights=VALUE; ",
         ),
-        (["--label-preset", "coder-tas-b"], "--method evidence:label_preset=VALUE; "),
-        (["--pooling", "cls"], "--encoder NAME:pooling=VALUE; "),
     ],
 )
 def test_flags_that_are_settings_say_so(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -148,8 +148,6 @@ def test_bad_input_is_said(world: Path, tmp_path: Path) -> None:
     output = tmp_path / "labels.parquet"
     with pytest.raises(InputError, match=r"unknown parameters of encoder: model; known: context"):
         main([*flags(world, output, taught("encoder", model="m")), "--encoded-queries", "x.npy"])
-    with pytest.raises(InputError, match=r"teacher_model is model \(models of ensemble\) now"):
-        main(flags(world, output, taught("cross-encoder", teacher_model="m")))
     with pytest.raises(InputError, match=r"teacher rnn:.*from=tokens: a teacher compares vectors; leave from"):
         main(flags(world, output, taught("rnn:from=tokens")))
     with pytest.raises(InputError, match="rerank cross-encoder: which"):

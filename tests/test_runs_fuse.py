@@ -272,7 +272,7 @@ def test_the_command_reports_each_thing_once(tmp_path: Path, capsys: pytest.Capt
         (["a.txt", "c.txt", "--method", 'rrf:weights="1,x"'], "expected numbers >= 0, not all 0, joined by commas"),
         (["a.txt", "c.txt", "--method", 'rrf:weights="0,0"'], "expected numbers >= 0, not all 0, joined by commas"),
         (["a.txt", "c.txt", "--method", "rrf:k=-1"], "k=-1.0: expected a finite number >= 0"),
-        (["a.txt", "c.txt", "--method", "rrf:rrf_k=5"], "--method rrf:rrf_k=5: rrf_k is k now"),
+        (["a.txt", "c.txt", "--method", "rrf:ks=5"], "--method rrf:ks=5: no setting ks, did you mean k"),
         (["a.txt", "c.txt", "--method", "mean:k=5"], "--method mean:k=5: k is of rrf, not of mean"),
         (["a.txt", "c.txt", "a.txt"], "a.txt: stands there twice; give every run once"),
         (["a.txt", "b.txt"], "b.txt: no such run file"),

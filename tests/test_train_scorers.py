@@ -141,7 +141,6 @@ def test_training_lowers_the_loss_and_the_folder_scores_the_same(
     assert min(entry["loss"] for entry in found.history) < found.history[0]["loss"]
     assert found.best_step > 0
     assert sorted(path.name for path in out.iterdir()) == [
-        "README.md",
         "config.json",
         "encoder",
         "model.safetensors",
@@ -277,9 +276,9 @@ def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: P
         make_reranker("scorer", source)
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     config["scorer"]["blocks"] = 3
-    old = {**config, "scorer": {**config["scorer"], "scorer_rate": 1e-4}}
-    (tmp_path / "out" / "config.json").write_text(json.dumps(old))
-    with pytest.raises(InputError, match=r"config.json: scorer_rate is learning_rate now"):
+    other = {**config, "scorer": {**config["scorer"], "rate": 1e-4}}
+    (tmp_path / "out" / "config.json").write_text(json.dumps(other))
+    with pytest.raises(InputError, match=r"config.json: no setting rate"):
         TrainedScorer(tmp_path / "out")
     (tmp_path / "out" / "config.json").write_text(json.dumps(config))
     with pytest.raises(InputError, match=r"does not fit config.json"):

@@ -167,10 +167,10 @@ class _Parser(argparse.ArgumentParser):
         parsed, unknown = self.parse_known_args(args, namespace)
         known = flags_of_parser(self)
         if unknown:
-            from rnnreranker.base.method_lists import moved
+            from rnnreranker.base.method_lists import setting_of
 
             flags = [one.partition("=")[0] for one in unknown if one.startswith("--")]
-            if said := [now for one in flags if (now := moved(one, known))]:
+            if said := [now for one in flags if (now := setting_of(one, known))]:
                 self.error("; ".join(said))
             hints = (nearest(one, known) for one in flags)
             hint = next((f"; {hint}" for hint in hints if hint.startswith("did you mean")), "")

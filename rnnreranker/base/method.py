@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.settings import Params, former_names, hints_of, plain
+from rnnreranker.base.settings import Params, hints_of, plain
 from rnnreranker.base.written_form import PRESET, Written
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -85,10 +85,7 @@ def find(kind: str, name: str) -> Any:
 
 
 def no_method(kind: str, name: str) -> str:
-    """That there is no method of a name: what it is written as now, or the nearest names."""
-    for own in _own(kind):
-        if form := getattr(find(kind, own), "former_names", {}).get(name):
-            return f"is {form} now"
+    """That there is no method of a name, and the nearest names."""
     return f"no such {kind}; {nearest(str(name), names(kind))}"
 
 
@@ -110,19 +107,12 @@ def make_params(kind: str, name: str, values: dict[str, Any], preset: str | None
         values, preset = {**values, PRESET: preset}, None  # of the method inside
     values = with_inner(method, values)
     if unknown := [str(key) for key in values if key not in hints]:
-        now = former_settings(method)
-        shown = ", ".join(f"{key} is {now[key]} now" if key in now else key for key in unknown)
-        raise InputError(f"unknown parameters of {name}: {shown}; known: {', '.join(hints) or 'none'}")
+        raise InputError(f"unknown parameters of {name}: {', '.join(unknown)}; known: {', '.join(hints) or 'none'}")
     if preset is not None and not of.presets:
         raise InputError(f"preset {preset}: presets are for {_with_presets(kind)}, not for {name}")
     typed = {key: plain(value, hints[key]) for key, value in values.items()}
     usual = defaults_of(method)
     return dataclasses.replace(of.named(preset, usual) if preset is not None else usual, **typed)
-
-
-def former_settings(method: Any) -> dict[str, str]:
-    """What settings of a method were called before → what they are called."""
-    return {**former_names(method.Params), **getattr(method, "former_settings", {})}
 
 
 def with_inner(method: Any, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,8 +126,7 @@ def with_inner(method: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     if (inner := getattr(method, "inner", None)) is None:
         return dict(values)
     own = {field.name for field in fields_of(method)}
-    gone = former_settings(method)
-    others = {key: value for key, value in values.items() if key not in own and key not in gone}
+    others = {key: value for key, value in values.items() if key not in own}
     form = Written.read(values.get(inner[0], getattr(defaults_of(method), inner[0])))
     if twice := [key for key in others if key in form.params]:
         raise InputError(f"{inner[0]}={form}: {twice[0]} twice; give it once")

@@ -7,7 +7,7 @@ import functools
 import math
 import numbers
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -27,7 +27,6 @@ def setting(
     one_of: Callable[[], list[str]] = list,
     tunable: bool = True,
     flag: str = "",
-    was: str = "",
     before: str = "",
 ) -> Any:
     """A field of `Params`: its default, the help text of its flag, and its limits.
@@ -39,11 +38,10 @@ def setting(
         one_of: gives the words that a text may be, where they are found when the program runs, as names of methods are.
         tunable: whether a search over parameters may vary it.
         flag: its word on the command line, where that is not its name.
-        was: the name that it had before, which errors translate.
         before: the inherited setting that it is listed before, see `setting_order.in_order`.
     """
     limits = {"at_least": at_least, "at_most": at_most, "above": above}
-    metadata = {"help": meaning, "limits": limits, "one_of": one_of, "tunable": tunable, "flag": flag, "was": was}
+    metadata = {"help": meaning, "limits": limits, "one_of": one_of, "tunable": tunable, "flag": flag}
     return dataclasses.field(default=default, metadata=metadata | {"before": before})
 
 
@@ -126,7 +124,7 @@ class Params:
         hints = {name: hint for name, hint in hints_of(cls).items() if name not in fixed}
         before = f"{shown}: " if shown else ""
         if unknown := [name for name in values if name not in hints]:
-            raise InputError(before + "; ".join(no_setting(cls, name, hints) for name in unknown))
+            raise InputError(before + "; ".join(f"no setting {name}, {nearest(str(name), hints)}" for name in unknown))
         try:
             return cls(**{name: plain(value, hints[name]) for name, value in values.items()}, **fixed)
         except InputError as error:
@@ -146,7 +144,9 @@ class Params:
         except InputError as error:
             raise InputError(f"{where}: {error}") from None
         if unknown := [key for key in content if key not in hints]:
-            raise InputError(f"{where}: " + "; ".join(no_setting(cls, key, hints, "unknown key") for key in unknown))
+            raise InputError(
+                f"{where}: " + "; ".join(f"unknown key {key}, {nearest(str(key), hints)}" for key in unknown)
+            )
         try:
             return dataclasses.replace(
                 base or cls(), **{key: plain(value, hints[key]) for key, value in content.items()}
@@ -162,19 +162,6 @@ class Params:
     def to_dict(self) -> dict[str, Any]:
         """All fields by name, plain values: `type(params)(**params.to_dict()) == params`."""
         return dataclasses.asdict(self)
-
-
-def former_names(kind: Any) -> dict[str, str]:
-    """What settings of a class were called before → what they are called."""
-    fields = {field.name: str(field.metadata.get("was", "")) for field in dataclasses.fields(kind)}
-    return {was: name for name, was in fields.items() if was}
-
-
-def no_setting(kind: Any, name: Any, known: Iterable[str], said: str = "no setting") -> str:
-    """That a class of settings has none of a name: what it is called now, or the nearest of those known."""
-    if now := former_names(kind).get(str(name)):
-        return f"{name} is {now} now"
-    return f"{said} {name}, {nearest(str(name), known)}"
 
 
 def hints_of(kind: Any) -> dict[str, Any]:

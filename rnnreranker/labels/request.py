@@ -15,7 +15,7 @@ from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import fields_of, find, make_params, names
 from rnnreranker.base.preset_files import is_file_name, sections_of
 from rnnreranker.base.request import Request
-from rnnreranker.base.settings import Params, hints_of, no_setting, plain, setting
+from rnnreranker.base.settings import Params, hints_of, plain, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.labels.methods.base import Source, needs_of, takes_device
 from rnnreranker.labels.params import LabelParams
@@ -88,7 +88,7 @@ def _chosen(written: Written) -> ChosenLabeler:
     method = find("labeler", written.name)
     others = [name for name in written.params if name not in known]
     if others and method.inner is None:
-        raise InputError("; ".join(no_setting(method.Params, name, known) for name in others))
+        raise InputError("; ".join(f"no setting {name}, {nearest(name, known)}" for name in others))
     in_file = written.preset and is_file_name(written.preset) and "labels" in sections_of(written.preset)
     preset = written.params.get(LABEL_PRESET) or (written.preset if in_file else None)
     of_labels = {name: plain(value, hints[name]) for name, value in written.params.items() if name in hints}

@@ -33,7 +33,7 @@ class FuseParams(Params):
     """How runs are fused: the flags of commands and the keys of a spec."""
 
     fuse: Literal["rrf", "mean", "mean-zero", "minmax", "zscore"] = setting("rrf", METHODS_HELP)
-    k: float = setting(60.0, "of rrf: the larger, the less first ranks stand out", at_least=0, was="rrf_k")
+    k: float = setting(60.0, "of rrf: the larger, the less first ranks stand out", at_least=0)
     weights: str | None = setting(None, "a number for each run, joined by commas; none: 1 each")
 
     def __post_init__(self) -> None:

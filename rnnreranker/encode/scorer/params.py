@@ -24,10 +24,8 @@ class ScorerParams(Params):
     blocks: int = setting(2, "layers of the scorer", at_least=1)
     heads: int = setting(4, "of attention", at_least=1)
     width: int = setting(256, "numbers for a candidate inside the scorer", at_least=1)
-    dropout: float = setting(0.1, "in the scorer", at_least=0, at_most=0.999, was="scorer_dropout")
-    learning_rate: float = setting(
-        1e-4, "highest learning rate of the scorer; the encoder keeps its own", above=0, was="scorer_rate"
-    )
+    dropout: float = setting(0.1, "in the scorer", at_least=0, at_most=0.999)
+    learning_rate: float = setting(1e-4, "highest learning rate of the scorer; the encoder keeps its own", above=0)
     residual: bool = setting(True, "add the inner product of query and candidate, so that training begins at it")
 
     def __post_init__(self) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 class CollectiveParams(ColbertParams):
     """Settings of labels by the collective teacher: those of ColBERT-PRF, and whether positives give feedback."""
 
-    positives: bool = setting(False, "positives as the first feedback, whatever their MaxSim", was="prf_positives")
+    positives: bool = setting(False, "positives as the first feedback, whatever their MaxSim")
     context: int = context_setting()
 
 
@@ -41,7 +40,6 @@ class CollectiveLabeler(TeacherLabeler):
     name = "collective"
     needs = NEEDS["tokens"]
     inner = None
-    former_settings: ClassVar[Mapping[str, str]] = {}
     Params = CollectiveParams
 
     @cached_property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -72,10 +71,6 @@ class TeacherLabeler(ContextLabeler):
     needs = frozenset({"teacher"})
     whole = True
     inner: ClassVar[tuple[str, str] | None] = ("teacher", "reranker")
-    former_settings: ClassVar[Mapping[str, str]] = {
-        "teacher_model": "model (models of ensemble)",
-        "teacher_params": "preset of rnn, and of others their settings beside teacher",
-    }
     Params: ClassVar[type[Params]] = TeacherParams
     params: Any  # a subclass has others
 

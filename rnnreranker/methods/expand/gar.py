@@ -20,16 +20,13 @@ FULL_BUDGET = 1000  # that of the published batch size
 class GarParams(settings.Params):
     """Settings of adaptive reranking; the defaults are those of pyterrier_dr."""
 
-    k: int = setting(16, K_HELP, at_least=1, was="expand_k")
+    k: int = setting(16, K_HELP, at_least=1)
     budget: int = setting(
         FULL_BUDGET,
         "documents of a query that are scored; candidates that are not follow below them",
         at_least=1,
-        was="expand_hits",
     )
-    batch: int = setting(
-        128, "documents scored in turn, of a budget of 1000; scaled to others", at_least=1, was="gar_batch"
-    )
+    batch: int = setting(128, "documents scored in turn, of a budget of 1000; scaled to others", at_least=1)
 
 
 class GarExpander(Expander):

@@ -18,15 +18,14 @@ from rnnreranker.parts.vectors.exact import DocidsOf, exact_search
 class LadrParams(settings.Params):
     """Settings of LADR; the defaults are those of pyterrier_dr."""
 
-    k: int = setting(16, K_HELP, at_least=1, was="expand_k")
-    hits: int = setting(1000, "documents of a query that are kept, the best", at_least=1, was="expand_hits")
+    k: int = setting(16, K_HELP, at_least=1)
+    hits: int = setting(1000, "documents of a query that are kept, the best", at_least=1)
     variant: Literal["proactive", "adaptive"] = setting(
         "proactive",
         "form: proactive, all neighbours of all candidates; adaptive, those of the best, until no new one comes",
-        was="ladr",
     )
-    hops: int = setting(1, "rounds of adding neighbours (proactive)", at_least=1, was="ladr_hops")
-    depth: int = setting(100, "best documents whose neighbours are added (adaptive)", at_least=1, was="ladr_depth")
+    hops: int = setting(1, "rounds of adding neighbours (proactive)", at_least=1)
+    depth: int = setting(100, "best documents whose neighbours are added (adaptive)", at_least=1)
 
 
 class LadrExpander(Expander):

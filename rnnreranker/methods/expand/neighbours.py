@@ -20,9 +20,9 @@ RANK_CONSTANT = 10.0
 class NeighboursParams(settings.Params):
     """Settings of expansion by reciprocal neighbours."""
 
-    k: int = setting(16, K_HELP, at_least=1, was="expand_k")
-    depth: int = setting(20, "first candidates, whose reciprocal neighbours join", at_least=1, was="expand_depth")
-    below: int = setting(60, "candidates of the run that stay above those that join", at_least=1, was="expand_below")
+    k: int = setting(16, K_HELP, at_least=1)
+    depth: int = setting(20, "first candidates, whose reciprocal neighbours join", at_least=1)
+    below: int = setting(60, "candidates of the run that stay above those that join", at_least=1)
 
 
 class NeighboursExpander(Expander):

@@ -16,7 +16,7 @@ from rnnreranker.methods.feedback.base import Feedback
 class AverageParams(settings.Params):
     """Settings of average PRF; 3 documents are those of Pyserini's reproduction of Li et al. ("Average PRF 3")."""
 
-    fb_docs: int = setting(3, "first documents that the new query is made of", at_least=1, was="prf_depth")
+    fb_docs: int = setting(3, "first documents that the new query is made of", at_least=1)
 
 
 class AverageFeedback(Feedback):

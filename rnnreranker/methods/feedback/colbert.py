@@ -25,19 +25,17 @@ class ColbertParams(settings.Params):
     Its Table 3 has 24 clusters, and weights of .5 and of 1.
     """
 
-    fb_docs: int = setting(DOCS, "first documents that the new query is made of (f_p)", at_least=1, was="prf_depth")
-    fb_clusters: int = setting(CLUSTERS, "clusters of these documents' tokens (f_c)", at_least=1, was="prf_clusters")
+    fb_docs: int = setting(DOCS, "first documents that the new query is made of (f_p)", at_least=1)
+    fb_clusters: int = setting(CLUSTERS, "clusters of these documents' tokens (f_c)", at_least=1)
     fb_embeddings: int = setting(
         EMBEDDINGS,
         "centroids of clusters that join the query, those of the rarest words (f_e)",
         at_least=1,
-        was="prf_embeddings",
     )
     fb_expansion_weight: float = setting(
         WEIGHT,
         "weight of the centroids, times the IDF of the word that each is nearest to (beta)",
         at_least=0,
-        was="prf_expansion_weight",
     )
 
 

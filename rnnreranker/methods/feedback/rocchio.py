@@ -29,30 +29,20 @@ class RocchioParams(settings.Params):
     defaults, alpha .9, beta .1, topk 3. Terms: those of `set_rocchio`; gamma that of its --rocchio-use-negative.
     """
 
-    fb_docs: int | None = setting(
-        None, "first documents that count for: 5 of vectors, 10 of terms", at_least=1, was="rocchio_topk"
-    )
-    fb_bottom_docs: int = setting(
-        0, "last documents of the first search that count against (0 = none)", at_least=0, was="rocchio_bottomk"
-    )
+    fb_docs: int | None = setting(None, "first documents that count for: 5 of vectors, 10 of terms", at_least=1)
+    fb_bottom_docs: int = setting(0, "last documents of the first search that count against (0 = none)", at_least=0)
     fb_depth: int | None = setting(
         None,
         "documents of the first search, of vectors and impacts (none = fb_docs + fb_bottom_docs)",
         at_least=1,
-        was="prf_depth",
     )
     fb_terms: int = setting(10, "heaviest terms of the documents that are kept", at_least=1)
-    fb_alpha: float | None = setting(
-        None, "weight of the query: .4 for vectors, 1 for terms", at_least=0, was="rocchio_alpha"
-    )
-    fb_beta: float | None = setting(
-        None, "weight of the first documents: .6 for vectors, .75 for terms", at_least=0, was="rocchio_beta"
-    )
+    fb_alpha: float | None = setting(None, "weight of the query: .4 for vectors, 1 for terms", at_least=0)
+    fb_beta: float | None = setting(None, "weight of the first documents: .6 for vectors, .75 for terms", at_least=0)
     fb_gamma: float | None = setting(
         None,
         "weight of the last documents, taken off: .1 for vectors, .15 for terms",
         at_least=0,
-        was="rocchio_gamma",
     )
 
     def set_for(self, over: str) -> RocchioParams:

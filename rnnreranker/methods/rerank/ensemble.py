@@ -13,15 +13,12 @@ from rnnreranker.methods.rerank.cross_encoder import CrossEncoderReranker
 class EnsembleParams(Params):
     """Settings of reranking by several cross-encoders."""
 
-    models: str | None = setting(
-        None, "cross-encoders: two or more, joined by commas", tunable=False, was="cross_encoders"
-    )
+    models: str | None = setting(None, "cross-encoders: two or more, joined by commas", tunable=False)
     max_length: int | None = setting(
         None,
         "tokens at which query and text together are cut; none: as each model says",
         at_least=1,
         tunable=False,
-        was="cross_max_length",
     )
     context: int = context_setting(100)
 

@@ -21,10 +21,8 @@ class LexboostParams(Params):
     n = 16 is the paper's. It shows lambda from .1 to .95 and goes on with .5 to .9, of which .7 is the middle.
     """
 
-    k: int = setting(
-        16, "n of the paper: neighbours of a document, at most those of the graph", at_least=1, was="lexboost_k"
-    )
-    lam: float = setting(0.7, "lambda: weight of a document's own score", at_least=0, at_most=1, was="lexboost_lambda")
+    k: int = setting(16, "n of the paper: neighbours of a document, at most those of the graph", at_least=1)
+    lam: float = setting(0.7, "lambda: weight of a document's own score", at_least=0, at_most=1)
     context: int = context_setting(1000)
 
 

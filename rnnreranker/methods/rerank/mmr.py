@@ -27,7 +27,6 @@ class MmrParams(Params):
         "lambda: weight of relevance, 1 - lambda of dissimilarity to what stands above",
         at_least=0,
         at_most=1,
-        was="mmr_lambda",
     )
     context: int = context_setting()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -86,11 +86,6 @@ class PrfReranker(Reranker):
     Params: ClassVar[type[Params]] = PrfParams
     params: PrfParams
     inner: ClassVar[tuple[str, str]] = ("feedback", "feedback")
-    former_names: ClassVar[Mapping[str, str]] = {
-        "prf-rocchio": "prf:feedback=rocchio",
-        "prf-average": "prf:feedback=average",
-        "colbert-prf": "prf:feedback=colbert",
-    }
 
     @classmethod
     def needs_with(cls, params: Any) -> frozenset[str]:

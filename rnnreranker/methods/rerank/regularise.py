@@ -23,9 +23,8 @@ class RegulariseParams(Params):
         "alpha: weight of smoothness against closeness to the run's scores",
         at_least=0,
         at_most=1e6,  # beyond, the equations cannot be solved in float64
-        was="regularise_alpha",
     )
-    k: int = setting(10, "k: nearest neighbours that a candidate is linked with", at_least=1, was="regularise_k")
+    k: int = setting(10, "k: nearest neighbours that a candidate is linked with", at_least=1)
     context: int = context_setting()
 
 

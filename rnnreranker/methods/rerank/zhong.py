@@ -18,11 +18,9 @@ class ZhongParams(Params):
     20
     """
 
-    k1: int = setting(20, "k1: neighbours of an element, itself not counted", at_least=1, was="zhong_k1")
-    k2: int = setting(6, "k2: neighbours whose weights are averaged (1 = none)", at_least=1, was="zhong_k2")
-    lam: float = setting(
-        0.3, "lambda: weight of the original distance, 1 - lambda of Jaccard", at_least=0, at_most=1, was="zhong_lambda"
-    )
+    k1: int = setting(20, "k1: neighbours of an element, itself not counted", at_least=1)
+    k2: int = setting(6, "k2: neighbours whose weights are averaged (1 = none)", at_least=1)
+    lam: float = setting(0.3, "lambda: weight of the original distance, 1 - lambda of Jaccard", at_least=0, at_most=1)
     context: int = context_setting()
 
 

@@ -25,9 +25,7 @@ class ImpactSearchParams(settings.Params):
         "weights of a query's words: by the model; without a model 1 each (binary, as the authors' SPLADE-doc) or how "
         "often they stand there (counts)",
     )
-    encoder: str | None = setting(
-        None, "sparse encoder of queries; none: the one that made the index", tunable=False, was="impact_encoder"
-    )
+    encoder: str | None = setting(None, "sparse encoder of queries; none: the one that made the index", tunable=False)
 
 
 class ImpactRetriever(Retriever):

@@ -31,21 +31,18 @@ class LateSearchParams(settings.Params):
     search: Literal["index", "exact"] = setting(
         "index",
         "engine: index, what the index was made for (index --parts tokens:search=…); exact, MaxSim with all documents",
-        was="late_search",
     )
     nprobe: int = setting(NPROBE, "lists of tokens searched for a query's token (ivf-pq)", at_least=1)
     depth: int = setting(
         1024,
         "nearest tokens of a query's token, whose documents are candidates (ivf-pq)",
         at_least=1,
-        was="token_depth",
     )
     recall_sample: int = setting(
         20,
         "queries searched exactly too, to measure recall (ivf-pq)",
         at_least=0,
         tunable=False,
-        was="token_recall",
     )
 
 

@@ -23,7 +23,6 @@ class TfIdfParams(settings.Params):
         "cosine",
         "cosine: of the vectors of scikit-learn's TfidfVectorizer; paper: the sum of eq. 1 of paper 004 over the "
         "query's words",
-        was="tf_idf",
     )
 
 

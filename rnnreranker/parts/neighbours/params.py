@@ -18,16 +18,14 @@ class GraphParams(Params):
         InputError: values out of range, an approximate search of another part than dense.
     """
 
-    k: int | None = setting(None, "neighbours of a document; none: 16", at_least=1, was="neighbours")
+    k: int | None = setting(None, "neighbours of a document; none: 16", at_least=1)
     by: Literal["dense", "impact", "bm25"] | None = setting(
         None,
         "the part that documents are compared by; none: the first of these that the index has",
-        was="neighbours_of",
     )
     search: Literal["exact", "hnsw", "ivf"] | None = setting(
         None,
         f"of dense vectors; none: exact up to {EXACT} documents and ivf beyond",
-        was="graph_search",
     )
     device_memory: float | None = setting(
         None, "GB of each --device for blocks of vectors and their products; none: half of what is free", above=0

@@ -29,9 +29,7 @@ class SharedWords(Params):
         "products of weights over the shared words: their mean, as eq. 5 prints it, or their sum",
         flag="term-products",
     )
-    scale: float = setting(
-        1.0, "factor of the mean or sum before tanh, so that d fills [0, 1]", above=0, was="term_scale"
-    )
+    scale: float = setting(1.0, "factor of the mean or sum before tanh, so that d fills [0, 1]", above=0)
 
 
 def label_distribution(

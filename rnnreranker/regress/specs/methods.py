@@ -12,7 +12,7 @@ from rnnreranker.base.arguments import flag
 from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import find
-from rnnreranker.base.method_lists import moved
+from rnnreranker.base.method_lists import setting_of
 from rnnreranker.base.private.python import flags_of_parser
 from rnnreranker.base.settings import hints_of, words
 from rnnreranker.base.written_form import Written
@@ -230,7 +230,7 @@ def check_work(work: Work, index: IndexEntry | None = None) -> None:
     known = [*options_of(MODULES[work.kind]), "query_set", "of"]
     flags = flags_of(MODULES[work.kind])
     unknown = [
-        f"{name}; {moved(flag(str(name)), flags) or nearest(str(name), known)}"
+        f"{name}; {setting_of(flag(str(name)), flags) or nearest(str(name), known)}"
         for name in work.options
         if name not in known
     ]

@@ -56,7 +56,6 @@ class DualParams(OneLengthParams):
         "scale of labels in [0, 1], for the loss distance: scores that are cut, (1 + score) / 2, from the lowest score "
         "of a query to its highest, or targets over the largest",
         tunable=False,
-        was="degrees",
     )
 
     ours: ClassVar[frozenset[str]] = frozenset({"f-ebr"})
