@@ -165,27 +165,6 @@ def test_texts_in_many_blocks(tmp_path: Path) -> None:
         list(documents_of(tmp_path))
 
 
-def test_texts_of_an_index_made_before_are_read(tmp_path: Path) -> None:
-    write_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())])
-    expected = [(one.docid, one.text) for one in documents_of(tmp_path / "out")]
-    corpus = tmp_path / "out" / "corpus"
-    lines = gzip.decompress((corpus / "documents.jsonl.gz").read_bytes())
-    (corpus / "documents.jsonl.gz").unlink()
-    (corpus / "documents.jsonl").write_bytes(lines)
-    table = np.load(corpus / "offsets.npy")  # one block: what stands behind its beginning is the byte
-    assert (table["offset"] < len(lines)).all()
-    path = tmp_path / "out" / DESCRIPTION
-    described = json.loads(path.read_text())
-    del described["files"]
-    path.write_text(json.dumps(described))
-    assert [(one.docid, one.text) for one in documents_of(tmp_path / "out")] == expected
-    assert texts_of(tmp_path / "out", ["d7", "d3"]) == {docid: dict(expected)[docid] for docid in ("d7", "d3")}
-    lines = lines.replace(b'"id": "d7"', b'"no": "d7"')
-    (corpus / "documents.jsonl").write_bytes(lines)
-    with pytest.raises(InputError, match="no document at byte"):
-        texts_of(tmp_path / "out", ["d7"])
-
-
 def test_an_interrupted_build_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
     write_index(documents(), tmp_path / "whole", [DensePart(LetterEncoder())], name="mine")
     with pytest.raises(KeyboardInterrupt):
@@ -433,21 +412,11 @@ def test_a_part_that_joins_later_gives_the_same_index(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["out", "whole"]
 
 
-def test_a_description_in_the_former_layout_is_read(tmp_path: Path, letters: list[LetterEncoder]) -> None:
-    (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "abba"}\n')
-    arguments = ["--documents", str(tmp_path / "docs.jsonl"), "--output", str(tmp_path / "out")]
-    assert command.main(arguments) == 0
-    now = describe(tmp_path / "out")
-    former = {**now, **now["parts"]["dense"], "schema": 1, "bm25": False}
-    del former["parts"]
-    (tmp_path / "out" / "rnnreranker.json").write_text(json.dumps(former))
-    assert describe(tmp_path / "out") == now
-    assert open_index(str(tmp_path / "out")).encoder["name"] == "letters"
-    assert command.main(arguments) == 0
-    assert len(letters) == 1  # found complete
-    (tmp_path / "out" / "rnnreranker.json").write_text('{"schema": 3}')
-    with pytest.raises(InputError, match="schema 3 is not known; this version reads schemas 1 and 2"):
-        command.main(arguments)
+def test_a_description_of_another_schema_is_refused(tmp_path: Path) -> None:
+    for described in ({"schema": 1, "parts": {}}, {"schema": 3}, {}):
+        (tmp_path / "rnnreranker.json").write_text(json.dumps(described))
+        with pytest.raises(InputError, match="this version reads schema 2; make the index again"):
+            describe(tmp_path)
 
 
 def test_the_texts_of_an_index_are_found_whatever_parts_it_has(tmp_path: Path) -> None:

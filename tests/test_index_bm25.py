@@ -205,7 +205,6 @@ def test_the_language_of_a_folder(tmp_path: Path) -> None:
     assert language("bm25", chinese, "en") == "en"
     assert language("elsewhere", chinese) == "en"
     assert language("bm25", {"schema": 2, "parts": {"bm25": {}}}) == "en"
-    assert language("bm25", {"schema": 1, "bm25": True}) == "en"
 
 
 def test_bm25_of_nothing_is_refused(tmp_path: Path) -> None:

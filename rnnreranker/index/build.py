@@ -30,7 +30,7 @@ from rnnreranker.base.locks import alone
 from rnnreranker.base.process import interrupts
 from rnnreranker.data.document import Document
 from rnnreranker.parts.base import BLOCK, Part
-from rnnreranker.parts.description import describe
+from rnnreranker.parts.description import SCHEMA, describe
 from rnnreranker.parts.texts import FOLDER, CorpusWriter, documents_of
 
 SAID_SECONDS = 5.0  # a part that took as long gets a line
@@ -94,7 +94,7 @@ def write_index(
         of_texts = {name for name in names_in(result) if name.startswith(FOLDER)}
         files = {DOCIDS: note_files(result, names_in(result) - of_texts), TEXTS: note_files(result, of_texts)}
         described = {
-            "schema": 2,
+            "schema": SCHEMA,
             "documents": name,
             "count": count,
             "content": content,

@@ -9,12 +9,13 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files.checksums import DESCRIPTION, noted_files
 from rnnreranker.base.files.json_files import read_json
 
+SCHEMA = 2  # of the layout of the file
+
 
 def describe(index: Path) -> dict[str, Any]:
     """What `rnnreranker.json` in an index folder says; empty when there is none.
 
-    `parts` holds a mapping for each part, also where the file has the layout of earlier versions, schema 1; `files` is
-    empty where they are not noted.
+    `parts` holds a mapping for each part; `files` is empty where they are not noted.
 
     Raises:
         InputError: a file that is not a JSON object, or one of another schema or form.
@@ -25,13 +26,10 @@ def describe(index: Path) -> dict[str, Any]:
     described = read_json(path, repair="make the index again")
     if not isinstance(described, dict):
         raise InputError(f"{path}: expected a JSON object; make the index again")
-    if described.get("schema", 1) not in (1, 2):
-        raise InputError(f"{path}: schema {described['schema']!r} is not known; this version reads schemas 1 and 2")
-    if "parts" not in described:
-        dense = {key: described.pop(key) for key in ("dimension", "dtype", "encoder") if key in described}
-        bm25: dict[str, Any] = {"bm25": {}} if described.pop("bm25", False) is True else {}
-        described |= {"schema": 2, "parts": {**({"dense": dense} if dense else {}), **bm25}}
-    parts, about = described["parts"], {"inputs": {}, "versions": {}, **described}
+    if (schema := described.get("schema")) != SCHEMA:
+        raise InputError(f"{path}: schema {schema!r}; this version reads schema {SCHEMA}; make the index again")
+    about = {"parts": None, "inputs": {}, "versions": {}, **described}
+    parts = about["parts"]
     if not all(isinstance(one, dict) for one in (parts, about["inputs"], about["versions"])) or not all(
         isinstance(one, dict) for one in parts.values()
     ):

@@ -1,7 +1,7 @@
 """Lines of JSON documents in blocks that are compressed one by one: a gzip file of which any line is read at once.
 
 An offset says where a block begins in the file, times 2^16, and behind which byte of it the line stands. Whatever reads
-gzip reads the file from end to end, as Anserini does. Indexes that were made before have the lines as they are.
+gzip reads the file from end to end, as Anserini does.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import gzip
 import zlib
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
-from typing import IO, NamedTuple, Protocol
+from typing import IO, NamedTuple
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files.json_files import parse_record
@@ -28,13 +28,6 @@ class DocumentLine(NamedTuple):
 
     docid: str
     text: str
-
-
-class Lines(Protocol):
-    """A file of documents, one a line, that is open."""
-
-    def read(self, offset: int) -> DocumentLine: ...
-    def all(self) -> Iterator[DocumentLine]: ...
 
 
 class BlockWriter:
@@ -91,36 +84,6 @@ class BlockLines:
             for number, line in enumerate(block.removesuffix(b"\n").split(b"\n"), 1):
                 yield _record(line, f"{self._stream.name}: no document on line {number} of the block at byte {start}")
             start = after
-
-
-class PlainLines:
-    """Lines as they are, of which an offset says the first byte.
-
-    Args:
-        stream: of the file.
-    """
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-
-    def read(self, offset: int) -> DocumentLine:
-        """The document at an offset; InputError: there is none."""
-        where = f"{self._stream.name}: no document at byte {offset}"
-        try:
-            self._stream.seek(offset)
-            line = self._stream.readline()
-        except (ValueError, OSError):  # where no file can have a byte
-            line = b""
-        if offset and not line.startswith(b"{"):  # in the middle of a line may stand what looks like a document
-            line = b""
-        return _record(line, where)
-
-    def all(self) -> Iterator[DocumentLine]:
-        """The documents in their order; InputError: a line that is no document."""
-        start = 0
-        while _more(self._stream, start):
-            yield self.read(start)
-            start = self._stream.tell()
 
 
 def _more(stream: IO[bytes], start: int) -> bool:

@@ -2,7 +2,7 @@
 
 `corpus/documents.jsonl.gz` holds {"id", "contents"} in the order of the rows, in blocks that are compressed one by
 one; `corpus/offsets.npy` holds, sorted by a hash of the docid, where each line begins, so that looking up a handful of
-docids reads little more than their blocks. Indexes that were made before have `corpus/documents.jsonl`.
+docids reads little more than their blocks.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ import weakref
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files.checksums import TEXTS, check_files
 from rnnreranker.data.document import Document
-from rnnreranker.parts.text_blocks import BlockLines, BlockWriter, Lines, PlainLines
+from rnnreranker.parts.text_blocks import BlockLines, BlockWriter
 from rnnreranker.parts.vectors.npy_files import map_array, write_array
 
 FOLDER = "corpus"
-BLOCKS, PLAIN = "documents.jsonl.gz", "documents.jsonl"  # the second in indexes that were made before
+BLOCKS = "documents.jsonl.gz"
 _as_json = json.JSONEncoder(ensure_ascii=False).encode
 ENTRY = np.dtype([("hash", "<u8"), ("offset", "<i8")])
 
@@ -76,7 +75,7 @@ class Texts(Mapping[str, str]):
             if not (folder / "offsets.npy").exists():
                 raise FileNotFoundError(errno.ENOENT, "", str(folder / "offsets.npy"))
             self._table = map_array(folder / "offsets.npy", "build the index again")
-            self._lines, stream = _opened(folder)
+            stream = open(file_of_texts(folder.parent), "rb")  # noqa: SIM115
         except FileNotFoundError as error:
             raise InputError(
                 f"{error.filename}: no such file, so the texts are not kept in this index; make it with "
@@ -92,6 +91,7 @@ class Texts(Mapping[str, str]):
         hashes = self._table["hash"]
         if (hashes[1:] < hashes[:-1]).any():
             raise InputError(f"{folder / 'offsets.npy'}: its hashes do not ascend; build the index again")
+        self._lines = BlockLines(stream)
         weakref.finalize(self, stream.close)
 
     def __getitem__(self, docid: str) -> str:
@@ -119,18 +119,17 @@ def documents_of(index: Path) -> Iterator[Document]:
     """
     check_files(index, TEXTS)
     try:
-        lines, stream = _opened(index / FOLDER)
+        stream = open(file_of_texts(index), "rb")  # noqa: SIM115
     except OSError as error:
         raise InputError(f"{error.filename}: cannot be read ({error.strerror}); build the index again") from None
     with stream:
-        for record in lines.all():
+        for record in BlockLines(stream).all():
             yield Document(record.docid, record.text)
 
 
 def file_of_texts(index: Path) -> Path:
     """The file of the texts of an index."""
-    path = index / FOLDER / PLAIN
-    return path if path.exists() else index / FOLDER / BLOCKS
+    return index / FOLDER / BLOCKS
 
 
 def texts_of(index: str | os.PathLike[str], docids: Iterable[str]) -> dict[str, str]:
@@ -141,13 +140,6 @@ def texts_of(index: str | os.PathLike[str], docids: Iterable[str]) -> dict[str, 
     texts, wanted = Texts(index), dict.fromkeys(docids)
     text_of = {docid: texts.get(docid) for docid in wanted}
     return {docid: text for docid, text in text_of.items() if text is not None}
-
-
-def _opened(folder: Path) -> tuple[Lines, IO[bytes]]:
-    """The lines of an index, and their stream, which whoever opens it closes."""
-    path = file_of_texts(folder.parent)
-    stream = open(path, "rb")  # noqa: SIM115
-    return (PlainLines if path.name == PLAIN else BlockLines)(stream), stream
 
 
 def _hash(docid: str) -> int:

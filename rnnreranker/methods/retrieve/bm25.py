@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from rnnreranker.base import settings
 from rnnreranker.base.command import cores
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.java import start_java
 from rnnreranker.base.settings import setting
 from rnnreranker.methods.retrieve.base import Retriever
 from rnnreranker.parts.bm25.searcher import LuceneSearcher
+from rnnreranker.parts.description import describe
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
@@ -82,14 +82,10 @@ class Bm25Retriever(Retriever):
     def _language(self) -> str:
         """The language of the words: the one asked for, else that of the part that the folder is."""
         folder: Path = self.inputs.words
-        description = folder.parent / "rnnreranker.json"
-        if self.params.language is not None or folder.name != "bm25" or not description.is_file():
+        if self.params.language is not None or folder.name != "bm25":
             return self.params.language or "en"
-        described = read_json(description, repair="make the index again")
-        try:
-            return str(described["parts"]["bm25"].get("language", "en"))
-        except (KeyError, TypeError, AttributeError):  # one of an earlier version
-            return "en"
+        parts = describe(folder.parent).get("parts", {})
+        return str(parts.get("bm25", {}).get("language", "en"))
 
     def _search_again(self, searcher: LuceneSearcher) -> int:
         """Make the searcher use feedback; how many documents that reads, for it has no more than are asked for."""
