@@ -126,7 +126,7 @@ class TestPage:
         where, numbers = "009 Table 1, Dense", ("0.51†", "0.500", "-.010")
         cell = Printed("all", "dense", "009", where, "nDCG@10", "binary", *numbers, "changed", "another version", True)
         text = spec_page(small(tmp_path), [], [cell], "1 changed")
-        assert "1 changed. Published in [paper 009](paper-009.md);" in text
+        assert "1 changed. Published in [paper 009](../matrix/paper-009.html)," in text
         assert "| `dense` | all | 009 Table 1, Dense | nDCG@10 | 0.51† | 0.500 | -.010 | changed |" in text
         assert "- 009 Table 1, Dense, nDCG@10: another version" in text
 

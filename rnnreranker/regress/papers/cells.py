@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rnnreranker.base.errors import InputError
@@ -62,6 +63,16 @@ def query_of(dataset: str) -> str:
 def group_of(dataset: str) -> str:
     """The data set without its query."""
     return _OF_QUERY.sub("", dataset)
+
+
+def counted(states: Iterable[str]) -> str:
+    """How many there are of each state, in words.
+
+    >>> counted(["planned", "reproduced", "planned"])
+    '1 reproduced, 2 planned'
+    """
+    counts = Counter(states)
+    return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
 
 
 def check(cells: Sequence[Mapping[str, Any]]) -> None:

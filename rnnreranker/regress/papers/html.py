@@ -21,9 +21,11 @@ def matrix_pages(
     *,
     papers: Mapping[str, str] | None = None,
     citations: Mapping[str, str] | None = None,
+    abouts: Mapping[str, str] | None = None,
     made: str = "",
     figures: Sequence[Drawn] = (),
     twins: Twins | None = None,
+    notes: Mapping[tuple[str, str], str] | None = None,
     twin_notes: Mapping[tuple[str, str], str] | None = None,
 ) -> dict[str, str]:
     """File name → HTML: `index.html` with a mark for every cell, and `paper-ID.html` with the tables of each paper.
@@ -39,11 +41,11 @@ def matrix_pages(
             `join.page_cells` makes them. `published` and `measured` are numbers, texts, or
             None; `commands` a list of texts; `parameters` a mapping; `history` a list of mappings (date, commit,
             value, …), oldest first.
-        papers: paper → its title; citations: → its authors, title, venue and year.
+        papers: paper → its title; citations: → its authors, title, venue and year; abouts: → a remark on it.
         made: one line on what the pages were made from (date, commit).
         figures: as `figures.figures` makes them.
         twins: paper and table → what runs here in the place of its rows, a query set each.
-        twin_notes: paper and table → what is to be known of them.
+        notes: paper and table → a remark on the table; twin_notes: → one on its twins.
 
     Raises:
         InputError: a missing key, an unknown state, a cell twice, one that is reproduced or changed without a measured
@@ -61,9 +63,10 @@ def matrix_pages(
                 "page": f"paper-{identity}.html",
                 "title": (papers or {}).get(identity, ""),
                 "citation": (citations or {}).get(identity, ""),
+                "about": (abouts or {}).get(identity, ""),
                 "entries": mine,
                 "counts": count_states(mine),
-                "tables": tables_of(mine, captions, twins or {}, twin_notes or {}),
+                "tables": tables_of(mine, captions, notes or {}, twins or {}, twin_notes or {}),
             }
         )
     common = {"papers": all_papers, "landing": LANDING, "made": made, "states": STATES}

@@ -9,7 +9,7 @@ from pathlib import Path
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.record import Record
 from rnnreranker.base.tables import print_table
-from rnnreranker.regress.papers.markdown import counted
+from rnnreranker.regress.papers.cells import counted
 from rnnreranker.regress.papers.matrix import Matrix
 from rnnreranker.regress.papers.paper import paper_names, published, read_paper
 from rnnreranker.regress.plans.plan import Plan, make_plan

@@ -1,4 +1,4 @@
-"""All pages of the regressions in one go: a page for each spec and paper, their index, and the matrix."""
+"""All pages of the regressions in one go: a page for each spec, their index, and the matrix."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 from rnnreranker.base.pages import render, write_page
 from rnnreranker.base.record import read_records
-from rnnreranker.regress.pages.page import spec_page
+from rnnreranker.regress.pages.page import Printed, spec_page
+from rnnreranker.regress.papers.cells import counted, entries, headed
 from rnnreranker.regress.papers.figures import figures
 from rnnreranker.regress.papers.html import matrix_pages
-from rnnreranker.regress.papers.markdown import cells_of, counted, paper_page
 from rnnreranker.regress.papers.matrix import Matrix
 from rnnreranker.regress.records import recorded, records_file
 
@@ -33,8 +33,6 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
         dates = [record.date[:10] for record in records if record.date]
         specs.append((spec, counts, max(dates, default="")))
     cells = {paper.id: [cell["state"] for cell in matrix.cells if cell["paper"] == paper.id] for paper in matrix.papers}
-    for paper in matrix.papers:
-        pages[paper.name] = paper_page(paper, matrix)
     pages["README"] = render(
         "regress.papers",
         "overview.md.j2",
@@ -48,9 +46,11 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
         matrix.cells,
         papers={paper.id: paper.title for paper in matrix.papers},
         citations={paper.id: paper.citation for paper in matrix.papers},
+        abouts={paper.id: paper.about for paper in matrix.papers},
         made=_made([record.date[:10] for record in runs]),
         figures=figures(read_records(records_file(folder, "", "sweep")), matrix.sets, recorded(folder, matrix.specs)),
         twins=matrix.twins,
+        notes={(paper.id, table.table): table.note for paper in matrix.papers for table in paper.tables},
         twin_notes={(paper.id, table.table): table.twins_note for paper in matrix.papers for table in paper.tables},
     )
     written = {docs / "regressions" / f"{name}.md": text for name, text in pages.items()}
@@ -58,6 +58,27 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
     for path, text in written.items():
         write_page(path, text)
     return list(written)
+
+
+def cells_of(matrix: Matrix, spec: str) -> list[Printed]:
+    """The published cells that a spec obtains, as its page shows them.
+
+    A dagger stands behind a published value where the paper chose its parameters on the set that it reports.
+    """
+    pairs = list(matrix.of_spec(spec))
+    return [
+        Printed(
+            query_set=cell.columns.query_set,
+            condition=cell.how.condition,
+            paper=cell.paper,
+            where=f"{cell.paper} {headed(cell.table)}, {cell.row}" + (f", query {cell.query}" if cell.query else ""),
+            protocol=cell.columns.protocol,
+            published=text["published"] + ("†" if text["tuned"] else ""),
+            tuned=text["tuned"],
+            **{key: text[key] for key in ("measure", "measured", "difference", "state", "note")},
+        )
+        for (cell, _), text in zip(pairs, entries([shown for _, shown in pairs])[0], strict=True)
+    ]
 
 
 def _made(dates: list[str]) -> str:

@@ -17,6 +17,7 @@ TALL = 30  # columns: a table with more is shown with rows and columns exchanged
 def tables_of(
     entries: Sequence[Mapping[str, Any]],
     captions: Mapping[tuple[str, str], str],
+    notes: Mapping[tuple[str, str], str],
     twins: Twins,
     twin_notes: Mapping[tuple[str, str], str],
 ) -> list[dict[str, Any]]:
@@ -24,9 +25,9 @@ def tables_of(
 
     Args:
         entries: of the paper, as `cells.entries` makes them.
-        captions: paper and table → its caption.
+        captions: paper and table → its caption; notes: → a remark on it.
         twins: paper and table → what runs here in the place of its rows, a query set each.
-        twin_notes: paper and table → what is to be known of them.
+        twin_notes: paper and table → a remark on its twins.
     """
     numbers: dict[tuple[str, str], list[int]] = {}
     for number, entry in enumerate(entries):
@@ -61,6 +62,7 @@ def tables_of(
                 "label": f"T{name}" if name.isdigit() else name.replace("Section ", "§").replace("Figure ", "F"),
                 "anchor": f"{paper}-table-{slug(name)}",
                 "caption": captions.get((paper, name), ""),
+                "note": notes.get((paper, name), ""),
                 "corner": "query" if tall else "row",  # what the rows are
                 "groups": groups,  # columns under a common heading
                 "rows": lines,  # of cells; None = the paper has no value there
