@@ -5,11 +5,7 @@ The public names load on first use, so that importing the package costs next to 
 
 from __future__ import annotations
 
-from rnnreranker.base.process import interrupts
-
-interrupts.install_for(__name__)  # before all else, so that a command can be interrupted while it starts
-
-from rnnreranker.base.process import memory  # noqa: E402
+from rnnreranker.base.process import memory
 
 memory.check_for(__name__)
 

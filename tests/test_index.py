@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,7 +24,6 @@ from rnnreranker import build_index
 from rnnreranker.base import method
 from rnnreranker.base.errors import DataWarning, InputError, UnavailableError
 from rnnreranker.base.files.checksums import DESCRIPTION
-from rnnreranker.base.process import interrupts
 from rnnreranker.data.document import Document
 from rnnreranker.encode.graphs.store import Refused
 from rnnreranker.index import __main__ as command
@@ -279,40 +277,6 @@ def test_documents_are_streamed(tmp_path: Path) -> None:
             yield document
 
     write_index(stream(), tmp_path / "out", [DensePart(encoder)])
-
-
-@pytest.mark.parametrize("adding", [False, True])
-def test_a_signal_at_the_very_end_leaves_no_work_behind(
-    adding: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The index has its name; what it was made from is needed no more, whether it is being removed or not yet."""
-    if adding:
-        write_index(documents(), tmp_path / "out", [LengthsPart()])
-    last = "write_json" if adding else "put_folder"
-    real = getattr(build, last)
-
-    def interrupted(one: Any, other: Any) -> None:
-        real(one, other)
-        if one in (tmp_path / "out" / "rnnreranker.json", tmp_path / "out.partial" / "result"):
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.01)  # till Python takes it
-
-    before = signal.getsignal(signal.SIGINT)
-    monkeypatch.setattr(build, last, interrupted)
-    monkeypatch.setattr(interrupts, "_main", threading.get_ident())
-    for name, value in (("_installed", True), ("_working", True), ("received", 0)):
-        monkeypatch.setattr(interrupts, name, value)
-    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
-    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
-    signal.signal(signal.SIGINT, interrupts._handle)
-    try:
-        made = [DensePart(LetterEncoder())]
-        with pytest.raises(KeyboardInterrupt):
-            add_parts(tmp_path / "out", made) if adding else write_index(documents(), tmp_path / "out", made)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert os.listdir(tmp_path) == ["out"]
-    assert "dense" in describe(tmp_path / "out")["parts"]
 
 
 def test_other_peoples_folders_are_not_replaced(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_results_are_on_disk_as_records_alone() -> None:
     """Figures that the pages show stand in regressions/results, each file one that `read_records` reads."""
     assert list(DOCS.rglob("*.json")) == []
     kinds = {one.kind for path in (DOCS.parent / "regressions" / "results").iterdir() for one in read_records(path)}
-    before = {"benchmark", "diagnosis", "recovery", "reliability", "run", "study", "sweep", "tuning"}
+    before = {"benchmark", "diagnosis", "recovery", "run", "study", "sweep", "tuning"}
     assert kinds == {*before, "rehearsal"}
 
 

@@ -19,8 +19,8 @@ import pytest
 from tiny_encoder import WORDS, make_encoder
 
 from rnnreranker.base import command
+from rnnreranker.base.command import STEP
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.process import interrupts
 from rnnreranker.base.record import read_records
 from rnnreranker.data import irds
 from rnnreranker.index.__main__ import main as index
@@ -680,7 +680,7 @@ def test_a_step_tells_what_is_unavailable_from_what_is_wrong(
     lacking = ["--documents", "tripclick", "--parts", "bm25", "--output", str(place / "x")]
     monkeypatch.setattr(sys, "argv", ["index", *lacking])
     assert command.run(index) == command.BAD_INPUT
-    monkeypatch.setenv(interrupts.STEP, "1")
+    monkeypatch.setenv(STEP, "1")
     assert command.run(index) == command.UNAVAILABLE
     assert capsys.readouterr().err.count("error: tripclick: the documents are not here") == 2
     monkeypatch.setattr(sys, "argv", ["index", "--documents", "nowhere.jsonl", "--output", str(place / "x")])

@@ -8,6 +8,7 @@ import dataclasses
 import logging
 import os
 import re
+import signal
 import sys
 import typing
 import warnings
@@ -27,7 +28,7 @@ from rnnreranker.base.errors import (
     shown,
 )
 from rnnreranker.base.private.python import flags_of_parser
-from rnnreranker.base.process import interrupts, phases
+from rnnreranker.base.process import phases
 from rnnreranker.base.process.quiet import quiet_others
 from rnnreranker.base.settings import Params, hints_of, member, typed_name, words_of
 from rnnreranker.base.typed_numbers import READERS
@@ -38,26 +39,40 @@ LOGGER = logging.getLogger("rnnreranker")  # whom messages go to where no comman
 BAD_INPUT = 2  # exit code; 0 is good, 1 is "a comparison failed"
 UNAVAILABLE = 75  # in place of BAD_INPUT where something cannot be had here, for whom the command is a step of another:
 # a plan tells what is lacking from a mistake
+INTERRUPTED = "interrupted: nothing half-written; run the same command again to go on"
+STEP = "RNNRERANKER_STEP"  # set in the environment: the command is a step of another one, which prints that line itself
 TRACEBACK = "RNNRERANKER_TRACEBACK"  # set: errors that nobody foresaw show where they were raised
 
 
 def run(main: Callable[[Sequence[str]], int]) -> int:
     """Call a command's `main` with the process's arguments; whatever goes wrong is one line and an exit code.
 
+    Ctrl-C and SIGTERM raise KeyboardInterrupt: `finally` removes what is half-written; the exit code is 130 or 143.
     Where RNNRERANKER_TRACEBACK is set in the environment, an error that nobody foresaw shows where it was raised.
     """
     quiet_others()
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_DFL))
     try:
-        try:
-            interrupts.begin()
-            code = _run(main)
-        finally:
-            interrupts.end()
-    except KeyboardInterrupt:
-        return interrupts.finish()
-    if interrupts.received:  # some library has kept the signal to itself
-        return interrupts.finish()
-    return interrupts.leave(code)
+        return _run(main)
+    except KeyboardInterrupt as error:
+        phases.clear()
+        if STEP not in os.environ:
+            print(INTERRUPTED, file=sys.stderr)
+        return 128 + (error.args[0] if error.args else signal.SIGINT)
+
+
+def _terminate(number: int, frame: object) -> None:
+    raise KeyboardInterrupt(number)
+
+
+def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
+    """The interruption that a library made an error of, as the import of one does."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _run(main: Callable[[Sequence[str]], int]) -> int:
@@ -71,14 +86,14 @@ def _run(main: Callable[[Sequence[str]], int]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except Exception as error:
-        if interrupts.received:  # what a library has made of it
-            raise KeyboardInterrupt from None
+        if interruption := _interruption(error):
+            raise interruption from None
         if os.environ.get(TRACEBACK) and not isinstance(error, RnnrerankerError):
             raise
         phases.clear()
         print(f"error: {shown(' '.join(said_of(error).split()))}", file=sys.stderr)
         lacking = isinstance(error, UnavailableError | MissingDependencyError)
-        return UNAVAILABLE if lacking and os.environ.get(interrupts.STEP) else BAD_INPUT
+        return UNAVAILABLE if lacking and os.environ.get(STEP) else BAD_INPUT
 
 
 @dataclasses.dataclass

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.process import interrupts
 
 _HELD: set[tuple[Path, int]] = set()  # locks of this process, with the threads that hold them
 
@@ -63,7 +62,6 @@ def _alone(output: Path, busy: Callable[[], object]) -> Iterator[bool]:
     if waited:
         busy()
         lock.acquire()
-    interrupts.unfinished.add(path)
     _HELD.add(mine)
     try:
         yield waited
@@ -71,5 +69,4 @@ def _alone(output: Path, busy: Callable[[], object]) -> Iterator[bool]:
         _HELD.discard(mine)
         with suppress(OSError):  # whoever comes next takes the file as it is; Windows removes it when it is free
             path.unlink()
-        interrupts.unfinished.discard(path)
         lock.release()

@@ -22,7 +22,7 @@ from rnnreranker.base.files.json_files import read_json
 
 SCHEMA = 3
 NEEDED = ("kind", "spec", "name", "outcome")  # keys of every record on disk
-KINDS = ("run", "study", "tuning", "sweep", "recovery", "diagnosis", "benchmark", "reliability", "rehearsal")
+KINDS = ("run", "study", "tuning", "sweep", "recovery", "diagnosis", "benchmark", "rehearsal")
 VERSIONS_OF = (
     "faiss-cpu",
     "ir-measures",

@@ -27,7 +27,6 @@ from rnnreranker.base.files import behind_links, fingerprint, put_folder, write_
 from rnnreranker.base.files.checksums import DESCRIPTION, DOCIDS, TEXTS, names_in, note_files
 from rnnreranker.base.files.leftovers import temporary
 from rnnreranker.base.locks import alone
-from rnnreranker.base.process import interrupts
 from rnnreranker.data.document import Document
 from rnnreranker.parts.base import BLOCK, Part
 from rnnreranker.parts.description import SCHEMA, describe
@@ -108,9 +107,8 @@ def write_index(
             made[part.name] = _write(part, result, result / FOLDER, count, spent)
             files[part.name] = note_files(result, names_in(result).difference(*files.values()))
             write_json(result / DESCRIPTION, described)
-        with interrupts.put_off():
-            put_folder(result, output)
-            work.done = True
+        put_folder(result, output)
+        work.done = True
     return Built(output, count, min(count, max(part.reused for part in parts)))
 
 
@@ -169,9 +167,8 @@ def add_parts(
         marks = [mark for part in parts for mark in part.marks]
         described["fingerprint"] = fingerprint(described["content"], *marks) if marks else described["fingerprint"]
         described["versions"] |= _versions(parts)
-        with interrupts.put_off():
-            write_json(output / DESCRIPTION, {**described, "inputs": described["inputs"] | (inputs or {})})
-            work.done = True
+        write_json(output / DESCRIPTION, {**described, "inputs": described["inputs"] | (inputs or {})})
+        work.done = True
     return Built(output, count, min(count, max(part.reused for part in parts)))
 
 
@@ -243,9 +240,7 @@ def partial_folder(output: Path) -> Iterator[UnfinishedIndex]:
         finally:
             shutil.rmtree(work.result, ignore_errors=True)
             if work.done or not any(partial.glob("*/*.np[yz]")):  # nothing to go on from
-                interrupts.unfinished.add(partial)
                 shutil.rmtree(partial, ignore_errors=True)
-                interrupts.unfinished.discard(partial)
 
 
 def _stream(

@@ -16,7 +16,6 @@ from rnnreranker.base.arguments import in_command
 from rnnreranker.base.errors import InputError, no_space
 from rnnreranker.base.files.leftovers import temporary
 from rnnreranker.base.given import path_of
-from rnnreranker.base.process import interrupts
 
 STDOUT = "-"
 read_by_command: dict[tuple[int, int] | None, str] = {}  # identity of each file that `apart` found -> its argument
@@ -151,9 +150,7 @@ def put_folder(new: Path, path: Path) -> None:
         raise _unwritable(path, error) from None
     finally:
         if path.exists():
-            interrupts.unfinished.add(aside)
             shutil.rmtree(aside, ignore_errors=True)
-            interrupts.unfinished.discard(aside)
         elif aside.exists():
             os.replace(aside, path)
 

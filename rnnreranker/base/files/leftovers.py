@@ -13,8 +13,6 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from rnnreranker.base.process import interrupts
-
 
 def temporary_name(path: Path) -> Path:
     """What a file or folder is called beside its path while this thread writes it."""
@@ -30,7 +28,6 @@ def temporary(path: Path, make: Callable[[Path], object]) -> Iterator[Path]:
     """
     name = temporary_name(path)
     _remove_left(path)
-    interrupts.unfinished.add(name)
     held: list[int] = []
     try:
         while not held:
@@ -39,7 +36,6 @@ def temporary(path: Path, make: Callable[[Path], object]) -> Iterator[Path]:
         yield name
     finally:
         _remove(name)
-        interrupts.unfinished.discard(name)
         for file in held:
             if file >= 0:
                 os.close(file)

@@ -17,7 +17,6 @@ from typing import IO
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.given import path_of
-from rnnreranker.base.process import interrupts
 
 GZIP = b"\x1f\x8b"  # the first bytes of such a file
 
@@ -39,7 +38,6 @@ def rereadable(path: str | os.PathLike[str]) -> Path:
 @functools.cache
 def _copy(path: Path, inode: int) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="rnnreranker-"))
-    interrupts.unfinished.add(folder)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with open(path, "rb") as pipe:
         first = pipe.read(len(GZIP))

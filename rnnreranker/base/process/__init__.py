@@ -1,1 +1,1 @@
-"""The process that a command is: its signals, what it is at, its threads of BLAS."""
+"""The process that a command is: what it is at, its threads of BLAS."""

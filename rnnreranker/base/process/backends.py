@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import signal
 import socket
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, UnavailableError, require
-from rnnreranker.base.process.interrupts import left_to_this_process
 from rnnreranker.base.process.quiet import show_notices
 
 CLUSTERS = {"dask": "distributed", "ray": "ray"}  # backend → its package
@@ -65,7 +66,7 @@ def do_parts(
     if not first:
         return
     every = itertools.chain(first, waiting)
-    with left_to_this_process(), contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         if backend == "dask":
             done = stack.enter_context(_dask(do, every, workers, address))
         elif backend == "ray":
@@ -169,7 +170,9 @@ def _knock(address: str) -> None:
 
 
 def _called(do: Callable[..., Any], part: tuple[Any, ...]) -> None:
-    """Do a part in a worker process, which inherits PYTHONWARNINGS of a command."""
+    """Do a part in a worker process, which inherits PYTHONWARNINGS of a command and leaves Ctrl-C to it."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     show_notices()
     do(*part)
 

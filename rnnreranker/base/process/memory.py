@@ -6,7 +6,6 @@ import os
 import sys
 
 LEAST = 1 << 31  # bytes of address space: NumPy, SciPy, pandas, numba, PyArrow and Faiss take most of it
-OF_LIBRARY = {"torch": 1 << 32}  # with the others and its threads
 
 
 def check_for(package: str) -> None:

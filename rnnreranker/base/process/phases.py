@@ -7,21 +7,16 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO
 
 from rnnreranker.base.arguments import in_command
-from rnnreranker.base.errors import UnavailableError
-from rnnreranker.base.process import interrupts, memory
 
 STARTING, WORKING = "starting", "working"  # phases without a name of their own
 FIRST, EVERY = 0.3, 1.0  # seconds until a line is shown, and until it is shown again
 LOGGED, LOGGED_AT_LEAST = 10.0, 600.0  # seconds between two lines in a log file
 SLOW = 0.0005  # seconds that a phase takes at least to be named in a summary
-NAMES = """accelerate datasets faiss ir_datasets ir_measures jinja2 jnius joblib matplotlib numba onnxruntime optuna
-pandas pyarrow pyserini scipy sentence_transformers sklearn torch transformers"""
-LIBRARIES = frozenset(NAMES.split())  # of which some take seconds to import
 
 
 @dataclass
@@ -94,8 +89,6 @@ def start() -> None:
     """Begin to show phases."""
     global _terminal
     spent.clear()
-    if not any(isinstance(finder, _Imports) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Imports())
     if sys.stderr.isatty():
         _terminal = os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, errors="replace")
     threading.Thread(target=_tick if _terminal else _log, daemon=True, name="phases").start()
@@ -160,33 +153,3 @@ def _log() -> None:
             with contextlib.suppress(ValueError, OSError):  # the stream is closed
                 sys.stderr.write(f"{at}: {time.perf_counter() - at.begun:.0f} s\n")
                 sys.stderr.flush()
-
-
-class _Imports:
-    """Stands before Python's own finders: the import of a library is a phase, whoever imports it."""
-
-    def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
-        """What the other finders find, with a loader that says what it is at."""
-        if name not in LIBRARIES:
-            return None
-        others = [finder for finder in sys.meta_path if not isinstance(finder, _Imports)]
-        asked = (finder.find_spec(name, path, target) for finder in others if hasattr(finder, "find_spec"))
-        spec = next(filter(None, asked), None)
-        loader = getattr(spec, "loader", None)
-        if loader is not None:
-            load = loader.exec_module
-
-            def timed(module: Any) -> Any:
-                vars(loader).pop("exec_module", None)
-                if said := memory.too_little(
-                    memory.OF_LIBRARY.get(name, 0), f"{name} needs, with the other libraries,"
-                ):
-                    raise UnavailableError(said)
-                if threading.current_thread() is not threading.main_thread():
-                    return load(module)
-                with phase(f"importing {name}", "imports"), interrupts.at_once():
-                    return load(module)
-
-            with contextlib.suppress(AttributeError):
-                loader.exec_module = timed
-        return spec

@@ -18,7 +18,6 @@ from rnnreranker.base.errors import InputError, MissingDependencyError
 from rnnreranker.base.files import cache_home, file_digest, fingerprint, folder_written_whole, write_json
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.locks import alone
-from rnnreranker.base.process import interrupts
 
 FOLDER = "graphs"
 GRAPH, WEIGHTS, TOKENIZER, DESCRIPTION = "model.onnx", "model.onnx.data", "tokenizer.json", "graph.json"
@@ -125,7 +124,6 @@ def _made_in_home(key: str, write: Callable[[Path], dict[str, Any]]) -> KeptGrap
 def _made_for_now(key: str, write: Callable[[Path], dict[str, Any]]) -> KeptGraph:
     try:
         above = Path(tempfile.mkdtemp(prefix="rnnreranker-graph-"))
-        interrupts.unfinished.add(above)
         atexit.register(_forget, above, os.getpid())
         folder = above / key
         folder.mkdir()
@@ -150,7 +148,6 @@ def _write(folder: Path, write: Callable[[Path], dict[str, Any]]) -> None:
 def _forget(folder: Path, process: int) -> None:
     if os.getpid() == process:  # not one that was forked from it
         shutil.rmtree(folder, ignore_errors=True)
-        interrupts.unfinished.discard(folder)
 
 
 def _reason(error: InputError | OSError) -> str:

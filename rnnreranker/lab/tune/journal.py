@@ -13,7 +13,6 @@ from rnnreranker.base.errors import InputError, no_space
 from rnnreranker.base.files import read_lines
 from rnnreranker.base.files.json_files import parse_record
 from rnnreranker.base.locks import alone
-from rnnreranker.base.process import interrupts
 
 BEGINNING = b'{"op_code"'  # of every journal
 BLOCK = 65536  # bytes read at a time
@@ -31,13 +30,8 @@ def journal(storage: str | Path | None) -> Iterator[Any]:
         yield None
         return
     path = Path(storage)
-    lock = path.with_name(f"{path.name}.lock")
     with alone(path, f"{path}: another process is searching with this storage; waiting for it"):
-        interrupts.unfinished.add(lock)
-        try:
-            yield _opened(path)
-        finally:
-            interrupts.unfinished.discard(lock)
+        yield _opened(path)
 
 
 def _opened(path: Path) -> Any:

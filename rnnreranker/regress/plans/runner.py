@@ -17,7 +17,6 @@ from typing import Any
 from rnnreranker.base import command
 from rnnreranker.base.command import say
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.process import interrupts
 from rnnreranker.base.process.machine import memory_gb
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.regress.plans.disk import remove
@@ -258,7 +257,7 @@ def _process(step: Step) -> tuple[int, str]:
     paths = [str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]  # the code that plans is the code run
     environment = {
         **os.environ,
-        interrupts.STEP: "1",
+        command.STEP: "1",
         "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONIOENCODING": "utf-8",
     }
@@ -275,7 +274,11 @@ def _process(step: Step) -> tuple[int, str]:
         threads = [threading.Thread(target=pass_on, args=entry) for entry in streams.items()]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        try:
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt:
+            process.terminate()  # Ctrl-C reaches it as well, SIGTERM does not
+            raise
     lines = tails["err"].decode("utf-8", "replace").strip().splitlines()
     return process.returncode, lines[-1] if lines else f"exit code {process.returncode}"
