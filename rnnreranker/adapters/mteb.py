@@ -76,8 +76,8 @@ class RnnSearch(SearchEncoderWrapper):
     def search(self, queries: Any, *, task_metadata: TaskMetadata, **others: Any) -> dict[str, dict[str, float]]:
         """As MTEB's, without a query's own document where the task leaves it out."""
         self._reranked.without = list(queries["id"]) if _leaves_out(task_metadata) else []
-        found: dict[str, dict[str, float]] = super().search(queries, task_metadata=task_metadata, **others)
-        return found
+        scores: dict[str, dict[str, float]] = super().search(queries, task_metadata=task_metadata, **others)
+        return scores
 
 
 class HybridSearch:

@@ -97,8 +97,8 @@ class Shape:
         unread = {"docid"} if "pid" in keys else set()  # MS MARCO v2: `docid` is that of the document of a passage
         named = []
         for field, names in self.fields.items():
-            found = [name for name in names if name in keys and name not in unread]
-            named.append((field, [name for name in found if name not in WEAK] or found, field.endswith("id")))
+            there = [name for name in names if name in keys and name not in unread]
+            named.append((field, [name for name in there if name not in WEAK] or there, field.endswith("id")))
         return named
 
 
