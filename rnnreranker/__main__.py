@@ -20,7 +20,6 @@ COMMANDS = {
     "serve": "an index to a page, a JSON API and tools for language models, on this machine",
     "fuse": "runs of the same topics to one, by reciprocal ranks or scores",
     "evaluate": "runs and qrels to measures, differences and tests",
-    "pool": "runs to a judgement sheet, and back to qrels",
     "diagnose": "a run and its vectors to a forecast, without judgements",
     "recover": "topics with several positives to how well one finds the others",
     "tune": "topics and qrels to parameters, with their value on unseen topics",

@@ -181,7 +181,7 @@ HEAVY |= {"fastapi", "uvicorn", "pydantic", "mcp"}
         "import rnnreranker",
         "from rnnreranker import RnnParams, RnnReranker, Run, jaccard_similarity, rnn_similarity",
         "import rnnreranker.search.__main__, rnnreranker.evaluate.__main__, rnnreranker.index.__main__",
-        "import rnnreranker.pool, rnnreranker.regress.__main__",
+        "import rnnreranker.regress.__main__",
         "from rnnreranker import build_index, evaluate_run, make_labels, open_index, rerank_hits, train_model",
         "import rnnreranker.labels.__main__, rnnreranker.negatives",
         "import rnnreranker.serve.__main__",

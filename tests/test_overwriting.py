@@ -153,7 +153,6 @@ search --index pydoc --run run.txt --topics topics.tsv --explain q1 --explain-ou
 fuse run.txt other.txt --output run.txt
 evaluate run.txt --qrels qrels.txt --json qrels.txt
 pool run.txt --topics topics.tsv --documents docs.tsv --output docs.tsv
-pool run.txt --topics sheet-1.tsv --documents docs.tsv --output sheet.tsv --per-sheet 1
 tune --index pydoc --topics topics.tsv --qrels qrels.txt --run run.txt --output run.txt
 labels --run run.txt --qrels qrels.txt --method hard --output labels.parquet --tsv qrels.txt
 negatives --run run.txt --qrels qrels.txt --documents docs.tsv --filter none --output run.txt

@@ -1,4 +1,4 @@
-"""Evaluation: ir-measures measures; here are the judgement protocols, the statistics and the pooling."""
+"""Evaluation: ir-measures measures; here are the judgement protocols and the statistics."""
 
 from __future__ import annotations
 

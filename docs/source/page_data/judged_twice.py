@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+
 from rnnreranker.data.names import built_in_lines
 from rnnreranker.data.qrels import load_qrels
-from rnnreranker.evaluate.pool.pooling import Agreement, SheetRow, agreement
 
 DECIDED = "qrels-decided.tsv"  # qid, docid, first, second and third grade of the pairs on which two rounds differ
+
+
+class Agreement(NamedTuple):
+    """How far two judges agree: pairs that both judged, shares of equal grades and of grades at most one apart.
+
+    kappa: Cohen's, with linear weights: 1 - observed / expected mean difference of the grades.
+    """
+
+    pairs: int
+    equal: float
+    within_one: float
+    kappa: float
 
 
 def judged_twice(name: str) -> Agreement:
@@ -20,8 +35,11 @@ def judged_twice(name: str) -> Agreement:
     else:
         lines = [line.split() for _, line in built_in_lines(["qrels-shallow-second.txt"]) if line]
         second = {(qid, docid): int(grade) for qid, _, docid, grade in lines}
-    return agreement(
-        *([SheetRow(qid, docid, grade, name) for (qid, docid), grade in one.items()] for one in (first, second))
+    both = np.array([(grade, second[pair]) for pair, grade in first.items() if pair in second])
+    apart = np.abs(both[:, 0] - both[:, 1])
+    by_chance = np.abs(np.subtract.outer(both[:, 0], both[:, 1])).mean()
+    return Agreement(
+        len(both), float((apart == 0).mean()), float((apart <= 1).mean()), float(1 - apart.mean() / by_chance)
     )
 
 

@@ -32,8 +32,8 @@ PACKAGE = Path(__file__).resolve().parents[2]
 def module_of(name: str) -> str:
     """The module behind `python -m rnnreranker.NAME`: the `__main__` of a folder, else the file itself.
 
-    >>> module_of("search"), module_of("pool")
-    ('rnnreranker.search.__main__', 'rnnreranker.pool')
+    >>> module_of("search"), module_of("fuse")
+    ('rnnreranker.search.__main__', 'rnnreranker.fuse')
     """
     return f"{PACKAGE.name}.{name}.__main__" if (PACKAGE / name).is_dir() else f"{PACKAGE.name}.{name}"
 
