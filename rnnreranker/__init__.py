@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from rnnreranker.parts.vectors import open_vectors as open_vectors
     from rnnreranker.rnn import RnnParams as RnnParams
     from rnnreranker.rnn import jaccard_similarity as jaccard_similarity
-    from rnnreranker.rnn import maxsim as maxsim
     from rnnreranker.rnn import rnn_similarity as rnn_similarity
+    from rnnreranker.rnn import warm_up as warm_up
     from rnnreranker.rnn.hits import rerank_hits as rerank_hits
+    from rnnreranker.rnn.maxsim import maxsim as maxsim
     from rnnreranker.runs import Run as Run
     from rnnreranker.search.building import build_index as build_index
     from rnnreranker.search.opened import Index as Index

@@ -28,7 +28,7 @@ from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.regress.records import Figures
-from rnnreranker.rnn import jaccard_similarity, reference, reference_scores
+from rnnreranker.rnn import jaccard_similarity, reference
 
 RECORDS = Path(__file__).resolve().parent.parent / "regressions" / "results" / "diagnoses.json"
 
@@ -162,7 +162,7 @@ def test_one_query_against_the_reference(tmp_path: Path, params: RnnParams) -> N
     found = measure_run(run, queries, RnnReranker(source, params, threads=1))
     before = run.ranked("q0")
     done = reference.steps(np.vstack([queries.vectors, source.fetch(source.rows(before))]), params)
-    made = reference_scores.parts(done, params, [score for _, score in run["q0"]])
+    made = reference.parts(done, params, [score for _, score in run["q0"]])
     assert found["sets"]["jaccard_zero"] == pytest.approx((made.jaccard[0] == 0).mean(), abs=1e-4)
     assert found["sets"]["query"]["median"] == len(done.sets[0] - {0})
     known = (made.terms * made.weights[:, None]).sum(axis=0)
@@ -282,7 +282,7 @@ def test_terms_sum_to_the_score_and_say_what_they_bring_into_the_first_ten() -> 
         (RnnParams.preset("tas-b"), ["query", "jaccard"]),
     ):
         done = reference.steps(vectors, params)
-        expected = reference_scores.parts(done, params, base)
+        expected = reference.parts(done, params, base)
         jaccard = jaccard_similarity(vectors[None], params, probes=expected.probes)[0]
         added = terms(done.raw, base, jaccard, params)
         assert list(added) == names

@@ -17,8 +17,8 @@ from rnnreranker.parts.neighbours import NeighbourGraph
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.texts import CorpusWriter
-from rnnreranker.rnn.graph import reference as graph_reference
-from rnnreranker.rnn.graph.similarity import graph_similarity
+from rnnreranker.rnn import reference
+from rnnreranker.rnn.graph import graph_similarity
 from rnnreranker.search.__main__ import main
 from rnnreranker.search.explain import graph_neighbourhood
 from rnnreranker.search.explain.page import explanation, summands
@@ -69,7 +69,7 @@ def test_scores_are_those_of_loops_and_kernel(graph: NeighbourGraph, params: Rnn
     docids, products, base = context()
     rows, query = graph.rows(docids), products if known else None
     found = graph_neighbourhood(graph, docids, params, query=query, base=base)
-    loops = graph_reference.graph_similarity(graph.edges, graph.weights, rows, params, query, base)
+    loops = reference.graph_similarity(graph.edges, graph.weights, rows, params, query, base)
     given = None if query is None else query[None]
     fast = graph_similarity(graph.edges, graph.weights, rows[None], params, query=given, base=base[None])[0]
     for one in found.candidates:

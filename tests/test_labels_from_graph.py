@@ -28,8 +28,6 @@ from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.vectors.queries import load_encoded_queries
 from rnnreranker.rnn import reference
-from rnnreranker.rnn.graph import probes as graph_probes
-from rnnreranker.rnn.graph import reference as graph_reference
 from rnnreranker.train.query.samples import check_index
 
 QUERIES, DOCUMENTS = 12, 90
@@ -74,8 +72,8 @@ def graph(folder: Path) -> NeighbourGraph:
 
 def by_hand(graph: NeighbourGraph, rows: list[int], positives: int, params: RnnParams) -> tuple[np.ndarray, np.ndarray]:
     """s and J of the first rows and all of them, (R, n) each, as loops over what the rows of the graph name."""
-    known = graph_reference.known_similarities(graph.edges, graph.weights, rows)
-    done = graph_reference.steps(known, params)
+    known = reference.known_similarities(graph.edges, graph.weights, rows)
+    done = reference.graph_steps(known, params)
     near, alike = np.zeros((positives, len(rows))), np.zeros((positives, len(rows)))
     for place in range(positives):
         alike[place] = reference.jaccard(done.expanded, place + 1)[1:]
@@ -95,9 +93,7 @@ def by_hand(graph: NeighbourGraph, rows: list[int], positives: int, params: RnnP
     ids=["default", "geometric", "jaccard", "raw"],
 )
 @pytest.mark.long
-def test_similarities_are_those_of_loops(
-    graph: NeighbourGraph, params: RnnParams, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_similarities_are_those_of_loops(graph: NeighbourGraph, params: RnnParams) -> None:
     rng = np.random.default_rng(7)
     lengths = np.array([20, 3, 1, 20, 11])
     rows = np.stack([rng.permutation(DOCUMENTS)[:20] for _ in lengths])
@@ -107,9 +103,6 @@ def test_similarities_are_those_of_loops(
     assert np.array_equal(mixed, GraphSimilarity(lengths, params, 3, graph, rows).mixed(probes))
     alone = [GraphSimilarity(lengths[b : b + 1], params, 1, graph, rows[b : b + 1]).mixed(probes)[0] for b in range(5)]
     assert np.array_equal(mixed, alone)
-    near = GraphSimilarity(lengths, params, 1, graph, rows).geometric(probes)
-    monkeypatch.setattr(graph_probes, "compiles", lambda: False)
-    assert np.array_equal(near, GraphSimilarity(lengths, params, 1, graph, rows).geometric(probes))
     for b, length in enumerate(lengths.tolist()):
         taken = min(2, length)
         near, alike = by_hand(graph, rows[b, :length].tolist(), taken, params)
@@ -213,9 +206,9 @@ def joint_by_hand(
     of_run = [scores.get(docid, min(scores[one] for one in ordered if one in scores)) for docid in ordered]
     products = [float(vectors.fetch(np.array([row]))[0].astype(np.float64) @ asked) for row in rows]
     query = {"encoded": products, "run": of_run, "none": None}[params.queries]
-    known = graph_reference.known_similarities(graph.edges, graph.weights, rows, query)
-    done = graph_reference.steps(known, params)
-    by_graph = graph_reference.known_similarities(graph.edges, graph.weights, rows)[1:, 1:]
+    known = reference.known_similarities(graph.edges, graph.weights, rows, query)
+    done = reference.graph_steps(known, params)
+    by_graph = reference.known_similarities(graph.edges, graph.weights, rows)[1:, 1:]
     if query is None:
         n = len(ordered)
         ranks = [(n - rank) / (n - 1) * 11 / (10 + rank) for rank in range(1, n + 1)]

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
-from rnnreranker import InputError, RnnParams, maxsim, rnn_similarity
-from rnnreranker.rnn.known_similarities import given_similarity
-from rnnreranker.rnn.late import kernel
-from rnnreranker.rnn.late import maxsim as module
-from rnnreranker.rnn.late.maxsim import token_similarities
+from rnnreranker import InputError, maxsim
+from rnnreranker.rnn.maxsim import token_similarities
 
 LENGTHS = [0, 1, 2, 3, 4, 5, 7, 11, 12, 13, 17, 23, 24, 25, 40, 0, 180]
 
@@ -40,12 +33,9 @@ def made_up(d: int, dtype: type, queries: int = 1, q: int = 32) -> tuple[np.ndar
     return unit(rng, queries, q, d), unit(rng, sum(LENGTHS), d).astype(dtype), np.cumsum([0, *LENGTHS])
 
 
-@pytest.mark.parametrize("engine", ["compiled", "numpy"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 @pytest.mark.parametrize(("d", "q"), [(128, 32), (48, 5), (20, 33), (1, 1)])
-def test_equals_loops(d: int, q: int, dtype: type, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if engine == "numpy":
-        monkeypatch.setattr(module, "scorer", lambda: module._with_numpy)
+def test_equals_loops(d: int, q: int, dtype: type) -> None:
     queries, tokens, offsets = made_up(d, dtype, 2, q)
     weights = np.random.default_rng(1).standard_normal((2, q))
     documents = np.split(tokens.astype(np.float64), offsets[1:-1])
@@ -73,16 +63,16 @@ def test_padding_is_never_looked_at() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_depends_on_neither_batch_nor_threads(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    queries, tokens, offsets = made_up(128, dtype, 3)
+@pytest.mark.parametrize("d", [7, 128, 384, 1024])  # BLAS sums long rows in parts
+def test_depends_on_neither_batch_nor_threads(d: int, dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    queries, tokens, offsets = made_up(d, dtype, 3)
     whole = maxsim(queries, tokens, offsets=offsets, threads=1)
-    monkeypatch.setattr(module, "CHUNK_TOKENS", 30)
+    monkeypatch.setattr("rnnreranker.rnn.maxsim.PRODUCTS", 2000)
     np.testing.assert_array_equal(maxsim(queries, tokens, offsets=offsets, threads=3), whole)
     rows = [16, 3, 0, 3]
     np.testing.assert_array_equal(maxsim(queries[1], tokens, offsets=offsets, rows=rows), whole[1, rows])
+    np.testing.assert_array_equal(maxsim(queries[2], tokens, offsets=offsets, rows=[2])[0], whole[2, 2])
     assert maxsim(queries, tokens, offsets=offsets, rows=[]).shape == (3, 0)
-    monkeypatch.setattr(kernel, "WIDENS", False)
-    np.testing.assert_array_equal(maxsim(queries, tokens, offsets=offsets), whole)
 
 
 def test_weights_are_tokens_times_weights() -> None:
@@ -104,13 +94,8 @@ def test_other_forms_of_arrays() -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("engine", ["compiled", "numpy"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_tokens_that_are_not_finite_are_refused(
-    value: float, engine: str, dtype: type, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if engine == "numpy":
-        monkeypatch.setattr(module, "scorer", lambda: module._with_numpy)
+def test_tokens_that_are_not_finite_are_refused(value: float, dtype: type) -> None:
     queries, tokens, offsets = made_up(16, dtype)
     expected = maxsim(queries[0], tokens, offsets=offsets, rows=[16])
     tokens[offsets[9] + 7, 3] = value
@@ -143,16 +128,6 @@ def test_bad_input(change: dict[str, object], said: str) -> None:
         maxsim(np.ones((2, 8)), np.ones((2, 4, 8)), np.ones((2, 3)))
 
 
-def test_without_numba() -> None:
-    code = (
-        "import numpy as np; from rnnreranker import maxsim; "
-        "print(maxsim(np.eye(2), np.array([[0.6, 0.8], [0.8, 0.6]]), offsets=[0, 2, 2]).round(3).tolist())"
-    )
-    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert done.stdout == "[1.600000023841858, 0.0]\n"
-
-
 def test_contexts_are_as_alike_as_maxsim_both_ways() -> None:
     queries, tokens, offsets = made_up(32, np.float16, q=6)
     rows = [16, 3, 0, 9]
@@ -167,16 +142,3 @@ def test_contexts_are_as_alike_as_maxsim_both_ways() -> None:
             terms = [by_loops(a, [b], np.ones(len(a)))[0] / len(a) if len(a) else 0.0 for a, b in ways]
             assert found[i, j] == pytest.approx(np.mean(terms), abs=1e-5)
     np.testing.assert_array_equal(found, found.T)
-
-
-@pytest.mark.parametrize("params", [RnnParams(), RnnParams(k=3, scale="none", tau=0.0)])
-def test_similarities_that_are_given_count_as_products(params: RnnParams) -> None:
-    vectors = unit(np.random.default_rng(2), 31, 12)
-    base = np.sort(np.random.default_rng(3).standard_normal(30))[::-1]
-    for known in (None, base):
-        expected = rnn_similarity(vectors[:1], vectors[None, 1:], params, base=None if known is None else known[None])
-        found = given_similarity(vectors @ vectors.T, params, base=known)
-        np.testing.assert_allclose(found, expected[0], atol=1e-6)
-    for wrong, said in ((np.ones((3, 4)), r"shape \(3, 4\): expected \(m, m\)"), (np.full((3, 3), np.nan), "has NaN")):
-        with pytest.raises(InputError, match=f"similarities has.*{said}|similarities {said}"):
-            given_similarity(wrong, params)

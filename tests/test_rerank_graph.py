@@ -14,7 +14,7 @@ from rnnreranker.base.method import Inputs, find, make_params
 from rnnreranker.methods.rerank.base import Candidates, Query
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
-from rnnreranker.rnn.graph import reference as graph_reference
+from rnnreranker.rnn import reference
 from rnnreranker.search.__main__ import main as search
 
 DOCUMENTS, DIMENSION, K = 60, 8, 5
@@ -53,9 +53,7 @@ def by_loops(index: Path, run: Run, qid: str, products: Any) -> list[tuple[str, 
     graph, head = open_neighbours(index), run[qid][: PARAMS.context]
     rows = [DOCIDS.index(docid) for docid, _ in head]
     own = None if products is None else [products[docid] for docid, _ in head]
-    scores = graph_reference.graph_similarity(
-        graph.edges, graph.weights, rows, PARAMS, own, [score for _, score in head]
-    )
+    scores = reference.graph_similarity(graph.edges, graph.weights, rows, PARAMS, own, [score for _, score in head])
     return sorted(zip([docid for docid, _ in head], scores.tolist(), strict=True), key=lambda one: (-one[1], one[0]))
 
 

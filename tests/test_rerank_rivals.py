@@ -22,7 +22,7 @@ from rnnreranker.methods.rerank.regularise import RegulariseParams, affinities, 
 from rnnreranker.methods.rerank.zhong import ZhongParams, zhong_distances
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.spec import specs_folder
-from rnnreranker.rnn import reference, reference_scores
+from rnnreranker.rnn import reference
 from rnnreranker.search.__main__ import main as search
 
 RIVALS = ("prf", "regularise", "jaccard-plain", "zhong")
@@ -109,7 +109,7 @@ def test_plain_neighbours_need_not_be_reciprocal() -> None:
     params = RnnParams(k=1, k_exp=1, tau=0.0, lam=0.0, weight="binary", scale="none")
     # q: (1/2, 1/2, 0), a: the same, b: (1/2, 0, 1/2): J(a) = 1, J(b) = (1/2) / (3/2)
     assert _plain(vectors, params) == pytest.approx([1.0, 1 / 3])
-    assert reference_scores.rnn_similarity(vectors[0], vectors[1:], params) == pytest.approx([1.0, 0.0])
+    assert reference.rnn_similarity(vectors[0], vectors[1:], params) == pytest.approx([1.0, 0.0])
 
 
 @pytest.mark.parametrize("tau", [0.0, 0.5])
@@ -124,11 +124,9 @@ def test_plain_jaccard_is_rnn_but_for_reciprocity(
     params = RnnParams(k=7, k_exp=3, tau=tau, variant=variant, scale=scale, weight=weight, weight_scale=0.3)
     base = np.sort(rng.normal(size=23))[::-1]
     found = _plain(vectors, params, base)
-    assert not np.allclose(found, reference_scores.rnn_similarity(vectors[0], vectors[1:], params, base))
+    assert not np.allclose(found, reference.rnn_similarity(vectors[0], vectors[1:], params, base))
     monkeypatch.setattr(reference, "reciprocal_sets", lambda lists: [set(entries) for entries in lists])
-    assert found == pytest.approx(
-        reference_scores.rnn_similarity(vectors[0], vectors[1:], params, base), rel=1e-5, abs=1e-6
-    )
+    assert found == pytest.approx(reference.rnn_similarity(vectors[0], vectors[1:], params, base), rel=1e-5, abs=1e-6)
 
 
 def _plain(vectors: np.ndarray, params: RnnParams, base: np.ndarray | None = None) -> np.ndarray:

@@ -77,6 +77,11 @@ def test_the_default_and_the_published_presets() -> None:
         assert not expected.uses_run
 
 
+def test_weights_that_are_all_0() -> None:
+    with expect_refusal("rank_weight=0, run_weight=0, query_weight=0: expected at least one above 0"):
+        RnnParams(rank_weight=0, run_weight=0, query_weight=0)
+
+
 def test_an_unknown_preset_names_the_nearest() -> None:
     with expect_refusal("preset tas_b: not known; give a YAML file or a known one, did you mean tas-b?"):
         RnnParams.preset("tas_b")
@@ -194,9 +199,7 @@ def test_threads(threads: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("engine", ["kernel", "fallback"])
-def test_vectors_that_are_not_finite(value: float, engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    use_engine(engine, monkeypatch)
+def test_vectors_that_are_not_finite(value: float) -> None:
     candidates, queries, vectors = CANDIDATES.copy(), QUERIES.copy(), VECTORS.copy()
     candidates[1, 2, 0] = vectors[1, 3, 0] = value
     rest = "has NaN or infinite entries (as float32); expected finite vectors"
@@ -216,9 +219,7 @@ def test_inner_products_that_overflow() -> None:
     assert np.isfinite(rnn_similarity(QUERIES, CANDIDATES * np.float32(4e18), RnnParams(scale="none"))).all()
 
 
-@pytest.mark.parametrize("engine", ["kernel", "fallback"])
-def test_exponential_weights_of_raw_scores(engine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    use_engine(engine, monkeypatch)
+def test_exponential_weights_of_raw_scores() -> None:
     params = RnnParams(weight="exp", scale="none")
     with expect_refusal(
         "row 0 of the batch: weight exp: the largest weight_scale * similarity is 240, expected at most 80 (float32 "
@@ -229,9 +230,25 @@ def test_exponential_weights_of_raw_scores(engine: str, monkeypatch: pytest.Monk
         assert np.isfinite(rnn_similarity(QUERIES, CANDIDATES * 5, dataclasses.replace(params, **safe))).all()
 
 
-def use_engine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rnnreranker.rnn import chunks
-    from rnnreranker.rnn.engines import numpy as fallback
+ODD = [np.zeros((2, 3, 4), dtype=kind) for kind in ("object", "str", "bool", "complex", "datetime64[s]", "S3", "V4")]
+MALFORMED = [
+    *({"candidates": odd} for odd in ODD),
+    *({"queries": odd[:, 0]} for odd in ODD),
+    {"candidates": [[[1.0]], [[1.0], [2.0]]]},  # ragged
+    *({"lengths": [value] * 2} for value in (-2, 0.5, "1", None, True, 2**70, np.nan, [1])),
+    {"lengths": [0] * 3},
+    *({"threads": value} for value in (-1, "2", np.nan)),
+    *({"probes": value} for value in (("0",), ((0,),), (None,), 0, (2**70,))),
+]
 
-    if name == "fallback":
-        monkeypatch.setattr(chunks.ENGINES, "for_work", lambda sizes: fallback.score_contexts)
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("change", MALFORMED, ids=lambda change: str(next(iter(change.items())))[:60])
+def test_calls_that_no_batch_can_make_good_are_refused_in_one_line(change: dict[str, Any]) -> None:
+    given = {"queries": QUERIES, "candidates": CANDIDATES, "params": RnnParams()} | change
+    work: Any = rnn_similarity
+    if "probes" in change:
+        work, given = jaccard_similarity, {"vectors": VECTORS, "params": RnnParams()} | change
+    with pytest.raises(InputError) as caught:
+        work(**given)
+    assert "\n" not in str(caught.value)

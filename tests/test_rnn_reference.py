@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.rnn import RnnParams, jaccard_similarity, reference, reference_scores, rnn_similarity
-from rnnreranker.rnn.engines import numpy as fallback
-from rnnreranker.rnn.engines.setting import EngineSetting
+from rnnreranker.rnn import RnnParams, contexts, dense, jaccard_similarity, reference, rnn_similarity
 
 RAW = RnnParams(scale="none")
+TWINS = np.float32([[1, 0], [1, 0], [0, 1]])  # the query, its twin, a stranger
 
 
 def matrix(*rows: list[float]) -> np.ndarray:
@@ -21,12 +20,9 @@ def matrix(*rows: list[float]) -> np.ndarray:
 
 
 def test_lists_are_nearest_first_and_of_equals_the_lower_index_first() -> None:
-    ranking = matrix([3, 1, 2], [1, 3, 1], [2, 1, 3])
-    assert reference.neighbour_lists(ranking, 2) == [[0, 2], [1, 0], [2, 0]]
-
-
-def test_a_short_vector_is_missing_from_its_own_list() -> None:
-    assert reference.neighbour_lists(matrix([9, 4, 3], [4, 1, 2], [3, 2, 5]), 1) == [[0], [0], [2]]
+    assert reference.neighbour_lists(matrix([3, 1, 2], [1, 3, 1], [2, 1, 3]), 2) == [[0, 2], [1, 0], [2, 0]]
+    short = matrix([9, 4, 3], [4, 1, 2], [3, 2, 5])  # a short vector is missing from its own list
+    assert reference.neighbour_lists(short, 1) == [[0], [0], [2]]
 
 
 def test_reciprocal_sets() -> None:
@@ -43,17 +39,12 @@ def test_length_of_lists(m: int, k: int, authors: int, paper: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("k", "tau", "authors", "paper"),
+    ("k", "tau", "authors", "paper"),  # 10.5; 10 and 9.5; 2.5; 3 and 2.5; …; no more than there are
     [
-        (20, 0.5, 12, 10),  # 10.5
-        (19, 0.5, 12, 10),  # 10, and 9.5
-        (4, 0.5, 4, 2),  # 2.5
-        (5, 0.5, 5, 2),  # 3, and 2.5
-        (3, 0.5, 4, 2),
-        (15, 0.128, 4, 2),
-        (9, 1.0, 10, 9),  # no more than there are
+        (20, 0.5, 12, 10), (19, 0.5, 12, 10), (4, 0.5, 4, 2), (5, 0.5, 5, 2), (3, 0.5, 4, 2), (15, 0.128, 4, 2),
+        (9, 1.0, 10, 9),
     ],
-)
+)  # fmt: skip
 def test_columns_of_the_extension_round_halves_to_even(k: int, tau: float, authors: int, paper: int) -> None:
     assert reference.extension_columns(100, RnnParams(k=k, tau=tau)) == authors
     assert reference.extension_columns(100, RnnParams(k=k, tau=tau, variant="paper")) == paper
@@ -67,8 +58,7 @@ def test_extension_at_two_thirds_separates_the_variants() -> None:
 
 
 def test_extension_above_two_thirds_and_once_only() -> None:
-    four = [1, 2, 3, 4]
-    lists = [[0], four, [2, 1, 3, 4], [3, 1, 2, 4], [4, 1, 2, 3], [5]]
+    lists = [[0], [1, 2, 3, 4], [2, 1, 3, 4], [3, 1, 2, 4], [4, 1, 2, 3], [5]]
     sets = [{0, 1, 2, 3}, {1}, {2}, {3}, {4, 5}, {5}]
     extended = reference.extend(sets, lists, 4, "authors")
     assert extended == [{0, 1, 2, 3, 4}, {1}, {2}, {3}, {4, 5}, {5}]  # 3/4 > 2/3; the 4 that joins brings nobody along
@@ -76,8 +66,7 @@ def test_extension_above_two_thirds_and_once_only() -> None:
 
 
 def test_extension_uses_the_first_columns_of_the_lists_only() -> None:
-    lists = [[0, 1, 2], [1, 2, 0], [2, 1, 0]]
-    sets = [{0, 1}, {1}, {2}]
+    lists, sets = [[0, 1, 2], [1, 2, 0], [2, 1, 0]], [{0, 1}, {1}, {2}]
     assert reference.extend(sets, lists, 1, "authors") == sets  # short sets are {0}, {1}, {2}
     assert reference.extend(sets, lists, 0, "paper") == sets  # no columns: short sets are empty
     assert reference.extend(sets, lists, 3, "paper")[0] == {0, 1, 2}  # two of three
@@ -88,19 +77,14 @@ def test_extension_uses_the_first_columns_of_the_lists_only() -> None:
     [
         (RAW, [2 / 3, 1 / 3, 0.0]),
         (RnnParams(weight="binary"), [0.5, 0.5, 0.0]),
-        (
-            RnnParams(weight="exp", weight_scale=math.log(16)),  # 16**0.5 - 1 = 3 and 16**0.25 - 1 = 1
-            [0.75, 0.25, 0.0],
-        ),
+        (RnnParams(weight="exp", weight_scale=math.log(16)), [0.75, 0.25, 0.0]),  # 16**.5 - 1 = 3, 16**.25 - 1 = 1
     ],
 )
 def test_weights(params: RnnParams, expected: list[float]) -> None:
     rows = reference.weight_rows([{0, 1}, set(), {2}], matrix([0.5, 0.25, 0.9], [1, 1, 1], [0, 0, 0.3]), params)
     np.testing.assert_allclose(rows, [expected, [0, 0, 0], [0, 0, 1]], rtol=1e-12)
-
-
-def test_weights_that_cancel_make_an_empty_row() -> None:
-    assert reference.weight_rows([{0, 1}, {1}], matrix([1, -1], [0, 2]), RAW).tolist() == [[0, 0], [0, 1]]
+    cancelling = reference.weight_rows([{0, 1}, {1}], matrix([1, -1], [0, 2]), RAW)
+    assert cancelling.tolist() == [[0, 0], [0, 1]]
 
 
 def test_expansion() -> None:
@@ -111,61 +95,54 @@ def test_expansion() -> None:
     assert reference.expand(rows, lists, 9).tolist() == expected  # no more entries than are stored
 
 
-def test_jaccard() -> None:
-    rows = matrix([1, 0, 0], [0.5, 0.5, 0], [0, 0, 0])
-    assert reference.jaccard(rows, 0).tolist() == [1, 0.5 / 1.5, 0]
-    assert reference.jaccard(rows, 2).tolist() == [0, 0, 0]  # nothing in common with nothing
-
-
-def test_jaccard_with_negative_weights_stays_finite() -> None:
-    assert reference.jaccard(matrix([2, -1], [1, 1], [-2, 1]), 0).tolist() == [1, 0, -1]
-    assert reference.jaccard(matrix([-1, 0], [-2, 0]), 0).tolist() == [1, 2]
-    assert reference.jaccard(matrix([1, -1], [1, -1]), 0).tolist() == [0, 0]  # maxima that cancel
+@pytest.mark.parametrize(
+    ("rows", "probe", "expected"),
+    [
+        ([[1, 0, 0], [0.5, 0.5, 0], [0, 0, 0]], 0, [1, 0.5 / 1.5, 0]),
+        ([[1, 0, 0], [0.5, 0.5, 0], [0, 0, 0]], 2, [0, 0, 0]),  # nothing in common with nothing
+        ([[2, -1], [1, 1], [-2, 1]], 0, [1, 0, -1]),
+        ([[-1, 0], [-2, 0]], 0, [1, 2]),
+        ([[1, -1], [1, -1]], 0, [0, 0]),  # maxima that cancel
+    ],
+)
+def test_jaccard(rows: list[list[float]], probe: int, expected: list[float]) -> None:
+    assert reference.jaccard(matrix(*rows), probe).tolist() == expected
 
 
 def test_mapping_uses_the_off_diagonal_range_and_clips_the_diagonal() -> None:
-    mapped = reference.map_to_unit(np.float32([[9, 2, 4], [2, 3, 3], [4, 3, -1]]))
-    assert mapped.tolist() == [[1, 0, 1], [0, 0.5, 0.5], [1, 0.5, 0]]
-    assert reference.map_to_unit(np.float32([[5, 2], [2, 1]])).tolist() == [[0, 0], [0, 0]]
-
-
-def test_row_normalisation() -> None:
-    sims = matrix([2, 1, 0], [0, 0, 0], [-1, -2, -4])
-    assert reference.normalize_rows(sims, None) is sims
-    assert reference.normalize_rows(sims, "max").tolist() == [[1, 0.5, 0], [0, 0, 0], [1, 2, 4]]
-    np.testing.assert_allclose(reference.normalize_rows(sims, "mean")[0], [2, 1, 0], rtol=1e-7)
-    np.testing.assert_allclose(reference.normalize_rows(matrix([3e-8, 0, 0]), "mean"), [[1.5, 0, 0]])  # 1e-8 + mean
-    np.testing.assert_allclose(reference.normalize_rows(sims, "mean")[2], matrix([1, 2, 4])[0] * 3 / 7, rtol=1e-7)
-
-
-def test_minmax_sorts_by_raw_and_weighs_by_mapped_similarities() -> None:
     raw = np.float32([[9, 2, 4], [2, 3, 3], [4, 3, -1]])
+    assert reference.map_to_unit(raw).tolist() == [[1, 0, 1], [0, 0.5, 0.5], [1, 0.5, 0]]
+    assert reference.map_to_unit(np.float32([[5, 2], [2, 1]])).tolist() == [[0, 0], [0, 0]]
     ranking, sims = reference.similarities(raw, RnnParams(normalize="max"))
-    assert ranking is raw
+    assert ranking is raw  # lists are sorted by raw similarities
     assert sims.tolist() == [[1, 0, 1], [0, 1, 1], [1, 0.5, 0]]
     ranking, sims = reference.similarities(raw, RnnParams(normalize="max", scale="none"))
     np.testing.assert_allclose(ranking[0], [1, 2 / 9, 4 / 9], rtol=1e-6)
     assert ranking.tolist() == sims.tolist()
 
 
-TWINS = np.float32([[1, 0], [1, 0], [0, 1]])  # the query, its twin, a stranger
+def test_row_normalisation() -> None:
+    sims = matrix([2, 1, 0], [0, 0, 0], [-1, -2, -4])
+    assert reference.normalize_rows(sims, None) is sims
+    assert reference.normalize_rows(sims, "max").tolist() == [[1, 0.5, 0], [0, 0, 0], [1, 2, 4]]
+    means = reference.normalize_rows(sims, "mean")
+    np.testing.assert_allclose(means[[0, 2]], [[2, 1, 0], [3 / 7, 6 / 7, 12 / 7]], rtol=1e-7)
+    np.testing.assert_allclose(reference.normalize_rows(matrix([3e-8, 0, 0]), "mean"), [[1.5, 0, 0]])  # 1e-8 + mean
 
 
-def test_a_whole_context_without_expansion() -> None:
+def test_a_whole_context() -> None:
     params = RnnParams(k=1, k_exp=1, tau=0, lam=0.6, scale="none")
     done = reference.steps(TWINS, params)
     assert done.lists == [[0, 1], [0, 1], [2, 0]]
     assert done.sets == [{0, 1}, {0, 1}, {2}]
     assert done.weights.tolist() == [[0.5, 0.5, 0], [0.5, 0.5, 0], [0, 0, 1]]
     assert reference.jaccard_similarity(TWINS, params, [0, 2]).tolist() == [[1, 1, 0], [0, 0, 1]]
-    assert reference_scores.rnn_similarity(TWINS[0], TWINS[1:], params).tolist() == [1, 0]
-
-
-def test_a_whole_context_with_expansion() -> None:
-    params = RnnParams(k=1, k_exp=2, tau=0, lam=0.6, scale="none")
-    done = reference.steps(TWINS, params)
-    assert done.expanded.tolist() == [[0.5, 0.5, 0], [0.5, 0.5, 0], [0.25, 0.25, 0.5]]
-    np.testing.assert_allclose(reference_scores.rnn_similarity(TWINS[0], TWINS[1:], params), [1, 0.4 / 3], rtol=1e-12)
+    assert reference.rnn_similarity(TWINS[0], TWINS[1:], params).tolist() == [1, 0]
+    wider = RnnParams(k=1, k_exp=2, tau=0, lam=0.6, scale="none")
+    assert reference.steps(TWINS, wider).expanded.tolist() == [[0.5, 0.5, 0], [0.5, 0.5, 0], [0.25, 0.25, 0.5]]
+    np.testing.assert_allclose(reference.rnn_similarity(TWINS[0], TWINS[1:], wider), [1, 0.4 / 3], rtol=1e-12)
+    given = reference.steps(TWINS, params, lists=[[1, 0], [1, 2], [2, 1]])
+    assert given.sets == [{0}, {1, 2}, {1, 2}]
 
 
 def printed(vectors: np.ndarray, params: RnnParams) -> tuple[np.ndarray, np.ndarray]:
@@ -205,31 +182,21 @@ def test_the_variant_paper_is_the_printed_text(k: int, k_exp: int, tau: float, w
     vectors = np.random.default_rng(k).normal(0.6, 0.5, size=(12, 4)).astype(np.float32)
     params = RnnParams(k=k, k_exp=k_exp, tau=tau, weight=weight, weight_scale=1.0, scale="none", variant="paper")
     jaccard, mixed = printed(vectors, params)
-    every = range(len(vectors))
-    batch = vectors[None]
-    setting = EngineSetting.of(params, np.array([len(vectors)]))
-    near = {"rtol": 1e-5, "atol": 1e-6}
+    every, near = range(len(vectors)), {"rtol": 1e-5, "atol": 1e-6}
     np.testing.assert_allclose(reference.jaccard_similarity(vectors, params, every), jaccard, **near)
-    np.testing.assert_allclose(jaccard_similarity(batch, params, probes=every)[0], jaccard, **near)
-    np.testing.assert_allclose(rnn_similarity(batch[:, 0], batch[:, 1:], params)[0], mixed, **near)
-    by_numpy = np.zeros((1, len(vectors), len(vectors)))
-    gram, problem = (vectors @ vectors.T).reshape(1, -1), np.zeros(1)
-    fallback.score_contexts(gram, np.array([len(vectors)]), setting, np.arange(len(vectors))[None], by_numpy, problem)
-    np.testing.assert_allclose(by_numpy[0], jaccard, **near)
+    for engine in (contexts.kernel(), dense):
+        found = jaccard_similarity(vectors[None], params, probes=every, engine=engine)[0]
+        np.testing.assert_allclose(found, jaccard, **near)
+        found = rnn_similarity(vectors[None, 0], vectors[None, 1:], params, engine=engine)[0]
+        np.testing.assert_allclose(found, mixed, **near)
 
 
-def test_given_lists_are_used() -> None:
-    done = reference.steps(TWINS, RnnParams(k=1, tau=0, scale="none"), lists=[[1, 0], [1, 2], [2, 1]])
-    assert done.sets == [{0}, {1, 2}, {1, 2}]
-
-
-def test_the_geometric_term() -> None:
-    vectors = np.float32([[1, 0], [3, 1], [1, 0], [2, 5]])
+def test_the_geometric_term_and_the_mixture() -> None:
+    vectors, same = np.float32([[1, 0], [3, 1], [1, 0], [2, 5]]), np.float32([[1, 0], [3, 1], [3, 4]])
     for params, expected in [(RAW, [3, 1, 2]), (RnnParams(), [1, 0, 0.5])]:
-        assert reference_scores.geometric(reference.steps(vectors, params), params).tolist() == expected
-    same = np.float32([[1, 0], [3, 1], [3, 4]])
-    assert reference_scores.geometric(reference.steps(same, RnnParams()), RnnParams()).tolist() == [0, 0]
-    assert reference_scores.mix(np.array([1.0]), np.array([0.5]), 0.25).tolist() == [0.625]
+        assert reference.geometric(reference.steps(vectors, params), params).tolist() == expected
+    assert reference.geometric(reference.steps(same, RnnParams()), RnnParams()).tolist() == [0, 0]
+    assert reference.mix(np.array([1.0]), np.array([0.5]), 0.25).tolist() == [0.625]
 
 
 def test_an_exponent_that_overflows_is_refused() -> None:

@@ -25,8 +25,8 @@ from rnnreranker.parts.tokens.part import TokensPart
 from rnnreranker.parts.tokens.queries import query_tokens
 from rnnreranker.parts.tokens.source import TokenSource
 from rnnreranker.rnn import RnnParams
-from rnnreranker.rnn.known_similarities import given_similarity
-from rnnreranker.rnn.late.maxsim import token_similarities
+from rnnreranker.rnn.api import given_similarity
+from rnnreranker.rnn.maxsim import token_similarities
 from rnnreranker.runs import Run
 from tests.test_checksums import without_checksums
 from tests.test_impacts import run_index, run_search

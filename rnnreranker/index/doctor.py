@@ -112,10 +112,10 @@ def _encoders() -> Iterator[Ability]:
 
 def _kernel() -> Ability:
     """Where numba keeps the compiled kernels."""
-    from rnnreranker.rnn.engines import compiled
+    from rnnreranker.rnn import contexts
 
     named = os.environ.get("NUMBA_CACHE_DIR")
-    folder = Path(named) if named else Path(compiled.__file__).with_name("__pycache__")
+    folder = Path(named) if named else Path(contexts.__file__).with_name("__pycache__")
     if _writable(folder):
         return Ability("compiled kernels", True, f"kept in {folder}")
     return Ability(

@@ -9,9 +9,8 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.labels.similarity import Similarity
-from rnnreranker.rnn import RnnParams, mixing
-from rnnreranker.rnn.graph.probes import probe_similarities
-from rnnreranker.rnn.graph.similarity import graph_jaccard
+from rnnreranker.rnn import RnnParams, mixture
+from rnnreranker.rnn.graph import graph_jaccard, probe_similarities
 
 BYTES = 16  # for each neighbour of a candidate, while similarities are made of them
 
@@ -111,7 +110,7 @@ class GraphSimilarity(Similarity):
         counts = self.lengths[:, None]
         real = np.arange(self.rows.shape[1]) < counts
         if (products := self.asked.products) is not None:
-            similarities = mixing.unit(products, counts) if self.params.scale == "minmax" else products
+            similarities = mixture.unit(products, counts) if self.params.scale == "minmax" else products
             return np.where(real, similarities, 0.0)
         if self.params.scale == "none":
             raise InputError(
@@ -120,7 +119,7 @@ class GraphSimilarity(Similarity):
             )
         order = np.argsort(self.asked.ranks, axis=1, kind="stable")
         scores = np.take_along_axis(self.asked.scores, order, axis=1)
-        known = mixing.known(None, scores, None, counts, RnnParams().without_query())
+        known = mixture.known(None, scores, None, counts, RnnParams().without_query())
         return np.where(real, np.take_along_axis(known, np.argsort(order, axis=1), axis=1), 0.0)
 
 

@@ -9,10 +9,9 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.given import array_of
-from rnnreranker.rnn import refusals
-from rnnreranker.rnn.known_similarities import given_similarity
+from rnnreranker.rnn import checks
+from rnnreranker.rnn.api import given_similarity, rnn_similarity
 from rnnreranker.rnn.params import RnnParams
-from rnnreranker.rnn.similarity import rnn_similarity
 
 
 class RerankedHits(NamedTuple):
@@ -60,7 +59,7 @@ def rerank_hits(
     [(1, 0.78), (0, 0.35)]
     """
     settings = params_of(params)
-    hits = refusals.vectors(array_of(vectors, "vectors"), "vectors", "(N, d)").astype(np.float32)
+    hits = checks.vectors(array_of(vectors, "vectors"), "vectors", "(N, d)").astype(np.float32)
     if not len(hits):
         raise InputError("vectors has no rows: expected those of at least one hit")
     if query_vector is None and scores is None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.base.settings import Params, context_setting, setting
-from rnnreranker.rnn.presets import PRESETS
 
 
 @dataclass(frozen=True)
@@ -116,6 +115,21 @@ class RnnParams(Params):
 OF_THE_MIXTURE = frozenset(  # not of similarities alone
     {"rank_weight", "run_weight", "query_weight", "rank_constant", "probes", "smoothing", "smoothing_neighbours"}
 )
+VECTORS_ALONE: dict[str, Any] = {"rank_weight": 0.0, "run_weight": 0.0, "probes": 1, "smoothing": 0.0}
+
+
+def _published(context: int, k: int, k_exp: int, tau: float, lam: float) -> dict[str, Any]:
+    return {"k": k, "k_exp": k_exp, "tau": tau, "lam": lam, "scale": "none", "context": context, **VECTORS_ALONE}
+
+
+PRESETS: dict[str, dict[str, Any]] = {  # all but the first two: paper 000, Table 5
+    "mixture": {"smoothing": 0.0},
+    "vectors": {"k_exp": 3, **VECTORS_ALONE},
+    "tas-b": _published(60, 21, 3, 0.0, 0.451),
+    "coder-tas-b": _published(60, 21, 3, 0.0, 0.451),
+    "cocondenser": _published(53, 21, 5, 0.128, 0.469),
+    "coder-cocondenser": _published(63, 19, 8, 0.5, 0.473),
+}
 
 
 RnnParams.presets = {name: RnnParams(**values) for name, values in PRESETS.items()}

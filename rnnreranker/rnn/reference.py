@@ -1,7 +1,8 @@
 """The equations of paper 000 as loops, one function per step: slow, readable, the oracle of every test.
 
 Where the published implementation departs from the printed text, `variant` chooses: "authors" or "paper".
-Everything here is about one context of m elements; element 0 is the query. Weights are summed in float64, in the order
+A context has m elements; element 0 is the query. From a graph only the pairs are known of which one document is among
+the other's K neighbours. Weights are summed in float64, in the order
 of the elements, so that the fast ways can give the same sums.
 """
 
@@ -16,6 +17,7 @@ import numpy as np
 from rnnreranker.base.errors import ParameterError
 from rnnreranker.rnn.params import RnnParams
 
+Scores = Sequence[float] | np.ndarray | None
 OUTWEIGHS = 8.0  # times the range of the query's similarities: beyond that their middle is a constant to take off
 EXPONENT_LIMIT = 80.0  # exp(88.8) is the end of float32; weights are summed, so stop before
 
@@ -49,19 +51,40 @@ def steps(vectors: np.ndarray, params: RnnParams, lists: Sequence[Sequence[int]]
         ParameterError: the exponential weight would overflow.
     """
     raw = inner_products(vectors, shift_free=params.scale == "minmax")
+    if lists is None:
+        longest = max(list_length(len(raw), params), nearest_taken(len(raw), params))
+        lists = neighbour_lists(similarities(raw, params)[0], longest)
+    return _steps(raw, [list(map(int, row)) for row in lists], params)
+
+
+def graph_steps(known: np.ndarray, params: RnnParams) -> Steps:
+    """As `steps`, of what `known_similarities` gives.
+
+    A list holds known elements alone, the element itself first. Where a weight asks for a pair that is not known, it
+    counts as the lowest known similarity of the context; an element is as similar to itself as the most similar pair.
+    """
+    values = [value for value in known.ravel().tolist() if math.isfinite(value)] or [0.0]
+    raw = np.where(np.isfinite(known), known, np.float32(min(values)))
+    raw[np.diag_indices(len(known))] = max(values)
+    ranked = []
+    for i, row in enumerate(known.tolist()):
+        others = sorted((-value, j) for j, value in enumerate(row) if math.isfinite(value))
+        ranked.append([i, *(j for _, j in others)])
+    return _steps(raw, ranked, params, np.isfinite(known))
+
+
+def _steps(raw: np.ndarray, ranked: list[list[int]], params: RnnParams, known: np.ndarray | None = None) -> Steps:
     m = len(raw)
     ranking, sims = similarities(raw, params)
     check_exponent(sims.max(), params)
-    length, nearest = list_length(m, params), nearest_taken(m, params)
-    ranked = (
-        [list(map(int, row)) for row in lists] if lists is not None else neighbour_lists(ranking, max(length, nearest))
-    )
-    made = [entries[:length] for entries in ranked]
-    sets = reciprocal_sets(made)
+    lists, nearest = [entries[: list_length(m, params)] for entries in ranked], nearest_taken(m, params)
+    sets = reciprocal_sets(lists)
     if params.tau > 0:
-        sets = extend(sets, made, extension_columns(m, params), params.variant)
+        sets = extend(sets, lists, extension_columns(m, params), params.variant)
     weights = weight_rows(sets, sims, params)
-    return Steps(raw, ranking, sims, made, sets, weights, expand(weights, ranked, nearest))
+    if known is not None:  # an element that knows too few stands for the others
+        ranked = [[*entries, *[entries[0]] * nearest] for entries in ranked]
+    return Steps(raw, ranking, sims, lists, sets, weights, expand(weights, ranked, nearest), known)
 
 
 def jaccard_similarity(vectors: np.ndarray, params: RnnParams, probes: Iterable[int] = (0,)) -> np.ndarray:
@@ -81,13 +104,19 @@ def inner_products(vectors: np.ndarray, shift_free: bool = False, out: np.ndarra
     """
     rows = np.ascontiguousarray(vectors, dtype=np.float32)
     sims = np.matmul(rows, rows.T, out=out)
-    if shift_free and len(rows) > 1:
-        low, high = float(sims[0, 1:].min()), float(sims[0, 1:].max())
-        if abs(low + high) / 2 > OUTWEIGHS * (high - low):
-            exact = rows.astype(np.float64)
-            exact = np.matmul(exact, exact.T)
-            np.subtract(exact, exact[0, 1:].mean(), out=sims, casting="same_kind")
+    if shift_free and outweighed(sims):
+        exact = rows.astype(np.float64)
+        exact = np.matmul(exact, exact.T)
+        np.subtract(exact, exact[0, 1:].mean(), out=sims, casting="same_kind")
     return sims
+
+
+def outweighed(sims: np.ndarray) -> bool:
+    """Whether a constant outweighs the differences of the query's similarities, (m, m), to its candidates."""
+    if len(sims) < 2:
+        return False
+    low, high = float(sims[0, 1:].min()), float(sims[0, 1:].max())
+    return abs(low + high) / 2 > OUTWEIGHS * (high - low)
 
 
 def similarities(raw: np.ndarray, params: RnnParams) -> tuple[np.ndarray, np.ndarray]:
@@ -254,3 +283,127 @@ def total(values: Iterable[float]) -> float:
     for value in values:
         result += float(value)
     return result
+
+
+def rnn_similarity(query: np.ndarray, candidates: np.ndarray, params: RnnParams, base: Scores = None) -> np.ndarray:
+    """s* of every candidate of one query, (N,) float64.
+
+    query: (d,), candidates: (N, d), in the order of the first stage; base: its N scores (None: see `RnnParams`).
+    """
+    return parts(steps(np.vstack([query[None], candidates]), params), params, base).scores
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What the scores of one context, (N,) float64, are made of.
+
+    mixed: s* = lam * weights @ terms + (1 - lam) * mean of jaccard. scores: s** = (1 - a) s* + a * lent, a being
+    `params.smoothing`, where scores are smoothed, else s*.
+
+    probes: P elements, the query (0) first; jaccard: (P, N), their similarity to the candidates. terms: (3, N), of
+    rank, run score and inner product, each in [0, 1]; weights: (3,), of sum 1. scale "none": the inner product alone.
+    nearest: of each candidate the elements whose scores it takes a share of, nearest first; none where scores are not
+    smoothed. lent: (N,), the means of their s*, a candidate's own where there is none.
+    """
+
+    probes: list[int]
+    terms: np.ndarray
+    weights: np.ndarray
+    jaccard: np.ndarray
+    mixed: np.ndarray
+    nearest: list[list[int]]
+    lent: np.ndarray
+    scores: np.ndarray
+
+
+def parts(done: Steps, params: RnnParams, base: Scores = None) -> Parts:
+    """The parts of s* of the candidates of one context; base as in `rnn_similarity`."""
+    count = len(done.raw) - 1
+    if params.scale == "none":  # eq. 1
+        probes, weights, terms = [0], [1.0], [geometric(done, params)]
+    else:
+        scores = [float(value) for value in (done.raw[0, 1:] if base is None else base)]
+        order = sorted(range(count), key=lambda i: -scores[i]) if base is None else list(range(count))
+        probes = [0, *(i + 1 for i in order)][: params.probes]
+        ranks = {i: rank for rank, i in enumerate(order, 1)}
+        falling = unit([1 / (params.rank_constant + ranks[i]) for i in range(count)])
+        terms = [falling, unit(scores), geometric(done, params)]
+        weights = [params.rank_weight, params.run_weight, params.query_weight]
+    shares = np.array(weights) / total(weights)
+    known = sum((share * term for share, term in zip(shares, terms, strict=True)), start=np.zeros(count))
+    near = np.stack([jaccard(done.expanded, probe)[1:] for probe in probes])
+    for row, probe in enumerate(probes[1:], 1):
+        near[row, probe - 1] = 1.0  # itself, also where it has no neighbours
+    mixed = mix(known, near.mean(axis=0), params.lam)
+    nearest = nearest_candidates(done, params.smoothed_over)
+    lent = np.array(
+        [total(mixed[j - 1] for j in sorted(own)) / len(own) if own else mixed[i] for i, own in enumerate(nearest)]
+    )
+    smoothed = (1.0 - params.smoothing) * mixed + params.smoothing * lent if params.smoothed_over else mixed
+    return Parts(probes, np.stack(terms), shares, near, mixed, nearest, lent, smoothed)
+
+
+def nearest_candidates(done: Steps, count: int) -> list[list[int]]:
+    """Of each candidate the `count` others that are most similar to it, nearest first, of equal ones the earlier.
+
+    Elements, from 1: the query is none of them. Fewer where there are fewer whose similarity is known.
+    """
+    rows = neighbour_lists(done.ranking, len(done.ranking))
+    known = [
+        [j for j in row if j not in (0, i) and (done.known is None or done.known[i, j])] for i, row in enumerate(rows)
+    ]
+    return [row[:count] for row in known[1:]]
+
+
+def unit(values: Sequence[float] | np.ndarray) -> np.ndarray:
+    """The values mapped so that the lowest is 0 and the highest 1, (n,) float64; 0 where all are equal."""
+    low, high = float(min(values)), float(max(values))
+    return np.array([(float(value) - low) / (high - low) if high > low else 0.0 for value in values])
+
+
+def geometric(done: Steps, params: RnnParams) -> np.ndarray:
+    """The geometric term per candidate, (m-1,) float64: as weighted (none), or min-max over the candidates (minmax)."""
+    if params.scale == "none":
+        return done.sims[0, 1:]
+    return unit(done.raw[0, 1:])
+
+
+def mix(geometric_term: np.ndarray, jaccard_term: np.ndarray, lam: float) -> np.ndarray:
+    """s* = lambda * what is known without neighbours + (1 - lambda) * Jaccard."""
+    return lam * geometric_term + (1.0 - lam) * jaccard_term
+
+
+def known_similarities(
+    edges: np.ndarray, weights: np.ndarray, rows: Sequence[int], query: Sequence[float] | np.ndarray | None = None
+) -> np.ndarray:
+    """(m, m) float32: the similarities of the pairs of a context, -inf where they are not known and on the diagonal.
+
+    edges, weights: (D, K), the neighbours of D documents and their similarities; rows: N candidates in the order of
+    the run. query: their N similarities to the query; None = those of the first candidate to the others, the largest
+    dealt to the first, the next to the second, and so on.
+    """
+    m = len(rows) + 1
+    similarities = np.full((m, m), -np.inf, dtype=np.float32)
+    for i, row in enumerate(rows, 1):
+        for edge, weight in zip(edges[row].tolist(), weights[row].tolist(), strict=True):
+            for j, other in enumerate(rows, 1):
+                if other == edge and i != j:
+                    similarities[i, j] = similarities[j, i] = max(similarities[i, j], np.float32(weight))
+    if query is None:
+        dealt = sorted((value for value in similarities[1, 1:].tolist() if math.isfinite(value)), reverse=True)
+        query = [*dealt, *[-math.inf] * (m - 1 - len(dealt))]
+    similarities[0, 1:] = similarities[1:, 0] = query
+    return similarities
+
+
+def graph_similarity(
+    edges: np.ndarray,
+    weights: np.ndarray,
+    rows: Sequence[int],
+    params: RnnParams,
+    query: Sequence[float] | np.ndarray | None = None,
+    base: Scores = None,
+) -> np.ndarray:
+    """s* of every candidate of one query, (N,) float64; see `graph.graph_similarity`."""
+    done = graph_steps(known_similarities(edges, weights, rows, query), params)
+    return parts(done, params if query is not None else params.without_query(), base).scores

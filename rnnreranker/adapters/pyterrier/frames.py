@@ -8,7 +8,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.rnn import RnnParams, rnn_similarity
-from rnnreranker.rnn.graph.similarity import graph_similarity
+from rnnreranker.rnn.graph import graph_similarity
 from rnnreranker.runs import Run
 from rnnreranker.runs.head import order_by_score, reordered
 from rnnreranker.runs.score_use import scores_of_use

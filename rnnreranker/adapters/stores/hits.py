@@ -10,8 +10,8 @@ import numpy as np
 from rnnreranker.adapters.stores.metrics import StoreMetric, unit
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.given import array_of
+from rnnreranker.rnn.api import given_similarity
 from rnnreranker.rnn.hits import RerankedHits, params_of, rerank_hits
-from rnnreranker.rnn.known_similarities import given_similarity
 from rnnreranker.rnn.params import RnnParams
 
 NONE = RerankedHits(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))

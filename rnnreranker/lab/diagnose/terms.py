@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.lab.diagnose.overlap import rank_biased_overlap
-from rnnreranker.rnn import RnnParams, mixing
-from rnnreranker.rnn.smoothing import smooth
+from rnnreranker.rnn import RnnParams, mixture
 from rnnreranker.runs.head import order_by_score
 
 KNOWN = ("rank", "run", "query")  # the terms that are known without neighbours
@@ -33,10 +32,10 @@ def terms(products: np.ndarray, base: np.ndarray, jaccard: np.ndarray, params: R
         amounts_of = {"query": params.lam * similarity}
     else:
         size = np.array([count + 1])
-        wr, ws, wq = (params.lam * weight for weight in mixing.weights(params))
-        ranks = mixing.of_ranks(np.arange(1.0, count + 1), np.array(count), params.rank_constant)
-        amounts_of = {"rank": wr * ranks, "run": ws * mixing.unit(base[None], size)[0]}
-        amounts_of |= {"query": wq * mixing.unit(similarity[None], size)[0]}
+        wr, ws, wq = (params.lam * weight for weight in mixture.weights(params))
+        ranks = mixture.of_ranks(np.arange(1.0, count + 1), np.array(count), params.rank_constant)
+        amounts_of = {"rank": wr * ranks, "run": ws * mixture.unit(base[None], size)[0]}
+        amounts_of |= {"query": wq * mixture.unit(similarity[None], size)[0]}
     each = (1 - params.lam) / len(jaccard)
     near = jaccard[:, 1:].astype(np.float64)
     near[np.arange(1, len(near)), np.arange(len(near) - 1)] = 1.0  # J(p, p), also without neighbours
@@ -44,7 +43,7 @@ def terms(products: np.ndarray, base: np.ndarray, jaccard: np.ndarray, params: R
     if share := params.smoothing if params.smoothed_over else 0.0:
         mixed = sum(amounts_of.values(), start=np.zeros(count))
         amounts_of = {name: (1 - share) * amounts for name, amounts in amounts_of.items()}
-        lent = smooth(mixed[None], products, share, params.smoothing_neighbours)[0]
+        lent = mixture.smooth(mixed[None], products, share, params.smoothing_neighbours)[0]
         amounts_of["nearest"] = lent - (1 - share) * mixed
     weights = weights_of(params, len(jaccard))
     return {name: amounts for name, amounts in amounts_of.items() if weights[name]}
@@ -52,7 +51,7 @@ def terms(products: np.ndarray, base: np.ndarray, jaccard: np.ndarray, params: R
 
 def weights_of(params: RnnParams, probes: int) -> dict[str, float]:
     """The weight of each term in s*, of all probes but the query together; they sum to 1."""
-    run = (0.0, 0.0, 1.0) if params.scale == "none" else mixing.weights(params)
+    run = (0.0, 0.0, 1.0) if params.scale == "none" else mixture.weights(params)
     weights = {name: params.lam * weight for name, weight in zip(("rank", "run", "query"), run, strict=True)}
     each = (1 - params.lam) / probes
     weights |= {"jaccard": each, "first": each * (probes - 1)}

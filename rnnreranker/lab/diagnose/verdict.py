@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rnnreranker.rnn import RnnParams, mixing
+from rnnreranker.rnn import RnnParams, mixture
 from rnnreranker.rnn.reference import EXPONENT_LIMIT
 
 HELPS, MAY, LITTLE, RISKY = "likely helps", "may help", "little effect", "risky"
@@ -120,7 +120,7 @@ def _order(order: dict[str, Any]) -> str:
 
 
 def _kept(order: dict[str, Any], params: RnnParams) -> str:
-    weights = mixing.weights(params)
+    weights = mixture.weights(params)
     part = params.lam * (weights[0] + (0 if order["only_order"] else weights[1]))
     what = f"its ranks count ({order['only_order']})" if order["only_order"] else "its ranks and scores count"
     return f"what the run knew is kept: {what}, {part:.0%} of the weight is theirs"

@@ -12,11 +12,10 @@ import numpy as np
 from rnnreranker.labels.graph_similarity import Asked, Edges, GraphSimilarity
 from rnnreranker.labels.methods.joint import JointLabeler, JointParams
 from rnnreranker.labels.similarity import VectorSimilarity
-from rnnreranker.rnn import RnnParams
-from rnnreranker.rnn.plain import with_plain_neighbours
+from rnnreranker.rnn import RnnParams, jaccard_similarity
+from rnnreranker.rnn.contexts import PlainNeighbours
+from rnnreranker.rnn.mixture import smooth
 from rnnreranker.rnn.reference import inner_products
-from rnnreranker.rnn.similarity import jaccard_by
-from rnnreranker.rnn.smoothing import smooth
 
 if TYPE_CHECKING:
     from rnnreranker.parts.neighbours import NeighbourGraph
@@ -84,7 +83,9 @@ class Similarities:
         if self.ablations:
             scores |= {f"joint, lambda {other:g}": both(near, alike, a, other) for other in LAMBDAS if other != lam}
             scores |= {f"joint, a {other:g}": both(near, alike, other, lam) for other in WEIGHTS if other != a}
-            plain = jaccard_by(with_plain_neighbours, candidates.context, self.joint, probes.tolist())[0, :, 1:]
+            plain = jaccard_similarity(
+                candidates.context, self.joint, probes=probes.tolist(), engine=PlainNeighbours()
+            )[0, :, 1:]
             scores["joint, plain neighbours"] = both(near, plain.astype(np.float64), a, lam)
             products = inner_products(candidates.context[0], shift_free=True)
             for share, count in SMOOTHING:

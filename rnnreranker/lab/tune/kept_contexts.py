@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,8 +13,8 @@ from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.base.process.blas import one_blas_thread
 from rnnreranker.lab.tune.identity import of_queries, of_run
 from rnnreranker.parts.vectors.of_run import query_rows, vector_rows
-from rnnreranker.rnn import chunks, mixing, reference
-from rnnreranker.rnn.engines.setting import EngineSetting
+from rnnreranker.rnn import reference
+from rnnreranker.rnn.contexts import ContextBatch, similarities
 from rnnreranker.runs import Run
 from rnnreranker.runs.head import choose_head, with_new_head
 from rnnreranker.runs.score_use import scores_of_use
@@ -75,7 +74,7 @@ class Contexts:
                 if not np.isfinite(context).all():
                     raise InputError(f"query {qid}: its vector or that of a candidate has NaN or infinite values")
                 raw = reference.inner_products(context)
-                far = len(context) > 1 and chunks.outweighed(raw.reshape(1, -1), self._sizes[number : number + 1])
+                far = reference.outweighed(raw)
                 self._raw.append(raw)
                 self._shift_free.append(reference.inner_products(context, shift_free=True) if far else raw)
 
@@ -101,38 +100,23 @@ class Contexts:
 
     def _similarities(self, params: RnnParams, chosen: np.ndarray, sizes: np.ndarray) -> np.ndarray:
         """(n, N) float32: s* of the candidates of every chosen query; what stands behind a context is undefined."""
-        widest = int(sizes.max(initial=1))
-        out = np.empty((len(chosen), max(widest - 1, 1)), dtype=np.float32)
-        problem = np.zeros(len(chosen))
-        setting, engine = EngineSetting.of(params, sizes), chunks.ENGINES.for_work(sizes)
-        base = np.zeros(out.shape)
-        if params.uses_run:
-            base[np.arange(out.shape[1]) < sizes[:, None] - 1] = self._base[self._entries(chosen, sizes)]
-        grams = self._shift_free if setting.minmax else self._raw
-        chunk = max(1, chunks.CHUNK_BYTES // (4 * widest * widest))
+        grams = self._shift_free if params.scale == "minmax" else self._raw
 
-        def work(first: int) -> None:
-            last = min(first + chunk, len(chosen))
-            buffer = np.empty((last - first, widest * widest), dtype=np.float32)  # engines overwrite what they get
-            for index in range(first, last):
+        def fill(part: slice, gram: np.ndarray, shift_free: bool = False) -> None:
+            for index in range(part.start, part.stop):
                 m = int(sizes[index])
-                buffer[index - first, : m * m].reshape(m, m)[:] = grams[int(chosen[index])][:m, :m]
-            part = slice(first, last)
-            if (most := int(sizes[part].max()) - 1) > 0:
-                own = base[part, :most]
-                out[part, :most] = mixing.similarities(engine, buffer, sizes[part], own, params, setting, problem[part])
+                gram[index - part.start, :m, :m] = grams[int(chosen[index])][:m, :m]
 
-        starts = range(0, len(chosen), chunk)
-        with np.errstate(all="ignore"), ThreadPoolExecutor(self._threads) as pool:
-            for _ in pool.map(work, starts):
-                pass
-        bad = np.flatnonzero(problem != 0)
-        if bad.size:
-            qid = self.run.qids[int(chosen[bad[0]])]
-            if np.isnan(problem[bad[0]]):
+        base = np.zeros((len(chosen), max(int(sizes.max(initial=1)) - 1, 1)))
+        if params.uses_run:
+            base[np.arange(base.shape[1]) < sizes[:, None] - 1] = self._base[self._entries(chosen, sizes)]
+        scores, problem = similarities(ContextBatch(sizes, lambda engine: fill), params, base, threads=self._threads)
+        for bad in np.flatnonzero(problem != 0)[:1].tolist():
+            qid = self.run.qids[int(chosen[bad])]
+            if np.isnan(problem[bad]):
                 raise InputError(f"query {qid}: inner products beyond the range of float32; scale the vectors down")
-            raise ParameterError(f"query {qid}: {reference.too_large(problem[bad[0]])}")
-        return out
+            raise ParameterError(f"query {qid}: {reference.too_large(problem[bad])}")
+        return scores.astype(np.float32)
 
     @functools.cached_property
     def _base(self) -> np.ndarray:

@@ -16,7 +16,7 @@ from rnnreranker.labels.similarity import Similarity
 from rnnreranker.labels.vector_labeler import VectorLabeler
 from rnnreranker.methods.rerank.base import inner_products
 from rnnreranker.rnn import RnnParams
-from rnnreranker.rnn.presets import VECTORS_ALONE
+from rnnreranker.rnn.params import VECTORS_ALONE
 
 
 @dataclass(frozen=True)

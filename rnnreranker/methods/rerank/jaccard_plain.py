@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rnnreranker.methods.rerank.rnn import RnnReranker
+from rnnreranker.rnn import rnn_similarity
+from rnnreranker.rnn.contexts import PlainNeighbours
 
 
 class PlainJaccardReranker(RnnReranker):
@@ -21,7 +23,6 @@ class PlainJaccardReranker(RnnReranker):
     def _similar(
         self, queries: np.ndarray, candidates: np.ndarray, base: np.ndarray | None, lengths: np.ndarray
     ) -> np.ndarray:
-        from rnnreranker.rnn.plain import with_plain_neighbours
-        from rnnreranker.rnn.similarity import similarity_by
-
-        return similarity_by(with_plain_neighbours, queries, candidates, self.params, base, lengths, self.threads)
+        return rnn_similarity(
+            queries, candidates, self.params, base=base, lengths=lengths, threads=self.threads, engine=PlainNeighbours()
+        )

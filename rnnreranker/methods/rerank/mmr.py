@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnreranker.base.settings import Params, context_setting, setting
 from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
-from rnnreranker.rnn.mixing import unit
+from rnnreranker.rnn.mixture import unit
 
 ROUNDING = 1e-12  # products that differ by no more of their size are equal
 
@@ -45,7 +45,7 @@ class MmrReranker(Reranker):
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: strictly falling in the order in which candidates are taken."""
-        relevance = unit(candidates.scores[None], None)[0]
+        relevance = unit(candidates.scores[None], len(candidates.scores))[0]
         taken, values = marginal(relevance, similarities(candidates.vectors), self.params.lam)
         scores = np.empty(len(values))
         scores[taken] = falling(values)

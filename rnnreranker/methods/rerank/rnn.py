@@ -17,10 +17,9 @@ from rnnreranker.base.method import Inputs
 from rnnreranker.methods.rerank.base import Candidates, Missing, Query, Reranker, inner_products
 from rnnreranker.parts.vectors.of_run import notice_missing
 from rnnreranker.rnn import RnnParams, rnn_similarity
-from rnnreranker.rnn.chunks import ENGINES
-from rnnreranker.rnn.graph.similarity import graph_similarity
-from rnnreranker.rnn.known_similarities import given_similarity
-from rnnreranker.rnn.late.maxsim import token_similarities
+from rnnreranker.rnn.api import given_similarity
+from rnnreranker.rnn.graph import graph_similarity
+from rnnreranker.rnn.maxsim import token_similarities
 from rnnreranker.runs.head import choose_head, starts_of, with_new_head
 from rnnreranker.runs.score_use import scores_of_use
 
@@ -44,10 +43,10 @@ class RnnReranker(Reranker):
     Jaccard similarity of reciprocal nearest neighbours among the query and its first `params.context` candidates. Of a
     run whose scores tell nothing beyond the order (`scores_of_use`), only ranks are used, which is said in one line.
 
-    From tokens two candidates are as similar as `rnn.late_interaction.token_similarities` says, by MaxSim both ways.
+    From tokens two candidates are as similar as `rnn.maxsim.token_similarities` says, by MaxSim both ways.
 
-    From a graph (`rnn.graph_similarity`) two candidates are as similar as it says where one is among the K neighbours
-    of the other in the whole collection; no vector of a candidate is compared with another.
+    From a graph (`graph_similarity`) two candidates are as similar as it says where one is among the K neighbours of
+    the other in the whole collection; no vector of a candidate is compared with another.
 
     Args:
         inputs: as `Reranker`; or a graph alone, which stands for `Inputs(neighbours=it)`.
@@ -144,7 +143,6 @@ class RnnReranker(Reranker):
         notice_missing(run, usable, self.name)
         chosen = choose_head(run, self.params.context, usable)
         context, starts = np.flatnonzero(chosen), starts_of(chosen, run.offsets)
-        ENGINES.expect(np.diff(starts) + 1)
         base = self.run_scores(run)[context]
         new = np.empty(len(context), dtype=np.float64)
         for first, last, fetched in self._fetched(run, context, starts, rows_of):

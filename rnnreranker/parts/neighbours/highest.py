@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.parts.vectors.exact import largest
-from rnnreranker.rnn.engines.when_compiled import compiles
+from rnnreranker.rnn.contexts import compiles
 
 SAFE = 1e37  # sums of products below it fit float32
 LOWEST = float(np.finfo(np.float32).min)

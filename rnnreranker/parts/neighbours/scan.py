@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from rnnreranker.rnn.engines.compiled import compiled, kept
+from rnnreranker.rnn.kernel_lists import compiled, kept
 
 STRIP = 32  # products whose maximum is looked at before them
 
 
-@compiled()
+@compiled
 def _put(scores, documents, held, floors, line, score, document):  # type: ignore[no-untyped-def]
     """Put a document whose score is above the floor into a list, in place of the lowest where it is full."""
     size, i = scores.shape[1], held[line]
@@ -37,7 +37,7 @@ def _put(scores, documents, held, floors, line, score, document):  # type: ignor
         floors[line] = max(floors[line], scores[line, 0])
 
 
-@compiled()
+@compiled
 def _maxima(products, of_rows, of_columns):  # type: ignore[no-untyped-def]
     """The maxima of strips: of row r the strip products[r, s::width], of column c those of so many rows each."""
     rows, columns = products.shape

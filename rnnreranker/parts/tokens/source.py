@@ -9,7 +9,7 @@ import numpy as np
 from rnnreranker.base.errors import InputError
 from rnnreranker.parts.tokens.files import VECTORS
 from rnnreranker.parts.tokens.stored import StoredTokens
-from rnnreranker.rnn.late.maxsim import ragged_maxsim
+from rnnreranker.rnn.maxsim import ragged_maxsim
 
 QUERIES = 8  # that all documents are compared with at a time
 Found = tuple[np.ndarray, np.ndarray]  # scores (n,) float64 and rows (n,) int64, best first

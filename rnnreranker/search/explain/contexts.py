@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.rnn import RnnParams, reference, refusals
-from rnnreranker.rnn.graph import reference as graph_reference
+from rnnreranker.rnn import RnnParams, checks, reference
 from rnnreranker.search.explain.neighbourhood import Known, Neighbourhood, Values, taken_apart
 
 if TYPE_CHECKING:
@@ -88,14 +87,14 @@ def graph_neighbourhood(
     if query is None and base is None:
         raise InputError("neither query nor base: expected inner products with the query, or scores of a run")
     _check(len(rows), query=query, base=base, before=before, after=after)
-    refusals.rows_of_graph(params)
+    checks.rows_of_graph(params)
     params = params if query is not None else params.without_query()
     edges, weights = graph.fetch(rows)
     element_of = {int(row): element for element, row in enumerate(rows)}
     inside = np.array([[element_of.get(int(edge), len(rows)) for edge in line] for line in edges])
-    similarities = graph_reference.known_similarities(inside, weights, range(len(rows)), query)
+    similarities = reference.known_similarities(inside, weights, range(len(rows)), query)
     known_pairs = np.isfinite(similarities)
-    done = graph_reference.steps(similarities, params)
+    done = reference.graph_steps(similarities, params)
     known = Known(
         k=graph.k,
         pairs=int(known_pairs[1:, 1:].sum()) // 2,

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from rnnreranker.rnn import RnnParams, reference, reference_scores
+from rnnreranker.rnn import RnnParams, reference
 from rnnreranker.runs.head import order_by_score
 
 Values = Sequence[float] | np.ndarray | None  # N, one of every candidate
@@ -179,7 +179,7 @@ def taken_apart(
     done: its steps, of vectors or of what a graph knows; params: where inner products with the query are not known,
     those `without_query`; known: what the graph knows.
     """
-    made = reference_scores.parts(done, params, base)
+    made = reference.parts(done, params, base)
     reciprocal = reference.reciprocal_sets(done.lists)
     parts, values = _parts(made, params)
     products = None if known is not None and known.query == "dealt" else done.raw[0, 1:]
@@ -210,7 +210,7 @@ def taken_apart(
     return Neighbourhood(params, ordered, parts, tuple(made.probes), done, reciprocal, known)
 
 
-def _parts(made: reference_scores.Parts, params: RnnParams) -> tuple[tuple[ScorePart, ...], list[np.ndarray]]:
+def _parts(made: reference.Parts, params: RnnParams) -> tuple[tuple[ScorePart, ...], list[np.ndarray]]:
     """The parts that have a weight, and the values of the candidates for each, (N,) float64."""
     kinds: tuple[Literal["rank", "run", "geo"], ...] = ("rank", "run", "geo") if len(made.terms) > 1 else ("geo",)
     rest = 1 - params.smoothing if params.smoothed_over else 1.0

@@ -18,7 +18,7 @@ from rnnreranker.encode.model_settings import TextKind
 from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.encode.transformer import check_vocabulary
 from rnnreranker.labels.soft import Labels
-from rnnreranker.rnn.late.maxsim import ragged_maxsim
+from rnnreranker.rnn.maxsim import ragged_maxsim
 from rnnreranker.train.group.batch import in_batch
 from rnnreranker.train.group.groups import Group
 from rnnreranker.train.group.inputs import GroupInputs

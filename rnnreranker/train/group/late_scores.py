@@ -18,7 +18,7 @@ def late_scores(
 ) -> torch.Tensor:
     """(B, U) float32: every query with every document.
 
-    maxsim: sum over a query's tokens of max_j q_i . d_j, as `rnn.late_interaction.maxsim`; 0 for a document without
+    maxsim: sum over a query's tokens of max_j q_i . d_j, as `rnn.maxsim.maxsim`; 0 for a document without
     tokens. l2: sum of max(max_j -|q_i - d_j|^2, -|q_i|^2), where a document has a vector of zeros besides its tokens,
     as padding is in the program of paper 002: with vectors of length 1, 2 q_i . d_j - 2, and never below -1.
 

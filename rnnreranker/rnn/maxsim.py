@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 
 import numpy as np
 
 from rnnreranker.base.command import cores
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.blas import one_blas_thread
-from rnnreranker.base.process.phases import phase
-from rnnreranker.rnn import refusals
-from rnnreranker.rnn.engines.when_compiled import compiles
+from rnnreranker.rnn import checks
 
-CHUNK_TOKENS = 1 << 15  # of documents that a thread takes at a time
-
-# fills out (Q, n) with scores; queries (q, d) float32, offsets (Q + 1,), weights (q,), tokens (T, d), starts, ends (n,)
-Scorer = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], None]
+PRODUCTS = 1 << 17  # of query and document tokens at a time: they stay in the cache
+WHOLE = 32  # tokens are padded to multiples, so that BLAS sums each product in the same way, wherever it is in a block
+LEAST = 1 << 20  # multiplications of a block: BLAS takes another way for few, which sums long rows in other parts
 
 
 def maxsim(
@@ -39,8 +35,8 @@ def maxsim(
 
     Args:
         query_tokens: (q, d), or (Q, q, d) for several queries; cast to float32.
-        document_tokens: (N, t, d), or (T, d) with the documents one after the other and `offsets`; float32 or float16
-            in C order are read as they lie, others are cast to float32. float16 is multiplied as float32.
+        document_tokens: (N, t, d), or (T, d) with the documents one after the other and `offsets`; float16 and other
+            types are multiplied as float32.
         mask: (N, t), which tokens are real; None = all. What is not real is never looked at.
         offsets: (N + 1,) ascending from 0 to T: document r has document_tokens[offsets[r]:offsets[r + 1]].
         rows: (n,) documents that are scored, in this order; None = all.
@@ -61,7 +57,7 @@ def maxsim(
     """
     queries = np.asarray(query_tokens)
     several = queries.ndim == 3
-    queries = refusals.vectors(queries, "query_tokens", "(Q, q, d)" if several else "(q, d)")
+    queries = checks.vectors(queries, "query_tokens", "(Q, q, d)" if several else "(q, d)")
     tokens, bounds = _ragged(document_tokens, mask, offsets)
     if queries.shape[-1] != tokens.shape[1]:
         raise InputError(
@@ -72,15 +68,8 @@ def maxsim(
     factors = np.ones(count * length) if weights is None else np.asarray(weights, dtype=np.float64).reshape(-1)
     if weights is not None and np.shape(weights) != queries.shape[:-1]:
         raise InputError(f"weights has shape {np.shape(weights)}: expected {queries.shape[:-1]}, one for each token")
-    scores = ragged_maxsim(
-        queries.reshape(-1, queries.shape[-1]),
-        np.arange(count + 1) * length,
-        tokens,
-        bounds,
-        rows=rows,
-        weights=factors,
-        threads=threads,
-    )
+    flat, starts = queries.reshape(-1, queries.shape[-1]), np.arange(count + 1) * length
+    scores = ragged_maxsim(flat, starts, tokens, bounds, rows=rows, weights=factors, threads=threads)
     return scores if several else scores[0]
 
 
@@ -101,37 +90,47 @@ def ragged_maxsim(
             queries[query_offsets[i]:query_offsets[i + 1]].
         tokens: (T, d); offsets: (N + 1,); rows, threads: as of `maxsim`; weights: (P,) float64; None = 1.
     """
-    if tokens.dtype not in (np.float32, np.float16) or not tokens.flags.c_contiguous:
-        tokens = np.ascontiguousarray(tokens, dtype=np.float32)
     asked = np.ascontiguousarray(queries, dtype=np.float32)
     factors = np.ones(len(asked)) if weights is None else weights
     for name, values in (("query_tokens", asked), ("weights", factors)):
         if not np.isfinite(values).all():
             raise InputError(f"{name} has NaN or infinite values; expected finite ones")
     chosen = _chosen(rows, len(offsets) - 1)
-    starts, ends = offsets[:-1][chosen], offsets[1:][chosen]
-    out = np.empty((len(query_offsets) - 1, len(chosen)))
-    sizes = np.cumsum(ends - starts)
-    number = int(sizes[-1] // CHUNK_TOKENS) + 1 if len(sizes) else 0
-    bounds = np.searchsorted(sizes, np.arange(number) * CHUNK_TOKENS, side="right")
-    bounds = np.unique([0, *bounds.tolist(), len(chosen)])
-    run = scorer()
+    lengths = np.diff(offsets)[chosen]
+    whole = np.zeros((_whole(len(asked)), asked.shape[1]), dtype=np.float32)
+    whole[: len(asked)] = asked
+    filled = np.flatnonzero(np.diff(query_offsets))
+    out = np.zeros((len(query_offsets) - 1, len(chosen)))
+    parts = _parts(lengths, max(WHOLE, PRODUCTS // len(whole))) if len(filled) else []
+    least, coming = _whole(LEAST // whole.size + 1) if len(filled) else 0, iter(parts)
+    largest = max(least, *(_whole(int(lengths[first:last].sum())) for first, last in parts)) if parts else 0
 
-    def work(first: int, last: int) -> None:
-        part = slice(first, last)
-        scores = np.empty((len(out), last - first))
-        run(asked, query_offsets, factors, tokens, starts[part], ends[part], scores)
-        out[:, part] = scores
+    @np.errstate(all="ignore")  # infinities are seen in the result
+    def work() -> None:
+        block = np.empty((largest, asked.shape[1]), dtype=np.float32)
+        room = np.empty((largest, len(whole)), dtype=np.float32)
+        for first, last in coming:  # one part for whoever comes next
+            own = first + np.flatnonzero(lengths[first:last])  # those that have tokens
+            starts = np.concatenate([[0], np.cumsum(lengths[own])])
+            for row, start, end in zip(chosen[own].tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+                block[start:end] = tokens[offsets[row] : offsets[row + 1]]
+            count = int(starts[-1])
+            padded = max(least, _whole(count))
+            block[count:padded] = 0.0
+            products = np.matmul(block[:padded], whole.T, out=room[:padded])[:count]
+            maxima = np.maximum.reduceat(products, starts[:-1], axis=0)[:, : len(asked)]
+            if not np.isfinite(products).all():
+                maxima += 0 * np.add.reduceat(products, starts[:-1], axis=0)[:, : len(asked)]  # NaN for whom it is
+            terms = maxima.astype(np.float64) * factors
+            out[np.ix_(filled, own)] = np.add.reduceat(terms, query_offsets[filled], axis=1).T
 
-    parts = list(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True))
-    workers = min(refusals.threads_of(threads) or cores(), len(parts))
+    workers = min(checks.threads_of(threads) or cores(), len(parts))
     with one_blas_thread():
         if workers < 2:
-            for part in parts:
-                work(*part)
+            work()
         else:
             with ThreadPoolExecutor(workers, thread_name_prefix="rnnreranker") as pool:
-                for done in [pool.submit(work, *part) for part in parts]:
+                for done in [pool.submit(work) for _ in range(workers)]:
                     done.result()
     if (wrong := np.flatnonzero(~np.isfinite(out).all(axis=0))).size:
         raise InputError(
@@ -140,35 +139,15 @@ def ragged_maxsim(
     return out.astype(np.float32)
 
 
-@lru_cache(maxsize=1)
-def scorer() -> Scorer:
-    """The compiled engine, or numpy where numba is missing or switched off (NUMBA_DISABLE_JIT)."""
-    if not compiles():
-        return _with_numpy
-    with phase("loading the kernel, which a first use on a machine compiles", "kernel"):
-        from rnnreranker.rnn.late.kernel import score
-
-        one, bounds = np.zeros((1, 1), dtype=np.float32), np.arange(2)
-        score(one, bounds, np.ones(1), one, bounds[:1], bounds[1:], np.ones((1, 1)))
-    return score
+def _whole(count: int) -> int:
+    return -(-count // WHOLE) * WHOLE
 
 
-@np.errstate(all="ignore")  # infinities are seen in the result
-def _with_numpy(
-    queries: np.ndarray,
-    query_offsets: np.ndarray,
-    weights: np.ndarray,
-    tokens: np.ndarray,
-    starts: np.ndarray,
-    ends: np.ndarray,
-    out: np.ndarray,
-) -> None:
-    for column, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-        document = tokens[start:end].astype(np.float32)
-        for query, (first, last) in enumerate(itertools.pairwise(query_offsets.tolist())):
-            products = queries[first:last] @ document.T
-            maxima = products.max(axis=1, initial=-np.inf) + (0 * products).sum(axis=1)
-            out[query, column] = weights[first:last] @ maxima.astype(np.float64) if start < end else 0.0
+def _parts(lengths: np.ndarray, most: int) -> list[tuple[int, int]]:
+    """Ranges of documents that have tokens, `most` tokens in each, more where one document has more."""
+    of = np.cumsum(lengths) // most if len(lengths) else lengths
+    bounds = [0, *(np.flatnonzero(np.diff(of)) + 1).tolist(), len(lengths)]
+    return [(first, last) for first, last in itertools.pairwise(bounds) if lengths[first:last].any()]
 
 
 def _ragged(
@@ -178,12 +157,12 @@ def _ragged(
     if offsets is not None:
         if mask is not None:
             raise InputError("mask beside offsets, which say where documents end; give one of the two")
-        tokens = refusals.vectors(document_tokens, "document_tokens", "(T, d)")
-        bounds, count = refusals.integers(offsets, "offsets"), len(tokens)
+        tokens = checks.vectors(document_tokens, "document_tokens", "(T, d)")
+        bounds, count = checks.integers(offsets, "offsets"), len(tokens)
         if bounds.ndim != 1 or [*bounds[:1], *bounds[-1:]] != [0, count] or (np.diff(bounds) < 0).any():
             raise InputError(f"offsets: expected whole numbers that ascend from 0 to {count}, the number of tokens")
         return tokens, bounds
-    tokens = refusals.vectors(document_tokens, "document_tokens", "(N, t, d)")
+    tokens = checks.vectors(document_tokens, "document_tokens", "(N, t, d)")
     count, length, dimension = tokens.shape
     if mask is None:
         return tokens.reshape(-1, dimension), np.arange(count + 1) * length
@@ -196,7 +175,7 @@ def _ragged(
 def _chosen(rows: np.ndarray | Sequence[int] | None, count: int) -> np.ndarray:
     if rows is None:
         return np.arange(count)
-    chosen = refusals.integers(rows, "rows")
+    chosen = checks.integers(rows, "rows")
     if chosen.ndim != 1 or (len(chosen) and (chosen.min() < 0 or chosen.max() >= count)):
         raise InputError(f"rows: expected numbers of documents, 0 to {count - 1}")
     return chosen

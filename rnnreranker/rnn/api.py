@@ -1,15 +1,19 @@
-"""The public functions: check what came in, compute, and say which row of a batch was bad."""
+"""The public functions on vectors: check what came in, compute, and say which row of a batch was bad."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError, ParameterError
-from rnnreranker.rnn import chunks, mixing, reference, refusals
-from rnnreranker.rnn.engines.setting import EngineSetting
+from rnnreranker.rnn import checks, reference
+from rnnreranker.rnn.contexts import ContextBatch, Engine, Fill, scored, similarities
 from rnnreranker.rnn.params import RnnParams
+
+Load = Callable[[int, np.ndarray], np.ndarray]  # the vectors of a context: the rows, filled, or where they are already
+Lengths = np.ndarray | Sequence[int] | None
+Base = np.ndarray | Sequence[Sequence[float]] | None
 
 
 def rnn_similarity(
@@ -17,9 +21,10 @@ def rnn_similarity(
     candidates: np.ndarray,
     params: RnnParams,
     *,
-    base: np.ndarray | Sequence[Sequence[float]] | None = None,
-    lengths: np.ndarray | Sequence[int] | None = None,
+    base: Base = None,
+    lengths: Lengths = None,
     threads: int | None = None,
+    engine: Engine | None = None,
 ) -> np.ndarray:
     """s* of every candidate: (B, N) float32, in candidate order; -inf for padding.
 
@@ -33,6 +38,7 @@ def rnn_similarity(
     the inner products are the first stage, and the order of the candidates does not matter.
     lengths: (B,) real candidates of each row, 0..N (None = all); what stands behind them is never looked at. A query
     without candidates gives a row of -inf. threads: how many at most (None = one per core); results never depend on it.
+    engine: None = the one for this much work.
 
     Raises:
         InputError: shapes that do not fit, NaN or infinity in a vector or in base, lengths outside 0..N, an exponential
@@ -44,23 +50,8 @@ def rnn_similarity(
     >>> rnn_similarity(query, near_and_far, RnnParams(k=1)).argsort().tolist()
     [[2, 1, 0]]
     """
-    return similarity_by(None, queries, candidates, params, base, lengths, threads)
-
-
-def similarity_by(
-    run: chunks.Engine | None,
-    queries: np.ndarray,
-    candidates: np.ndarray,
-    params: RnnParams,
-    base: np.ndarray | Sequence[Sequence[float]] | None = None,
-    lengths: np.ndarray | Sequence[int] | None = None,
-    threads: int | None = None,
-) -> np.ndarray:
-    """As `rnn_similarity`, with the Jaccard similarities of the engine `run`; None = the one for this much work."""
-    queries, candidates = (
-        refusals.vectors(queries, "queries", "(B, d)"),
-        refusals.vectors(candidates, "candidates", "(B, N, d)"),
-    )
+    queries = checks.vectors(queries, "queries", "(B, d)")
+    candidates = checks.vectors(candidates, "candidates", "(B, N, d)")
     if len(queries) != len(candidates):
         raise InputError(f"queries has {len(queries)} rows and candidates {len(candidates)}: expected as many")
     if queries.shape[1] != candidates.shape[2]:
@@ -71,28 +62,17 @@ def similarity_by(
     width = candidates.shape[1]
     if width == 0:
         raise InputError(f"candidates has shape {candidates.shape}: expected at least one candidate per query")
-    real = refusals.lengths_of(lengths, len(queries), width)
+    real = checks.lengths_of(lengths, len(queries), width)
 
     def load(row: int, into: np.ndarray) -> np.ndarray:
         into[0] = queries[row]
         into[1:] = candidates[row, : len(into) - 1]
         return into
 
-    known = refusals.base_scores(base, real, width)
-    setting, sizes = EngineSetting.of(params, real + 1), real + 1
-    engine = run or chunks.ENGINES.for_work(sizes)
-    out = np.full((len(queries), width), -np.inf, dtype=np.float32)
-
-    def work_on(rows: slice, gram: np.ndarray, problem: np.ndarray) -> None:
-        own = None if known is None else known[rows, : int(sizes[rows].max()) - 1]
-        similarities = mixing.similarities(engine, gram, sizes[rows], own, params, setting, problem)
-        columns = np.arange(similarities.shape[1]) < real[rows, None]
-        np.copyto(out[rows, : similarities.shape[1]], similarities, where=columns, casting="same_kind")
-
-    threads, dimension = refusals.threads_of(threads), queries.shape[1]
-    problem = chunks.score(load, dimension, sizes, setting.minmax, work_on, threads)
+    contexts, known = of_vectors(load, real, queries.shape[1]), checks.base_scores(base, real, width)
+    scores, problem = similarities(contexts, params, known, threads=checks.threads_of(threads), engine=engine)
     check_problem(problem, load, queries.shape[1], real, "candidate")
-    return out
+    return padded(scores, real, width)
 
 
 def jaccard_similarity(
@@ -100,8 +80,9 @@ def jaccard_similarity(
     params: RnnParams,
     *,
     probes: Sequence[int] = (0,),
-    lengths: np.ndarray | Sequence[int] | None = None,
+    lengths: Lengths = None,
     threads: int | None = None,
+    engine: Engine | None = None,
 ) -> np.ndarray:
     """Jaccard similarity of each probe to every element: (B, len(probes), m) float32; -inf for padding.
 
@@ -112,7 +93,8 @@ def jaccard_similarity(
     vectors: (B, m, d), row 0 = query, m >= 2; float32 or float16, other real types are cast to float32.
     probes: row numbers of `vectors`, the same for the whole batch; 0 = the query.
     lengths: (B,) real candidates of each row, 0..m-1, the query not counted (None = all): rows 1..length are real. A
-    query without candidates, and a probe that is padding, give -inf throughout. threads: as in `rnn_similarity`.
+    query without candidates, and a probe that is padding, give -inf throughout. threads, engine: as in
+    `rnn_similarity`.
 
     Raises:
         InputError: as `rnn_similarity`, and a probe outside 0..m-1.
@@ -122,52 +104,93 @@ def jaccard_similarity(
     >>> jaccard_similarity(same, RnnParams(k=2, scale="none"), probes=(0, 1)).tolist()
     [[[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]]
     """
-    return jaccard_by(None, vectors, params, probes, lengths, threads)
-
-
-def jaccard_by(
-    run: chunks.Engine | None,
-    vectors: np.ndarray,
-    params: RnnParams,
-    probes: Sequence[int] = (0,),
-    lengths: np.ndarray | Sequence[int] | None = None,
-    threads: int | None = None,
-) -> np.ndarray:
-    """As `jaccard_similarity`, by the engine `run`; None = the one for this much work."""
-    vectors = refusals.vectors(vectors, "vectors", "(B, m, d)")
+    vectors = checks.vectors(vectors, "vectors", "(B, m, d)")
     batch, width, dimension = vectors.shape
     if width < 2:
         raise InputError(f"vectors has shape {vectors.shape}: expected row 0 (the query) and at least one candidate")
-    rows = refusals.integers(probes, "probes")
+    rows = checks.integers(probes, "probes")
     if rows.ndim != 1 or not rows.size:
         raise InputError(f"probes={probes!r}: expected at least one row number, such as (0,)")
     if (outside := rows[(rows < 0) | (rows >= width)]).size:
         raise InputError(f"probe {outside[0]} is no row of vectors: expected 0 (the query) to {width - 1}")
-    real = refusals.lengths_of(lengths, batch, width - 1)
-
-    as_they_lie = vectors.dtype == np.float32 and vectors.flags.c_contiguous
+    real = checks.lengths_of(lengths, batch, width - 1)
+    as_they_are = vectors.dtype == np.float32 and vectors.flags.c_contiguous
 
     def load(row: int, into: np.ndarray) -> np.ndarray:
-        if as_they_lie:
+        if as_they_are:
             return vectors[row, : len(into)]
         into[:] = vectors[row, : len(into)]
         return into
 
-    out = np.full((batch, len(rows), width), -np.inf, dtype=np.float32)
-    setting, sizes = EngineSetting.of(params, real + 1), real + 1
-    engine = run or chunks.ENGINES.for_work(sizes)
+    contexts, asked = of_vectors(load, real, dimension), np.tile(rows, (batch, 1))
+    result = scored(contexts, params, asked, threads=checks.threads_of(threads), engine=engine)
+    check_problem(result.problem, load, dimension, real, "vector")
+    there = np.where((rows <= real[:, None]) & (real[:, None] > 0), real[:, None] + 1, 0)
+    return padded(result.jaccard, there, width)
 
-    def work_on(part: slice, gram: np.ndarray, problem: np.ndarray) -> None:
-        similarities = np.full((len(gram), len(rows), int(sizes[part].max())), -np.inf)
-        engine(gram, sizes[part], setting, np.repeat(rows[None], len(gram), axis=0), similarities, problem)
-        out[part, :, : similarities.shape[2]] = similarities
 
-    problem = chunks.score(load, dimension, sizes, setting.minmax, work_on, refusals.threads_of(threads))
-    check_problem(problem, load, dimension, real, "vector")
+def given_similarity(similarity: np.ndarray, params: RnnParams, *, base: np.ndarray | None = None) -> np.ndarray:
+    """(N,) float32: s* of the candidates of one query, in their order, as `rnn_similarity` with these similarities.
+
+    Args:
+        similarity: (N + 1, N + 1), symmetric, row 0 the query; they stand for the inner products.
+        params: of the similarity.
+        base: (N,) scores of a first stage, with the candidates in its order; None = row 0.
+
+    Raises:
+        InputError: another shape, NaN or infinity, an exponential weight that would overflow.
+    """
+    matrix = checks.vectors(similarity, "similarities", "(m, m)").astype(np.float32)
+    m = len(matrix)
+    if matrix.shape != (m, m) or m < 2:
+        raise InputError(
+            f"similarities has shape {matrix.shape}: expected (m, m), the query and at least one candidate"
+        )
+    if not np.isfinite(matrix).all():
+        raise InputError("similarities has NaN or infinite values; expected finite ones")
+    known = checks.base_scores(None if base is None else np.asarray(base)[None], np.array([m - 1]), m - 1)
+
+    def fill(part: slice, gram: np.ndarray, shift_free: bool = False) -> None:
+        gram[0, :m, :m] = matrix
+
+    scores, problem = similarities(ContextBatch(np.array([m]), lambda engine: fill), params, known)
+    if problem[0]:
+        raise ParameterError(reference.too_large(problem[0]))
+    return scores[0].astype(np.float32)
+
+
+def of_vectors(load: Load, real: np.ndarray, dimension: int) -> ContextBatch:
+    """The contexts of vectors: their matrices are products X Xᵀ."""
+    sizes = real + 1
+    widest = int(sizes.max(initial=2))
+
+    def filler(engine: Engine) -> Fill:
+        rows = np.empty((widest, dimension), dtype=np.float32)
+
+        def fill(part: slice, gram: np.ndarray, shift_free: bool = False) -> None:
+            for b in range(part.start, part.stop):
+                m = int(sizes[b])
+                if m > 1:
+                    context, products = load(b, rows[:m]), gram[b - part.start, :m, :m]
+                    if shift_free:
+                        reference.inner_products(context, shift_free=True, out=products)
+                    else:  # both operands the same array: NumPy calls syrk
+                        np.matmul(context, context.T, out=products)
+
+        return fill
+
+    return ContextBatch(sizes, filler, outweighs=reference.OUTWEIGHS)
+
+
+def padded(values: np.ndarray, counts: np.ndarray, width: int) -> np.ndarray:
+    """(..., width) float32: the first `counts` of (..., N) float64, and -inf behind them; counts: (...)."""
+    out = np.full((*counts.shape, width), -np.inf, dtype=np.float32)
+    there, common = np.arange(width) < counts[..., None], min(width, values.shape[-1])
+    np.copyto(out[..., :common], values[..., :common], where=there[..., :common], casting="same_kind")
     return out
 
 
-def check_problem(problem: np.ndarray, load: chunks.Load, dimension: int, real: np.ndarray, what: str) -> None:
+def check_problem(problem: np.ndarray, load: Load, dimension: int, real: np.ndarray, what: str) -> None:
     """Raise for the first row of the batch that could not be computed."""
     bad = np.flatnonzero(problem != 0)
     if not bad.size:

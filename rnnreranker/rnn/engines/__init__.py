@@ -1,1 +1,0 @@
-"""Engines of the similarity: compiled by numba, numpy."""

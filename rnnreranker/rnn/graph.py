@@ -1,0 +1,193 @@
+"""Similarities from a graph of neighbours: no vector of a document is read, and no product computed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError, ParameterError
+from rnnreranker.rnn import checks, reference
+from rnnreranker.rnn.api import Base, Lengths, padded
+from rnnreranker.rnn.contexts import ContextBatch, Engine, Fill, engine_for, matrices, scored, similarities
+from rnnreranker.rnn.params import RnnParams
+
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def graph_similarity(
+    edges: np.ndarray,
+    weights: np.ndarray,
+    rows: np.ndarray,
+    params: RnnParams,
+    *,
+    query: np.ndarray | None = None,
+    base: Base = None,
+    lengths: Lengths = None,
+    threads: int | None = None,
+) -> np.ndarray:
+    """s* of every candidate from a graph of neighbours: (B, N) float32, in candidate order; -inf for padding.
+
+    As `rnn_similarity`, with the similarities that the graph has: two candidates are known to each other where one of
+    them is among the K neighbours of the other in the whole collection, with the larger of the two weights. A
+    neighbour list holds known elements alone, and where a weight asks for another pair, it counts as the lowest known
+    similarity of the context. An element is as similar to itself as the most similar pair is.
+
+    edges: (D, K) uint32 and weights: (D, K) float16, the graph of D documents, in memory or mapped; rows: (B, N)
+    integers, the candidates' rows in it, in the order of the first stage, distinct within a query.
+    query: (B, N) inner products of query and candidates, on the scale of the weights. None = they are not known: s*
+    leaves them out (w_q = 0), and the query's neighbours are those that the first candidate has, dealt out in the
+    order of the run: the first candidate gets the largest of its similarities to the others, the second the next.
+    base: (B, N) scores of the first stage; None = `query` stands for them.
+    lengths, threads: as in `rnn_similarity`.
+
+    Raises:
+        InputError: shapes or types that do not fit, rows beyond the graph, similarities or scores that are not finite,
+            neither query nor base, parameters that need inner products with the query (`RnnParams.without_query`), rows
+            divided by `normalize` with scale "none", an exponential weight that would overflow.
+
+    >>> edges = np.array([[1, 2], [0, 2], [1, 3], [2, 1]], dtype=np.uint32)
+    >>> weights = np.array([[0.9, 0.1], [0.9, 0.3], [0.3, 0.2], [0.2, 0.1]], dtype=np.float16)
+    >>> found = graph_similarity(edges, weights, np.array([[3, 0, 1]]), RnnParams(k=1), base=[[3.0, 2.0, 1.0]])
+    >>> found.shape
+    (1, 3)
+    """
+    if query is None:
+        if base is None:
+            raise InputError("neither query nor base: expected inner products with the query, or scores of a run")
+        params = params.without_query()
+    contexts = of_graph(edges, weights, rows, params, query, lengths)
+    real, width = contexts.sizes - 1, np.shape(rows)[1]
+    known = checks.base_scores(base, real, width)
+    scores, problem = similarities(contexts, params, known, threads=checks.threads_of(threads))
+    check_problem(problem)
+    return padded(scores, real, width)
+
+
+def graph_jaccard(
+    edges: np.ndarray,
+    weights: np.ndarray,
+    rows: np.ndarray,
+    params: RnnParams,
+    *,
+    probes: Sequence[int] | np.ndarray = (0,),
+    query: np.ndarray | None = None,
+    lengths: Lengths = None,
+    threads: int | None = None,
+) -> np.ndarray:
+    """Jaccard similarity of probes to every element: (B, P, N + 1) float32; -inf for padding, and
+    throughout for a query without candidates.
+
+    probes: (P,) elements for all queries, or (B, P), where -1 = none (its row is 0); element 0 is the query, element i
+    candidate i of the row, from 1. The rest: as `graph_similarity`.
+
+    Raises:
+        InputError: as `graph_similarity`, and probes outside the context.
+    """
+    contexts = of_graph(edges, weights, rows, params, query, lengths)
+    count, width = np.shape(rows)
+    asked = checks.integers(probes, "probes")
+    asked = np.tile(asked, (count, 1)) if asked.ndim == 1 else asked
+    if asked.ndim != 2 or len(asked) != count or not asked.shape[1]:
+        raise InputError(f"probes has shape {np.shape(probes)}: expected (P,) or ({count}, P), P >= 1")
+    if ((asked < -1) | (asked > width)).any():
+        raise InputError(f"probes: expected elements 0 (the query) to {width}, or -1 for none")
+    result = scored(contexts, params, asked, threads=checks.threads_of(threads))
+    check_problem(result.problem)
+    there = np.where(contexts.sizes > 1, contexts.sizes, 0)[:, None]
+    return padded(result.jaccard, np.broadcast_to(there, asked.shape), width + 1)
+
+
+def probe_similarities(
+    edges: np.ndarray,
+    weights: np.ndarray,
+    rows: np.ndarray,
+    probes: np.ndarray,
+    lengths: np.ndarray,
+    threads: int | None = None,
+) -> np.ndarray:
+    """What the graph knows of each probe and every candidate of its context: (B, P, N) float32; 0 for padding.
+
+    Of a pair that both rows name the larger similarity counts; a pair that neither names has the lowest known
+    similarity of the context; a document is as similar to itself as the most similar pair is. Where nothing is known,
+    all is 0.
+
+    edges, weights, rows: as of `graph_similarity`; probes: (B, P) int64, candidates by their numbers from 1, distinct;
+    others have 0 throughout. lengths: (B,) real candidates; threads: nothing depends on it.
+
+    Raises:
+        InputError: similarities of a context that are not finite.
+    """
+    contexts = of_graph(edges, weights, rows, RnnParams(), None, lengths)
+    out, sizes = np.zeros((len(rows), probes.shape[1], rows.shape[1]), dtype=np.float32), contexts.sizes
+    fill = contexts.filler(engine_for(sizes))
+    room = matrices(1, int(sizes.max(initial=2)))
+    for c, length in enumerate(lengths.tolist()):
+        if not length:
+            continue
+        fill(slice(c, c + 1), room)
+        known = room[0, 1 : sizes[c], 1 : sizes[c]]
+        if np.isnan(known[0, 0]):
+            check_problem(np.where(np.arange(len(rows)) == c, np.nan, 0.0))
+        real = known[np.isfinite(known)]
+        low, high = (real.min(), real.max()) if len(real) else (0.0, 0.0)
+        there = (probes[c] > 0) & (probes[c] <= length)
+        chosen = known[probes[c, there] - 1]
+        out[c, there, :length] = np.where(chosen == np.inf, high, np.maximum(chosen, low))
+    return out
+
+
+def of_graph(
+    edges: np.ndarray,
+    weights: np.ndarray,
+    rows: np.ndarray,
+    params: RnnParams,
+    query: np.ndarray | None,
+    lengths: Lengths,
+) -> ContextBatch:
+    """The contexts of a graph, of what `graph_similarity` is given: -inf where it does not know a pair.
+
+    Raises:
+        InputError: shapes or types that do not fit, rows beyond the graph, products that are not finite.
+    """
+    for name, given in (("edges", edges), ("weights", weights)):
+        if not isinstance(given, np.ndarray):
+            raise InputError(f"{name} is a {type(given).__name__}: expected an array (D, K)")
+    if edges.ndim != 2 or edges.shape != weights.shape or not edges.size:
+        raise InputError(f"edges has shape {edges.shape} and weights {weights.shape}: expected (D, K) both")
+    if edges.dtype != np.uint32 or weights.dtype != np.float16:
+        raise InputError(f"edges has type {edges.dtype} and weights {weights.dtype}: expected uint32 and float16")
+    checks.rows_of_graph(params)
+    rows = checks.integers(rows, "rows")
+    if rows.ndim != 2 or not rows.shape[1]:
+        raise InputError(f"rows has shape {rows.shape}: expected (B, N), at least one candidate per query")
+    real = checks.lengths_of(lengths, len(rows), rows.shape[1])
+    columns = np.arange(rows.shape[1]) < real[:, None]
+    if (beyond := columns & ((rows < 0) | (rows >= len(edges)))).any():
+        row, column = np.argwhere(beyond)[0].tolist()
+        raise InputError(
+            f"rows[{row}, {column}]={rows[row, column]}: expected 0 to {len(edges) - 1}, those of the graph"
+        )
+    rows = np.where(columns, rows, 0)
+    products = np.empty((len(rows), 0)) if query is None else checks.base_scores(query, real, rows.shape[1], "query")
+    if np.abs(products).max(initial=0) > LARGEST:  # type: ignore[arg-type]
+        raise InputError(f"query: inner products beyond {LARGEST:g}; scale the vectors down")
+    asked = np.ascontiguousarray(products, dtype=np.float32)
+
+    def filler(engine: Engine) -> Fill:
+        def fill(part: slice, gram: np.ndarray, shift_free: bool = False) -> None:
+            own = rows[part]
+            near, similar = np.asarray(edges[own]), np.asarray(weights[own]).astype(np.float32)
+            engine.known_pairs(near, similar, own, asked[part], real[part] + 1, gram)
+
+        return fill
+
+    return ContextBatch(real + 1, filler, largest=np.inf)
+
+
+def check_problem(problem: np.ndarray) -> None:
+    """Raise for the first row of the batch that could not be computed."""
+    for row in np.flatnonzero(problem)[:1].tolist():
+        if np.isnan(problem[row]):
+            raise InputError(f"row {row} of the batch: similarities that are NaN or infinite; make the graph again")
+        raise ParameterError(f"row {row} of the batch: {reference.too_large(problem[row])}")

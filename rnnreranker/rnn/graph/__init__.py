@@ -1,1 +1,0 @@
-"""The similarity from a graph of neighbours, without vectors."""

@@ -1,1 +1,0 @@
-"""MaxSim of late interaction."""

@@ -1,0 +1,119 @@
+"""What the first stage and the inner products say of candidates, and its mixture with Jaccard similarities.
+
+Values of a context are computed elementwise or from that context alone, so they do not depend on the others.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from rnnreranker.rnn import dense
+from rnnreranker.rnn.params import RnnParams
+
+
+def by_products(products: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """(C, N) int64: columns by descending inner product, of equal ones the earlier first, padding last."""
+    falling = -products
+    falling[np.arange(products.shape[1]) >= counts] = np.inf
+    return np.argsort(falling, axis=1, kind="stable")
+
+
+def known(
+    products: np.ndarray | None,
+    base: np.ndarray | None,
+    order: np.ndarray | None,
+    counts: np.ndarray,
+    params: RnnParams,
+) -> np.ndarray:
+    """(C, N) float64: the weighted mean of the terms of rank, score and inner product; anything at padding.
+
+    products: (C, N) float64, or None where they have no weight; base: (C, N), scores of a run, whose order the columns
+    have; None = the inner products, and `order` is theirs where it counts. counts: (C, 1) candidates of a context, the
+    first of its row.
+    """
+    wr, ws, wq = weights(params)
+    scores = products if base is None else base
+    assert scores is not None
+    of_products = None if products is None else unit(products, counts)
+    terms: list[np.ndarray] = []
+    if wr:
+        falling = of_ranks(np.arange(1.0, scores.shape[1] + 1), counts, params.rank_constant)
+        if order is not None:
+            placed = np.empty(scores.shape)
+            placed[np.arange(len(order))[:, None], order] = falling
+            falling = placed
+        terms.append(wr * falling)
+    if ws:
+        of_run = of_products if base is None else unit(base, counts)
+        assert of_run is not None
+        terms.append(ws * of_run)
+    if wq:
+        assert of_products is not None
+        terms.append(wq * of_products)
+    return functools.reduce(np.add, terms)
+
+
+def mean_over(probes: np.ndarray, jaccard: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """(C, N) float64: the mean over the probes of their similarities to the candidates, J(p, p) = 1.
+
+    probes: (C, P) elements, -1 where a context has no more; jaccard: (C, P, N + 1), 0 where a probe is -1, changed.
+    """
+    rows = np.arange(len(probes))
+    near = jaccard[:, 0, 1:]
+    for nth in range(1, probes.shape[1]):
+        probe, own = probes[:, nth], jaccard[:, nth]
+        own[rows, probe] = np.where(probe > 0, 1.0, 0.0)  # also of one without neighbours
+        near = near + own[:, 1:]
+    mean: np.ndarray = near / np.minimum(counts + 1, probes.shape[1])
+    return mean
+
+
+def weights(params: RnnParams) -> tuple[float, float, float]:
+    """The weights of rank, score and inner product, divided by their sum."""
+    largest = max(params.rank_weight, params.run_weight, params.query_weight)
+    shares = [weight / largest for weight in (params.rank_weight, params.run_weight, params.query_weight)]
+    wr, ws, wq = (share / sum(shares) for share in shares)
+    return wr, ws, wq
+
+
+def of_ranks(ranks: np.ndarray, counts: np.ndarray | int, constant: float) -> np.ndarray:
+    """1 / (constant + rank), mapped so that rank 1 has 1 and the last, `counts`, 0; 0 where there is one rank.
+
+    In closed form, which no constant makes imprecise: (n - r) / (n - 1) * (c + 1) / (c + r).
+    """
+    values: np.ndarray = (counts - ranks) / np.maximum(counts - 1, 1) * ((constant + 1.0) / (constant + ranks))
+    return values
+
+
+def unit(values: np.ndarray, counts: np.ndarray | int) -> np.ndarray:
+    """(C, N) float64: each row mapped so that its lowest value is 0 and its highest 1; a constant row is 0.
+
+    values: (C, N) float, finite where they count, which is the first `counts` of a row, (C, 1) or the same for all.
+    """
+    halves = 0.5 * values  # their differences are finite
+    real = np.arange(values.shape[1]) < counts
+    low = np.where(real, halves, np.inf).min(axis=1, keepdims=True)
+    high = np.where(real, halves, -np.inf).max(axis=1, keepdims=True)
+    span = high - low
+    halves -= low
+    halves /= np.where(span > 0, span, 1.0)
+    return halves
+
+
+def smooth(scores: np.ndarray, products: np.ndarray, share: float, neighbours: int) -> np.ndarray:
+    """(R, n) float64: (1 - share) score + share * mean score of the nearest candidates, as `RnnParams` has it.
+
+    scores: (R, n) float, R scores of each of n candidates; products: (n + 1, n + 1) float32, inner products of the
+    query and its candidates, the query first; neighbours: how many are the nearest, all others where there are fewer.
+
+    >>> products = np.array([[1, 0, 0, 0], [0, 1, 0.9, 0.1], [0, 0.9, 1, 0.2], [0, 0.1, 0.2, 1]], dtype=np.float32)
+    >>> smooth(np.array([[1.0, 0.0, 0.0]]), products, 0.25, 1).tolist()
+    [[0.75, 0.25, 0.0]]
+    """
+    m = len(products)
+    closest = dense.closest_of(np.argsort(-products, axis=1, kind="stable"), np.full(m, m), min(neighbours, m))
+    out = np.empty(scores.shape)
+    dense.smooth(scores.astype(np.float64), np.repeat(closest[None], len(scores), axis=0), share, out)
+    return out
