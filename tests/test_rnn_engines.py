@@ -352,12 +352,13 @@ def test_without_numba_the_results_are_the_same(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_second_process_does_not_compile(tmp_path: Path) -> None:
-    program = (
-        "from rnnreranker import warm_up; from rnnreranker.rnn import kernel; warm_up()\n"
-        "print(sum(kernel.score.stats.cache_misses.values()))\n"
-    )
-    runs = [in_process(program, tmp_path, NUMBA_CACHE_DIR=str(tmp_path)).stdout.strip() for _ in range(2)]
-    assert runs == ["1", "0"]
+    """`rerank_hits` computes by NumPy where nothing is compiled, and by the kernel from its first call where it is."""
+    hits = "import rnnreranker as r, sys; r.rerank_hits([1, 0], [[1, 0], [0, 1]]); "
+    loaded = "print('rnnreranker.rnn.kernel' in sys.modules); "
+    misses = "from rnnreranker.rnn import kernel; print(sum(kernel.score.stats.cache_misses.values()))"
+    programs = (hits + loaded, "import rnnreranker as r; r.warm_up(); " + misses, hits + loaded + misses)
+    said = [in_process(one, tmp_path, NUMBA_CACHE_DIR=str(tmp_path)).stdout.split() for one in programs]
+    assert said == [["False"], ["1"], ["True", "0"]]
 
 
 @pytest.mark.parametrize("threads", [1, 2])

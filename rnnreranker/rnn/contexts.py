@@ -126,10 +126,16 @@ def kernel() -> Engine:
 def warm_up() -> None:
     """Load the compiled kernel now; the first time on a machine this compiles it. For services, before a question.
 
-    Without it the kernel is loaded when there is much work to do. NumPy does small work until then, with the same
-    results.
+    Without it the kernel is loaded when there is much work to do, and in the first call of `rerank_hits` where its
+    machine code is kept. NumPy does small work until then, with the same results.
     """
     kernel()
+
+
+def load_kept() -> None:
+    """Load the kernel where its machine code is kept: for work that is small, but asked for often."""
+    if kernel.cache_info().currsize or is_kept():
+        kernel()
 
 
 def engine_for(sizes: np.ndarray) -> Engine:

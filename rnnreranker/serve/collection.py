@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, nearest
+from rnnreranker.rnn import warm_up
 from rnnreranker.runs import Run
 from rnnreranker.search.check import check
 from rnnreranker.search.opened import open_index
@@ -89,7 +90,8 @@ class ServedIndex:
         self._encoder: Encoder | None = None
 
     def warm(self) -> None:
-        """Load the model, open what a search reads and start Java, so that the first question need not wait."""
+        """Load model and kernel, open what a search reads and start Java, so that the first question need not wait."""
+        warm_up()
         first = next(iter(self.topics.values()), "what is asked first")
         self.answer(SearchQuestion(first, hits=min(self.limits.max_candidates, 100)))
 
