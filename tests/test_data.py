@@ -397,6 +397,7 @@ def test_titles_and_names_of_columns(tmp_path: Path) -> None:
     assert mixed == [Document("1", "T\nB")]
     queries = (
         "query-id\tquery",
+        "QueryID\tQuery Text",
         "qid\ttext",
         "_id\ttext",
         "ID\ttitle",

@@ -592,6 +592,14 @@ def test_own_vectors_that_do_not_go_together_are_refused(tmp_path: Path, own_vec
         odd = tmp_path / f"odd{number}.jsonl"
         odd.write_text(Path(lines).read_text() + record + "\n")
         refused(message, "--documents", str(odd))
+    odd.write_text('{"id": "x", "text": ""}\n' + Path(lines).read_text())
+    refused(r":2: a vector of 6 numbers, those before have none", "--documents", str(odd))
+    with pytest.raises(InputError, match="entry 2: a vector of 6 numbers, those before have none"):
+        build_index([("a", "x"), ("b", "y", own_vectors[0])], tmp_path / "out")
+    own_vectors[3, 2] = np.inf
+    np.save(npy, own_vectors)
+    refused("v.npy: .* NaN or infinite", "--documents", npy, "--parts", "neighbours")
+    np.save(npy, np.nan_to_num(own_vectors))
     (tmp_path / "texts.jsonl").write_text('{"id": "x", "text": "y"}\n')
     index = indexed(tmp_path / "mine", "--documents", npy)
     with pytest.raises(InputError, match=r"an index of vectors alone, .*texts\.jsonl has texts"):

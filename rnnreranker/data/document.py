@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,3 +41,21 @@ def vector_of(given: Any, where: str) -> np.ndarray:
     if vector.ndim != 1 or not vector.size or not np.isfinite(vector).all():
         raise InputError(f"{where}: a vector that is no list of finite numbers; expected [0.1, -0.2, …]")
     return vector
+
+
+def of_one_length(documents: Iterable[Document]) -> Iterator[Document]:
+    """The documents, all of which have vectors of one length, or none.
+
+    Raises:
+        InputError: the first document that has another vector than those before.
+    """
+    first: int | None = None  # numbers of a vector; 0 = no vector
+    for document in documents:
+        size = 0 if document.vector is None else len(document.vector)
+        first = size if first is None else first
+        if size != first:
+            raise InputError(
+                f"{document.where}: {f'a vector of {size} numbers' if size else 'no vector'}, those before have "
+                f"{first or 'none'}; expected vectors of one length for all documents, or for none"
+            )
+        yield document

@@ -10,7 +10,7 @@ from rnnreranker.base.command import counted, notice
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint, read_lines
 from rnnreranker.data import irds, local, trec_text
-from rnnreranker.data.document import Document
+from rnnreranker.data.document import Document, of_one_length
 from rnnreranker.data.fields import fields_of
 from rnnreranker.data.names import is_file
 from rnnreranker.data.records import DOCUMENTS, candidates_of, document_of, form_of, read_records
@@ -37,7 +37,7 @@ def load_documents(name: str | Path, fields: Sequence[str] | None = None) -> Ite
     fields = fields_of(str(name), fields)
     name = local.source(str(name), "documents")
     if Path(name).is_dir() or is_file(name, "documents"):
-        return _from_files(local.document_files(Path(name).expanduser()), fields)
+        return of_one_length(_from_files(local.document_files(Path(name).expanduser()), fields))
     if name == "pydoc":
         from rnnreranker.data import pydoc
 
@@ -53,18 +53,9 @@ def _from_ir_datasets(name: str, fields: Sequence[str]) -> Iterator[Document]:
 
 
 def _from_files(paths: Sequence[Path], fields: Sequence[str]) -> Iterator[Document]:
-    dimension = None
     for path in paths:
         form = form_of(path)
-        for document in _from_tags(path, fields) if form == "tags" else _from_records(path, form, fields):
-            size = None if document.vector is None else len(document.vector)
-            dimension = size if dimension is None else dimension
-            if size != dimension:
-                raise InputError(
-                    f"{document.where}: {f'a vector of {size} numbers' if size else 'no vector'}, those before have "
-                    f"{dimension}; expected vectors of one length for all documents, or for none"
-                )
-            yield document
+        yield from _from_tags(path, fields) if form == "tags" else _from_records(path, form, fields)
 
 
 def _from_tags(path: Path, fields: Sequence[str]) -> Iterator[Document]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.data.document import Document
+from rnnreranker.data.document import Document, of_one_length
 from rnnreranker.data.fields import TITLE_AND_TEXT
 from rnnreranker.data.records import document_of
 
@@ -48,7 +48,7 @@ class GivenDocuments:
             if not isinstance(entry, Mapping):
                 raise InputError(f"documents: entry {number} is {entry!r:.60}; {EXPECTED}")
             documents.append(document_of(entry, f"documents: entry {number}", fields))
-        return cls(tuple(documents))
+        return cls(tuple(of_one_length(documents)))
 
     @property
     def fingerprint(self) -> str:

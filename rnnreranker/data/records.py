@@ -28,7 +28,8 @@ FORMS: dict[str, Form] = {  # ending of a file's name, before .gz → what is in
 QID = ("query-id", "query_id", "qid", "topic-id", "topic_id", "topic", "number")
 DOCID = ("docid", "doc_id", "doc-id", "docno", "pid", "passage_id", "passage-id")
 WEAK = ("topic", "number")  # these count where no other name of an id is there
-VECTOR = ("vector", "embedding", "embeddings")  # of a document, as Pyserini's JsonVectorCollection and others write it
+# of a document, as Pyserini's JsonVectorCollection and others write it
+VECTOR = ("vector", "embedding", "embeddings", "emb", "dense_vector")
 POSITIVE, NEGATIVE = ("pos", "positive_passages"), ("neg", "negative_passages")  # of FlagEmbedding, of Tevatron
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')  # a column as the module csv writes it, which DPR uses
 
@@ -53,12 +54,16 @@ class Shape:
     def header(self, cells: Sequence[str], where: str) -> list[str]:
         """The names of columns, where the first line of a file has them; empty where it is a row.
 
+        Names are the same in upper and lower case, and with other signs between their words: `QueryID` is `query_id`.
+
         Raises:
             InputError: names without a needed one.
         """
         names = [cell.strip().strip('"').lower() for cell in cells]
         ids = {name for field, group in self.fields.items() if field.endswith("id") for name in group}
         known = {name for group in self.fields.values() for name in group}
+        joined = {re.sub(r"[\W_]", "", name): name for name in known}
+        names = [name if name in known else joined.get(re.sub(r"[\W_]", "", name), name) for name in names]
         if names[0] not in ids and not (ids & {*names} and len(known & {*names}) > 1):
             if "text" in self.fields and {*self.fields["text"]} & {*names[1:]}:
                 notice(f"{where}: taken for a record, as no name of an id is in it; expected names as {self.expected}")

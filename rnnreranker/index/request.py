@@ -122,7 +122,9 @@ class IndexRequest(ComputesOnDevices, Request):
         if not in_memory and not os.path.exists(os.path.expanduser(local.source(str(self.documents), "documents"))):
             return self
         first = None
-        with contextlib.suppress(InputError):  # whoever reads all of them says what is wrong
+        with contextlib.suppress(
+            *() if self.without_texts else (InputError,)
+        ):  # who reads all texts says what is wrong
             first = next(self.read(), None)
         if first is None or first.vector is None:
             return self
