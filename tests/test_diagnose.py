@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from page_data.forecasts import Forecast, cases, forecasts
-from page_data.learnt_limit import Case, HeldOutCollection, leave_one_out, limit
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.base.errors import InputError
@@ -20,14 +18,13 @@ from rnnreranker.lab.diagnose.__main__ import main
 from rnnreranker.lab.diagnose.diagnosis import sampled
 from rnnreranker.lab.diagnose.geometry import cohesion, geometry, skewness
 from rnnreranker.lab.diagnose.graph_coverage import coverage, coverage_of_all, hubs
-from rnnreranker.lab.diagnose.page import HEIGHT, WIDTH, bars, diagnosis
+from rnnreranker.lab.diagnose.page import diagnosis
 from rnnreranker.lab.diagnose.report import print_report, rows
 from rnnreranker.lab.diagnose.terms import effects, terms, weights_of
 from rnnreranker.lab.diagnose.verdict import LIKELY
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
-from rnnreranker.regress.records import Figures
 from rnnreranker.rnn import jaccard_similarity, reference
 
 RECORDS = Path(__file__).resolve().parent.parent / "regressions" / "results" / "diagnoses.json"
@@ -455,18 +452,6 @@ def test_python_measures_what_the_command_writes(tmp_path: Path) -> None:
         main([*flags, "--rerank", "rnn:k=5", "--k", "7"])
 
 
-def test_page_escapes_names(tmp_path: Path) -> None:
-    found = {"run": "<b>&.txt", "index": "i", **looked_at(tmp_path, True)}
-    assert "Diagnosis of &lt;b&gt;&amp;.txt" in diagnosis(found)
-
-
-def test_bars_fill_the_drawing() -> None:
-    made = bars({"counts": [1, 4], "edges": [0, 1, 2]})
-    assert [bar.height for bar in made] == [HEIGHT / 4, HEIGHT]
-    assert made[1].x == WIDTH / 2
-    assert made[1].label == "1 to 2: 4"
-
-
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
@@ -499,51 +484,3 @@ def test_command_refuses_what_does_not_match(tmp_path: Path) -> None:
     (tmp_path / "queries.ids").unlink()
     with pytest.raises(InputError, match=r"queries\.npy: which query is which row"):
         main(["--run", run, "--index", index, "--encoded-queries", queries])
-
-
-@pytest.fixture(scope="module")
-def on_record() -> list[Forecast]:
-    return forecasts(Figures([one for path in sorted(RECORDS.parent.glob("*.json")) for one in read_records(path)]))
-
-
-def test_records_hold_what_was_measured_and_no_verdict() -> None:
-    assert not [record.name for record in read_records(RECORDS) if "verdict" in record.outcome]
-
-
-def test_the_limit_of_likely_helps_is_that_of_the_records(on_record: list[Forecast]) -> None:
-    seen = cases(on_record)
-    assert len(seen) >= 15
-    assert limit(seen) == LIKELY
-
-
-def test_verdicts_on_record(on_record: list[Forecast]) -> None:
-    for one in on_record:
-        assert one.word in (("risky",) if one.parameters == "tas-b" else ("likely helps", "may help")), one
-        likely = one.parameters == "default" and one.measured["order"]["agreement"] <= LIKELY
-        assert (one.word == "likely helps") == likely
-
-
-def test_a_limit_is_the_largest_below_which_nine_in_ten_gained() -> None:
-    assert limit([]) is None
-    assert limit([Case("a", 0.2, False)]) is None
-    nine = [Case("a", place / 100, True) for place in range(9)]
-    assert limit([*nine, Case("a", 0.5, False)]) == 0.5  # nine of ten
-    assert limit([*nine[1:], Case("a", 0.5, False)]) == 0.08  # eight of nine are too few
-    assert limit([Case("a", 0.3, True), Case("b", 0.3, False), Case("b", 0.2, True)]) == 0.2  # both at .3, or neither
-
-
-def test_a_collection_left_out_has_no_say_in_its_limit() -> None:
-    one = [Case("one", 0.3, True), Case("one", 0.7, True)]
-    two = [Case("two", 0.4, True), Case("two", 0.6, False)]
-    assert leave_one_out([*two, *one]) == [
-        HeldOutCollection("one", 0.4, likely=1, right=1, others=1, gained=1),
-        HeldOutCollection("two", 0.7, likely=2, right=1, others=0, gained=0),
-    ]
-    assert leave_one_out(one) == [HeldOutCollection("one", None, likely=0, right=0, others=2, gained=2)]
-
-
-def test_whole_numbers_are_binned_evenly(tmp_path: Path) -> None:
-    edges = looked_at(tmp_path, True)["sets"]["candidates"]["edges"]
-    steps = set(np.diff(edges).tolist())
-    assert len(steps) == 1
-    assert steps.pop().is_integer()

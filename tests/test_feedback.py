@@ -18,9 +18,6 @@ from rnnreranker.base.method import Inputs, find, make_params, names
 from rnnreranker.methods.feedback.base import Feedback, heaviest, second_pass_impacts, second_pass_vectors
 from rnnreranker.methods.feedback.rocchio import rocchio
 from rnnreranker.parts.impacts import QueryImpacts
-from rnnreranker.regress.plans.plan import make_plan
-from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.regress.specs.spec import specs_folder
 from rnnreranker.search.__main__ import main as search
 
 
@@ -315,47 +312,6 @@ conditions:
   dense: {title: dense, retrieve: {dense: {}}}
   dense-prf: {title: again, retrieve: {dense: {}}, prf: {rocchio: {fb_docs: 4}}, against: dense}
 """
-
-
-def test_a_spec_plans_and_checks_feedback(tmp_path: Path) -> None:
-    path = tmp_path / "my.yaml"
-    path.write_text(SPEC)
-    spec = read_spec(path)
-    assert spec.condition("dense-prf").base == "dense"
-    step = make_plan(spec).steps[-1]
-    assert "--retriever dense --rerank none --prf rocchio:fb_docs=4 --hits 1000" in step.command()
-    path.write_text(
-        SPEC
-        + """  a: {title: a, retrieve: {dense: {}}, prf: {rm3: {}}}
-  b: {title: b, rerank: {rnn: {}}, of: dense, prf: {rocchio: {}}}
-  c: {title: c, retrieve: {dense: {}}, prf: {rocchio: {fb_docs: 0}}}
-  d: {title: d, retrieve: {dense: {}}, prf: {rochio: {}}}
-  e: {title: e, retrieve: {dense: {}}, of: dense}
-"""
-    )
-    with pytest.raises(InputError) as error:
-        read_spec(path)
-    for line, message in (
-        (11, "prf rm3: is for retriever bm25"),
-        (12, "b: prf is for a retrieval; give it beside `retrieve`"),
-        (13, "fb_docs=0: expected an integer >= 1"),
-        (14, "rochio: no such feedback; did you mean rocchio"),
-        (15, "e: `of` has 1 entries; expected none"),
-    ):
-        assert f"my.yaml:{line}: {message}" in str(error.value)
-
-
-def test_the_recipes_are_pyserinis_commands_and_values() -> None:
-    """Pyserini's matrix for MS MARCO v1: "TASB w/ Rocchio PRF" R@1K .8775 on DL 2019 and .8926 on DL 2020."""
-    spec = read_spec(specs_folder() / "msmarco-passage.yaml")
-    rocchio = spec.condition("tas-b-prf")
-    assert rocchio.prf is not None
-    given = make_params("feedback", rocchio.prf.name, rocchio.prf.params).set_for("vectors")
-    assert (given.fb_docs, given.fb_alpha, given.fb_beta, given.fb_bottom_docs) == (5, 0.4, 0.6, 0)
-    assert [spec.expected[name]["tas-b-prf"]["dl"]["R@1000"] for name in ("dl19", "dl20")] == [0.8775, 0.8926]
-    average = spec.condition("tas-b-prf-by-average").prf
-    assert average is not None
-    assert (average.name, average.params) == ("average", {"fb_docs": 3})
 
 
 @pytest.mark.parametrize("count", [1, 3, 5, 7, 10])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ import pytest
 from rnnreranker.base.errors import InputError
 from rnnreranker.regress.papers.html import matrix_pages
 from rnnreranker.regress.papers.join import key_of, page_cells
-from rnnreranker.regress.papers.paper import Published, paper_names, published, read_paper
-from rnnreranker.regress.specs.spec import specs_folder
+from rnnreranker.regress.papers.paper import Published, published, read_paper
 
 PAPER = """\
 schema: 3
@@ -86,19 +84,3 @@ def test_values_for_no_cell_are_refused(cells: list[Published]) -> None:
         page_cells(cells, {("009", "1", "X", "Set A", "RR@10"): {"measured": 0.1}})
     with pytest.raises(InputError, match="unknown value"):
         page_cells(cells, {key_of(cells[0]): {"value": 0.1}})
-
-
-def test_the_cells_of_the_project_each_once_on_its_page() -> None:
-    folder = specs_folder()
-    made = [cell for name in paper_names(folder) for cell in page_cells(published(read_paper(name, folder)))]
-    assert len(made) >= 1245  # those of tables; the text prints some more
-    pages = matrix_pages(made, papers={"000": "The first"}, made="From a test.")
-    landing = pages.pop("index.html")
-    assert len(pages) == len(paper_names(folder))
-    for name, page in pages.items():
-        mine = [cell for cell in made if f"paper-{cell['paper']}.html" == name]
-        assert sorted(map(int, re.findall(r'data-cell="(\d+)"', page))) == list(range(len(mine)))
-        assert "From a test." in page
-        assert landing.count(f'<a href="{name}#open=') == len(mine)
-    assert '<span class="number">Paper 000</span> The first' in pages["paper-000.html"]
-    assert '<span class="number">000</span> The first' in landing

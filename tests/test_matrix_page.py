@@ -15,11 +15,8 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.pages import write_page
 from rnnreranker.base.record import Record
 from rnnreranker.lab.tune.__main__ import make_parser
-from rnnreranker.regress.papers.agreement import OrderAgreement
-from rnnreranker.regress.papers.chart import TOP, Line, Panel, chart
 from rnnreranker.regress.papers.figures import figures
 from rnnreranker.regress.papers.html import matrix_pages
-from rnnreranker.regress.papers.twins import Twin, TwinSet
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.spec import QuerySet, Spec, specs_folder
 
@@ -92,33 +89,6 @@ def test_published_and_measured_values_have_columns_of_their_own() -> None:
     ]
 
 
-def test_twins_have_columns_of_their_own_behind_those_of_the_paper() -> None:
-    """Values of another model on another collection: never in a column of the paper, and under each its agreement."""
-    twins = {
-        "TAS-B": Twin("dense", {"RR@10": 0.5, "nDCG@10": 0.4}, {}, "", "", ""),
-        "R. TAS-B": Twin("dense-rnn", {"RR@10": 0.75}, {}, "", "", ""),
-    }
-    found = TwinSet(
-        "small", "own", "A small one", ["MiniLM", "a small SPLADE"], ["RR@10"], twins, {"RR@10": OrderAgreement(1, 0)}
-    )
-    page = page_of(
-        [cell(), cell(row="R. TAS-B", published=0.35), cell(row="BM25", published=0.2)],
-        twins={("000", "1"): [found]},
-        twin_notes={("000", "1"): "What is to be known."},
-    )
-    rows = Rows(page).rows
-    assert [text for _, text in rows[0]] == ["row", "dev", "≈ twinsmall"]
-    assert rows[1] == [("measure", "RR@10"), ("measure twin", "RR@10")]
-    assert rows[2] == [("published", "published"), ("measured", "measured"), ("twin kind", "MiniLM and a small SPLADE")]
-    assert [row[0][1] for row in rows[3:]] == ["TAS-B", "R. TAS-B", "BM25", rows[6][0][1]]
-    assert [row[-1] for row in rows[3:]] == [("twin", ".5000"), ("twin", ".7500"), ("twin", ""), rows[6][-1]]
-    assert rows[6][-1] == ("twin", "1 of 1 pairτ 1.00")
-    assert "What is to be known." in page
-    assert "<i>dense-rnn</i>" in page
-    assert "The models are MiniLM and a small SPLADE; each column names its own." in page
-    assert 'twin-mark">' not in page_of([cell()])
-
-
 def known(page: str) -> dict[str, Any]:
     match = re.search(r'<script type="application/json" id="cells">(.*?)</script>', page, re.DOTALL)
     assert match
@@ -183,38 +153,6 @@ def test_a_mark_for_every_cell_in_the_rows_of_its_table() -> None:
     assert 'href="paper-003.html#state=planned">80<' in landing
 
 
-def test_many_data_sets_become_rows() -> None:
-    cells = [
-        cell(row=row, dataset=f"DL 2021 query {n}", measure="nDCG@10 x100", published=50.5)
-        for n in range(40)
-        for row in ("V1", "Best")
-    ]
-    page = page_of(cells)
-    rows = Rows(page).rows
-    assert [text for _, text in rows[0]] == ["query", "DL 2021, nDCG@10 x100"]
-    assert [text for _, text in rows[1]] == ["V1", "Best"]
-    assert [row[0][1] for row in rows[3:]] == [str(n) for n in range(40)]
-    assert page.count("<option>DL 2021</option>") == 1
-    assert '<details class="table" id="000-table-1">' in page  # closed
-    assert '<details class="table" id="000-table-1" open>' in page_of(cells[:10])
-
-
-def test_queries_that_differ_are_named_with_their_differences() -> None:
-    values = [(50.04, "reproduced"), (49.0, "changed"), (55.0, "changed")]
-    cells = [
-        cell(
-            row="V1", dataset=f"DL 2021 query {n}", measure="nDCG@10 x100", published=50.0, measured=value, state=state
-        )
-        for n, (value, state) in enumerate(values)
-    ]
-    cells = [entry | {"decimals": 1} for entry in cells]
-    page = page_of([*cells, cell(row="Best", dataset="DL 2021 query 0", measure="nDCG@10 x100", published=90.0)])
-    assert re.findall(r'differing">([^<]+)<', page) == [
-        "V1: 1 of 3 queries give the printed value; 2 differ, measured minus published: 2 (+5.000), 1 (−1.000)."
-    ]
-    assert re.findall(r'differing">([^<]+)<', page_of(cells[:1])) == ["V1: 1 of 1 queries give the printed value."]
-
-
 def test_texts_are_escaped_and_nothing_comes_from_outside(tmp_path: Path) -> None:
     evil = "</script><img src=x onerror=alert(1)>"
     cells = [cell(row=evil, note=evil, caption=evil, commands=[evil], parameters={evil: evil}, dataset=evil)]
@@ -245,13 +183,6 @@ def test_bad_cells_are_refused_all_at_once() -> None:
     assert "cell 2: no note, history" in message
     assert "cell 3 (000 Table 1, A, RR@10): state 'done'; expected one of reproduced, changed" in message
     assert "cell 4 (000 Table 1, B, RR@10): reproduced, but nothing is measured" in message
-
-
-def test_an_unknown_value_is_no_number() -> None:
-    rows = Rows(
-        page_of([cell(published=None), cell(row="x", published=float("nan")), cell(row="y", published=12)])
-    ).rows
-    assert [row[1][1] for row in rows[3:]] == ["", "nan", "12"]
 
 
 def sweep(query_set: str, measure: str, spec: str = "dl19-dl20-sample") -> Record:
@@ -295,31 +226,3 @@ def test_figures_of_sweeps(sets: dict[str, tuple[Spec, QuerySet]]) -> None:
     assert page.count("<svg") == 2
     assert "runs/context.cranfield.RR@10.json" in page
     assert figures([], sets, []) == []
-
-
-def test_bad_records_of_sweeps_are_refused(sets: dict[str, tuple[Spec, QuerySet]]) -> None:
-    with pytest.raises(InputError, match="context sweep of cranfeld: no such query set; did you mean cranfield"):
-        figures([sweep("cranfeld", "RR@10")], sets, [])
-    with pytest.raises(
-        InputError, match=r"of dl19-dl20-sample: not a context sweep \(ValueError its query set is one of c"
-    ):
-        figures([sweep("cranfield", "RR@10")], sets, [])
-    wrong = sweep("cranfield", "RR@10", "cranfield")
-    wrong.outcome["sweeps"] = {"context": [{}]}
-    with pytest.raises(InputError, match=r"of cranfield: not a context sweep \(KeyError 'context'\); tune --sweep"):
-        figures([wrong], sets, [])
-
-
-def test_a_chart_puts_values_where_they_belong() -> None:
-    line = Line("a & b", [10, 100, 1000], [0.0, 0.5, 1.0], level=0.25)
-    drawn = chart([Panel("y", [line], 100)], "x", "<title>")
-    points = [(float(x), float(y)) for x, y in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', drawn)]
-    assert [y for _, y in points] == [TOP + 100, TOP + 50, TOP]
-    assert points[1][0] - points[0][0] == pytest.approx(points[2][0] - points[1][0])  # logarithmic
-    assert re.findall(r'class="level c0" d="M\d+ ([\d.]+)', drawn) == [f"{TOP + 75:.1f}"]
-    assert 'aria-label="&lt;title&gt;"' in drawn
-    assert ">a &amp; b</text>" in drawn
-    ticks = re.findall(r'text-anchor="end">([^<]+)<', drawn)
-    assert ticks == ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]
-    flat = chart([Panel("y", [Line("one", [5], [0.0])], 100)], "x", "one point, no spread")
-    assert flat.count("<circle") == 1

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.regress.papers.matrix import Matrix
 from rnnreranker.regress.papers.paper import paper_names, published, read_paper
-from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.spec import specs_folder
 
 PAPER = """\
@@ -81,28 +79,6 @@ def test_values_that_the_text_prints_stand_beside_those_of_tables() -> None:
     }
 
 
-def test_cells_say_what_their_models_learn_from_otherwise_than_the_paper() -> None:
-    """003, 2.4: Quick is "trained with InfoNCE on the MS MARCO v1 triplets", 2.1: V1 with "the provided cross-encoder
-    teacher scores"; 002, 2.2: "in the official train samples of MSMARCO", 3.3: "we used open-sourced data" of teachers.
-    """
-    cells = Matrix(specs_folder(), commands=False).cells
-    quick, v1 = "MS MARCO v1's triplets (2.4)", "teacher scores of triplets (2.1)"
-    colbert, taught = "train samples (2.2)", "(3.3)"
-    wanted = {
-        **{("003", f"Quick{more}"): {quick} for more in ("", ", first stage")},
-        **{("003", f"V1{more}"): {v1} for more in ("", ", first stage")},
-        **{("003", f"V1+V2{more}"): {quick, v1} for more in ("", ", first stage")},
-        **{("002", f"KD CE{more}"): {taught} for more in (" (d)", "-3 (e)")},
-    }
-    for cell in cells:
-        unmeasured = cell["state"] in ("rehearsed", "runnable elsewhere")
-        if unmeasured and cell["paper"] in ("002", "003") and cell["row"] != "BM25":
-            said = {text for text in (quick, v1, colbert, taught) if text in cell["note"]}
-            assert said == wanted.get((cell["paper"], cell["row"]), {colbert}), (cell["row"], cell["note"])
-        elif cell["measured"] is not None:  # of a published run, which has the authors' models
-            assert not any(text in cell["note"] for text in (quick, v1, colbert)), cell["row"]
-
-
 def test_cells_of_a_table(tmp_path: Path) -> None:
     cells = published(read_paper("paper-009", write(tmp_path, PAPER)))
     assert [(cell.row, cell.dataset, cell.metric, cell.value) for cell in cells] == [
@@ -134,51 +110,3 @@ def test_a_row_says_how_it_is_obtained_and_has_a_value_for_each_column(tmp_path:
     text = PAPER.replace("        external: a system of others\n", "").replace("[[0.5, null], [50.0", "[[0.5], [50.0")
     with pytest.raises(InputError, match=r":13: row TAS-B, Set A: expected 2 numbers.*:14: row Theirs: give one of"):
         read_paper("paper-009", write(tmp_path, text))
-
-
-def test_coder_repbert_is_two_models() -> None:
-    """000, Section 5.2 and the captions of Tables 4 and 9: those of label smoothing are "trained on TripClick HEAD ∪
-    TORSO", without TAIL; Table 2 prints other values for CODER(RB), .634 where Table 4 has .610.
-    """
-    paper = read_paper("paper-000", specs_folder())
-    tables = {table.table: {row.row: row for row in table.rows} for table in paper.tables}
-    values = [tables[name]["CODER(RB)"].values[0][0] for name in ("2", "4")]
-    assert values == [0.634, 0.61]
-    conditions = {name: tables[name]["CODER(RB)"].condition for name in ("2", "4")}
-    assert conditions == {"2": "coder-repbert", "4": "coder-repbert-head-torso"}
-    assert tables["9"]["CODER(RepBERT)"].condition == "coder-repbert-head-torso"
-    spec = read_spec(specs_folder() / "tripclick.yaml")
-    assert {spec.condition(name).model for name in conditions.values()} == set(conditions.values())
-    of_table_2 = [row.condition for row in tables["2"].values() if "CODER(RB)" in row.row]
-    assert {spec.condition(name).model for name in of_table_2} == {"coder-repbert"}
-    assert spec.model("coder-repbert-head-torso").topics != spec.model("coder-repbert").topics
-
-
-def test_parameters_count_as_chosen_on_a_set_only_where_the_papers_say_so() -> None:
-    """000, A.4 chooses those of reranking on dev.small. A.2.1 (and 001, Section 3.2) validates training on "MS MARCO
-    dev 10k"; dev.small is "a different" subset, and MS MARCO dev the set that both are part of.
-    """
-    matrix = Matrix(specs_folder(), commands=False)
-    marked: dict[tuple[str, str], list[str]] = {}
-    for cell in matrix.cells:
-        if cell["tuned"]:
-            rows = marked.setdefault((cell["paper"], cell["dataset"]), [])
-            rows += [cell["row"]] if cell["row"] not in rows else []
-    reranked = ["R. TAS-B", "R. CODER(TAS-B)", "R. CoCondenser", "R. CODER(CoCond)"]
-    assert marked == {
-        ("000", "MS MARCO dev.small"): reranked,
-        ("000", "MS MARCO dev"): [*reranked[:1], "CODER(TAS-B)", *reranked[1:3], "CODER(CoCond)", *reranked[3:]],
-    }
-    assert sum(cell["tuned"] for cell in matrix.cells) == 30
-
-
-def test_a_single_number_claims_no_interpretation() -> None:
-    """001, Section 3.3 lists "two values for each metric separated by a slash", lenient and strict, on TREC DL; Table 3
-    quotes one number for L2Re and one each for TAS-B as published.
-    """
-    cells = published(read_paper("paper-001", specs_folder()))
-    quoted = [cell for cell in cells if cell.row.startswith(("L2Re", "TAS-B (")) and cell.dataset.startswith("TREC")]
-    assert [(cell.value, cell.protocol) for cell in quoted] == [
-        *((0.675, ""), (0.892, ""), (0.712, ""), (0.843, ""), (0.693, "")),
-    ]
-    assert {cell.protocol for cell in cells if cell.row.startswith("TAS-B [")} == {"", "trec", "strict"}

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 from dataclasses import replace
-from math import log2
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rnnreranker.base.record import Record, read_records, write_records
-from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.pages.page import spec_page
-from rnnreranker.regress.pages.published import find_runs, measure_published
 from rnnreranker.regress.papers.cells import counted
 from rnnreranker.regress.papers.join import key_of, letters
 from rnnreranker.regress.papers.matrix import Matrix
 from rnnreranker.regress.papers.paper import paper_names, read_paper
 from rnnreranker.regress.papers.site import cells_of, write_pages
 from rnnreranker.regress.records import records_file
-from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.regress.specs.spec import spec_names, specs_folder
-from rnnreranker.runs import Run
+from rnnreranker.regress.specs.spec import specs_folder
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SPEC = """\
@@ -86,25 +80,6 @@ def folder(tmp_path: Path) -> Path:
     other = measured("other", 0.6, 0.8, pairs=[pair | {"condition": "bm25", "sha256": "sha-bm25"}], queries=queries)
     write_records(records_file(folder, "small"), [bm25, other])
     return folder
-
-
-@pytest.mark.long
-def test_the_pages_in_docs_are_what_the_command_writes(tmp_path: Path) -> None:
-    assert main(["--docs", "--docs-folder", str(tmp_path)]) == 0
-    written = {path.relative_to(tmp_path): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    names = [*spec_names(specs_folder()), "README"]
-    prose = [Path(path.name.removesuffix(".j2")) for path in (DOCS / "source").glob("*.md.j2")]
-    tables = [Path("tables", path.name.replace(".md.j2", ".html")) for path in (DOCS / "source").glob("tables/*.md.j2")]
-    matrix = [Path("matrix", f"{name}.html") for name in ("index", *paper_names(specs_folder()))]
-    pages = [*matrix, *prose, *tables, *(Path("regressions", f"{name}.md") for name in names)]
-    assert sorted(path for path in written if path.suffix in (".md", ".html")) == sorted(pages)
-    different = [str(path) for path, content in written.items() if (DOCS / path).read_bytes() != content]
-    assert different == [], "write them again: python -m rnnreranker.regress --docs"
-    assert {path.name for path in (DOCS / "regressions").glob("*.md")} == {f"{name}.md" for name in names}
-    assert {path.name for path in (DOCS / "matrix").iterdir()} == {path.name for path in matrix}
-    index = written[Path("regressions", "README.md")].decode()
-    assert sorted(re.findall(r"\]\(([\w-]+)\.md\)", index)) == sorted(set(names) - {"README"})
-    assert sorted(re.findall(r"\]\(../matrix/(paper-[\w-]+)\.html\)", index)) == sorted(paper_names(specs_folder()))
 
 
 def test_the_page_of_a_paper(folder: Path, tmp_path: Path) -> None:
@@ -204,40 +179,6 @@ def test_letters_need_two_systems_and_the_runs_that_were_compared(folder: Path) 
     )  # compared with what is shown no more
     del newest["few", "other"]
     assert letters(matrix.published, newest) == ({}, {})
-
-
-def test_published_runs_are_compared_topic_by_topic(folder: Path, tmp_path: Path) -> None:
-    from scipy.stats import ttest_rel
-
-    tmp = tmp_path / "runs"
-    tmp.mkdir()
-    qrels = tmp / "qrels.txt"
-    qrels.write_text("".join(f"q{n} 0 d0 1\n" for n in range(4)), encoding="utf-8")
-    ranks = {"bm25": [1, 2, 4, 2], "other": [1, 1, 1, 2]}
-    for name, places in ranks.items():
-        entries = {
-            f"q{n}": {f"x{rank}" if rank != place else "d0": -float(rank) for rank in range(1, 11)}
-            for n, place in enumerate(places)
-        }
-        Run.from_dict(entries).write(tmp / f"{name}.txt")
-    spec = read_spec(folder / "small.yaml")
-    query_set = replace(spec.query_sets[0], qrels=str(qrels))
-    files = find_runs(tmp, [(spec, query_set)])
-    records, errors = measure_published(files, tmp)
-    assert errors == []
-    gains = {"RR@10": lambda place: 1 / place, "nDCG@10": lambda place: 1 / log2(1 + place)}
-    p = {
-        name: ttest_rel(*([gain(n) for n in places] for places in ranks.values())).pvalue
-        for name, gain in gains.items()
-    }
-    smaller = min(p.values())
-    digest = hashlib.sha256((tmp / "other.txt").read_bytes()).hexdigest()
-    pairs = records[0].outcome["pairs"]
-    assert [(pair["condition"], pair["sha256"], pair["protocol"]) for pair in pairs] == [("other", digest, "trec")] * 2
-    for pair in pairs:  # Holm: the smaller of two p doubled, the larger never below that
-        assert pair["p_holm"] == pytest.approx(max(2 * smaller, p[pair["measure"]]), abs=1e-6)
-    assert [pair["condition"] for pair in records[1].outcome["pairs"]] == ["bm25", "bm25"]
-    assert measure_published(files[:1], tmp)[0][0].outcome["pairs"] == []
 
 
 def test_figures_are_drawn_from_sweeps_on_record(folder: Path, tmp_path: Path) -> None:

@@ -8,36 +8,14 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.record import Record, read_records, write_records
+from rnnreranker.base.record import Record, write_records
 from rnnreranker.regress.papers.agreement import OrderAgreement, agreement
 from rnnreranker.regress.papers.matrix import Matrix
 from rnnreranker.regress.papers.twins import TwinSet, interval_text
 from rnnreranker.regress.records import records_file
-from rnnreranker.regress.specs.spec import specs_folder
 
 
 class TestAgreement:
-    def test_of_four_rows_worked_by_hand(self) -> None:
-        """Printed order d > c > b > a; the twins' is d > b > c > a: of six pairs only (b, c) is turned round."""
-        found = agreement([[0.1, 0.2, 0.3, 0.4]], [0.5, 0.7, 0.6, 0.8])
-        assert (found.same, found.opposite, found.pairs) == (5, 1, 6)
-        assert found.tau == pytest.approx(4 / 6)
-        assert (found.low, found.high) == (None, None)
-
-    def test_with_ties_is_tau_b(self) -> None:
-        """Pairs ab and bc agree, ac too; bd is tied in print, ad and cd are opposite, none is tied among the twins.
-
-        a .1, b .2, c .3, d .2 in print; a .1, b .3, c .4, d .05 of twins: ab +, ac +, bc +, ad -, cd + (c > d in both),
-        bd tied in print only. So 4 agree, 1 is opposite, 1 tied: tau-b = 3 / √(5 · 6).
-        """
-        from scipy.stats import kendalltau
-
-        printed, twins = [0.1, 0.2, 0.3, 0.2], [0.1, 0.3, 0.4, 0.05]
-        found = agreement([printed], twins)
-        assert (found.same, found.opposite, found.tied_here, found.tied_there) == (4, 1, 0, 1)
-        assert found.tau == pytest.approx(3 / 30**0.5)
-        assert found.tau == pytest.approx(kendalltau(printed, twins).statistic)
-
     @pytest.mark.parametrize("seed", range(5))
     def test_of_one_column_is_what_scipy_says(self, seed: int) -> None:
         import numpy as np
@@ -57,20 +35,6 @@ class TestAgreement:
         assert agreement([[0.3, 0.3]], [0.1, 0.2]).tau is None
         assert agreement([[0.3, 0.4]], [0.2, 0.2]).tau is None
         assert agreement([[0.3, None]], [0.1, 0.2]).pairs == 0
-
-    def test_interval_of_two_rows_over_two_topics(self) -> None:
-        """Topics differ by +1 and -.5; the means of the samples (1,1), (1,2), (2,1), (2,2) by +1, +.25, +.25 and -.5.
-
-        So tau is 1 in three of four and -1 in one of four: the interval is [-1, 1].
-        """
-        by_topic = [[1.0, 0.0], [0.0, 0.5]]
-        found = agreement([[2, 1]], [0.5, 0.25], by_topic)
-        assert (found.tau, found.low, found.high, found.topics) == (1.0, -1.0, 1.0, 2)
-
-    def test_interval_of_an_order_that_every_topic_has(self) -> None:
-        by_topic = [[0.1, 0.2, 0.3], [0.2, 0.3, 0.4], [0.3, 0.4, 0.5]]
-        found = agreement([[1, 2, 3]], [0.2, 0.3, 0.4], by_topic)
-        assert (found.tau, found.low, found.high) == (1.0, 1.0, 1.0)
 
     def test_interval_follows_the_bootstrap_by_hand(self) -> None:
         """All 27 samples of three topics counted: the percentiles are those of the exact distribution."""
@@ -204,37 +168,6 @@ class TestTwins:
         path.write_text(PAPER.replace(", twin: {study: labels, arm: CODER}", ""), encoding="utf-8")
         found = twins(folder)[0].agreements["RR@10"]
         assert (found.same, found.opposite, found.topics, found.low, found.high) == (1, 1, 2, 0.0, 0.0)
-
-    @pytest.mark.long
-    def test_of_the_project_say_what_the_records_say(self) -> None:
-        """What the notes beside Tables 1 to 4 of 000 say of the studies and of reranking."""
-        matrix = Matrix(specs_folder(), commands=False)
-        studies = read_records(records_file(specs_folder(), "", "study"))
-        sizes = [record.outcome["training_queries"] for record in studies if record.name == "labels"]
-        notes = {table.table: table.twins_note for paper in matrix.papers[:1] for table in paper.tables}
-        assert f"{min(sizes)} to {max(sizes)} queries" in notes["3"]
-        for found in matrix.twins["000", "4"]:
-            (study,) = (record for record in studies if (record.spec, record.name) == (found.spec, "labels"))
-            arms = {row["arm"] for row in study.outcome["rows"]}
-            assert ("CODER(RB) hparam." in found.twins) == ("CODER, hparam" in arms)
-        assert {found.id for found in matrix.twins["000", "1"]} == {found.id for found in matrix.twins["001", "3"]}
-        for found in matrix.twins["000", "1"]:
-            assert found.model == "MiniLM"
-            assert found.twins["TAS-B"].name == "dense"
-        assert {found.model for found in matrix.twins["003", "2"]} == {"a small SPLADE and MiniLM"}
-        english, *chinese = matrix.twins["004", "2"]
-        assert (english.model, {found.model for found in chinese}) == (
-            "a small SPLADE",
-            {"a model trained from nothing"},
-        )
-        (table,) = (table for paper in matrix.papers if paper.name == "paper-004" for table in paper.tables[1:2])
-        measured = {
-            row["arm"]
-            for record in studies
-            if (record.spec, record.name) == ("reqa-xquad", "dual-standard-random")
-            for row in record.outcome["rows"]
-        }
-        assert list(english.twins) == [row.row for row in table.rows if row.twin["arm"] in measured]
 
     def test_that_name_nothing_are_refused_with_their_lines(self, folder: Path) -> None:
         text = PAPER.replace("[here, there]", "[here, ther]").replace("twin: dense}", "twin: dens}")

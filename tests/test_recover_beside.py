@@ -24,10 +24,7 @@ from rnnreranker.lab.recover.request import RecoverRequest
 from rnnreranker.methods.rerank.base import Candidates, Query
 from rnnreranker.methods.rerank.prf import PrfParams, PrfReranker
 from rnnreranker.parts.tokens.queries import query_tokens
-from rnnreranker.regress.plans.runner import chosen_plan
-from rnnreranker.regress.specs.checks import read_spec
 from tests import test_colbert_prf as prf
-from tests import test_regress_specs as specs
 from tests.test_impacts import run_index, run_search
 from tests.tiny_encoder import make_cross_encoder
 
@@ -188,31 +185,3 @@ def bare(index: Path, folder: Path) -> Path:
     found = Path(shutil.copytree(index, folder / "bare"))
     shutil.rmtree(found / "tokens")
     return found
-
-
-def test_specs_ask_for_teachers(tmp_path: Path) -> None:
-    works = "recoveries:\n  hidden: {index: vectors, query_set: dl, beside: [{collective: {fb_clusters: 24}}, late]}\n"
-    own = specs.OWN + works
-    with pytest.raises(InputError, match="beside: index vectors has no part tokens"):
-        read_spec(specs.write(tmp_path, own))
-    with pytest.raises(InputError, match=r"beside=lata: no such teacher; did you mean late"):
-        read_spec(specs.write(tmp_path, own.replace("late]", "lata]")))
-    common = specs.COMMON.replace(
-        "{dense: {encoder: tas-b}}", "{dense: {encoder: tas-b}, tokens: {encoder: minilm-tokens}}"
-    )
-    spec = read_spec(specs.write(tmp_path, own, common))
-    *steps, step = chosen_plan(spec, spec.query_sets, ["hidden"], Path("runs")).steps
-    assert "--beside collective:fb_clusters=24 late" in step.command()
-    assert [one.output.name for one in steps] == ["msmarco-passage.vectors", "tokens"]
-    assert set(step.inputs) == {one.output for one in steps}
-    cross = "beside: [{cross-encoder: {model: {model: first}}}]"
-    own = specs.OWN + works.replace("beside: [{collective: {fb_clusters: 24}}, late]", cross)
-    with pytest.raises(InputError, match="beside first: is trained as query; expected a model of `cross`"):
-        read_spec(specs.write(tmp_path, own, common))
-    own = own.replace("cross-encoder", "scorer")
-    spec = read_spec(specs.write(tmp_path, own, common))
-    step = chosen_plan(spec, spec.query_sets, ["hidden"], Path("runs")).steps[-1]
-    assert step.value("--beside") == "scorer:model=runs/models/msmarco-passage-train/first"
-    assert Path("runs/models/msmarco-passage-train/first") in step.inputs
-    with pytest.raises(InputError, match="beside second: not in models; known: first"):
-        read_spec(specs.write(tmp_path, own.replace("model: first", "model: second"), common))

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 
 import pytest
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.written_form import Written
 from rnnreranker.regress.pages.page import spec_page
 from rnnreranker.regress.plans import runner
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.regress.specs.methods import module_of
-from rnnreranker.regress.specs.model_names import use_with_folders
 from rnnreranker.runs import Run
 from tests.tiny_encoder import make_cross_encoder, make_documents, make_masked, make_text_labels, write_text_world
 
@@ -129,17 +125,6 @@ def test_documents_are_made_of_a_run_that_is_not_measured_itself(tmp_path: Path)
     assert spec.condition("of-documents").base == ""
 
 
-def test_the_page_says_what_is_trained(tmp_path: Path) -> None:
-    page = spec_page(read_spec(write(tmp_path)), [])
-    assert "- index `splade`: documents `cranfield`, impact (the model max)\n" in page
-    assert "- model `large`: cross, from `small`; on `cranfield`, labels hard of `impact` in `splade`; 3 hours" in page
-
-
-def test_settings_are_shown_as_commands_take_them() -> None:
-    use = Written("ensemble", {"cross_encoders": ["a", {"model": "b"}], "context": 5})
-    assert use_with_folders(use).params == {"cross_encoders": "a,runs/models/b", "context": 5}
-
-
 HARD, DEEP = "    labels: {hard: {}}\n", "    labels: {hard: {depth: 100}}\n"
 NEGATIVES = "    negatives: {none: {negatives: 7}}\n"
 
@@ -188,40 +173,6 @@ def test_a_query_encoder_needs_vectors_and_labels(tmp_path: Path) -> None:
         assert said in str(caught.value)
 
 
-def test_negatives_are_mined_before_training(tmp_path: Path) -> None:
-    text = OWN.replace(DEEP, NEGATIVES.replace("none", "rnn"))
-    text = text.replace("    index: splade\n    first", "    index: dense\n    candidates: splade\n    first")
-    text = text.replace("indexes:\n", "indexes:\n  dense: {documents: cranfield, parts: {dense: {encoder: minilm}}}\n")
-    steps = plan_of(tmp_path, "one", "passages", text.replace(", query_sets: [none]", "")).steps
-    [mined] = [step for step in steps if step.module == "negatives"]
-    assert mined.value("--filter") == "rnn:negatives=7"
-    assert mined.value("--run") == "runs/models/cranfield.cranfield.splade.impact.txt"
-    assert mined.value("--index") == "runs/indexes/cranfield.dense"
-    [unfiltered] = [
-        step for step in plan_of(tmp_path, "first", text=OWN.replace(HARD, NEGATIVES)).steps
-        if step.module == "negatives"
-    ]  # fmt: skip
-    assert unfiltered.argv[2:4] == ("--documents", "cranfield")
-    for step in [*steps, unfiltered]:
-        importlib.import_module(module_of(step.module)).make_parser().parse_args(step.argv)
-    train = steps[steps.index(mined) + 1]
-    assert train.value("--negatives") == str(mined.output)
-    assert train.value("--labels") == ""
-
-
-def test_candidates_of_two_retrievers_of_an_index_are_two_files(tmp_path: Path) -> None:
-    """Where both had one name, models that asked for SPLADE's candidates were trained on those of BM25."""
-    text = OWN.replace("parts: {bm25: {}}", "parts: {bm25: {}, impact: {}}")
-    text = text.replace("    index: splade\n    first", "    documents: cranfield\n    candidates: words\n    first")
-    plan = plan_of(tmp_path, "both", text=text)
-    runs = {step.output.name: step for step in plan.steps if step.output.parent == Path("runs/models")}
-    [lexical, learned] = (runs[f"cranfield.cranfield.words.{name}.txt"] for name in ("bm25", "impact"))
-    assert (lexical.value("--retriever"), learned.value("--retriever")) == ("bm25", "impact")
-    trained = {step.output.name: step.value("--labels") for step in plan.steps if step.module == "train"}
-    assert trained["max"].endswith("words.bm25.hard.parquet")
-    assert trained["small"] == trained["large"] != trained["max"]
-
-
 LATE = """\
 schema: 3
 name: own
@@ -265,54 +216,6 @@ conditions:
   student: {title: Student, retrieve: {late: {}}, index: student}
   ordered: {title: Ordered, rerank: {late: {}}, of: student, index: both}
 """
-
-
-def test_late_models_are_taught_by_what_their_teachers_index_has(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, "student", text=LATE)
-    assert [(step.module, step.output.name) for step in plan.steps] == [
-        ("index", "cranfield.words"),
-        ("search", "cranfield.cranfield.words.bm25.txt"),
-        ("labels", "cranfield.cranfield.words.bm25.hard.parquet"),
-        ("train", "colbert"),
-        ("index", "cranfield.tokens"),
-        ("search", "cranfield.cranfield.tokens.late.txt"),
-        ("labels", "cranfield.cranfield.tokens.late.collective.fb_clusters-24.context-50.temperature-0.125.parquet"),
-        ("train", "student"),
-        ("index", "cranfield.student"),
-        ("search", "student.passages.txt"),
-    ]
-    candidates, labels, train, index = plan.steps[5:9]
-    assert index.argv[-4:] == ("--parts", "tokens", "--token-encoder", "runs/models/cranfield/student")
-    assert labels.value("--method") == "collective:fb_clusters=24,context=50,temperature=0.125"
-    assert labels.value("--index") == "runs/indexes/cranfield.tokens"
-    assert Path("runs/indexes/cranfield.tokens") in labels.inputs
-    assert (train.value("--encoder"), train.value("--model")) == (
-        "runs/models/cranfield/colbert",
-        "late:preset=collective",
-    )
-    assert [step.needs for step in (candidates, labels, train)] == [{"hours": 20}, {"gpu_hours": 15}, {"gpu_hours": 20}]
-    assert plan.needs() == {"hours": 20, "gpu_hours": 35}
-    assert "--device" not in labels.argv  # nothing in it is for a GPU
-    for step in plan.steps:
-        importlib.import_module(module_of(step.module)).make_parser().parse_args(step.argv)
-
-
-def test_teachers_that_can_score_on_a_gpu_where_it_is_needed(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, "student", text=LATE.replace("{encoder: {model: student}}", "{encoder: {model: taught}}"))
-    labels = [step for step in plan.steps if step.module == "labels"][-1]
-    assert 'models="a/b,runs/models/cranfield/cross"' in labels.value("--method")
-    assert labels.argv[-2:] == ("--device", "auto")
-    page = spec_page(read_spec(write(tmp_path, LATE)), [])
-    assert "labels collective (15 hours of a GPU) of `late` in `tokens` (20 hours of computing); 20 hours of a" in page
-
-
-def test_a_reranking_comes_after_the_tokens_that_it_reads(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, "ordered", text=LATE)
-    made = [step.output for step in plan.steps]
-    assert made[-3:] == [Path(f"runs/{name}") for name in (
-        "indexes/cranfield.both", "indexes/cranfield.both/tokens", "own/ordered.passages.txt"
-    )]  # fmt: skip
-    assert set(made[-2:-1]) <= set(plan.steps[-1].inputs)
 
 
 @pytest.mark.parametrize(

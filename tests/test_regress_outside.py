@@ -56,22 +56,6 @@ def regress(environment: dict[str, str], *argv: str | Path) -> subprocess.Comple
     return subprocess.run(words, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_a_plan_has_their_names_and_settings(outside_methods: dict[str, str], specs: Path) -> None:
-    done = regress(outside_methods, "small", "--specs", specs, "--dry-run")
-    assert done.returncode == 0, done.stderr
-    for words in (
-        "rnnreranker.index --documents ",
-        " --encoder hashed",
-        " --parts codes:bits=16\n",
-        " --retriever hamming --rerank none ",
-        " --retriever topic-words:shortest_word=2 --rerank none ",
-        " --rerank by-length:words_wanted=2 ",
-        " --method shared-words:of_query=0.25,n_max=2 ",
-        " --model query:loss=best-positive:sharpness=2,epochs=1 ",
-    ):
-        assert words in done.stdout, words
-
-
 def test_their_settings_are_checked_with_file_and_line(outside_methods: dict[str, str], specs: Path) -> None:
     text = (specs / "small.yaml").read_text()
     for before, after in (

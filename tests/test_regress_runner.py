@@ -22,7 +22,6 @@ from rnnreranker.base import command
 from rnnreranker.base.command import STEP
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
-from rnnreranker.data import irds
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.plans import obstacles, runner, stale
@@ -147,24 +146,6 @@ class TestWhatIsStale:
         taken.clear()
         assert SMALL.count(before) == 1
         run_plan(plan_of(small(place, SMALL.replace(before, after)), place))
-        assert taken == stale
-
-    @pytest.mark.parametrize(
-        ("file", "stale"),
-        [
-            ("corpus.jsonl", ALL),
-            ("topics.tsv", ALL[1:]),
-            ("qrels.txt", ["hard.parquet", "hard", "hard.some.txt", "soft.parquet", "soft", "soft.some.txt"]),
-        ],
-    )
-    def test_the_content_of_a_file_makes_the_steps_stale_that_read_it(
-        self, place: Path, taken: list[str], file: str, stale: list[str]
-    ) -> None:
-        run_plan(plan_of(small(place), place))
-        taken.clear()
-        with (place / file).open("a") as stream:
-            stream.write("q2 0 d3 1\n" if file == "qrels.txt" else "\n")
-        run_plan(plan_of(small(place), place))
         assert taken == stale
 
     @pytest.mark.parametrize("kind", ["file", "folder"])
@@ -341,18 +322,6 @@ class TestWhatStandsInTheWay:
         folder.rename(folder.with_name("lucene-inverted.msmarco-v1-passage.20221004.252b5e.678876e8"))
         assert set(self.states(place, text).values()) == {"done"}
 
-    def test_a_prebuilt_index_takes_its_disk_once(
-        self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(obstacles, "network", lambda: True)
-        text = SMALL.replace("documents: corpus.jsonl", "prebuilt: msmarco-v1-passage, needs: {disk_gb: 60}")
-        assert set(self.states(place, text).values()) == {"done"}
-        text = text.replace("disk_gb: 60", "disk_gb: 160")
-        (place / "work").rename(place / "other")
-        assert {state.split(" in ")[0] for state in self.states(place, text).values()} == {
-            "skipped: needs 160 GB of disk"
-        }
-
     @pytest.mark.usefixtures("as_command")
     def test_sizes_are_said_before_the_first_step(
         self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -489,13 +458,6 @@ class TestTheCommand:
         (record,) = read_records(place / "results" / "small.json")
         assert list(record.outcome["queries"]["trec"]) == ["RR@10"]
         assert sorted(record.outcome["queries"]["trec"]["RR@10"].values()) == [0.333333, 0.5]
-
-    def test_values_by_topic_are_left_out_where_a_spec_says_so(self, place: Path, taken: list[str]) -> None:
-        small(place, SMALL + "compare: [RR@10]\nby_topic: false\n")
-        assert main(self.argv(place, "--only", "dense-rnn", "--record")) == 0
-        records = {record.name: record.outcome for record in read_records(place / "results" / "small.json")}
-        assert not any("queries" in outcome for outcome in records.values())
-        assert list(records["dense-rnn"]["differences"]) == ["RR@10"]
 
     def test_a_run_is_compared_with_the_one_that_it_names(self, place: Path, taken: list[str]) -> None:
         small(place, SMALL.replace("labels, retrieve: {dense: {}}", "labels, against: dense, retrieve: {dense: {}}"))
@@ -640,18 +602,6 @@ class TestTheCommand:
         assert row == "small\tsome\t4\t4 not measured\tA small spec"
         assert (empty, sets[0]) == ("", "query set\ttopics\ttables of papers\ttitle")
         assert [one.split("\t")[0] for one in sets[1:]] == ["some"]
-
-    @pytest.mark.long
-    def test_the_list_says_which_queries_the_tables_of_papers_are_of(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["--list"]) == 0
-        lines = capsys.readouterr().out.split("\n\n")[1].splitlines()[1:]
-        sets = {line.split("\t")[0]: line.split("\t")[1:] for line in lines}
-        topics, tables, title = sets["msmarco-dev"]
-        assert (topics, tables.split(":")[0]) == ("msmarco-passage/dev/judged", "000")
-        assert "55,578 queries (those judged, of 101,093)" in title
-        assert irds.SHORT_NAMES["msmarco-dev"] == topics  # as `--topics msmarco-dev`
-        for name, (read, *_) in sets.items():
-            assert irds.SHORT_NAMES.get(name, read) == read
 
     def test_wrong_words_are_refused_before_any_work(self, place: Path, taken: list[str]) -> None:
         small(place)

@@ -12,13 +12,12 @@ from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.written_form import Written
 from rnnreranker.parts.needs import parts
-from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.plans.runner import chosen_plan
 from rnnreranker.regress.specs.checks import find_spec, read_spec
 from rnnreranker.regress.specs.methods import check_rerank, module_of
 from rnnreranker.regress.specs.rules import cycles
-from rnnreranker.regress.specs.spec import query_set_names, spec_names, specs_folder
+from rnnreranker.regress.specs.spec import spec_names, specs_folder
 
 OWN = """\
 schema: 3
@@ -223,28 +222,6 @@ class TestSchema:
 
 
 class TestPlan:
-    @pytest.mark.parametrize(
-        ("before", "after", "changed"),
-        [
-            ("k: 5", "k: 6", ["runs/own/dense-rnn.dl.txt", "runs/own/dense-rnn.dev.txt"]),
-            ("k1: 0.8", "k1: 0.9", ["runs/own/bm25.dl.txt", "runs/own/bm25.dev.txt"]),
-            ("k: 40", "k: 60", ["runs/own/hybrid.dl.txt"]),
-            ("k: 7", "k: 8", ["runs/models/msmarco-passage-train/first.parquet"]),
-            ("epochs: 2", "epochs: 3", ["runs/models/msmarco-passage-train/first"]),
-            ("RR@10, nDCG", "RR@5, nDCG", []),
-        ],
-    )
-    def test_one_parameter_changes_one_command(
-        self, tmp_path: Path, before: str, after: str, changed: list[str]
-    ) -> None:
-        shown = {str(step.output): step.command() for step in plan_of(tmp_path).steps}
-        assert (OWN + COMMON).count(before) == 1
-        plan = plan_of(tmp_path, OWN.replace(before, after), COMMON.replace(before, after))
-        others = {str(step.output): step.command() for step in plan.steps}
-        assert sorted(name for name in shown if shown[name] != others[name]) == sorted(changed)
-        for name in changed:
-            assert after.replace(": ", "=") in others[name] or after.split(": ")[1] in shlex.split(others[name])
-
     def test_the_commands_of_a_plan_make_what_later_ones_read(self, tmp_path: Path) -> None:
         plan = plan_of(tmp_path, sets=("dl",))
         made: set[Path] = set()
@@ -310,26 +287,6 @@ class TestPlan:
         with pytest.raises(InputError, match=r"hybrid-rn: no such condition in pydoc; did you mean hybrid-rnn"):
             chosen_plan(spec, spec.query_sets, ["hybrid-rn"], tmp_path)
 
-    def test_a_study_is_one_step_of_the_flags_of_its_command(self, tmp_path: Path) -> None:
-        works = "studies:\n  labels: {index: vectors, query_set: dl, learning_rates: [1e-4, 3e-4], epochs: 4, "
-        works += "arms: {soft: {labels: query}, joint: {labels: {joint: {mass: share}}}}, "
-        works += "model: {query: {frozen_layers: 4, warmup: 9}}}\n"
-        works += "recoveries:\n  hidden: {index: vectors, query_set: dl, of: dense}\n"
-        spec = read_spec(write(tmp_path, OWN + works))
-        plan = chosen_plan(spec, spec.query_sets, ["labels"], Path("runs"))
-        assert [step.module for step in plan.steps] == ["index", "study"]
-        assert plan.steps[-1].argv[:6] == (
-            *("--index", "runs/indexes/msmarco-passage.vectors"),
-            *("--topics", "msmarco-passage/trec-dl-2019/judged", "--qrels", "msmarco-passage/trec-dl-2019/judged"),
-        )
-        assert "--learning-rates 1e-4 3e-4 --epochs 4 --arms " in plan.steps[-1].command()
-        assert plan.steps[-1].value("--model") == "query:frozen_layers=4,warmup=9"
-        recover = chosen_plan(spec, spec.query_sets, ["hidden"], Path("runs")).steps[-1]
-        assert recover.value("--run") == "runs/own/dense.dl.txt"
-        assert [entry.output.suffix for entry in chosen_plan(spec, spec.query_sets, (), Path("runs")).steps].count(
-            ".json"
-        ) == 0
-
     @pytest.mark.parametrize(
         ("options", "message"),
         [
@@ -372,17 +329,6 @@ class TestTheProjectsOwn:
         for name in spec_names(folder):
             assert read_spec(folder / f"{name}.yaml", data=True).name == name
 
-    def test_the_names_that_were_specs_are_still_names(self) -> None:
-        sets = query_set_names(specs_folder())
-        assert {"msmarco-dev", "msmarco-dev-small", "dl19", "dl20"} == {
-            k for k, v in sets.items() if v == "msmarco-passage"
-        }
-        assert {"dl21-passage", "msmarco-v2-dev1"} == {k for k, v in sets.items() if v == "msmarco-v2-passage"}
-        groups = {f"tripclick-{group}{part}" for group in ("head", "torso", "tail") for part in ("", "-val")}
-        assert groups | {"tripclick-head-raw", "tripclick-head-val-raw"} == {
-            k for k, v in sets.items() if v == "tripclick"
-        }
-
     def test_every_command_of_every_plan_is_taken_by_its_parser(self) -> None:
         parsers = {}
         for name in spec_names(specs_folder()):
@@ -399,33 +345,6 @@ class TestTheProjectsOwn:
         for name in spec_names(specs_folder()):
             for step in make_plan(read_spec(specs_folder() / f"{name}.yaml")).steps:
                 assert found.setdefault(str(step.output), step.command()) == step.command()
-
-    def test_a_dry_run_of_a_query_set_is_the_plan_of_it_alone(self, capsys: pytest.CaptureFixture[str]) -> None:
-        assert main(["dl19", "--only", "r-tas-b", "--dry-run"]) == 0
-        lines = capsys.readouterr().out.splitlines()
-        assert lines[0].startswith("# TREC Deep Learning 2019")
-        assert [line for line in lines if line.startswith("python -m rnnreranker.evaluate")] == [
-            "python -m rnnreranker.evaluate runs/msmarco-passage/tas-b.dl19.txt runs/msmarco-passage/r-tas-b.dl19.txt "
-            f"--qrels msmarco-passage/trec-dl-2019/judged --protocol {protocol} "
-            "--measures 'RR@10 nDCG@10 R@10 AP@10 R@1000'"
-            for protocol in ("dl", "strict", "trec")
-        ]
-
-
-def test_labels_of_a_model_come_from_the_graph(tmp_path: Path) -> None:
-    """The graph is made before them, and they are told of no encoder; the method must compare documents alone."""
-    common = COMMON.replace("{evidence: {k: 7}}", "{evidence: {k: 7, from: neighbours}}")
-    common = common.replace("parts: {dense: {encoder: tas-b}}", "parts: {dense: {encoder: tas-b}, neighbours: {}}")
-    steps = plan_of(tmp_path, common=common, only="trained", sets=("dl",)).steps
-    graph, labels = (next(step for step in steps if word in step.argv) for word in ("neighbours", "--method"))
-    assert graph.argv[-2:] == ("--parts", "neighbours")
-    assert graph.output in labels.inputs
-    assert shlex.join(labels.argv).count("--method evidence:k=7,from=neighbours") == 1
-    assert "--encoder" not in labels.argv
-    said = faults(tmp_path, common=common.replace("{evidence: {k: 7, from", "{query: {k: 7, from"))
-    assert "method query: not from neighbours" in said
-    said = faults(tmp_path, common=common.replace("from: neighbours", "from: 3"))
-    assert "from 3: known: neighbours, vectors" in said
 
 
 def test_a_condition_expands_the_run_of_another(tmp_path: Path) -> None:

@@ -13,8 +13,6 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find, make_params
 from rnnreranker.methods.rerank import make_reranker
 from rnnreranker.methods.rerank.mmr import MmrParams, falling, marginal, similarities
-from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.regress.specs.spec import specs_folder
 
 # inner products: a.b 1, a.c .6, b.c .6, a.d 0, b.d 0, c.d .8
 FOUR = {"a": [1.0, 0.0], "b": [1.0, 0.0], "c": [0.6, 0.8], "d": [0.0, 1.0]}
@@ -177,18 +175,3 @@ def test_bad_values_and_missing_vectors(collection: tuple[ArrayVectors, QueryVec
     with pytest.raises(InputError, match=r"1 of 2 docids in the run are not in the index \(first: gone"):
         make_reranker("mmr", source).rerank(Run.from_dict({"q": {"gone": 1.0, "d001": 0.5}}))
     assert find("reranker", "mmr").needs == {"run scores", "vectors"}
-
-
-@pytest.mark.parametrize("spec", ["cranfield", "scifact", "nq-utd", "xquad-en", "dl19-dl20-sample", "pydoc"])
-def test_the_specs_have_it_over_four_first_stages_and_after_rnn(spec: str) -> None:
-    conditions = read_spec(specs_folder() / f"{spec}.yaml").conditions
-    found = {
-        entry.id: (entry.of, entry.base, entry.rerank[0].params)
-        for entry in conditions
-        if [use.name for use in entry.rerank] == ["mmr"]
-    }
-    assert found == {
-        **{f"{stage}-mmr-7": ((stage,), stage, {"lam": 0.7}) for stage in ("bm25", "dense", "hybrid", "auto")},
-        **{f"{stage}-mmr-5": ((stage,), stage, {"lam": 0.5}) for stage in ("dense", "auto")},
-        **{f"{stage}-rnn-mmr-7": ((f"{stage}-rnn",), stage, {"lam": 0.7}) for stage in ("dense", "auto")},
-    }

@@ -11,7 +11,6 @@ import pytest
 from array_vectors import ArrayVectors
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run
-from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find, make_params, names
 from rnnreranker.methods.feedback.rocchio import RocchioParams
@@ -20,8 +19,6 @@ from rnnreranker.methods.rerank.base import Candidates, Query
 from rnnreranker.methods.rerank.prf import PrfParams
 from rnnreranker.methods.rerank.regularise import RegulariseParams, affinities, regularised
 from rnnreranker.methods.rerank.zhong import ZhongParams, zhong_distances
-from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.regress.specs.spec import specs_folder
 from rnnreranker.rnn import reference
 from rnnreranker.search.__main__ import main as search
 
@@ -263,16 +260,6 @@ def test_defaults_are_the_published_ones_and_one_context_serves_all() -> None:
     assert {find("reranker", name).Params().context for name in ("rnn", *RIVALS)} == {RnnParams().context}
     others = {"encoder", "scorer", "cross-encoder", "ensemble", "late", "lexboost", "mmr"}
     assert set(names("reranker")) == {"rnn", *others, *RIVALS}
-
-
-@pytest.mark.parametrize("spec", ["cranfield", "scifact", "dl19-dl20-sample"])
-def test_the_specs_compare_all_rivals_over_dense_candidates(spec: str) -> None:
-    conditions = read_spec(specs_folder() / f"{spec}.yaml").conditions
-    uses = [use for entry in conditions if entry.base == "dense" for use in entry.rerank]
-    made = {use.name: choose("reranker", use).params for use in uses}
-    assert set(RIVALS) < set(made)
-    assert {use.params["feedback"] for use in uses if use.name == "prf"} == {"rocchio", "average"}
-    assert {params.context for params in made.values()} == {RnnParams().context}
 
 
 def _with_products(products: list[list[float]]) -> np.ndarray:

@@ -24,10 +24,7 @@ from rnnreranker.lab.study.teachers.encoded_tokens import TokenSearch
 from rnnreranker.lab.study.teachers.pair_teacher import taught_by
 from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams
 from rnnreranker.parts.tokens.lexicon import Lexicon
-from rnnreranker.regress.plans.runner import chosen_plan
-from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.runs import Run
-from tests import test_regress_specs as specs
 from tests.tiny_encoder import (
     make_cross_encoder,
     make_documents,
@@ -240,22 +237,3 @@ def test_a_test_by_reranking_stays_in_the_candidates(world: Path) -> None:
     }
     assert reached["reranked"]["base"] == reached["reranked"]["ColBERT"] == reached["reranked"]["ColBERT-HN"]
     assert reached["whole"]["base"] != reached["reranked"]["base"]
-
-
-def test_specs_name_cross_encoders_that_they_train(tmp_path: Path) -> None:
-    taught = "{labels: {cross-encoders: {models: [ms-marco-minilm-l6, {model: pairs}]}}}"
-    late = f"{{index: vectors, query_set: dl, model: late, encoder: minilm, arms: {{hard: {{}}, two: {taught}}}}}"
-    own = f"{specs.OWN}studies:\n  late: {late}\n"
-    pairs = (
-        "models:\n  pairs: {index: vectors, first: {dense: {}}, labels: {hard: {}}, train: {cross: {}}, start: minilm, "
-    )
-    common = specs.COMMON.replace(
-        "models:\n", f"{pairs}topics: msmarco-passage/train, qrels: msmarco-passage/train}}\n"
-    )
-    spec = read_spec(specs.write(tmp_path, own, common))
-    step = chosen_plan(spec, spec.query_sets, ["late"], Path("runs")).steps[-1]
-    models = r"models=\"ms-marco-minilm-l6,runs/models/msmarco-passage-train/pairs\""
-    assert f"--arms hard 'two:labels=\"cross-encoders:{models}\"' " in step.command()
-    assert Path("runs/models/msmarco-passage-train/pairs") in step.inputs
-    with pytest.raises(InputError, match="arms first: is trained as query; expected a model of `cross`"):
-        read_spec(specs.write(tmp_path, own.replace("{model: pairs}", "{model: first}"), common))

@@ -10,9 +10,6 @@ import pytest
 from browser import CHROMIUM, Browser
 from page_data.table_pages import to_html, write_tables
 
-from rnnreranker.base.errors import InputError
-from rnnreranker.regress.pages.prose import claim
-
 ROOT = Path(__file__).resolve().parent.parent
 TABLES = ROOT / "docs" / "source" / "tables"
 PAGES = sorted((ROOT / "docs" / "tables").glob("*.html"))
@@ -46,12 +43,6 @@ def test_a_source_becomes_a_page_with_its_text_escaped(sources: Path) -> None:
     assert "<td>&lt;b&gt;rNN&lt;/b&gt;</td>" in text
     assert '<td style="text-align:right">0.5</td>' in text
     assert "from docs/source/tables/values.md.j2" in text
-
-
-def test_a_source_that_the_records_contradict_is_refused(sources: Path) -> None:
-    (sources / "tables" / "values.md.j2").write_text('{{ claim(1 > 2, "one is more") }}', encoding="utf-8")
-    with pytest.raises(InputError, match=r"values\.md\.j2: the records contradict 'one is more'"):
-        write_tables(sources, sources.parent, {"claim": claim})
 
 
 def test_markup_in_a_source_is_text() -> None:
