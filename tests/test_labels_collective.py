@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from joblib.externals.loky import get_reusable_executor
 
 from rnnreranker import InputError, SoftLabels
 from rnnreranker.encode.late.encoder import LateEncoder
@@ -103,35 +102,6 @@ def test_positives_beyond_the_context_have_scores(world: Path, made: Path, tmp_p
                 np.testing.assert_array_equal(one.scores[:2], whole[one.qid].scores[:2])
     hard = labelled(world, made, tmp_path / "run.parquet", "--method", "run", "--context", 1)
     assert all(np.isfinite(one.scores).sum() == 1 for one in hard)  # others keep to their context
-
-
-def test_rerankers_over_tokens_are_teachers(world: Path, made: Path, tmp_path: Path) -> None:
-    whole = labelled(world, made, tmp_path / "collective.parquet", *COLLECTIVE)
-    teacher = ["--method", f"teacher:teacher=prf,feedback=colbert,{HOW}"]
-    same = labelled(world, made, tmp_path / "same.parquet", *teacher)
-    late = labelled(world, made, tmp_path / "late.parquet", *LATE)
-    run = Run.read(made / "late.txt")
-    for one, other, plain in zip(whole, same, late, strict=True):
-        np.testing.assert_array_equal(one.targets, other.targets)
-        known = dict(run[plain.qid])
-        scores = [
-            (known[docid], score)
-            for docid, score in zip(plain.docids, plain.scores[:15], strict=False)
-            if docid in known
-        ]
-        np.testing.assert_allclose(*zip(*scores, strict=True), atol=1e-5)
-
-
-@pytest.mark.parametrize("backend", ["threads", "loky"])
-@pytest.mark.long
-def test_shards_come_to_the_same_bytes(world: Path, made: Path, tmp_path: Path, backend: str) -> None:
-    labelled(world, made, tmp_path / "whole.parquet", *COLLECTIVE, "--jobs", 1)
-    work = ["--shard-size", 3, "--jobs", 2, "--backend", backend]
-    try:
-        labelled(world, made, tmp_path / "parts.parquet", *COLLECTIVE, *work)
-    finally:
-        get_reusable_executor().shutdown()
-    assert (tmp_path / "parts.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
 
 
 def test_bad_input_is_one_line(world: Path, made: Path, tmp_path: Path) -> None:

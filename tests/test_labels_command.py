@@ -75,25 +75,6 @@ def test_hard_needs_no_index(tmp_path: Path) -> None:
         assert one.targets.tolist() == [1.0] + [0.0] * 19
 
 
-def test_a_teacher_from_the_command_line(tmp_path: Path) -> None:
-    given = flags(tmp_path)[:-2]  # without --k
-    assert main([*given, "--method", "teacher:teacher=rnn,lam=1,k=3"]) == 0
-    found = SoftLabels.read(tmp_path / "labels.parquet")
-    assert (found.metadata["teacher"]["name"], found.metadata["teacher"]["k"]) == ("rnn", 3)
-    taught = {one.qid: one.targets for one in found}
-    assert main([*given, "--method", "query"]) == 0
-    for one in SoftLabels.read(tmp_path / "labels.parquet"):  # lambda 1 is the inner product, mapped alike
-        np.testing.assert_allclose(taught[one.qid], one.targets, atol=1e-5)
-    with pytest.raises(InputError, match="rn: no such reranker; did you mean rnn"):
-        main([*given, "--method", "teacher:teacher=rn"])
-    with pytest.raises(InputError, match=r"^--method query:teacher=rnn: no setting teacher, "):
-        main([*given, "--method", "query:teacher=rnn"])
-    with pytest.raises(InputError, match=r"^--k: of evidence or .* or uniform, not with --method teacher$"):
-        main([*given, "--method", "teacher", "--k", "4"])
-    with pytest.raises(InputError, match=r"^--method query:k=3 and --k: k twice; give it once$"):
-        main([*given, "--method", "query:k=3", "--k", "4"])
-
-
 def test_bad_flags_are_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"needs --index.*needs --topics.*--address goes.*--audit-output goes with"):
         main(["--run", "r", "--qrels", "q", "--output", "o", "--audit-output", "x", "--address", "tcp://x"])
@@ -174,13 +155,6 @@ def test_listwise_trains_in_sentence_transformers(tmp_path: Path) -> None:
         export.write_listwise(TINY, path, topics, dict.fromkeys("abc", "x"), size=3)
     with pytest.raises(InputError, match="1 labelled queries have no text"):
         export.write_listwise(TINY, path, {"q1": "one"}, texts)
-
-
-def test_proposals_are_the_unjudged_with_most_probability() -> None:
-    found = proposals(TINY, 50)
-    assert [(one.qid, one.positives, one.proposed) for one in found] == [("q1", ("a",), {"b": 0.25})]
-    with pytest.raises(InputError, match="nothing to audit"):
-        proposals(SoftLabels.from_lists(["q"], [["a"]], [[1.0]], [[1.0]], [[True]]), 5)
 
 
 def test_the_page_escapes_texts_and_gives_verdicts_back(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from joblib.externals.loky import get_reusable_executor
 
 from rnnreranker import InputError, SoftLabels
 from rnnreranker.base.written_form import Written
@@ -85,32 +84,6 @@ def test_targets_are_the_softmax_of_the_teachers_scores(
     assert described["models"] == [PairScorer.open(f"{world}/one").fingerprint]
 
 
-@pytest.mark.long
-def test_an_ensemble_teaches_too(world: Path, tmp_path: Path) -> None:
-    both = f"{world}/one,{world}/two"
-    assert main(flags(world, tmp_path / "a.parquet", taught("ensemble", models=both))) == 0
-    named = taught(f'ensemble:models="{both}"')
-    assert main(flags(world, tmp_path / "b.parquet", named)) == 0
-    first, second = SoftLabels.read(tmp_path / "a.parquet"), SoftLabels.read(tmp_path / "b.parquet")
-    for one, other in zip(first, second, strict=True):
-        np.testing.assert_allclose(one.scores, expected(world, one, "one", "two"), atol=1e-6)
-        assert one.targets.tobytes() == other.targets.tobytes()
-
-
-@pytest.mark.parametrize("backend", ["threads", "loky"])
-@pytest.mark.long
-def test_workers_change_no_byte(
-    world: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, backend: str
-) -> None:
-    assert main([*flags(world, tmp_path / "one.parquet"), "--jobs", "1"]) == 0
-    monkeypatch.setenv("RNNRERANKER_HOME", str(tmp_path / "home"))  # nothing is kept there
-    get_reusable_executor().shutdown(wait=True)  # processes of tests before have another home
-    workers = ["--backend", backend, "--jobs", "3", "--shard-size", "5"]
-    assert main([*flags(world, tmp_path / "several.parquet"), *workers]) == 0
-    assert len(list((tmp_path / "home" / "pairs").rglob("*.npz"))) == len(list((home / "pairs").rglob("*.npz"))) == 24
-    assert (tmp_path / "several.parquet").read_bytes() == (tmp_path / "one.parquet").read_bytes()
-
-
 def test_a_teacher_computes_where_it_is_told(world: Path, tmp_path: Path) -> None:
     assert main(flags(world, tmp_path / "untold.parquet")) == 0
     assert main([*flags(world, tmp_path / "told.parquet"), "--device", "cpu"]) == 0
@@ -122,14 +95,6 @@ def test_a_teacher_computes_where_it_is_told(world: Path, tmp_path: Path) -> Non
         main([*flags(world, tmp_path / "none.parquet"), "--device", "nowhere"])
     with pytest.raises(InputError, match="--device says where a teacher such as cross-encoder computes, and queries"):
         main([*flags(world, tmp_path / "none.parquet"), "--device", "cpu", "--method", "hard"])
-
-
-def test_texts_may_come_from_elsewhere(world: Path, tmp_path: Path) -> None:
-    assert main(flags(world, tmp_path / "index.parquet")) == 0
-    documents = ["--documents", str(world / "docs.jsonl")]
-    assert main([*flags(world, tmp_path / "file.parquet", index=False), *documents]) == 0
-    first, second = SoftLabels.read(tmp_path / "index.parquet"), SoftLabels.read(tmp_path / "file.parquet")
-    assert first.targets.tobytes() == second.targets.tobytes()
 
 
 def test_another_model_of_the_same_name_is_another_teacher(world: Path, tmp_path: Path) -> None:

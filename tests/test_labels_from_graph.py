@@ -234,33 +234,6 @@ def spread(values: Sequence[float] | np.ndarray) -> np.ndarray:
     return (own - own.min()) / (np.ptp(own) or 1.0)
 
 
-def test_joint_labels_from_the_command_line(folder: Path, tmp_path: Path) -> None:
-    """The run's scores are the inner products here, so both ways to know them give the same labels."""
-    argv = ["--run", str(folder / "run.txt"), "--qrels", str(folder / "qrels.txt"), "--index", str(folder / "index")]
-    argv += ["--from", "neighbours", "--k", "4", "--context", "25"]
-    encoded = ["--encoded-queries", str(folder / "q.npy")]
-    for queries, more in (("none", []), ("run", []), ("encoded", encoded)):
-        output = str(tmp_path / f"{queries}.parquet")
-        assert main([*argv, *more, "--method", f"joint:queries={queries}", "--output", output]) == 0
-    none, run, exact = (SoftLabels.read(tmp_path / f"{name}.parquet") for name in ("none", "run", "encoded"))
-    assert none.metadata["rnn"]["queries"] == "none"
-    assert exact.metadata["rnn"]["queries"] == "encoded"
-    vectors, graph = open_vectors(folder / "index"), open_neighbours(folder / "index")
-    for labels in (none, run, exact):
-        assert (labels.metadata["from"], labels.metadata["index"]) == ("neighbours", graph.fingerprint)
-        assert labels.metadata["vectors"] == vectors.fingerprint
-        check_index(labels, vectors)  # as `train` does: no --other-index where the graph is of these vectors
-    for one, other, third in zip(run, exact, none, strict=True):
-        known = [docid for docid, there in zip(one.docids, one.positive.tolist(), strict=True) if there]
-        if set(known) <= set(Run.read(folder / "run.txt").ranked(one.qid)):  # else the run does not score a positive
-            np.testing.assert_allclose(one.scores, other.scores, atol=1e-4)
-        assert not np.allclose(one.scores[:25], third.scores[:25], atol=1e-3)
-    with pytest.raises(InputError, match="no setting queries"):
-        main([*argv, "--method", "evidence:queries=run", "--output", str(tmp_path / "x.parquet")])
-    with pytest.raises(InputError, match=r"needs --topics or --encoded-queries \(vectors of the queries\)"):
-        main([*argv, "--method", "joint:queries=encoded", "--output", str(tmp_path / "x.parquet")])
-
-
 def test_labels_say_which_vectors_their_graph_is_of(folder: Path, graph: NeighbourGraph) -> None:
     """By the graph's own account: one of another tool gives none, and that of words is of no vectors."""
     qrels, vectors = load_qrels(folder / "qrels.txt"), open_vectors(folder / "index")

@@ -10,7 +10,6 @@ from test_negatives import small
 
 from rnnreranker import InputError, Run, SoftLabels, make_labels
 from rnnreranker.base.errors import DataWarning
-from rnnreranker.base.method_lists import described
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.index.opening import open_index
@@ -63,14 +62,6 @@ def test_judgements_of_another_collection(tmp_path: Path) -> None:
     assert list(tmp_path.glob("labels.parquet*")) == []
 
 
-def test_flags_are_settings_of_the_written_form(tmp_path: Path) -> None:
-    small(tmp_path)
-    flags = by_command(tmp_path, "--k", "4", "--boost", "1.5", "--n-max", "none", "--method", "evidence:tau=0.2")
-    form = by_command(tmp_path, "--method", "evidence:k=4,tau=0.2,boost=1.5,n_max=none")
-    assert flags.metadata == form.metadata
-    assert flags.targets.tobytes() == form.targets.tobytes()
-
-
 def test_a_written_form_holds_the_settings_of_labels(tmp_path: Path) -> None:
     chosen = choose_labeler("uniform:preset=coder-tas-b,label_preset=coder-tas-b,context=300,n_max=7,from=vectors")
     assert (chosen.name, chosen.params.to_dict()["context"], chosen.source) == ("uniform", 300, "vectors")
@@ -120,23 +111,6 @@ def test_the_help_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = make_parser().format_help()
     assert shown.count("\n") <= 60
     assert "--method evidence:k=21" in shown
-
-
-def test_settings_of_labels_are_listed_with_every_method() -> None:
-    for name in ("hard", "evidence"):
-        assert "  rho=0.2  with redistribute=fully, the share of the grades that goes to the others" in described(name)
-
-
-def test_python_is_quiet_unless_asked(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    small(tmp_path)
-    own = {"index": tmp_path / "v.npy", "encoded_queries": tmp_path / "q.npy", "method": "joint:mass=share"}
-    make_labels(tmp_path / "run.txt", tmp_path / "qrels.txt", **own)  # type: ignore[arg-type]
-    assert capfd.readouterr() == ("", "")
-    with caplog.at_level("INFO", logger="rnnreranker"):
-        make_labels(tmp_path / "run.txt", tmp_path / "qrels.txt", **own)  # type: ignore[arg-type]
-    assert "mass learnt by loss of 5 queries" in caplog.text
 
 
 def test_labels_say_that_a_query_is_among_its_candidates(tmp_path: Path) -> None:

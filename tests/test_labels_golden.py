@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnnreranker.labels import LabelParams, smooth_labels
+from rnnreranker.labels import LabelParams
 from rnnreranker.labels.similarity import VectorSimilarity
-from rnnreranker.labels.smooth import from_scores
 from rnnreranker.labels.targets import aggregated, redistributed, transformed
 from rnnreranker.rnn import RnnParams
 
@@ -108,39 +107,3 @@ def test_targets_equal_the_authors(shared: Path, case: str, which: str) -> None:
         )
         compared += 1
     assert compared
-
-
-@pytest.mark.parametrize("case", ["c01", "c03", "c08", "c15"])
-@pytest.mark.parametrize("which", SETS)
-def test_whole_way_equals_the_authors(shared: Path, case: str, which: str) -> None:
-    z, p = load(shared, case)
-    ids, vectors = context(z, which)
-    grades = z[f"sl_{which}_pos_rel"].tolist()
-    for name in ("r67", "coco"):
-        key = f"tr_{which}_{name}"
-        expected = dict(zip(z[f"{key}_ids"].tolist(), z[f"{key}_target"].tolist(), strict=True))
-        found = smooth_labels(
-            z["query"],
-            vectors,
-            list(range(len(grades))),
-            rnn_params(p),
-            label_params(p["train_configs"][name]),
-            grades=grades,
-        )
-        assert found.sum() == pytest.approx(1.0, abs=1e-5)
-        np.testing.assert_allclose(found, [expected.get(docid, 0.0) for docid in ids.tolist()], rtol=5e-3, atol=1e-4)
-
-
-def test_scores_do_not_depend_on_the_batch() -> None:
-    random = np.random.default_rng(0)
-    vectors = random.normal(size=(3, 13, 8)).astype(np.float32)
-    lengths, params, grades = np.array([12, 5, 9]), RnnParams(k=4), np.ones((3, 2))
-    real, probes = np.arange(12) < lengths[:, None], np.array([1, 2])
-    whole = VectorSimilarity(lengths, params, None, vectors).mixed(probes)
-    scores, found = from_scores(whole, grades, real, LabelParams())
-    for b, length in enumerate(lengths):
-        alone = VectorSimilarity(lengths[b : b + 1], params, None, vectors[b : b + 1, : length + 1]).mixed(probes)
-        one_scores, one = from_scores(alone, grades[:1], real[b : b + 1, :length], LabelParams())
-        assert one.tobytes() == found[b, :length].tobytes()
-        assert one_scores.tobytes() == scores[b, :length].tobytes()
-        assert (found[b, length:] == 0).all()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -235,26 +234,6 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("labels") / "whole.parquet"
     SoftLabels.from_lists(*(ROWS[name] for name in ROWS), METADATA).write(path)
     return path.read_bytes()
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_changed_bytes_are_noticed(tmp_path: Path, whole: bytes, data: st.DataObject) -> None:
-    """Pages have checksums, so a flip either strikes what nobody reads, or is refused; it is never read as a value."""
-    changes: dict[str, Callable[[bytearray, int], object]] = {
-        "flip": lambda content, at: content.__setitem__(at, content[at] ^ (1 << data.draw(st.integers(0, 7)))),
-        "set": lambda content, at: content.__setitem__(at, data.draw(st.integers(0, 255))),
-        "cut": lambda content, at: content.__delitem__(slice(at, None)),
-        "drop": lambda content, at: content.__delitem__(slice(at, at + data.draw(st.integers(1, 40)))),
-        "twice": lambda content, at: content.__setitem__(slice(at, at), content[at : at + 20]),
-    }
-    content = bytearray(whole)
-    for _ in range(data.draw(st.integers(1, 2))):
-        if content:
-            changes[data.draw(st.sampled_from(list(changes)))](content, data.draw(st.integers(0, len(content) - 1)))
-    path = tmp_path / "x.parquet"
-    path.write_bytes(content)
-    check(path, ROWS, or_refused=True)
 
 
 def check(path: Path, expected: dict[str, list[Any]] | None, or_refused: bool = False) -> None:

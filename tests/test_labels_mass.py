@@ -14,9 +14,9 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.judged import contexts_of
-from rnnreranker.labels.mass.held_out_loss import Listwise, best_share, fitted, held_out_losses
+from rnnreranker.labels.mass.held_out_loss import Listwise, best_share, fitted
 from rnnreranker.labels.mass.hidden_positives import HiddenPositives, even_threshold, hidden_positives, likeliest_share
-from rnnreranker.labels.mass.learnt import learn_mass, listwise
+from rnnreranker.labels.mass.learnt import learn_mass
 from rnnreranker.labels.methods.base import Labeler, make_labeler
 from rnnreranker.labels.methods.joint import JointParams
 from rnnreranker.labels.targets import with_share
@@ -201,23 +201,6 @@ def test_the_loss_on_held_out_positives_tells_where_judgements_do_not(tmp_path: 
     assert hard.losses[0] == min(hard.losses.values())
     threshold = learn_mass(made.labeler(), "confident", made.run, drawn)
     assert (threshold.params.share, threshold.params.threshold) == (0, 0)  # nobody judged a neighbour relevant
-
-
-def test_losses_are_those_of_a_fitted_map(made: Collection) -> None:
-    """The loss of a fold is that of no map at all where the penalty leaves none; targets mix hard labels and others."""
-    drawn = judged({qid: found[:1] for qid, found in made.topics.items()})
-    found = listwise(made.labeler(), made.run, drawn)
-    assert found.documents.shape == (TOPICS, 31, DIMENSION)  # some positives are no candidates, and put in front
-    np.testing.assert_allclose(found.targets(0.25), 0.75 * found.hard + 0.25 * found.others)
-    losses = held_out_losses(found, np.arange(TOPICS) % 4, (0.0, 0.3))
-    assert losses.shape == (2, TOPICS)
-    products = np.einsum("qd,qnd->qn", found.queries, found.documents).astype(np.float64)
-    unfitted = min(
-        float(np.mean(np.log(np.exp(scale * (products - products[:, :1])).sum(axis=1)))) for scale in range(1, 60)
-    )
-    assert losses[0].mean() < unfitted  # queries are turned, and a map turns them back
-    nothing = Listwise(found.queries, found.documents, found.real, found.hard, np.zeros_like(found.others))
-    np.testing.assert_array_equal(*held_out_losses(nothing, np.arange(TOPICS) % 4, (0.0, 0.3)))
 
 
 def test_a_map_is_fitted_to_the_lowest_loss(made: Collection) -> None:

@@ -144,18 +144,6 @@ def test_hard_labels_are_a_softmax_of_the_grades(tmp_path: Path) -> None:
         assert both[0] == both[1]
 
 
-def test_the_query_control_keeps_the_mass_that_its_transformations_give(tmp_path: Path) -> None:
-    """Paper 000, Section 5.2: labels from the query go through "the same transformations", not to evidence's mass."""
-    source, queries, run = collection(tmp_path)
-    found = make_labeler("query", source, queries, PARAMS).infer(run, some(run))
-    asked = make_labeler("query", source, queries, PARAMS, LabelParams(mass="own")).infer(run, some(run))
-    assert found.metadata["labels"]["mass"] == "own"
-    assert found.targets.tobytes() == asked.targets.tobytes()
-    one, real = found["q0"], np.ones((1, 12), dtype=bool)
-    by_hand = targets(one.scores[None, :12].astype(np.float64), one.positive[None, :12], real, LabelParams())
-    np.testing.assert_allclose(one.targets[:12], by_hand[0], rtol=1e-5)
-
-
 @pytest.mark.parametrize("params", [RnnParams.preset("coder-tas-b"), RnnParams(), RnnParams(scale="none", lam=0.2)])
 @pytest.mark.parametrize("labels", [LabelParams.preset("coder-tas-b"), LabelParams()])
 def test_uniform_takes_the_mass_of_mixed_labels_with_its_parameters(
@@ -213,14 +201,6 @@ def test_a_teacher_labels_with_its_scores(tmp_path: Path) -> None:
         labeler_of("teacher", teacher.inputs)
 
 
-def test_lambda_at_its_ends_is_geometric_and_jaccard(tmp_path: Path) -> None:
-    source, queries, run = collection(tmp_path)
-    for method, lam in (("geometric", 1.0), ("jaccard", 0.0)):
-        end = make_labeler("evidence", source, queries, RnnParams(k=4, context=12, lam=lam)).infer(run, some(run))
-        alone = make_labeler(method, source, queries, PARAMS).infer(run, some(run))
-        assert end.targets.tobytes() == alone.targets.tobytes()
-
-
 @pytest.mark.parametrize("aggregate", ["mean", "max"])
 def test_joint_similarity_is_that_of_loops(tmp_path: Path, aggregate: Literal["mean", "max"]) -> None:
     """Both ends of every candidate by hand; several positives, each times its grade."""
@@ -242,20 +222,6 @@ def test_joint_similarity_is_that_of_loops(tmp_path: Path, aggregate: Literal["m
         expected = np.mean(each, axis=0) if aggregate == "mean" else np.max(each, axis=0)
         np.testing.assert_allclose(one.scores[:12], expected, rtol=1e-4, atol=1e-5)
     assert labels.metadata["rnn"]["positive_weight"] == 0.7
-
-
-def test_joint_labels_at_their_ends(tmp_path: Path) -> None:
-    """The positive alone is evidence; the settings that others lack are completed."""
-    source, queries, run = collection(tmp_path)
-    params = JointParams(**PARAMS.to_dict(), positive_weight=1.0)
-    end = make_labeler("joint", source, queries, params).infer(run, some(run))
-    evidence = make_labeler("evidence", source, queries, PARAMS).infer(run, some(run))
-    for one, other in zip(end, evidence, strict=True):
-        np.testing.assert_allclose(one.targets, other.targets, atol=1e-6)
-    assert make_labeler("joint", source, queries, PARAMS).params == JointParams(**PARAMS.to_dict())
-    usual: Any = make_labeler("joint", source, queries).params
-    assert (usual.lam, usual.positive_weight, usual.k, usual.tau, usual.k_exp) == (0.6, 0.5, 10, 0.5, 2)
-    assert JointParams.preset("tas-b").k == 21
 
 
 def test_a_positive_that_is_no_candidate_displaces_the_last(tmp_path: Path) -> None:
@@ -313,19 +279,6 @@ def test_the_level_drops_no_positive_and_ranks_are_those_before_the_boost() -> N
     assert transformed(row(5, 3, 2, 1), kept, ALL, params)[0].tolist() == [1.0, -np.inf, -np.inf, 0.0]
     boosted = np.array([[False, False, True, True]])  # boosted to 1, it would be second; its score is third
     assert transformed(row(5, 4, 3, 1), boosted, ALL, params)[0].tolist() == [1.0, 0.75, 1.0, 0.0]
-
-
-def test_the_published_order_by_hand() -> None:
-    params = LabelParams(boost=2.0, n_max=3, include_level=0.1, compat="coder")
-    positive = np.array([[False, False, True, False]])
-    values = transformed(row(5, 3, 2, 1), positive, ALL, params)[0]
-    np.testing.assert_allclose(values, [2.0, 1 / 3, -np.inf, -np.inf], rtol=1e-3)  # boosts the first, masks the last
-
-
-def test_boost_never_lowers_a_positive() -> None:
-    params = LabelParams(boost=3.0, normalization="none", n_max=None)
-    values = transformed(row(-1, -2, -3, -4), np.array([[True, False, False, False]]), ALL, params)[0]
-    assert values.tolist() == [-1.0, -2.0, -3.0, -4.0]
 
 
 def test_aggregation_and_redistribution_by_hand() -> None:

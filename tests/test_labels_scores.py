@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from rnnreranker import InputError, SoftLabels
-from rnnreranker.lab.tune.__main__ import main as tune
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.report.distribution import distributions_of, edges_of, ranges_of
 
@@ -72,11 +71,3 @@ def test_bad_input(more: list[str], said: str, tmp_path: Path, monkeypatch: pyte
     with pytest.raises(InputError) as raised:
         main(["scores", *more])
     assert said in str(raised.value)
-
-
-def test_a_word_that_is_nearly_one_of_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    for word, said in (("score", "score"),):
-        with pytest.raises(InputError, match=rf"^{word}: expected a flag, or scores first; did you mean {said}s"):
-            main([word, "one.parquet"])
-    with pytest.raises(InputError, match=r"^trian: expected a flag, or train first; did you mean train"):
-        tune(["trian"])

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import random
-import signal
 import subprocess
 import sys
 import time
@@ -16,14 +14,13 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
-from lost_worker import CLUSTERS, cluster_that_loses_a_worker
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, SoftLabels
 from rnnreranker.base.errors import InputError
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.job import Job, stored_part
 from rnnreranker.labels.judged import positives_of
-from rnnreranker.labels.shards import LabelInputs, Shard, make_shard, make_shards
+from rnnreranker.labels.shards import LabelInputs, make_shards
 from rnnreranker.labels.soft import write_joined
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -114,42 +111,6 @@ shards.make_shards(Path({out!r}), work, shards.LabelInputs(*inputs), jobs=2, sha
 """
 
 
-@pytest.mark.slow
-def test_killed_three_times_at_random(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "killed.parquet"
-    code = SLOW.format(tests=str(ROOT / "tests"), out=str(out), folder=str(folder))
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    finished: list[int] = []
-    chance = random.Random()
-    for _ in range(3):
-        process = subprocess.Popen([sys.executable, "-c", code], env=environment)
-        goal = (finished[-1] if finished else 0) + chance.randint(1, 6)
-        while count(tmp_path) < goal and process.poll() is None:
-            time.sleep(0.005)
-        time.sleep(chance.random() * 0.1)
-        assert process.poll() is None, "the job ended before it was killed"
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        assert not out.exists()
-        finished.append(count(tmp_path))
-    assert finished == sorted(finished)
-    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("*.parts/0*.parquet")}
-    assert len(kept) >= 3
-    work, run, judged, queries = job(folder)
-    made: list[Path] = []
-    with pytest.MonkeyPatch.context() as patch:
-
-        def counted(work: Job, shard: Shard) -> int:
-            made.append(shard.path)
-            return make_shard(work, shard)
-
-        patch.setattr("rnnreranker.labels.shards.make_shard", counted)
-        make_shards(out, work, LabelInputs(run, judged, queries), jobs=2, shard_size=1)
-    assert not set(made) & set(kept)
-    assert len(made) + len(kept) == QUERIES
-    assert out.read_bytes() == undisturbed(folder, tmp_path)
-
-
 def count(folder: Path) -> int:
     return len(list(folder.glob("*.parts/0*.parquet")))
 
@@ -187,16 +148,6 @@ def test_labels_that_were_waited_for(folder: Path, tmp_path: Path, monkeypatch: 
         with pytest.raises(InputError, match="no such label file"):  # as nothing was made in truth
             make_shards(out, work, LabelInputs(run, judged, queries))
     assert len(made) == (0 if same else 1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("backend", CLUSTERS)
-def test_a_cluster_that_loses_a_worker(backend: str, folder: Path, tmp_path: Path) -> None:
-    work, run, judged, queries = job(folder)
-    out = tmp_path / "lost.parquet"
-    with cluster_that_loses_a_worker(backend, lambda: count(tmp_path) >= 3) as address:
-        make_shards(out, work, LabelInputs(run, judged, queries), backend=backend, address=address, shard_size=1)
-    assert out.read_bytes() == undisturbed(folder, tmp_path)
 
 
 @pytest.mark.parametrize("sizes", [[9000], [1, 4095, 1, 4903], [4096, 4096, 808], [5000, 4000], [600] * 15])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +15,7 @@ from rnnreranker.encode.words.segmentation import words
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.opening import open_index
 from rnnreranker.labels.__main__ import main
-from rnnreranker.labels.methods.base import needs_of
-from rnnreranker.labels.methods.term_weight import TermWeightParams
-from rnnreranker.parts.terms.word_weights import CollectionWeights, shared_words
+from rnnreranker.parts.terms.word_weights import shared_words
 
 # "the" stands in all five documents, and weighs less than nothing; "a" in four, and weighs nothing
 DOCUMENTS = {
@@ -71,21 +68,6 @@ def by_hand(query: str, document: str) -> float:
     return math.tanh(sum(products) / len(products)) if products else 0.0
 
 
-def test_equation_1_in_numbers(made: Path) -> None:
-    found = CollectionWeights(open_index(str(made / "index")).term_source)
-    first, third = found.of_documents([0, 2])
-    # d1 has six words; rain is in two of five documents, ln(5 / 3) = .510826
-    assert {word: round(weight, 6) for word, weight in first.items()} == {
-        "a": 0.0,  # ln(5 / 5)
-        "rain": round(2 / 6 * 0.510826, 6),
-        "sun": round(1 / 6 * 0.510826, 6),
-        "the": round(2 / 6 * -0.182322, 6),  # ln(5 / 6)
-    }
-    assert third == pytest.approx({"a": 0, "fog": 2 / 4 * 0.916291, "the": 1 / 4 * -0.182322}, abs=1e-6)
-    [query] = found.of_texts(["Rain and rain"])
-    assert query == pytest.approx({"rain": 2 / 3 * 0.510826, "and": 1 / 3 * 1.609438}, abs=1e-6)
-
-
 def test_equation_5_in_numbers() -> None:
     # (.5 * .8 + .25 * .4) / 2 = .25
     assert label_distribution({"rain": 0.5, "sun": 0.25, "x": 9}, {"sun": 0.4, "rain": 0.8}) == math.tanh(0.25)
@@ -97,18 +79,6 @@ def test_equation_5_in_numbers() -> None:
     assert label_distribution({"rain": 1.0}, {"sun": 1.0}) == 0.0
     assert label_distribution({}, {}) == 0.0
     assert label_distribution({"rain": 100.0}, {"rain": 100.0}) == 1.0
-
-
-def test_equation_5_without_its_division_and_with_a_scale() -> None:
-    """Paper 004, eq. 5: "d_i = tanh(1 / |{x_i ∩ y_i}| Σ t t)"; the sum is not divided, the scale stands before tanh."""
-    query, document = {"rain": 0.5, "sun": 0.25, "x": 9.0}, {"sun": 0.4, "rain": 0.8}
-    assert label_distribution(query, document, "sum") == math.tanh(0.5)  # .4 + .1
-    assert label_distribution(query, document, "sum", 10.0) == math.tanh(5.0)
-    assert label_distribution(query, document, "mean", 4.0) == label_distribution(query, document, "sum", 2.0)
-    with pytest.raises(InputError, match="products='men': expected one of mean, sum"):
-        label_distribution(query, document, "men")
-    with pytest.raises(InputError, match="scale=0"):
-        label_distribution(query, document, scale=0.0)
 
 
 def test_labels_of_the_sum(made: Path, tmp_path: Path) -> None:
@@ -142,36 +112,6 @@ def test_the_scores_of_labels_are_equation_5(made: Path, tmp_path: Path, capsys:
         **{"weights": "tf-idf", "scorer": None, "context": 60},
     }
     assert about["index"] == open_index(str(made / "index")).term_source.fingerprint
-
-
-def test_the_context_and_shards_leave_no_trace(made: Path, tmp_path: Path) -> None:
-    whole = labelled(made, tmp_path / "whole.parquet")
-    labelled(made, tmp_path / "parts.parquet", "--shard-size", "1", "--jobs", "2")
-    assert (tmp_path / "parts.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
-    short = labelled(made, tmp_path / "short.parquet", "--context", "2")
-    for one, other in zip(short, whole, strict=True):
-        np.testing.assert_array_equal(one.scores[:2], other.scores[:2])
-        assert np.isneginf(one.scores[2:]).all()
-
-
-def test_chinese_words_are_those_of_jieba(tmp_path: Path) -> None:
-    pytest.importorskip("jieba")
-    texts = {"d1": "他来到了北京大学。", "d2": "北京下雨，北京没有风。", "d3": "上海没有雨。", "d4": "ＡＢＣ和abc"}
-    lines = (json.dumps({"id": docid, "text": text}) + "\n" for docid, text in texts.items())
-    (tmp_path / "docs.jsonl").write_text("".join(lines), encoding="utf-8")
-    where = ["--documents", str(tmp_path / "docs.jsonl"), "--output", str(tmp_path / "index")]
-    assert index([*where, "--parts", "terms:language=zh"]) == 0
-    found = CollectionWeights(open_index(str(tmp_path / "index")).term_source)
-    documents = found.of_documents(range(4))
-    for weights, text in zip(documents, texts.values(), strict=True):
-        counts = Counter(words(text, "zh"))
-        assert set(weights) == set(counts)
-        for word, count in counts.items():
-            have = sum(word in words(other, "zh") for other in texts.values())
-            assert weights[word] == pytest.approx(count / counts.total() * math.log(4 / (have + 1)))
-    assert documents[3]["abc"] == pytest.approx(2 / 3 * math.log(2))
-    [query] = found.of_texts(["北京大学在哪里？"])
-    assert label_distribution(query, documents[0]) > 0 == label_distribution(query, documents[2])
 
 
 @pytest.mark.parametrize(
@@ -240,7 +180,3 @@ def test_files_in_another_encoding_or_without_positives(
         labelled(made, tmp_path / "l.parquet", f"--{file.split('.')[0]}", str(tmp_path / file))
     assert said in str(raised.value)
     assert not (tmp_path / "l.parquet").exists()
-
-
-def test_what_is_opened() -> None:
-    assert needs_of("term-weight", TermWeightParams()) == {"topics", "terms"}

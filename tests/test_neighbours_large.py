@@ -6,16 +6,12 @@ import importlib.util
 import pickle
 import re
 import shutil
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from lost_worker import CLUSTERS, cluster_that_loses_a_worker
 from scipy.sparse import csr_matrix
 
 from rnnreranker.base.errors import InputError
@@ -249,39 +245,3 @@ def test_shares_that_there_are_not(flags: list[str], said: str, index: Path) -> 
     with pytest.raises(InputError, match=said):
         main(["--output", str(index), "--parts", "neighbours", *flags])
     assert sorted(index.iterdir()) == before
-
-
-@pytest.mark.slow
-def test_four_processes_of_which_one_is_killed(index: Path, tmp_path: Path) -> None:
-    vectors = np.concatenate([clustered(13_000), clustered(13_000, 1)])
-    np.save(index / "vectors.npy", vectors)
-    (index / "docid").write_text("".join(f"d{row}\n" for row in range(26_000)))
-    write_graph(DenseNeighbours(open_vectors(index), index), tmp_path / "plain", 16)
-    command = [sys.executable, "-m", "rnnreranker.index", "--output", str(index), "--parts", "neighbours"]
-
-    def begin(number: int) -> subprocess.Popen[bytes]:
-        return subprocess.Popen([*command, "--threads", "1", "--shard-id", str(number), "--shard-num", "4"])
-
-    processes = [begin(number) for number in range(4)]
-    while not any(index.glob("neighbours.partial/neighbours/*.npy")) and processes[1].poll() is None:
-        time.sleep(0.01)
-    processes[1].kill()
-    assert [process.wait() for process in processes][::2] == [0, 0]
-    assert begin(1).wait() == 0
-    assert len(list(index.glob("neighbours.partial/neighbours/*x*.npy"))) == 10
-    assert subprocess.run(command, check=False).returncode == 0
-    assert content(index / "neighbours") == content(tmp_path / "plain")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("backend", CLUSTERS)
-def test_a_cluster_that_loses_a_worker(
-    backend: str, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(graph_files, "ROWS", 3)
-    source = DenseNeighbours(open_vectors(index), index)
-    write_graph(source, tmp_path / "plain", 8)
-    work = tmp_path / "work"
-    with cluster_that_loses_a_worker(backend, lambda: len(list(work.glob("0*.npy"))) >= 5) as address:
-        write_graph(source, tmp_path / "lost", 8, backend=backend, address=address, work=work)
-    assert content(tmp_path / "lost") == content(tmp_path / "plain")

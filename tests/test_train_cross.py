@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_encoder import files_of, make_documents, make_encoder, make_text_labels, make_topics, write_text_world
+from tiny_encoder import make_documents, make_encoder, make_text_labels, make_topics, write_text_world
 
 from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.base.method import find
@@ -83,14 +83,6 @@ def test_groups_are_drawn_anew_in_every_epoch_and_the_same_whenever_they_are_ask
         assert group.known == {f"{group.qid}-0", f"{group.qid}-1"}
 
 
-def test_a_draw_does_not_depend_on_the_other_queries() -> None:
-    pools = [pool(f"q{n}", 1, 9) for n in range(5)]
-    found = {group.qid: group.docids for group in (Groups(pools, 5, 4, 9, 0)[place] for place in range(5))}
-    few = Groups(pools[:1], 1, 4, 9, 0)[0]
-    assert few.docids == found["q0"]
-    assert Groups(pools[:1], 1, 4, 9, 1)[0].docids != few.docids
-
-
 def test_queries_without_enough_negatives_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
     pools = [pool("a", 1, 3), pool("b", 1, 2)]
     with caplog.at_level(logging.INFO, logger="rnnreranker"):
@@ -108,16 +100,6 @@ def test_mined_negatives_are_pools_of_a_positive_and_one_list_to_validate_on() -
     ]  # fmt: skip
     (one,) = merged(pools)
     assert (one.docids, one.targets.tolist()) == (["p1", "p2", "n1", "n2", "n3"], [0.5, 0.5, 0, 0, 0])
-
-
-@pytest.mark.parametrize("loss", ["lce", "listnet", "margin-mse", "bce", "kl"])
-@pytest.mark.long
-def test_training_lowers_every_loss(tiny: Path, tmp_path: Path, loss: str) -> None:
-    params = replace(QUICK, loss=loss, max_steps=30, evaluate_every=30)
-    found = trained(tiny, tmp_path / "out", params)
-    assert [entry["step"] for entry in found.history] == [0, 30]
-    assert found.best_step == 30
-    assert found.history[1]["loss"] < found.history[0]["loss"] * 0.995
 
 
 def test_the_loss_is_that_of_the_scores_of_the_folder(tiny: Path, tmp_path: Path) -> None:
@@ -152,31 +134,6 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, steps: Sequence[int]) -> None:
         return compute(self, *args, **kwargs)  # type: ignore[arg-type]
 
     monkeypatch.setattr(FitTrainer, "compute_loss", killed)
-
-
-@pytest.mark.long
-def test_a_killed_training_goes_on_exactly(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    params = replace(QUICK, evaluate_every=3, max_steps=8, accumulate=2)
-    whole = trained(tiny, tmp_path / "whole", params)
-    kill_at(monkeypatch, [1, 4, 7])  # before any checkpoint, and 1 step after one
-    for _ in range(3):
-        with pytest.raises(KeyboardInterrupt):
-            trained(tiny, tmp_path / "again", params)
-    with pytest.raises(InputError, match="other inputs or settings"):
-        trained(tiny, tmp_path / "again", replace(params, depth=5))
-    again = trained(tiny, tmp_path / "again", params)
-    assert again.history == whole.history
-    assert [entry["step"] for entry in again.history] == [0, 3, 6, 8]
-    assert files_of(tmp_path / "again") == files_of(tmp_path / "whole")
-
-
-@pytest.mark.long
-def test_the_seed_makes_the_head_and_the_draws(tiny: Path, tmp_path: Path) -> None:
-    params = replace(QUICK, max_steps=2)
-    first = [trained(tiny, tmp_path / f"{n}", params).history for n in range(2)]
-    other = trained(tiny, tmp_path / "other", replace(params, seed=1)).history
-    assert first[0] == first[1]
-    assert first[0][0] != other[0]
 
 
 def test_presets_and_counts() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_encoder import DIMENSION, files_of, make_encoder, make_qrels, make_queries, make_run, make_source, make_topics
+from tiny_encoder import DIMENSION, make_encoder, make_qrels, make_queries, make_run, make_source, make_topics
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
@@ -15,7 +15,6 @@ from rnnreranker.labels import LabelParams, SoftLabels
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.parts.vectors import QueryVectors, VectorSource
 from rnnreranker.rnn import RnnParams
-from rnnreranker.train import trainer
 from rnnreranker.train.query.batches import Collator
 from rnnreranker.train.query.dynamic import DynamicContext, judged_of, query_vectors
 from rnnreranker.train.query.params import TrainParams
@@ -91,18 +90,6 @@ def test_candidates_and_labels_are_those_of_a_search_by_hand(tiny: Path, source:
     assert changed > len(samples) / 2
 
 
-def test_in_every_step_only_the_queries_of_the_batch_are_searched(tiny: Path, source: VectorSource) -> None:
-    labels, topics = made(source), make_topics()
-    model, tokens, _ = start_encoder(str(tiny), DIMENSION, PARAMS, "mean")
-    samples, _, _ = read_samples(labels, source, PARAMS.candidates)
-    collator = Collator(samples, tokens.cut([topics[one.qid] for one in samples]), tokens)
-    dynamic = DynamicContext(labels, source, np.arange(len(source.docids)), collator, PARAMS.candidates, 1)
-    before = list(collator.samples)
-    dynamic.current(model, collator.batch([5, 2]), 1)
-    replaced = [place for place, one in enumerate(collator.samples) if one is not before[place]]
-    assert replaced == [2, 5]
-
-
 def test_grades_are_kept_where_the_label_file_has_them(source: VectorSource) -> None:
     assert [grade for _, grade in judged_of(made(source, "hard"), "q0")] == [2, 1]
     assert [grade for _, grade in judged_of(made(source), "q0")] == [1, 1]
@@ -114,39 +101,6 @@ def trained(tiny: Path, source: VectorSource, out: Path, every: int) -> tuple[tu
     found = train_encoder(made(source), source, make_topics(), str(tiny), out, params, pooling="mean")
     assert found.steps == 9
     return found.history, (out / "model.safetensors").read_bytes()
-
-
-@pytest.mark.long
-def test_a_refresh_after_the_last_step_changes_nothing_and_one_before_does(
-    tiny: Path, source: VectorSource, tmp_path: Path
-) -> None:
-    found = {every: trained(tiny, source, tmp_path / str(every), every)[0] for every in (0, 9, 3)}
-    assert found[9] == found[0]
-    assert found[3] != found[0]
-    assert found[3][:2] == found[0][:2]  # steps 0 and 2, before the first time
-
-
-@pytest.mark.parametrize("every", [1, 3])
-@pytest.mark.long
-def test_a_killed_training_goes_on_exactly(
-    tiny: Path, source: VectorSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
-) -> None:
-    whole = trained(tiny, source, tmp_path / "whole", every)
-    compute = trainer.FitTrainer.compute_loss
-
-    def killed(self: trainer.FitTrainer, *args: object, **kwargs: object) -> object:
-        if self.state.global_step == 5:  # the checkpoint of step 4 has the candidates of step 3
-            raise KeyboardInterrupt
-        return compute(self, *args, **kwargs)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(trainer.FitTrainer, "compute_loss", killed)
-    with pytest.raises(KeyboardInterrupt):
-        trained(tiny, source, tmp_path / "again", every)
-    monkeypatch.setattr(trainer.FitTrainer, "compute_loss", compute)
-    with pytest.raises(InputError, match="other inputs or settings"):
-        trained(tiny, source, tmp_path / "again", 0)
-    assert trained(tiny, source, tmp_path / "again", every) == whole
-    assert files_of(tmp_path / "again") == files_of(tmp_path / "whole")
 
 
 def test_labels_must_say_how_they_were_made(tiny: Path, source: VectorSource, tmp_path: Path) -> None:

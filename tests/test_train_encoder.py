@@ -10,21 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_encoder import DIMENSION, DOCUMENTS, QUERIES, files_of, make_encoder, make_source, make_topics
+from tiny_encoder import DIMENSION, DOCUMENTS, QUERIES, make_encoder, make_source, make_topics
 
-from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError
-from rnnreranker.base.java import start_java
+from rnnreranker.base.errors import InputError
 from rnnreranker.labels import SoftLabels
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.train.checkpoints import read_mark, resume_from, write_mark
-from rnnreranker.train.losses.kl import KlLoss
 from rnnreranker.train.query.batches import Collator, add_negatives, score
 from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.query.samples import Sample, read_samples, renumber
 from rnnreranker.train.query.start import start_encoder
 from rnnreranker.train.query.table import PAD, VectorTable, load_table
 from rnnreranker.train.query.training import train_encoder
-from rnnreranker.train.validation import ndcg, rank_positives, rank_positives_of, reciprocal_rank, validate
+from rnnreranker.train.validation import ndcg, rank_positives, reciprocal_rank
 
 
 @pytest.fixture(scope="module")
@@ -105,74 +103,6 @@ def _renamed(labels: SoftLabels, topics: dict[str, str]) -> SoftLabels:
     return SoftLabels(qids, labels.offsets, labels.docids, labels.scores, labels.targets, labels.positive)
 
 
-def test_training_lowers_the_loss_and_accumulation_equals_a_larger_batch(
-    tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path
-) -> None:
-    labels = make_labels()
-    found = {}
-    for name, size, accumulate in (("large", 8, 1), ("small", 4, 2)):
-        params = TrainParams(
-            batch_size=size, accumulate=accumulate, epochs=3, learning_rate=1e-3, dropout=0.0, warmup=0.0,
-            key_measure="loss",
-        )  # fmt: skip
-        found[name] = train_encoder(
-            labels, source, dict(topics), str(tiny), tmp_path / name, params,
-            validation=_renamed(labels, topics), pooling="cls", checkpoints=False,
-        )  # fmt: skip
-    large, small = found["large"], found["small"]
-    assert large.history[-1]["loss"] < large.history[0]["loss"] - 0.05
-    assert [entry["step"] for entry in large.history] == [0, 3, 6, 9]
-    assert large.history[-1]["inverse_temperature"] != 1.0
-    for one, other in zip(large.history, small.history, strict=True):
-        assert one["loss"] == pytest.approx(other["loss"], abs=2e-4)
-
-
-@pytest.mark.long
-def test_a_killed_training_goes_on_exactly(
-    tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After three kills, between checkpoints and while the encoder is written: every file is that of no kill."""
-    from rnnreranker.train import trainer
-    from rnnreranker.train.query import learner as query_learner
-
-    labels = make_labels()
-    params = TrainParams(
-        batch_size=8, epochs=4, learning_rate=1e-3, random_negatives=3, in_batch_negatives=True, evaluate_every=2,
-        schedule="plateau", plateau_patience=2, plateau_cooldown=0,
-    )  # fmt: skip
-    whole = train_encoder(labels, source, topics, str(tiny), tmp_path / "whole", params, pooling="mean")
-    compute = trainer.FitTrainer.compute_loss
-
-    at = [5]
-
-    def killed(self: trainer.FitTrainer, *args: object, **kwargs: object) -> object:
-        if self.state.global_step == at[0]:
-            raise KeyboardInterrupt
-        return compute(self, *args, **kwargs)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(trainer.FitTrainer, "compute_loss", killed)
-    with pytest.raises(KeyboardInterrupt):
-        train_encoder(labels, source, topics, str(tiny), tmp_path / "again", params, pooling="mean")
-    assert not (tmp_path / "again").exists()
-    at[0] = 7
-    with pytest.raises(KeyboardInterrupt):
-        train_encoder(labels, source, topics, str(tiny), tmp_path / "again", params, pooling="mean")
-    monkeypatch.setattr(trainer.FitTrainer, "compute_loss", compute)
-    with monkeypatch.context() as patch:
-        patch.setattr(query_learner, "write_encoder", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
-        with pytest.raises(KeyboardInterrupt):
-            train_encoder(labels, source, topics, str(tiny), tmp_path / "again", params, pooling="mean")
-    with pytest.raises(InputError, match="other inputs or settings"):
-        train_encoder(labels, source, topics, str(tiny), tmp_path / "again", QUICK, pooling="mean")
-    again = train_encoder(labels, source, topics, str(tiny), tmp_path / "again", params, pooling="mean")
-    assert again.history == whole.history
-    assert again.best_step == whole.best_step
-    files = [files_of(tmp_path / name) for name in ("whole", "again")]
-    assert {name for name in files[0] if files[0][name] != files[1].get(name)} == set()
-    assert "training.json" in files[0]
-    assert not (tmp_path / "again.checkpoints").exists()
-
-
 def test_early_stopping_and_the_best_weights(
     tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path
 ) -> None:
@@ -185,46 +115,6 @@ def test_early_stopping_and_the_best_weights(
     assert len(losses) == best + 3  # two validations without a better one
     assert found.best_step == found.history[best]["step"]
     assert found.measures["loss"] == pytest.approx(losses[best])
-
-
-@pytest.mark.parametrize(
-    ("pooling", "normalize", "dimension"), [("cls", False, 32), ("mean", True, 32), ("mean", False, 20)]
-)
-@pytest.mark.long
-def test_the_folder_loads_in_search_and_sentence_transformers(
-    tiny: Path, topics: dict[str, str], tmp_path: Path, pooling: str, normalize: bool, dimension: int
-) -> None:
-    from rnnreranker.encode.dense.encoder import Encoder
-
-    (tmp_path / "source").mkdir()
-    source = make_source(tmp_path / "source", dimension)
-    out = tmp_path / "out"
-    train_encoder(
-        make_labels(), source, topics, str(tiny), out, QUICK, pooling=pooling, normalize=normalize, checkpoints=False
-    )
-    texts = [topics["q0"], topics["q1"]]
-    model, tokens, _ = start_encoder(str(out), dimension, QUICK) if dimension == 32 else (None, None, None)
-    ours = Encoder.load(str(out)).encode(texts)
-    assert ours.shape == (2, dimension)
-    assert json.loads((out / "1_Pooling" / "config.json").read_text())["pooling_mode"] == pooling  # as it writes it
-    assert json.loads((out / "tokenizer_config.json").read_text())["model_max_length"] == 64
-    if model is not None and tokens is not None:
-        with torch.no_grad():
-            assert np.allclose(ours, model(*tokens.pad(tokens.cut(texts))).numpy(), atol=1e-5)
-    package = pytest.importorskip("sentence_transformers")
-    theirs = package.SentenceTransformer(str(out), device="cpu").encode(texts)
-    assert np.allclose(ours, theirs, atol=1e-5)
-    if dimension == DIMENSION:
-        try:
-            start_java()
-        except (UnavailableError, MissingDependencyError) as missing:
-            pytest.skip(f"Pyserini's encoder not tried: {missing}")
-        import pyserini.encode as pyserini
-
-        loaded = pyserini.AutoQueryEncoder(str(out), device="cpu", pooling=pooling, l2_norm=normalize)
-        assert np.allclose(ours[0], loaded.encode(texts[0]), atol=1e-5)
-    if normalize:
-        assert np.allclose(np.linalg.norm(ours, axis=1), 1, atol=1e-5)
 
 
 def test_the_command_trains_and_says_what_came_of_it(
@@ -345,17 +235,6 @@ def test_ranks_and_measures() -> None:
     assert {rank: first.count(rank) > 60 for rank in (1, 2, 3, 4)} == dict.fromkeys((1, 2, 3, 4), True)
 
 
-def test_validation_does_not_depend_on_the_batch_size(tiny: Path, source: VectorSource, topics: dict[str, str]) -> None:
-    model, tokens, _ = start_encoder(str(tiny), DIMENSION, QUICK, "mean")
-    samples, rows, _ = read_samples(make_labels(), source, 1000)
-    collator = Collator(renumber(samples, rows), tokens.cut([topics[s.qid] for s in samples]), tokens)
-    table = load_table(source, rows)
-    one, other = (validate(model, table, collator, KlLoss(), size, 0) for size in (1, 24))
-    assert one.ranks == other.ranks
-    assert model.training
-    assert one.measures == pytest.approx(other.measures, abs=1e-6)
-
-
 def test_parameters_are_checked_at_once() -> None:
     with pytest.raises(
         InputError, match=r"loss='mse': expected one of bce, cross-entropy.*candidates=0.*final_ratio=2"
@@ -444,15 +323,6 @@ def test_validation_keeps_all_candidates(
     many = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "many", QUICK, pooling="mean")
     for measure in ("RR@10", "nDCG@10"):
         assert found.history[0][measure] == many.history[0][measure] < 1
-
-
-def test_ties_do_not_depend_on_the_order_of_queries() -> None:
-    rows, scores = np.arange(30), np.zeros(30)
-    positive = rows == 3
-    ranks = {seed: rank_positives_of("q7", rows, scores, positive, seed).tolist() for seed in range(20)}
-    for seed, found in ranks.items():
-        assert rank_positives_of("q7", rows[::-1], scores, positive[::-1], seed).tolist() == found
-    assert len({tuple(found) for found in ranks.values()}) > 5
 
 
 def test_distinct_rows_of_long_and_short_tables() -> None:

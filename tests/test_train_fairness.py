@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.train.calibration import calibration_error
-from rnnreranker.train.query.fairness import CUTOFFS, FEMALE, MALE, fairr, neutrality, ranking_fairness, read_neutrality
+from rnnreranker.train.query.fairness import CUTOFFS, neutrality, ranking_fairness, read_neutrality
 
 
 def test_golden(shared: Path) -> None:
@@ -26,13 +25,6 @@ def test_golden(shared: Path) -> None:
     for cutoff in CUTOFFS:
         assert found[f"FaiRR@{cutoff}"] == pytest.approx(golden["FaiRR"][str(cutoff)])
         assert found[f"NFaiRR@{cutoff}"] == pytest.approx(golden["NFaiRR"][str(cutoff)])
-
-
-def test_by_hand() -> None:
-    assert not FEMALE & MALE
-    assert fairr([1.0, 0.5, 1.0], 2) == pytest.approx(1 + 0.5 / math.log2(3))
-    found = ranking_fairness({"q": ["a", "b"]}, {"q": ["a", "b"]}, {"a": 0.0, "b": 1.0})
-    assert found["NFaiRR@5"] == pytest.approx(1 / math.log2(3))
 
 
 def test_what_is_missing_is_named() -> None:

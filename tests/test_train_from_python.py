@@ -19,7 +19,6 @@ from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.train import TrainRequest
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.query.inputs import hard_labels
-from rnnreranker.train.request import training_of
 from rnnreranker.train.training import check
 
 FORM = "query:epochs=1,candidates=8,seed=3"
@@ -139,17 +138,3 @@ def test_help_fits_a_screen_and_a_flag_that_is_gone_says_where_it_is(
             main(["--output", "x", *words.split()])
         assert caught.value.code == 2
         assert said in capsys.readouterr().err
-
-
-def test_arguments_that_there_are_not(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no argument encodr, did you mean encoder"):
-        train_model(None, None, None, output=tmp_path / "out", encodr="minilm")
-    with pytest.raises(InputError, match="topics missing: model=query needs labels, document vectors and queries"):
-        train_model("x.parquet", "pydoc", None, output=tmp_path / "out", encoder="minilm", device="cpu")
-
-
-def test_a_loss_in_its_written_form_stands_alone_or_inside() -> None:
-    inside = training_of("dual:preset=le-bs,loss=distance:alpha=0.3")
-    assert inside[1:] == training_of({"dual": {"preset": "le-bs"}}, "distance:alpha=0.3")[1:]
-    assert inside.loss.to_dict() == {"alpha": 0.3}
-    assert training_of("dual:preset=le-bs-nq").loss.to_dict() == {"alpha": 0.2}

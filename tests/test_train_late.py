@@ -29,10 +29,8 @@ from rnnreranker.train.group.late_scores import late_scores
 from rnnreranker.train.group.training import train_on_groups
 from rnnreranker.train.models.late import LateParams
 from rnnreranker.train.params import settings_for
-from tests.test_train_cross import kill_at
 from tests.tiny_encoder import (
     WORDS,
-    files_of,
     make_documents,
     make_encoder,
     make_text_labels,
@@ -249,66 +247,6 @@ def test_divergence_over_the_batch_with_raised_positives(tiny: Path) -> None:
     own = [scores[0], np.delete(scores[1], 4), scores[2]]
     expected = np.mean([divergence(y, of) for y, of in zip(rows, own, strict=True)])
     assert found.loss(features_of(batch), batch["label"]).item() == pytest.approx(expected, rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {},
-        {"similarity": "l2"},
-        {"loss": "margin-mse", "group_size": 3},
-        {"loss": "kl", "group_size": 4, "contrast": 0.75},
-        {"loss": "kl", "group_size": 3, "in_batch_negatives": True, "similarity": "l2", "decay": False},
-    ],
-)
-@pytest.mark.long
-def test_training_lowers_every_loss(tiny: Path, tmp_path: Path, changed: dict[str, object]) -> None:
-    found = trained(tiny, tmp_path / "out", replace(QUICK, **changed))  # type: ignore[arg-type]
-    assert [entry["step"] for entry in found.history] == [0, 12]
-    assert found.best_step == 12
-    assert found.history[1]["loss"] < found.history[0]["loss"] * 0.98
-
-
-def test_the_folder_gives_the_scores_that_were_measured(tiny: Path, tmp_path: Path) -> None:
-    from sentence_transformers import MultiVectorEncoder
-
-    found, given = trained(tiny, tmp_path / "out", replace(QUICK, query_length=7, document_length=11)), inputs()
-    own = LateEncoder.load(str(tmp_path / "out"))
-    assert (own.query_length, own.document_length, own.dimension) == (7, 11, 16)
-    theirs = MultiVectorEncoder(str(tmp_path / "out"), device="cpu", local_files_only=True)
-    losses, ranks = [], []
-    for one in given.checked:
-        texts = [given.documents[docid] for docid in one.docids]
-        asked, documents = own.encode_queries([given.queries[one.qid]]), own.encode_documents(texts)
-        scores = maxsim(asked.vectors, documents.vectors, offsets=documents.offsets)
-        other = theirs.similarity(theirs.encode_query([given.queries[one.qid]]), theirs.encode_document(texts))
-        np.testing.assert_allclose(scores, other.numpy()[0], atol=1e-4)
-        losses.append(-log_share(scores, 0))
-        ranks.append(1 + (scores > scores[0]).sum())
-    assert found.measures["loss"] == pytest.approx(np.mean(losses), rel=1e-4)
-    assert found.measures["RR@10"] == pytest.approx(np.mean([1 / rank if rank <= 10 else 0 for rank in ranks]))
-
-
-@pytest.mark.long
-def test_a_killed_training_goes_on_exactly(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    params = replace(QUICK, evaluate_every=3, max_steps=8, warmup=2.0, decay=False)
-    whole = trained(tiny, tmp_path / "whole", params)
-    kill_at(monkeypatch, [1, 4])
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            trained(tiny, tmp_path / "again", params)
-    with pytest.raises(InputError, match="other inputs or settings"):
-        trained(tiny, tmp_path / "again", replace(params, similarity="l2"))
-    assert trained(tiny, tmp_path / "again", params).history == whole.history
-    assert files_of(tmp_path / "again") == files_of(tmp_path / "whole")
-
-
-@pytest.mark.long
-def test_a_student_begins_as_its_teacher(tiny: Path, tmp_path: Path) -> None:
-    teacher = trained(tiny, tmp_path / "teacher")
-    student = trained(tmp_path / "teacher", tmp_path / "student", replace(QUICK, evaluate_every=1, max_steps=1))
-    assert student.history[0]["loss"] == pytest.approx(teacher.measures["loss"], rel=1e-6)
-    assert student.history[0]["nDCG@10"] == teacher.measures["nDCG@10"]
 
 
 def test_presets_have_the_values_of_the_paper_and_its_program() -> None:

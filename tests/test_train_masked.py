@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from rnnreranker import InputError
-from rnnreranker.base.files import files_digest
 from rnnreranker.encode.dense.encoder import Encoder
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.train.__main__ import main as train
@@ -89,26 +87,6 @@ def test_masks_depend_on_what_draws_them_alone() -> None:
     drawn = learner._drawn(batch["tokens"], seed)[1]
     assert not torch.equal(drawn, targets)
     assert 0 < by_hand < 10
-
-
-@pytest.mark.long
-def test_a_killed_training_comes_to_the_same_bytes(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usual, calls = MaskedLearner.loss, iter(range(100))
-
-    def killed(self: MaskedLearner, *given: Any) -> torch.Tensor:
-        if next(calls) == 7:
-            raise KeyboardInterrupt
-        return usual(self, *given)
-
-    monkeypatch.setattr(MaskedLearner, "loss", killed)
-    with pytest.raises(KeyboardInterrupt):
-        trained(made, tmp_path / "again")
-    monkeypatch.setattr(MaskedLearner, "loss", usual)
-    assert trained(made, tmp_path / "again") == 0
-    one, other = (
-        files_digest([p for p in f.rglob("*") if p.is_file()], f) for f in (made / "model", tmp_path / "again")
-    )
-    assert one == other
 
 
 @pytest.mark.long

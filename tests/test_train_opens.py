@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 from pathlib import Path
 from typing import Any
 
@@ -158,35 +157,3 @@ def test_a_masked_language_model(world: Path, tmp_path: Path) -> None:
     train_model(None, None, None, f"masked:{QUICK},{shape}", output=tmp_path / "out", **given)
     model = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "out")
     assert model.config.vocab_size == len(transformers.AutoTokenizer.from_pretrained(tmp_path / "out"))
-
-
-@pytest.mark.jvm
-def test_a_sparse_encoder_searches_lucenes_impacts(world: Path, tiny: Path, tmp_path: Path) -> None:
-    """Documents as whole numbers in an impact index of Anserini, queries by the folder that was trained."""
-    trained(world, tiny, tmp_path / "out", f"sparse:{QUICK},lambda_d=0")
-    pyserini = pyserini_encoders()
-    import jnius
-    from pyserini.search.lucene import LuceneImpactSearcher
-
-    encoder = pyserini.SpladeQueryEncoder(str(tmp_path / "out"), device="cpu")
-    weights = pyserini.SpladeDocumentEncoder(str(tmp_path / "out"), device="cpu").encode(TEXTS, max_length=64)
-    (tmp_path / "corpus").mkdir()
-    lines = (
-        json.dumps({"id": f"d{row}", "contents": "", "vector": {word: one for word, one in own.items() if one}}) + "\n"
-        for row, own in enumerate(weights)
-    )
-    (tmp_path / "corpus" / "documents.jsonl").write_text("".join(lines))
-    flags = (
-        "-collection JsonVectorCollection -generator DefaultLuceneDocumentGenerator -threads 1 -impact -pretokenized"
-    )
-    flags += f" -input {tmp_path / 'corpus'} -index {tmp_path / 'index'}"
-    jnius.autoclass("io.anserini.index.IndexCollection").main(flags.split())
-    searcher = LuceneImpactSearcher(str(tmp_path / "index"), encoder, min_idf=-1)  # words of all documents, too
-    for text in ASKED:
-        query = encoder.encode(text)
-        expected = {
-            f"d{row}": sum(weight * own.get(word, 0) for word, weight in query.items())
-            for row, own in enumerate(weights)
-        }
-        found = {hit.docid: hit.score for hit in searcher.search(text, k=len(TEXTS))}
-        assert found == pytest.approx(expected)

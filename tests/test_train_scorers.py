@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_encoder import DIMENSION, files_of, make_encoder, make_qrels, make_queries, make_run, make_source, make_topics
+from tiny_encoder import DIMENSION, make_encoder, make_qrels, make_queries, make_run, make_source, make_topics
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, make_params
@@ -161,34 +161,6 @@ def test_training_lowers_the_loss_and_the_folder_scores_the_same(
     with torch.no_grad():
         wanted = score(model, VectorTable(source.fetch(np.arange(60))), batch)[0].tolist()
     assert dict(reranked[qid]) == pytest.approx(dict(zip(docids, wanted, strict=True)), abs=1e-4)
-
-
-@pytest.mark.long
-def test_a_killed_training_of_a_scorer_goes_on_exactly(
-    tiny: Path, source: VectorSource, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from rnnreranker.train import trainer
-
-    def trained(name: str) -> tuple[dict[str, bytes], object]:
-        found = train_encoder(
-            made(source), source, make_topics(), str(tiny), tmp_path / name, PARAMS, pooling="mean",
-            scorer=small("decoder"),
-        )  # fmt: skip
-        return files_of(tmp_path / name), found.history
-
-    whole = trained("whole")
-    compute = trainer.FitTrainer.compute_loss
-
-    def killed(self: trainer.FitTrainer, *args: object, **kwargs: object) -> object:
-        if self.state.global_step == 7:
-            raise KeyboardInterrupt
-        return compute(self, *args, **kwargs)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(trainer.FitTrainer, "compute_loss", killed)
-    with pytest.raises(KeyboardInterrupt):
-        trained("again")
-    monkeypatch.setattr(trainer.FitTrainer, "compute_loss", compute)
-    assert trained("again") == whole
 
 
 def test_the_order_and_the_other_queries_of_a_run_change_no_score(

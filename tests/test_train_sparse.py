@@ -9,9 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from test_train_cross import kill_at
 from tiny_encoder import (
-    files_of,
     make_documents,
     make_encoder,
     make_masked,
@@ -155,60 +153,6 @@ def test_the_weights_of_regularisation_rise_quadratically(tiny: Path) -> None:
             rising.on_step_begin(None, state, None)
             seen.append((found.loss.query_regularizer_weight, found.loss.document_regularizer_weight))
         assert seen == [(0, 0), (pytest.approx(0.075), pytest.approx(0.05)), (0.3, 0.2), (0.3, 0.2)]
-
-
-@pytest.mark.parametrize("loss", ["info-nce", "margin-mse", "kl"])
-@pytest.mark.long
-def test_training_lowers_every_loss(tiny: Path, tmp_path: Path, loss: str) -> None:
-    found = trained(tiny, tmp_path / "out", replace(QUICK, loss=loss, group_size=3, lambda_q=0.0, lambda_d=0.0))
-    assert [entry["step"] for entry in found.history] == [0, 12]
-    assert found.best_step == 12
-    assert found.history[1]["loss"] < found.history[0]["loss"] * 0.98
-
-
-def test_regularisation_makes_vectors_sparse(tiny: Path, tmp_path: Path) -> None:
-    params = replace(QUICK, lambda_q=3.0, lambda_d=3.0, regularizer_warmup=0.1, max_steps=30, evaluate_every=30)
-    before, after = trained(tiny, tmp_path / "out", params).history
-    for name in ("query_words", "document_words", "flops"):
-        assert after[name] < 0.8 * before[name], name
-
-
-@pytest.mark.parametrize("architecture", ["max", "doc"])
-@pytest.mark.long
-def test_the_folder_gives_the_scores_that_were_measured(tiny: Path, tmp_path: Path, architecture: str) -> None:
-    import sentence_transformers
-
-    found, given = trained(tiny, tmp_path / "out", replace(QUICK, architecture=architecture)), inputs()
-    own = SparseEncoder.load(str(tmp_path / "out"))
-    theirs = sentence_transformers.SparseEncoder(str(tmp_path / "out"), device="cpu")
-    texts = list(given.documents.values())
-    weights = own.encode_documents(texts).toarray()
-    assert np.allclose(weights, theirs.encode(texts).to_dense().numpy(), atol=1e-6)
-    asked = [given.queries[one.qid] for one in given.checked]
-    queries = own.encode_queries(asked).toarray()
-    if architecture == "doc":
-        queries = term_counts(str(tmp_path / "out"), asked, own.vocabulary, binary=True)[0].toarray()
-    rows = {docid: row for row, docid in enumerate(given.documents)}
-    losses = []
-    for one, query in zip(given.checked, queries, strict=True):
-        scores = weights[[rows[docid] for docid in one.docids]] @ query
-        losses.append(np.log(np.exp(scores).sum()) - scores[0])
-    assert found.measures["loss"] == pytest.approx(np.mean(losses), rel=1e-4)
-    assert found.measures["query_words"] == pytest.approx((queries > 0).sum(1).mean())
-
-
-@pytest.mark.long
-def test_a_killed_training_goes_on_exactly(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    params = replace(QUICK, evaluate_every=3, max_steps=8, regularizer_warmup=0.9, warmup=2.0)
-    whole = trained(tiny, tmp_path / "whole", params)
-    kill_at(monkeypatch, [1, 4])
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            trained(tiny, tmp_path / "again", params)
-    with pytest.raises(InputError, match="other inputs or settings"):
-        trained(tiny, tmp_path / "again", replace(params, lambda_d=0.5))
-    assert trained(tiny, tmp_path / "again", params).history == whole.history
-    assert files_of(tmp_path / "again") == files_of(tmp_path / "whole")
 
 
 def test_presets_have_the_published_values() -> None:
