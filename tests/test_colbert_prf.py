@@ -132,14 +132,6 @@ def test_the_nearest_word_and_its_idf_are_those_of_loops(source: TokenSource) ->
     assert Lexicon(source, special=range(WORDS_HERE)).nearest(vectors[:3]).tolist() == [-1, -1, -1]
 
 
-def test_centroids_are_those_of_lloyds_iteration(source: TokenSource) -> None:
-    filled = [row for row in range(len(source.docids)) if source.offsets[row + 1] - source.offsets[row] >= 6]
-    for rows, clusters in ((filled[:3], 6), (filled[3:4], 3), (filled[4:9], 13)):
-        passages = [tokens_of(source, row) for row in rows]
-        np.testing.assert_allclose(centroids(passages, clusters), centroids_by_loops(passages, clusters), atol=1e-9)
-    assert np.linalg.norm(centroids(passages, 3), axis=1).max() < 0.99  # means of tokens of length 1, as they are
-
-
 def test_there_are_no_more_clusters_than_different_tokens(source: TokenSource) -> None:
     row = int(np.argmax(np.diff(source.offsets)))
     passage = tokens_of(source, row)

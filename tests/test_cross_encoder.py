@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from rnnreranker.base.errors import InputError, UnavailableError
-from rnnreranker.base.method import find, names
+from rnnreranker.base.errors import InputError
 from rnnreranker.encode.cross.encoder import PairScorer
-from rnnreranker.encode.graphs import session as graph_session
 from tests.tiny_encoder import make_cross_encoder, make_encoder
 
 sentence_transformers = pytest.importorskip("sentence_transformers")
@@ -50,14 +48,6 @@ def test_scores_are_the_logits_of_sentence_transformers(scorer: PairScorer, fold
         np.testing.assert_allclose(found.scores, expected, atol=1e-6)
     assert scorer.score(PAIRS).cut.tolist() == [False, False, False, True, False, False]
     assert scorer.max_length == 64
-
-
-def test_a_folder_of_sentence_transformers_gives_logits_too(scorer: PairScorer, folder: Path, tmp_path: Path) -> None:
-    model = sentence_transformers.CrossEncoder(str(folder), device="cpu")
-    assert isinstance(model.activation_fn, torch.nn.Sigmoid)  # the files say so
-    model.save_pretrained(str(tmp_path / "saved"))
-    saved = PairScorer.load(str(tmp_path / "saved"))
-    np.testing.assert_array_equal(saved.score(PAIRS).scores, scorer.score(PAIRS).scores)
 
 
 def test_neither_order_nor_threads_change_a_bit(scorer: PairScorer) -> None:
@@ -119,38 +109,3 @@ def test_scores_that_are_no_numbers_are_refused(folder: Path, tmp_path: Path, sc
         PairScorer.load(str(broken))
     with pytest.raises(InputError, match="pair 1: expected two strings"):
         scorer.score([("w1", "w2"), ("w1", None)])  # type: ignore[list-item]
-
-
-def test_known_names_are_hub_models() -> None:
-    assert names("cross-encoder") == ["ms-marco-minilm-l12", "ms-marco-minilm-l6"]
-    assert find("cross-encoder", "ms-marco-minilm-l6").hub == "cross-encoder/ms-marco-MiniLM-L-6-v2"
-    with pytest.raises(UnavailableError, match=r"cross-encoder/ms-marco-MiniLM-L-12-v2: not in the cache"):
-        PairScorer.load("ms-marco-minilm-l12")
-
-
-@pytest.mark.parametrize("kept", [2**18, 100, 0])
-@pytest.mark.long
-def test_pairs_of_a_graph_have_the_tokens_of_pairs(kept: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever texts were read before, and however few are kept."""
-    pytest.importorskip("onnx")
-    monkeypatch.setattr(graph_session, "KEPT", kept)
-    scorer = PairScorer.open(str(folder))
-    session = scorer.model.session
-    pairs = [*PAIRS, ("w1 " * 80, "w2 " * 90), ("w3 " * 200, "w4"), *many_pairs()]
-    for limit in (5, 64, 20):
-        session._tokenizer.enable_truncation(limit)
-        plain = session._tokenizer.encode_batch(pairs)
-        expected = [(one.ids, one.type_ids, bool(one.overflowing)) for one in plain]
-        for given in (pairs, pairs[::-1]):
-            found = session.tokens_of_pairs(given, limit)
-            assert found == (expected if given is pairs else expected[::-1])
-    assert session._kept_tokens == sum(map(len, session._kept.values())) <= kept
-
-
-def test_scores_of_a_graph_do_not_depend_on_what_was_scored_before(folder: Path) -> None:
-    pytest.importorskip("onnx")
-    first = PairScorer.open(str(folder)).score(PAIRS)
-    scorer = PairScorer.open(str(folder))
-    scorer.score([(text, query) for query, text in many_pairs()])
-    again = scorer.score(PAIRS)
-    assert (again.scores.tobytes(), again.cut.tolist()) == (first.scores.tobytes(), first.cut.tolist())

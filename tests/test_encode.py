@@ -110,18 +110,6 @@ def test_batches_are_the_same_for_texts_in_any_order(plain: Path, monkeypatch: p
     assert batches == first
 
 
-def test_torch_threads_are_as_before(plain: Path) -> None:
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        Encoder.load(str(plain), pooling="mean").encode(TEXTS[:5])
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
-
-
 def test_settings_of_sentence_transformers_are_followed(plain: Path, tmp_path: Path) -> None:
     encoder = Encoder.load(str(sentence_transformers_folder(tmp_path, plain)))
     assert encoder.options == {
@@ -136,13 +124,6 @@ def test_settings_of_sentence_transformers_are_followed(plain: Path, tmp_path: P
     np.testing.assert_array_equal(encoder.encode(["cat"], what="queries"), bare.encode(["query: cat"]))
     np.testing.assert_array_equal(encoder.encode(["cat"], what="documents"), bare.encode(["the cat"]))
     np.testing.assert_allclose(np.linalg.norm(encoder.encode(TEXTS[:6]), axis=1), 1, rtol=1e-6)
-
-
-def test_options_make_the_same_encoder_again(plain: Path, tmp_path: Path) -> None:
-    first = Encoder.load(str(sentence_transformers_folder(tmp_path, plain)), query_prompt="a ", normalize=False)
-    again = Encoder.load(first.name, **first.options)
-    assert again.fingerprint == first.fingerprint
-    assert Encoder.load(first.name).fingerprint != first.fingerprint
 
 
 def test_agrees_with_sentence_transformers(plain: Path, tmp_path: Path) -> None:
@@ -305,15 +286,6 @@ def test_small_sets_of_queries_are_encoded_once(plain: Path, home: Path, monkeyp
     encoded(settings, ["wing"], 1)
     encoded(settings, ["wing"], 1)
     assert len(loaded) == 6
-
-
-def test_a_model_whose_weights_all_stand_in_its_graph_has_one(plain: Path) -> None:
-    pytest.importorskip("onnx")
-    opened = Encoder.open(str(plain), pooling="mean", dtype="float32")
-    assert opened.graph is not None
-    assert (opened.graph.folder / "model.onnx.data").stat().st_size == 0
-    expected = Encoder.load(str(plain), pooling="mean", dtype="float32").encode(["wing", "flow of air"])
-    np.testing.assert_allclose(opened.encode(["wing", "flow of air"]), expected, atol=1e-5)
 
 
 def test_weights_that_a_file_lacks_are_not_drawn_at_random(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from filelock import FileLock, Timeout
 from tiny_encoder import WORDS, make_encoder, make_texts
 
 from rnnreranker.base.errors import InputError
@@ -99,12 +98,6 @@ def test_a_graph_is_made_once_and_serves_other_prompts_and_lengths(
         Encoder.open(str(tiny), pooling="cls")
 
 
-def test_a_length_beyond_the_model_is_refused_with_a_graph_too(tiny: Path) -> None:
-    Encoder.open(str(tiny), pooling="mean")
-    with pytest.raises(InputError, match=r"max_length=65: .* takes at most 64 tokens"):
-        Encoder.open(str(tiny), pooling="mean", max_length=65)
-
-
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.usefixtures("as_command")
 def test_a_damaged_graph_is_made_again(name: str, tiny: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -156,43 +149,6 @@ def test_without_a_home_folder_the_same_graph_encodes(
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("called", ["open", "optimised", "renamed"])
-def test_a_home_folder_that_cannot_be_written_at_some_point_changes_no_bit(
-    called: str, tiny: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = Encoder.open(str(tiny), pooling="mean").encode(TEXTS)
-    shutil.rmtree(home / "graphs")
-    monkeypatch.setattr(graph_store, "_unkept", {})
-    asked: list[str] = []
-
-    def failing(made: Callable[..., Any], which: int) -> Callable[..., Any]:
-        def fail(*given: Any) -> Any:
-            asked.append(str(given[which]))
-            if asked[-1].startswith(str(home / "graphs")):
-                raise OSError(30, "Read-only file system", asked[-1])
-            return made(*given)
-
-        return fail
-
-    if called == "optimised":  # what ONNX Runtime itself cannot write
-        optimise = graph_export._optimise
-
-        def nowhere(exported: Path, path: Path) -> None:
-            asked.append(str(path))
-            optimise(exported, path.parent / "nowhere" / path.name if path.is_relative_to(home) else path)
-
-        monkeypatch.setattr(graph_export, "_optimise", nowhere)
-    elif called == "open":
-        monkeypatch.setattr(graph_export, "_export", failing(graph_export._export, 3))
-    else:
-        monkeypatch.setattr("os.replace", failing(os.replace, 1))
-    encoder = Encoder.open(str(tiny), pooling="mean")
-    assert asked
-    assert encoder.graph is not None
-    np.testing.assert_array_equal(encoder.encode(TEXTS), expected)
-    assert not [*(home / "graphs").iterdir()]
-
-
 def test_without_any_folder_to_write_an_encoder_is_refused(
     tiny: Path, no_home: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,37 +158,6 @@ def test_without_any_folder_to_write_an_encoder_is_refused(
     monkeypatch.setattr("tempfile.mkdtemp", full)
     with pytest.raises(InputError, match=r"cannot be written in .*/file/graphs nor in the folder for temporary files"):
         Encoder.open(str(tiny), pooling="mean")
-
-
-@pytest.mark.long
-def test_graphs_of_this_process_alone_go_at_its_end(tiny: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    (tmp_path / "tmp").mkdir()
-    code = "from rnnreranker.encode.dense.encoder import Encoder; "
-    code += f"print(Encoder.open({str(tiny)!r}, pooling='mean').graph)"
-    of = os.environ | {"RNNRERANKER_HOME": str(tmp_path / "file"), "TMPDIR": str(tmp_path / "tmp")}
-    done = subprocess.run([sys.executable, "-c", code], env=of, capture_output=True, text=True, check=True)
-    assert str(tmp_path / "tmp") in done.stdout
-    assert not [*(tmp_path / "tmp").iterdir()]
-
-
-def test_making_a_graph_leaves_no_lock(tiny: Path, home: Path) -> None:
-    held: list[bool] = []
-
-    def write(folder: Path) -> dict[str, Any]:
-        with pytest.raises(Timeout):
-            FileLock(home / ".graphs.lock").acquire(blocking=False)
-        held.append(True)
-        names = [one.name for one in (home / "graphs").iterdir()]
-        assert [name.endswith(".tmp") for name in names] == [True]
-        for name in FILES:
-            (folder / name).write_text("")
-        return {}
-
-    made = graph_store.made_graph("some-key", write)
-    assert held == [True]
-    assert [*(home / "graphs").iterdir()] == [made.folder]
-    assert not (home / ".graphs.lock").exists()
 
 
 def test_the_model_is_as_it_was_after_its_graph_is_made(tiny: Path) -> None:
@@ -380,19 +305,6 @@ def test_other_weights_with_their_digest_are_refused(before: bool, index: Path, 
         encoder_of(index)
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_damaged_files_of_an_index_are_refused(name: str, index: Path, home: Path) -> None:
-    own = as_before(index, home)
-    content = bytearray((own / name).read_bytes())
-    content[len(content) // 2] ^= 1
-    (own / name).write_bytes(content)
-    with pytest.raises(InputError, match=f"{name}: is not the file that was written there; make the index again"):
-        encoder_of(index)
-    (own / name).unlink()
-    with pytest.raises(InputError, match=f"{name}: no such file"):
-        encoder_of(index)
-
-
 def test_an_encoder_that_has_changed_since_is_refused(index: Path, tiny: Path, home: Path, tmp_path: Path) -> None:
     """Where the graph is gone it is made again of the same encoder, and of no other."""
     expected = encoder_of(index).encode(TEXTS)
@@ -405,14 +317,6 @@ def test_an_encoder_that_has_changed_since_is_refused(index: Path, tiny: Path, h
     path.write_text(json.dumps(described))
     with pytest.raises(InputError, match="as it was then, which is another encoder now"):
         encoder_of(index)
-
-
-def test_queries_are_kept(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = index_encoder(index, describe(index)["parts"]["dense"])
-    assert found is not None
-    first = found.queries(TEXTS, 1)
-    monkeypatch.setattr(type(found), "open", None)  # would fail
-    np.testing.assert_array_equal(found.queries(TEXTS, 2), first)
 
 
 def test_an_index_goes_on_as_it_was_begun(tiny: Path, tmp_path: Path) -> None:
@@ -456,28 +360,3 @@ def in_process(*args: str) -> str:
     done = subprocess.run([sys.executable, "-c", CHILD, *args], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1]
-
-
-@pytest.mark.long
-def test_a_search_needs_neither_torch_nor_transformers_nor_numba(
-    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RNNRERANKER_HOME", str(tmp_path / "home"))
-    lines = (json.dumps({"id": docid, "contents": text}) for docid, text in make_texts().items())
-    (tmp_path / "documents.jsonl").write_text("".join(f"{line}\n" for line in lines))
-    index, run = str(tmp_path / "index"), str(tmp_path / "run.txt")
-    (tmp_path / "topics.tsv").write_text("q1\tw1 w2\nq2\tw3\n")
-    documents = str(tmp_path / "documents.jsonl")
-    made = ("--documents", documents, "--parts", "dense", "--encoder", f"{tiny}:pooling=mean")
-    in_process("index", *made, "--output", index)
-    described = describe(Path(index))["parts"]["dense"]["encoder"]
-    assert (set(described["graph"]), described["documents"]) == ({"key", "content"}, "graph")
-    assert 0.99999 <= described["cosine"] <= 1.000001
-    vectors = Encoder.open(str(tiny), pooling="mean").encode([*make_texts().values()], what="documents")
-    np.testing.assert_array_equal(open_vectors(index).fetch(np.arange(len(vectors))), vectors)
-    asked = ("--index", index, "--topics", str(tmp_path / "topics.tsv"), "--retriever", "dense", "--output", run)
-    assert in_process("search", *asked) == ""  # nor numba, for two queries
-    by_index = Path(run).read_text()
-    assert in_process("search", *asked, "--encoder", f"{tiny}:pooling=mean") == ""
-    assert Path(run).read_text() == by_index
-    assert in_process("index", *made, "--output", f"{index}-again") == ""  # neither does a second index

@@ -149,27 +149,6 @@ def test_a_checkpoint_of_stanford_scores_the_same(folder: Path, tmp_path: Path) 
         np.testing.assert_allclose(own.vectors, other.vectors, atol=1e-6)
 
 
-def test_lengths_of_the_model_end_where_its_transformer_does(folder: Path) -> None:
-    encoder = LateEncoder.load(str(folder))
-    assert (encoder.query_length, encoder.document_length) == (32, 64)
-
-
-def test_a_base_is_the_same_every_time(folder: Path, tmp_path: Path) -> None:
-    bert = make_encoder(tmp_path / "bert", VOCABULARY)
-    make_late_base(str(bert), tmp_path / "again", 16)
-    make_late_base(str(bert), tmp_path / "other", 16, seed=1)
-    assert (
-        LateEncoder.digest_of(str(tmp_path / "again"))
-        == LateEncoder.digest_of(str(folder))
-        != LateEncoder.digest_of(str(tmp_path / "other"))
-    )
-    weight = projection(folder)
-    torch.testing.assert_close(weight @ weight.T, torch.eye(16))
-    with pytest.raises(InputError, match="dimension=33: expected 1 to 32, the numbers of a token"):
-        make_late_base(str(bert), tmp_path / "wide", 33)
-    assert not (tmp_path / "wide").exists()
-
-
 def test_markers_are_a_setting_of_a_base(folder: Path, tmp_path: Path) -> None:
     """Paper 002's program puts [unused0], [unused1] behind [CLS]; folders that were made without them stay readable."""
     make_late_base(str(make_encoder(tmp_path / "bert", VOCABULARY)), tmp_path / "plain", 16, marked=False)

@@ -36,27 +36,6 @@ def by_hand(**values: object):  # type: ignore[no-untyped-def]
     return expander("neighbours", Inputs(neighbours=HandGraph()), k=2, **values)
 
 
-def test_a_worked_example() -> None:
-    """d0 brings d1 (.9 / 11) and d2 (.5 / 11); d3 brings d4 (.7 / 12) and d5 (.6 / 12); d6 is in no row of its own.
-
-    So d1 .0818, d4 .0583, d5 .05, d2 .0455 stand below the first two, between 2 and 2 - (3 - 2) = 1; d5, which the run
-    had further down, moves up; d6 follows.
-    """
-    run = Run.from_dict({"q": {"d0": 3.0, "d3": 2.0, "d6": 1.5, "d5": 0.5}, "none": {}})
-    expanded = by_hand(below=2, depth=2).expand(run)
-    assert expanded.ranked("q") == ["d0", "d3", "d1", "d4", "d5", "d2", "d6"]
-    np.testing.assert_allclose([score for _, score in expanded["q"]][:6], [3, 2, 1.75, 1.5, 1.25, 1])
-    assert expanded["q"][6][1] < 1
-    assert expanded.ranked("none") == []
-
-
-def test_two_candidates_that_bring_the_same_document_count_together() -> None:
-    """d2: .5 / 11 of d0 and .8 / 12 of d1 are more than what any other has."""
-    run = Run.from_dict({"q": {"d0": 3.0, "d1": 2.0, "d3": 1.0}})
-    assert by_hand(below=3).expand(run).ranked("q") == ["d0", "d1", "d3", "d2", "d4", "d5"]
-    assert by_hand(depth=2, below=3).expand(run).ranked("q") == ["d0", "d1", "d3", "d2"]
-
-
 def test_documents_that_do_not_answer_stay_out() -> None:
     """d6 has d0 and d3 among its neighbours, they do not have it."""
     run = Run.from_dict({"q": {"d6": 1.0}})
@@ -176,12 +155,6 @@ def test_gar_takes_the_run_and_the_frontier_in_turn(made: tuple[Inputs, Run]) ->
         expected = [graph.docids[row] for row in sorted(scored, key=lambda row: -scored[row])]
         rest = [docid for docid in run.ranked(qid) if docid not in expected]
         assert expanded.ranked(qid) == [*expected, *rest]
-
-
-def test_gar_goes_on_with_the_frontier_when_the_run_is_spent(made: tuple[Inputs, Run]) -> None:
-    inputs, run = made
-    expanded = expander("gar", inputs, budget=150).expand(run.head(1))
-    assert all(len(expanded.ranked(qid)) == 150 for qid in run)
 
 
 @pytest.mark.parametrize("name", names("expander"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -16,10 +15,9 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
 from rnnreranker.parts.texts import CorpusWriter
 from rnnreranker.search.__main__ import main
-from rnnreranker.search.explain import Neighbourhood, file_name, neighbourhood
-from rnnreranker.search.explain.badges import DIGIT, SIGN, SIZE
+from rnnreranker.search.explain import Neighbourhood, neighbourhood
 from rnnreranker.search.explain.page import LISTED, account, explanation, membership, summands
-from rnnreranker.search.explain.picture import Picture, picture, spread
+from rnnreranker.search.explain.picture import Picture, picture
 
 SETTINGS = [
     RnnParams(),
@@ -107,98 +105,6 @@ def test_links_of_a_context_worked_out_by_hand() -> None:
     assert (link.first, link.second, link.kind, link.weight) == (0, 1, "query", 0.5)
 
 
-def test_drawn_links_are_reciprocal_and_wider_with_more_weight() -> None:
-    found = neighbourhood(*chance(40), RnnParams(k=6, tau=1.0))
-    lists = found.steps.lists
-    links = drawn(found).links
-    assert {(link.kind, link.extended) for link in links} == {
-        *(("query", True), ("query", False), ("near", True), ("near", False), ("between", False))
-    }
-    assert len({frozenset((link.first, link.second)) for link in links}) == len(links)
-    for link in links:
-        mutual = link.second in lists[link.first] and link.first in lists[link.second]
-        assert mutual == (not link.extended)
-    assert {link.second for link in links if link.kind == "near"} == found.steps.sets[1] - {0, 1}
-    own = sorted((link for link in links if link.first == 0), key=lambda link: link.weight)
-    assert {link.second for link in own} == found.steps.sets[0] - {0}
-    assert [link.width for link in own] == sorted(link.width for link in own)
-    assert own[-1].width == 9.0
-
-
-def test_extended_members_are_told_from_reciprocal_ones() -> None:
-    found = neighbourhood(*chance(40), RnnParams(k=6, tau=1.0))
-    for probe in found.probes:
-        extended = {one.element for one in found.candidates if probe in one.extended}
-        assert extended == found.steps.sets[probe] - found.reciprocal[probe] - {0}
-        assert extended
-    assert not any(one.reciprocal & one.extended for one in found.candidates)
-
-
-def test_distance_from_the_centre_is_the_new_rank_and_arrows_come_from_the_old() -> None:
-    found = neighbourhood(*chance(30), RnnParams())
-    nodes = drawn(found).nodes
-    distances = [math.hypot(node.x, node.y) for node in nodes]
-    assert distances == sorted(distances)
-    assert distances[0] > 40
-    assert max(max(abs(node.x), abs(node.y)) for node in nodes) < 500
-    seen = set()
-    for node, distance in zip(nodes, distances, strict=True):
-        moved = node.candidate.before - node.candidate.after
-        seen.add(node.direction)
-        assert node.direction == ("up" if moved > 0 else "down" if moved < 0 else "same")
-        assert node.move == (f"▲{moved}" if moved > 0 else f"▼{-moved}" if moved < 0 else "=")
-        if node.arrow:
-            start, tip = math.hypot(*node.arrow[:2]), math.hypot(*node.arrow[2:])
-            assert (start > tip > distance) if moved > 0 else (start < tip < distance)
-    assert {"up", "down"} <= seen
-    assert any(node.arrow for node in nodes)
-    assert [node.candidate.after for node in drawn(found, limit=7).nodes] == list(range(1, 8))
-
-
-def test_nodes_are_spread_until_they_do_not_overlap() -> None:
-    radii, gaps = np.full(10, 100.0), np.full(10, 40.0)
-    angles = spread(np.zeros(10), radii, gaps)
-    x, y = radii * np.cos(angles), radii * np.sin(angles)
-    apart = np.hypot(x[:, None] - x, y[:, None] - y)[np.triu_indices(10, 1)]
-    assert apart.min() > 36
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_a_move_is_written_where_it_covers_nothing(seed: int) -> None:
-    """In the drawing of 60 candidates, where one in three covered another node or its move at its upper right."""
-    nodes = drawn(neighbourhood(*chance(60, seed), RnnParams())).nodes
-    moved = [node for node in nodes if node.badge is not None]
-    assert len(moved) == sum(node.candidate.moved != 0 for node in nodes) > 40
-    boxes = []
-    for node in moved:
-        wide = SIGN + DIGIT * (len(node.move) - 1)
-        left, bottom = node.x + node.badge.x - (0 if node.badge.right else wide), node.y + node.badge.y
-        boxes.append((node, left, bottom - SIZE * 0.8, left + wide, bottom))
-    covered = [
-        (node.move, other.candidate.docid)
-        for node, left, top, right, bottom in boxes
-        for other in nodes
-        if other is not node
-        and math.hypot(max(left - other.x, other.x - right, 0), max(top - other.y, other.y - bottom, 0)) < 15
-    ]
-    twice = [
-        (one[0].move, other[0].move)
-        for place, one in enumerate(boxes)
-        for other in boxes[:place]
-        if one[1] < other[3] and other[1] < one[3] and one[2] < other[4] and other[2] < one[4]
-    ]
-    assert (covered, twice) == ([], [])
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_tiny_contexts_are_drawn(count: int) -> None:
-    found = neighbourhood(*chance(count), RnnParams())
-    page = explanation(found, qid="q", query="text", texts={})
-    assert len(drawn(found).nodes) == count
-    assert page.count('<tr id="r') == count
-    assert "nan" not in page
-
-
 def test_a_moved_document_tells_whom_it_passed() -> None:
     query, candidates, _ = chance(4)
     ranks = {"before": [1, 2, 3, 4], "after": [2, 3, 1, 4]}
@@ -253,15 +159,6 @@ def test_the_six_parts_of_the_default_are_what_the_formula_says() -> None:
         assert one.run_score == base[place]
 
 
-@pytest.mark.parametrize("params", SETTINGS, ids=str)
-def test_the_parts_shown_add_up_to_the_score_shown(params: RnnParams) -> None:
-    for seed in range(3):
-        for one in neighbourhood(*chance(seed=seed), params).candidates:
-            shown = summands(one)
-            assert sum(map(Decimal, shown)) == Decimal(f"{one.score:.4f}")
-            assert [float(text) for text in shown] == pytest.approx(one.amounts, abs=1e-4)
-
-
 def test_a_document_says_in_whose_sets_it_is() -> None:
     found = neighbourhood(*chance(40), RnnParams(k=6, tau=1.0))
     told = {one.element: membership(found, one) for one in found.candidates}
@@ -311,17 +208,6 @@ def test_page_is_self_contained_and_its_links_lead_somewhere() -> None:
     assert "prefers-color-scheme" in page
 
 
-def test_page_says_when_candidates_did_not_come_by_similarity() -> None:
-    query, candidates, docids = chance()
-    note = "did not come in the order of their similarity"
-    found = neighbourhood(query, candidates, docids, VECTORS)
-    assert note not in explanation(found, qid="q", query="text", texts={})
-    assert [one.by_similarity for one in found.candidates] == [one.element for one in found.candidates]
-    found = neighbourhood(query, candidates[::-1], docids, RnnParams())
-    assert note in explanation(found, qid="q", query="text", texts={})
-    assert [one.by_similarity for one in found.candidates] == [26 - one.element for one in found.candidates]
-
-
 def test_page_shows_the_numbers() -> None:
     found = neighbourhood(*chance(), RnnParams(lam=0.25))
     page = explanation(found, qid="q1", query="some text", texts={})
@@ -357,14 +243,6 @@ def test_markup_in_ids_and_texts_is_text() -> None:
     assert page.count("</style>") == 1
 
 
-def test_a_page_without_moves_says_so() -> None:
-    found = neighbourhood(*chance(5), RnnParams(lam=1.0))
-    page = explanation(found, qid="q", query="text", texts={})
-    assert "0 of 5 candidates changed rank" in page
-    assert "Nothing moved." in page
-    assert "<details" not in page
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -382,11 +260,6 @@ def test_what_cannot_be_explained(change: dict, message: str) -> None:
     given = {"query": query, "candidates": candidates, "docids": docids, "params": RnnParams(), **change}
     with pytest.raises(InputError, match=re.escape(message)):
         neighbourhood(**given)
-
-
-@pytest.mark.parametrize("qid", ["../../etc/x", "a b", "..", "", "é", "-rf", "x" * 400, "con\n"])
-def test_file_names_are_safe(qid: str) -> None:
-    assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}\.html", file_name(qid))
 
 
 @pytest.fixture(scope="module")
@@ -438,19 +311,6 @@ def test_page_has_the_scores_of_the_reranker(tiny: Path, tmp_path: Path) -> None
     assert [float(score) for score in scores] == pytest.approx([score for _, score in expected], abs=6e-5)
 
 
-def test_page_says_when_the_run_tells_only_its_order(tiny: Path, tmp_path: Path) -> None:
-    page = tmp_path / "why.html"
-    argv = flags(tiny, "--run", str(tmp_path / "base.txt"), "--explain", "q1", "--explain-output", str(page))
-    scores = np.random.default_rng(1).random(30)
-    Run.from_dict({"q1": {f"d{i:02d}": float(scores[i]) for i in range(30)}}).write(tmp_path / "base.txt")
-    assert main(argv) == 0
-    assert "only its order" not in page.read_text()
-    Run.from_dict({"q1": {f"d{i:02d}": 30.0 - i for i in range(30)}}).write(tmp_path / "base.txt")
-    assert main(argv) == 0
-    said = "The run tells only its order (its scores follow from the rank), so its scores add nothing."
-    assert said in page.read_text()
-
-
 def test_candidates_without_a_vector_are_left_out(tiny: Path, tmp_path: Path) -> None:
     Run.from_dict({"q1": {"d03": 3.0, "lost": 2.0, "d05": 1.0}}).write(tmp_path / "base.txt")
     page = tmp_path / "why.html"
@@ -458,12 +318,6 @@ def test_candidates_without_a_vector_are_left_out(tiny: Path, tmp_path: Path) ->
     assert main(flags(tiny, *run, "--explain", "q1", "--explain-output", str(page))) == 0
     assert "lost" not in page.read_text()
     assert page.read_text().count('<tr id="r') == 2
-
-
-def test_page_is_named_after_the_query(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(flags(tiny, "--explain", "q/3")) == 0
-    assert [path.name for path in tmp_path.iterdir()] == ["q_3.html"]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from rnnreranker.rnn import reference
 from rnnreranker.rnn.graph import graph_similarity
 from rnnreranker.search.__main__ import main
 from rnnreranker.search.explain import graph_neighbourhood
-from rnnreranker.search.explain.page import explanation, summands
+from rnnreranker.search.explain.page import explanation
 
 DOCUMENTS, K, CONTEXT = 40, 4, 15
 RNG = np.random.default_rng(5)
@@ -103,17 +103,6 @@ def test_what_is_known_is_counted(graph: NeighbourGraph) -> None:
     assert with_query.lowest == pytest.approx(min(*weights, *products.tolist()))
 
 
-def test_links_are_of_pairs_that_the_graph_names(graph: NeighbourGraph) -> None:
-    docids, _, base = context()
-    rows = graph.rows(docids).tolist()
-    found = graph_neighbourhood(graph, docids, RnnParams(), base=base)
-    between = [(i, j) for i, j, _ in found.links() if i]
-    assert between
-    for i, j in between:
-        one, other = rows[i - 1], rows[j - 1]
-        assert other in graph.edges[one] or one in graph.edges[other]
-
-
 def test_a_first_candidate_without_neighbours_leaves_the_query_without(graph: NeighbourGraph) -> None:
     first = 0
     far = [row for row in range(1, DOCUMENTS) if row not in graph.edges[first] and first not in graph.edges[row]][:5]
@@ -184,24 +173,3 @@ def test_the_page_has_the_scores_of_the_run(index: Path, tmp_path: Path, queries
     assert [docid for docid, _ in want] == Run.read(out).ranked("q1")[:CONTEXT]
     said = {"encoded": "inner products of its vector", "run": "are the scores of the run", "none": "not known"}
     assert [name for name, words in said.items() if words in text] == [queries]
-
-
-def test_without_queries_no_similarity_to_the_query_is_shown(graph: NeighbourGraph) -> None:
-    docids, products, base = context()
-    found = graph_neighbourhood(graph, docids, RnnParams(), base=base)
-    page = explanation(found, qid="q", query="text", texts={})
-    assert "similarity to the query" not in page
-    assert "by it alone" not in page
-    assert "order of their similarity" not in page
-    assert f"{found.known.pairs} of the {found.known.of} pairs" in page  # type: ignore[union-attr]
-    assert f'those of <span class="docid">{docids[0]}</span>, the first of the run, dealt out' in page
-    for one in found.candidates:
-        row = page.split(f'<tr id="r{one.element}">')[1].split("</tr>")[0]
-        shown = re.findall(r'<span class="of \w+" title="[^"]*">(.*?)</span>', row)
-        assert shown == summands(one)
-        assert len(shown) == 5
-    with_query = explanation(
-        graph_neighbourhood(graph, docids, RnnParams(), query=products, base=base), qid="q", query="text", texts={}
-    )
-    assert "by it alone" in with_query
-    assert "order of their similarity" in with_query

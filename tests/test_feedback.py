@@ -14,8 +14,8 @@ from scipy.sparse import csr_matrix
 from rnnreranker import QueryVectors, Run, open_vectors
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.java import find_java, start_java
-from rnnreranker.base.method import Inputs, find, make_params, names
-from rnnreranker.methods.feedback.base import Feedback, heaviest, second_pass_impacts, second_pass_vectors
+from rnnreranker.base.method import Inputs, find, make_params
+from rnnreranker.methods.feedback.base import Feedback, second_pass_impacts, second_pass_vectors
 from rnnreranker.methods.feedback.rocchio import rocchio
 from rnnreranker.parts.impacts import QueryImpacts
 from rnnreranker.search.__main__ import main as search
@@ -128,11 +128,6 @@ def rows(*entries: dict[int, float]) -> Any:
     for number, entry in enumerate(entries):
         matrix[number, list(entry)] = list(entry.values())
     return csr_matrix(matrix)
-
-
-def test_heaviest_values_of_rows_stay() -> None:
-    found = heaviest(rows({0: 1, 2: 3, 4: 2}, {}, {1: 5, 3: 5, 5: 5}), 2)
-    assert found.toarray().tolist() == [[0, 0, 3, 0, 2, 0], [0] * 6, [0, 5, 0, 5, 0, 0]]
 
 
 def test_rm3_over_impacts_is_the_relevance_model_by_hand() -> None:
@@ -273,14 +268,6 @@ def refusals() -> Sequence[tuple[list[str], str]]:
 def test_the_command_refuses(flags: list[str], message: str) -> None:
     with pytest.raises(InputError, match=message):
         search(["--index", "no-such-index", "--query", "a", *flags])
-
-
-def test_the_command_knows_the_names(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as exited:
-        search(["--index", "no-such-index", "--query", "a", "--fb-docs", "3"])
-    assert exited.value.code == 2
-    assert "--fb-docs is a setting of average: --prf average:fb_docs=VALUE" in capsys.readouterr().err
-    assert set(names("feedback")) == {"average", "colbert", "rm3", "rocchio"}
 
 
 def test_the_command_searches_twice(tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from rnnreranker.encode.graphs.export import KNOWN
 from rnnreranker.encode.late.base import make_late_base
 from rnnreranker.encode.late.encoder import LateEncoder
 from rnnreranker.encode.sparse.encoder import SparseEncoder
-from rnnreranker.encode.sparse.graph import make_sparse_graph
 from rnnreranker.index.build import write_index
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.impacts.params import ImpactParams
@@ -115,26 +114,6 @@ def test_scores_of_pairs_are_those_of_the_model(length: int | None, cross: str) 
     np.testing.assert_array_equal(graph.score(pairs, threads=3).scores, graph.score(pairs, threads=1).scores)
     with pytest.raises(InputError, match=r"max_length=65: .* takes at most 64 tokens"):
         PairScorer.open(cross, max_length=65)
-
-
-def test_every_graph_is_made_once(
-    masked: str, late: str, cross: str, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = [SparseEncoder.open(masked), LateEncoder.open(late), PairScorer.open(cross)]
-    monkeypatch.setattr("rnnreranker.encode.base.TextEncoder.load", None)  # would fail
-    again = [
-        *(SparseEncoder.open(masked, max_length=9), LateEncoder.open(late, query_length=9)),
-        PairScorer.open(cross, max_length=9),
-    ]
-    assert [one.graph for one in again] == [one.graph for one in made]  # type: ignore[attr-defined]
-    assert sorted(one.name.split("-")[0] for one in (home / "graphs").iterdir()) == ["cross", "late", "sparse"]
-
-
-def test_the_model_is_as_it_was_after_its_graph_is_made(masked: str) -> None:
-    encoder = SparseEncoder.load(masked)
-    before = encoder.encode(TEXTS, "document").weights.toarray()
-    make_sparse_graph(encoder.model, "any")
-    np.testing.assert_array_equal(encoder.encode(TEXTS, "document").weights.toarray(), before)
 
 
 def test_other_kinds_of_models_are_run_by_torch(tmp_path: Path, home: Path) -> None:

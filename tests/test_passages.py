@@ -45,11 +45,6 @@ def documents(run: Run, way: str, passages: str = "#") -> Run:
 
 
 @pytest.mark.parametrize("way", AGGREGATES)
-def test_documents_of_passages_by_hand(way: str) -> None:
-    assert entries(documents(Run.from_dict(PASSAGES), way)) == DOCUMENTS[way]
-
-
-@pytest.mark.parametrize("way", AGGREGATES)
 def test_documents_of_passages_against_a_plain_loop_in_any_order_of_input(way: str) -> None:
     rng = np.random.default_rng(5)
     made: dict[str, dict[str, float]] = {}

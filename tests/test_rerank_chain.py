@@ -16,7 +16,6 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, make_params
 from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.rerank import Candidates, Query, Reranker, make_reranker
-from rnnreranker.runs.head import choose_head, reordered, with_new_head
 
 
 def made(scale: float = 1.0) -> tuple[ArrayVectors, QueryVectors, Run]:
@@ -70,29 +69,6 @@ def test_a_reranker_takes_up_where_the_one_before_left_off(scale: float, tmp_pat
         written = Run.read(tmp_path / f"{name}.txt")
         assert {qid: written.ranked(qid) for qid in run} == {qid: found.ranked(qid) for qid in run}
         assert all((np.diff(np.float32([score for _, score in written[qid]])) < 0).all() for qid in run)
-
-
-def test_columns_come_back_as_the_run_does() -> None:
-    """Three queries: a head and a rest, nothing chosen, everything chosen; ties by docid."""
-    run = Run.from_dict({"a": {"x": 9.0, "y": 8.0, "z": 6.0}, "b": {"x": 3.0, "y": 1.0}, "c": {"y": 2.0, "x": 1.0}})
-    chosen = np.array([True, True, False, False, False, True, True])
-    found = with_new_head(run, chosen, np.array([0.25, 0.5, 1.0, 1.0], dtype=np.float32))
-    assert found["a"] == [("y", 0.5), ("x", 0.25), ("z", -0.75)]
-    assert found["b"] == [("x", -2.0), ("y", -4.0)]  # below 0, their difference kept
-    assert found["c"] == [("x", 1.0), ("y", 1.0)]
-    order, scores = reordered(
-        run.offsets, run.docids[run.rows[chosen]], run.scores, chosen, np.float32([0.25, 0.5, 1, 1])
-    )
-    assert order.tolist() == [1, 0, 2, 3, 4, 6, 5]
-    assert scores.tolist() == found.scores.tolist()
-
-
-def test_a_head_is_chosen_among_what_can_be_scored() -> None:
-    run = Run.from_dict({"a": {"x": 9.0, "y": 8.0, "z": 6.0}, "b": {"x": 3.0}, "c": {}})
-    usable = run.docids != "x"
-    assert choose_head(run, 1).tolist() == [True, False, False, True]
-    assert choose_head(run, 1, usable).tolist() == [False, True, False, False]
-    assert choose_head(run, 9, usable).tolist() == [False, True, True, False]
 
 
 @dataclass(frozen=True)

@@ -115,20 +115,6 @@ def test_the_command_orders_by_the_model(
     assert {qid: few.ranked(qid)[3:] for qid in few} == {qid: run.ranked(qid)[3:] for qid in run}
 
 
-def test_an_ensemble_is_the_mean_and_shares_kept_scores(world: Path, tmp_path: Path, calls: list[int]) -> None:
-    assert main(flags(world, tmp_path / "one.txt")) == 0
-    calls.clear()
-    both = f"{world}/one,{world}/two"
-    assert main(flags(world, tmp_path / "both.txt", "--rerank", f'ensemble:models="{both}"')) == 0
-    assert len(calls) == 24  # of the second alone
-    one, two = expected(world, "one"), expected(world, "two")
-    found = Run.read(tmp_path / "both.txt")
-    for qid in found:
-        mean = {docid: (one[qid][docid] + two[qid][docid]) / 2 for docid in one[qid]}
-        assert dict(found[qid]) == pytest.approx(mean, abs=1e-5)
-        assert found.ranked(qid) == sorted(mean, key=lambda docid: -mean[docid])
-
-
 def test_texts_may_come_from_elsewhere(world: Path, tmp_path: Path) -> None:
     assert main(flags(world, tmp_path / "index.txt")) == 0
     documents = tmp_path / "docs.tsv"

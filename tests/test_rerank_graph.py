@@ -11,7 +11,6 @@ import pytest
 
 from rnnreranker import InputError, QueryVectors, RnnParams, RnnReranker, Run, open_neighbours, open_vectors
 from rnnreranker.base.method import Inputs, find, make_params
-from rnnreranker.methods.rerank.base import Candidates, Query
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.rnn import reference
@@ -70,19 +69,6 @@ def test_a_run_is_reranked_as_the_loops_do(index: Path, run: Run, queries: Any) 
             [score for _, score in found[qid][: len(want)]], [score for _, score in want], rtol=1e-5, atol=1e-6
         )
         assert found.ranked(qid)[len(want) :] == run.ranked(qid)[PARAMS.context :]
-
-
-def test_one_query_scores_as_in_a_run(index: Path, run: Run) -> None:
-    graph = open_neighbours(index)
-    for queries in ("encoded", "run", "none"):
-        reranker = RnnReranker(graph, PARAMS, queries=queries, vectors=open_vectors(index))  # type: ignore[arg-type]
-        found = dict(reranker.rerank(run, QUERIES)["q1"])
-        head = run["q1"][: PARAMS.context]
-        docids = np.array([docid for docid, _ in head], dtype=object)
-        rows = graph.rows(docids.tolist())
-        alone = Candidates(docids, np.array([score for _, score in head]), None, VECTORS[rows], rows)
-        scores = reranker.scores(Query("q1", None, QUERIES.vectors[0]), alone)
-        np.testing.assert_allclose(scores, [found[docid] for docid in docids], rtol=1e-6)
 
 
 def test_a_graph_alone_needs_neither_vectors_nor_queries(index: Path, run: Run) -> None:

@@ -42,20 +42,6 @@ def collection() -> tuple[ArrayVectors, QueryVectors, Run]:
     return source, QueryVectors(tuple(entries), queries), Run.from_dict(entries)
 
 
-def test_the_next_one_is_relevant_and_unlike_those_taken() -> None:
-    """Carbonell and Goldstein, Section 2: argmax of lambda Sim1(D_i, Q) - (1 - lambda) max over S of Sim2(D_i, D_j)."""
-    # relevance 1, .9, .5, 0; similarities lie in [0, 1] already. lambda .5, times two:
-    # a 1; then b .9 - 1, c .5 - .6, d 0 - 0: d 0; then b -.1, c .5 - max(.6, .8) = -.3: b, and c -.3
-    run = {"a": 10.0, "b": 9.0, "c": 5.0, "d": 0.0}
-    found = rerank(run, FOUR, lam=0.5)
-    assert order(found) == ["a", "d", "b", "c"]
-    assert [score for _, score in found] == pytest.approx([0.5, 0.0, -0.05, -0.15])
-    # lambda .7: a .7; then b .63 - .3, c .35 - .18, d 0: b .33; then c .35 - .18 = .17, d 0: c; d 0 - .3 * .8
-    found = rerank(run, FOUR, lam=0.7)
-    assert order(found) == ["a", "b", "c", "d"]
-    assert [score for _, score in found] == pytest.approx([0.7, 0.33, 0.17, -0.24])
-
-
 def test_lambda_1_is_the_order_of_the_run_and_lambda_0_of_its_dissimilarity() -> None:
     run = {"a": 3.0, "d": 3.0, "c": 2.0, "b": 1.0}  # a before d: ties by docid
     assert order(rerank(run, FOUR, lam=1.0)) == ["a", "d", "c", "b"]
@@ -63,14 +49,6 @@ def test_lambda_1_is_the_order_of_the_run_and_lambda_0_of_its_dissimilarity() ->
     found = rerank({"a": 9.0, "b": 8.0, "c": 7.0, "d": 6.0}, FOUR, lam=0.0)
     assert order(found) == ["a", "d", "c", "b"]
     assert [score for _, score in found] == pytest.approx([0.0, 0.0, -0.8, -1.0])
-
-
-def test_a_copy_of_the_best_falls_below_whatever_is_unlike_it() -> None:
-    vectors = {"a": [1.0, 0.0], "copy": [1.0, 0.0], "other": [0.0, 1.0]}
-    run = {"a": 1.0, "copy": 1.0, "other": 0.5}
-    assert order(rerank(run, vectors)) == ["a", "copy", "other"]  # 0 - 1/2 * 0 and 1/2 - 1/2 * 1: equal, the earlier
-    assert order(rerank(run, vectors, lam=0.4)) == ["a", "other", "copy"]
-    assert order(rerank(run, vectors, lam=0.6)) == ["a", "copy", "other"]
 
 
 def test_of_equal_values_the_earlier_is_taken_and_the_written_order_is_that_of_taking(tmp_path: Any) -> None:
@@ -135,27 +113,6 @@ def test_it_is_the_greedy_choice_of_loops(collection: tuple[ArrayVectors, QueryV
         assert (np.diff(values) <= 0).all()
         assert (np.diff(falling(values)) < 0).all()
         assert falling(values) == pytest.approx(values)
-
-
-def test_the_context_is_its_own_and_the_rest_stays_below(collection: tuple[ArrayVectors, QueryVectors, Run]) -> None:
-    source, queries, run = collection
-    found = make_reranker("mmr", source, MmrParams(context=9)).rerank(run)
-    theirs = RnnReranker(source, make_params("reranker", "rnn", {"context": 9})).rerank(run, queries)
-    for qid in run:
-        assert set(found.ranked(qid)[:9]) == set(run.ranked(qid)[:9])
-        assert found.ranked(qid)[9:] == run.ranked(qid)[9:] == theirs.ranked(qid)[9:]
-
-
-def test_results_do_not_depend_on_batch_threads_and_order(collection: tuple[ArrayVectors, QueryVectors, Run]) -> None:
-    source, _, run = collection
-    expected = make_reranker("mmr", source, threads=1).rerank(run)
-    mixed = np.random.default_rng(1).permutation(len(source.docids))
-    shuffled = ArrayVectors(source.vectors[mixed], [source.docids[row] for row in mixed])
-    turned = Run.from_dict({qid: dict(reversed(run[qid])) for qid in reversed(list(run))})
-    again = make_reranker("mmr", shuffled, threads=2).rerank(turned)
-    assert {qid: again[qid] for qid in run} == {qid: expected[qid] for qid in run}
-    alone = make_reranker("mmr", source).rerank(Run.from_dict({"q3": dict(run["q3"])}))
-    assert alone["q3"] == expected["q3"]
 
 
 def test_after_rnn_it_takes_the_scores_of_rnn(collection: tuple[ArrayVectors, QueryVectors, Run]) -> None:

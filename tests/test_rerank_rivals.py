@@ -17,7 +17,7 @@ from rnnreranker.methods.feedback.rocchio import RocchioParams
 from rnnreranker.methods.rerank import make_reranker
 from rnnreranker.methods.rerank.base import Candidates, Query
 from rnnreranker.methods.rerank.prf import PrfParams
-from rnnreranker.methods.rerank.regularise import RegulariseParams, affinities, regularised
+from rnnreranker.methods.rerank.regularise import RegulariseParams, regularised
 from rnnreranker.methods.rerank.zhong import ZhongParams, zhong_distances
 from rnnreranker.rnn import reference
 from rnnreranker.search.__main__ import main as search
@@ -74,14 +74,6 @@ def test_rocchio_prf_weighs_query_top_and_bottom() -> None:
     assert [score for _, score in found] == pytest.approx([7.0, -1.5, -10.0])
 
 
-def test_affinities_link_nearest_neighbours_both_ways() -> None:
-    # b is nearest to a and to c; d points away from all, its nearest has a negative cosine
-    vectors = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0], [-3.0, -3.0]])
-    half = math.sqrt(0.5)
-    links = affinities(vectors, 1)
-    assert links == pytest.approx(np.array([[0, half, 0, 0], [half, 0, half, 0], [0, half, 0, 0], [0, 0, 0, 0]]))
-
-
 def test_regularised_scores_solve_the_system() -> None:
     # y = (1, 0, -1) sqrt(3/2); a, b linked, c alone: (1 + alpha) f_a - alpha f_b = y_a, (1 + alpha) f_b - alpha f_a = 0
     unit, weights = math.sqrt(1.5), np.array([[0.0, 0.4, 0.0], [0.4, 0.0, 0.0], [0.0, 0.0, 0.0]])
@@ -89,14 +81,6 @@ def test_regularised_scores_solve_the_system() -> None:
     assert found == pytest.approx(np.array([2 / 3, 1 / 3, -1.0]) * unit)
     assert regularised(np.array([5.0, 4.0, 3.0]), weights, 0.0) == pytest.approx(np.array([1.0, 0.0, -1.0]) * unit)
     assert regularised(np.array([2.0, 2.0]), np.array([[0.0, 1.0], [1.0, 0.0]]), 1.0).tolist() == [0.0, 0.0]
-
-
-def test_a_document_like_the_best_one_rises() -> None:
-    # y: a 3.0, b 2.2, c 2.0; c lies beside a, b at a right angle to both: linked by a cosine of 0, it keeps its y
-    candidates = {"a": [3.0, 0.0, 1.0], "b": [2.2, 0.0, -6.6], "c": [2.0, 0.0, 2 / 3]}
-    assert [docid for docid, _ in rerank("regularise", [1, 0, 0], candidates, k=1)] == ["a", "c", "b"]
-    plain = rerank("regularise", [1, 0, 0], candidates, k=1, alpha=0.0)
-    assert [docid for docid, _ in plain] == ["a", "b", "c"]
 
 
 def test_plain_neighbours_need_not_be_reciprocal() -> None:
@@ -131,21 +115,6 @@ def _plain(vectors: np.ndarray, params: RnnParams, base: np.ndarray | None = Non
     docids = np.array([f"d{i}" for i in range(1, len(vectors))], dtype=object)
     reranker = make_reranker("jaccard-plain", Inputs(), params)
     return reranker.scores(Query("q", None, vectors[0]), Candidates(docids, base, vectors=vectors[1:]))
-
-
-def test_zhong_by_hand() -> None:
-    # points on a line: q 0, a 1, b 3; squared, each row divided by its maximum: q: 0 1/9 1; a: 1/4 0 1; b: 1 4/9 0.
-    # k1 = 1: q and a have each other, b has a, which has not b; round(1/2) + 1 = 1 neighbour: no extension
-    line = np.abs(np.subtract.outer([0.0, 1.0, 3.0], [0.0, 1.0, 3.0]))
-    final, jaccard = zhong_distances(line[:1, 1:], line[:1, :1], line[1:, 1:], ZhongParams(1, 1, 0.25))
-    own, other = 1 / (1 + math.exp(-1 / 9)), 1 / (1 + math.exp(-1 / 4))  # a member's weight for itself: q, a
-    least = min(own, 1 - other) + min(1 - own, other)
-    expected = 1 - least / (2 - least)
-    assert jaccard[0] == pytest.approx([expected, 1.0])
-    assert final[0] == pytest.approx([0.75 * expected + 0.25 / 9, 1.0])
-    found = rerank("zhong", [0.0], {"a": [1.0], "b": [3.0]}, k1=1, k2=1, lam=0.25)
-    assert [docid for docid, _ in found] == ["a", "b"]
-    assert [score for _, score in found] == pytest.approx([-final[0, 0], -1.0])
 
 
 def test_zhong_meets_the_golden_numbers(shared: Path) -> None:
@@ -285,28 +254,3 @@ def test_the_command_refuses_unknown_names_and_foreign_flags(capsys: pytest.Capt
     ):
         with pytest.raises(InputError, match=message):
             search([*start, *flags])
-
-
-@pytest.mark.parametrize("name", RIVALS)
-def test_the_command_reranks_with_each(name: str, collection: tuple, tmp_path: Path) -> None:
-    source, queries, entries = collection
-    (tmp_path / "index").mkdir()
-    np.save(tmp_path / "queries.npy", queries.vectors)
-    (tmp_path / "topics.tsv").write_text("".join(f"{qid}\ttext\n" for qid in queries.qids))
-    faiss = pytest.importorskip("faiss")
-    index = faiss.IndexFlatIP(source.dimension)
-    index.add(source.vectors)
-    faiss.write_index(index, str(tmp_path / "index" / "index"))
-    (tmp_path / "index" / "docid").write_text("".join(f"{docid}\n" for docid in source.docids))
-    run = Run.from_dict(entries)
-    run.write(tmp_path / "run.txt")
-    settings = {"zhong": ":k1=4", "prf": ":fb_beta=2", "jaccard-plain": ":k=3"}
-    values = {"zhong": {"k1": 4}, "prf": {"fb_beta": 2.0}, "jaccard-plain": {"k": 3}}
-    argv = ["--index", str(tmp_path / "index"), "--topics", str(tmp_path / "topics.tsv")]
-    argv += ["--encoded-queries", str(tmp_path / "queries.npy"), "--run", str(tmp_path / "run.txt")]
-    argv += ["--rerank", name + settings.get(name, ""), "--context", "30", "--output", str(tmp_path / "out.txt")]
-    assert search(argv) == 0
-    params = make_params("reranker", name, {"context": 30, **values.get(name, {})})
-    expected = make_reranker(name, source, params).rerank(Run.read(tmp_path / "run.txt"), queries)
-    found = Run.read(tmp_path / "out.txt")
-    assert {qid: found.ranked(qid) for qid in found} == {qid: expected.ranked(qid) for qid in expected}

@@ -12,7 +12,7 @@ import pytest
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.fuse import main
 from rnnreranker.runs import Run
-from rnnreranker.runs.fuse import METHODS, FuseParams, fuse
+from rnnreranker.runs.fuse import METHODS, fuse
 from rnnreranker.search.fuse import fuse_runs
 
 A = {"q1": {"d1": 9.5, "d2": 7.25, "d3": 7.0, "d4": 1.5}, "q2": {"d5": 3.0, "d1": 2.0, "d7": 0.5}}
@@ -162,17 +162,6 @@ def by_hand(parts: list[dict[str, float]], hits: int) -> list[str]:
     return sorted(single, key=lambda docid: (-single[docid], docid))[:hits]
 
 
-def test_many_runs_with_ties_against_a_plain_sum() -> None:
-    rng = np.random.default_rng(7)
-    made = [
-        {f"q{q}": {f"d{doc}": float(rng.integers(9)) for doc in rng.permutation(40)[:25]} for q in rng.permutation(20)}
-        for _ in range(4)
-    ]
-    fused = fuse(runs(*made), hits=30)
-    for qid in fused:
-        assert fused.ranked(qid) == by_hand([run[qid] for run in made], 30)
-
-
 def test_lines_in_any_order_give_the_same_bytes(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     lines = [f"q{q} Q0 d{doc} 0 {score} x\n" for q in range(9) for doc, score in enumerate(rng.integers(50, size=40))]
@@ -289,16 +278,3 @@ def test_what_the_command_refuses(words: list[str], said: str, tmp_path: Path, m
         main([*words, "--output", "out.txt"])
     assert said in str(refused.value)
     assert not Path("out.txt").exists()
-
-
-def test_what_the_function_refuses() -> None:
-    with pytest.raises(InputError, match="fuse: no runs"):
-        fuse([])
-    with pytest.raises(InputError, match="fuse rrff: no such method; did you mean rrf"):
-        fuse(runs(A), "rrff")
-    with pytest.raises(InputError, match="1 weights for 2 runs"):
-        fuse(runs(A, B), weights=[1])
-    with pytest.raises(InputError, match="beyond float32"):
-        fuse(runs({"q": {"d": 1e39}}), "mean")
-    with pytest.raises(InputError, match="weights='-1,2'"):
-        FuseParams(weights="-1,2")

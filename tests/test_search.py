@@ -21,7 +21,7 @@ from rnnreranker.base.method import Inputs, find, make_params
 from rnnreranker.data.document import Document
 from rnnreranker.index.__main__ import main as make_index
 from rnnreranker.index.opening import open_index
-from rnnreranker.index.request import IndexRequest, usual_parts
+from rnnreranker.index.request import IndexRequest
 from rnnreranker.lab.diagnose.__main__ import main as diagnose
 from rnnreranker.lab.tune.query_set import load_objective
 from rnnreranker.lab.tune.request import TuneRequest
@@ -31,9 +31,8 @@ from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.texts import CorpusWriter
 from rnnreranker.runs.fuse import fuse
-from rnnreranker.runs.passages import PassageParams
 from rnnreranker.search.__main__ import main
-from rnnreranker.search.own_documents import notice_own, own_entries, without_own
+from rnnreranker.search.own_documents import notice_own, own_entries
 
 DOCUMENTS = 30
 QIDS = ("q3", "q1", "q5", "q2", "q4")
@@ -120,28 +119,6 @@ def test_dense_retrieval_is_brute_force(collection: Collection, search: Callable
         assert scores == pytest.approx([score for _, score in expected[qid]], rel=1e-5)
 
 
-@pytest.mark.parametrize("given", [False, True])
-@pytest.mark.parametrize("context", [5, 25])
-def test_hits_are_the_length_of_the_output_and_the_context_is_the_depth_of_reranking(
-    collection: Collection, search: Callable[..., Run], tmp_path: Path, given: bool, context: int
-) -> None:
-    base = collection.brute_force()
-    base.write(tmp_path / "run.txt")
-    flags = ["--run", str(tmp_path / "run.txt")] if given else []
-    found = search(collection.dense("--hits", "12", "--context", str(context), *flags))
-    whole = reranked(collection, base, RnnParams(context=context))
-    assert ranking(found) == {qid: docids[:12] for qid, docids in whole.items()}
-
-
-def test_reranking_is_on_by_default_and_keeps_the_tail(collection: Collection, search: Callable[..., Run]) -> None:
-    found, base = search(collection.dense("--context", "10")), collection.brute_force()
-    assert ranking(found) == reranked(collection, base, RnnParams(context=10))
-    for qid in QIDS:
-        assert found.ranked(qid)[10:] == base.ranked(qid)[10:]
-        assert set(found.ranked(qid)[:10]) == set(base.ranked(qid)[:10])
-    assert ranking(found) != ranking(base)
-
-
 @pytest.mark.parametrize("form", ["trec", "msmarco"])
 def test_a_run_made_elsewhere_is_reranked(
     collection: Collection, search: Callable[..., Run], tmp_path: Path, form: str
@@ -161,41 +138,6 @@ def test_msmarco_output_ranks_from_one(collection: Collection, tmp_path: Path) -
     lines = [line.split("\t") for line in out.read_text().splitlines()]
     best = collection.brute_force()
     assert lines == [[qid, docid, str(rank)] for qid in QIDS for rank, docid in enumerate(best.ranked(qid), 1)]
-
-
-def test_speed_flags_and_topic_order_do_not_change_results(collection: Collection, tmp_path: Path) -> None:
-    written = []
-    for number, flags in enumerate((["--threads", "1"], ["--threads", "2"], ["--batch-size", "1"])):
-        assert main([*collection.dense(*flags), "--output", str(tmp_path / f"{number}.txt")]) == 0
-        written.append((tmp_path / f"{number}.txt").read_bytes())
-    assert written[0] == written[1] == written[2]
-    assert main([*collection.dense(topics="reversed.tsv"), "--output", str(tmp_path / "reversed.txt")]) == 0
-    assert sorted((tmp_path / "reversed.txt").read_bytes().splitlines()) == sorted(written[0].splitlines())
-
-
-def test_flag_before_preset_before_default(collection: Collection, search: Callable[..., Run], tmp_path: Path) -> None:
-    base = collection.brute_force()
-    published = search(collection.dense("--preset", "tas-b"))
-    assert ranking(published) == reranked(collection, base, RnnParams.preset("tas-b"))
-    preset = tmp_path / "mine.yaml"
-    preset.write_text("k: 4\nlam: 0.1\n")
-    from_file = search(collection.dense("--preset", str(preset)))
-    assert ranking(from_file) == reranked(collection, base, RnnParams(k=4, lam=0.1))
-    flag = search(collection.dense("--preset", str(preset), "--lam", "1.0", "--smoothing", "0"))
-    assert ranking(flag) == reranked(collection, base, RnnParams(k=4, lam=1.0, smoothing=0.0))
-    assert ranking(flag) == ranking(base)  # lambda 1 leaves the geometric similarity alone
-    assert len({str(ranking(run)) for run in (published, from_file, flag)}) == 3
-
-
-def test_the_tag_says_what_was_run(collection: Collection, tmp_path: Path) -> None:
-    out = tmp_path / "out.txt"
-    tags = []
-    first = tmp_path / "first.txt"
-    assert main([*collection.dense("--rerank", "none"), "--output", str(first)]) == 0
-    for flags in ([], ["--rerank", "none"], ["--run", str(first)], ["--tag", "mine"]):
-        assert main([*collection.dense(*flags), "--output", str(out)]) == 0
-        tags.append(out.read_text().split("\n")[0].split()[-1])
-    assert tags == ["dense.rnn", "dense.none", "run.rnn", "mine"]
 
 
 @pytest.mark.parametrize(("rerank", "warned"), [("rnn", True), ("zhong", True), ("none", False)])
@@ -359,67 +301,11 @@ def test_topics_that_were_not_searched_are_left_out_of_the_evaluation(
     assert "4 judged topics of 5 not searched and left out; measures are of the other 1\n" in printed.err
 
 
-def test_a_run_without_a_judged_document_is_said_to_be(
-    collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "other.txt").write_text(f"{QIDS[0]} 0 elsewhere 1\n")
-    assert main(collection.dense("--qrels", str(tmp_path / "other.txt"), "--rerank", "none")) == 0
-    said = capsys.readouterr().err
-    assert re.search(r"dense: no judged docid is in the run, .* \(its first docid: d\d\d; judged: elsewhere\)", said)
-
-
-def test_a_run_and_query_vectors_need_no_topics(
-    collection: Collection, search: Callable[..., Run], tmp_path: Path
-) -> None:
-    assert main([*collection.dense("--rerank", "none"), "--output", str(tmp_path / "first.txt")]) == 0
-    with_topics = search(collection.dense("--run", str(tmp_path / "first.txt")))
-    flags = collection.dense("--run", str(tmp_path / "first.txt"))
-    at = flags.index("--topics")
-    alone = [*flags[:at], *flags[at + 2 :]]
-    assert ranking(search(alone)) == ranking(with_topics)
-    at = alone.index("--encoded-queries")
-    with pytest.raises(
-        InputError, match=r"--run without --topics: rnn needs the texts of the queries; give --topics, or"
-    ):
-        search([*alone[:at], *alone[at + 2 :]])
-
-
 def test_a_run_on_stdout(collection: Collection, search: Callable[..., Run], capfdbinary: Any, tmp_path: Path) -> None:
     search(collection.dense())
     capfdbinary.readouterr()
     assert main([*collection.dense(), "--output", "-"]) == 0
     assert capfdbinary.readouterr().out == (tmp_path / "out.txt").read_bytes()
-
-
-def test_judgements_without_reranking_give_values_alone(
-    collection: Collection, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(collection.dense("--rerank", "none", "--qrels", collection.file("qrels.txt"))) == 0
-    header, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert header == ["run", "nDCG@10", "RR@10"]
-    assert [row[0] for row in rows] == ["dense"]
-    assert rows[0][2] == "1.0000"
-
-
-@pytest.mark.parametrize("method", ["rnn", "none"])
-def test_printed_values_are_those_of_the_file_that_is_written(
-    collection: Collection, capsys: pytest.CaptureFixture[str], tmp_path: Path, method: str
-) -> None:
-    from rnnreranker.evaluate.__main__ import main as evaluate
-
-    index = tmp_path / "index"
-    index.mkdir()
-    np.save(index / "vectors.npy", np.sign(collection.vectors))  # whole inner products: many are equal
-    (index / "docid").write_text("".join(f"{docid}\n" for docid in collection.docids))
-    np.save(tmp_path / "queries.npy", np.sign(collection.queries))
-    judged = ["--qrels", collection.file("qrels.txt"), "--measures", "nDCG@10 RR"]
-    flags = ["--index", str(index), "--topics", collection.file("topics.tsv"), "--rerank", method, *judged]
-    flags += ["--encoded-queries", str(tmp_path / "queries.npy"), "--output", str(tmp_path / "run.txt")]
-    assert main(flags) == 0
-    header, *rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    said = [row[header.index("value")] for row in rows] if method == "rnn" else rows[0][1:]
-    assert evaluate([str(tmp_path / "run.txt"), *judged]) == 0
-    assert capsys.readouterr().out.splitlines()[1].split("\t")[1:] == said
 
 
 @pytest.mark.model
@@ -686,28 +572,6 @@ def test_the_built_in_index_begins_with_what_is_asked_for_and_gets_the_rest(
     assert made == [["dense", "neighbours"]]
 
 
-@pytest.mark.jvm
-@pytest.mark.model
-@pytest.mark.long
-def test_three_parts_made_by_auto_are_searched_by_auto(
-    collection: Collection, search: Callable[..., Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from rnnreranker.index.__main__ import main as make_index
-    from rnnreranker.index.possible import obstacles
-
-    if lost := obstacles(IndexRequest("x", usual_parts())):
-        pytest.skip(f"cannot be made here: {lost}")
-    index = str(tmp_path / "all")
-    assert make_index(["--documents", collection.file("corpus.jsonl"), "--output", index, "--parts", "auto"]) == 0
-    assert "left out" not in capsys.readouterr().err
-    assert set(open_index(index).parts) >= {"bm25", "impact", "dense"}
-    flags = ["--index", index, "--topics", collection.file("topics.tsv")]
-    found = search(flags)
-    assert capsys.readouterr().err.startswith("retriever auto: bm25+impact+dense, fused by minmax\n")
-    assert (tmp_path / "out.txt").read_text().split()[5] == "bm25+impact+dense.rnn"
-    assert ranking(found) == ranking(search([*flags, "--retriever", "bm25+impact+dense", "--fuse", "minmax"]))
-
-
 def test_candidates_join_before_reranking(
     collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -806,12 +670,6 @@ def test_own_documents_of_numbers_are_told_from_chance(recwarn: pytest.WarningsR
     assert [str(one.message) for one in recwarn.list] == [
         "4 of 4 queries found their own document, whose docid is the qid (first: 100, 101, 102); remove them"
     ]
-
-
-def test_passages_of_the_query_are_left_out(collection: Collection, tmp_path: Path) -> None:
-    run = Run.from_dict({"D1": {"D1#2": 3.0, "D2#0": 2.0, "D1#0": 1.0}, "D2": {"D1#0": 1.0}})
-    kept = without_own(run, PassageParams(aggregate="maxp"))
-    assert kept.to_dict() == {"D1": {"D2#0": 2.0}, "D2": {"D1#0": 1.0}}
 
 
 def test_query_vectors_are_compared_with_a_run_of_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,6 @@ import importlib.metadata
 import json
 import math
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,11 +13,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError
+from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.files import files_digest
 from rnnreranker.base.method import Inputs
 from rnnreranker.data.document import Document
-from rnnreranker.encode.words.analysis import Analyser
 from rnnreranker.encode.words.params import TermParams
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.build import write_index
@@ -111,27 +109,6 @@ def test_cosines_are_those_of_scikit_learn(tmp_path: Path) -> None:
     assert [docid for docid, _ in expected["q1"]].index("d03") + 1 == [d for d, _ in expected["q1"]].index("d07")
 
 
-def by_eq_1(texts: dict[str, str], query: str) -> dict[str, float]:
-    """Eq. 1 of paper 004 summed over the words of a query, as loops; words of negative weight are discarded."""
-    documents = {docid: re.findall(r"\w+", text.lower()) for docid, text in texts.items()}
-    found: dict[str, float] = {}
-    for docid, words in documents.items():
-        for word in re.findall(r"\w+", query.lower()):
-            have = sum(word in other for other in documents.values())
-            weight = words.count(word) / len(words) * math.log(len(documents) / (have + 1)) if word in words else 0
-            if weight > 0:
-                found[docid] = found.get(docid, 0) + weight
-    return found
-
-
-def test_the_papers_weights_are_eq_1_summed(tmp_path: Path) -> None:
-    texts = {docid: f"{text} all" for docid, text in made_up().items()}
-    topics = TOPICS | {"q6": "all"}  # a word that every document has
-    expected = {qid: in_order(by_eq_1(texts, query)) for qid, query in topics.items()}
-    assert expected["q6"] == []
-    check_same(retrieved(indexed(tmp_path, texts), topics, variant="paper"), expected)
-
-
 def test_eq_1_by_hand(tmp_path: Path) -> None:
     path = indexed(tmp_path, {"a": "rain rain sun", "b": "sun", "c": "wind", "d": "wind fog"})
     run = retrieved(path, {"q": "rain rain sun", "r": "wind"}, variant="paper")
@@ -220,13 +197,6 @@ def test_chinese_words(tmp_path: Path) -> None:
     assert describe(path)["parts"]["terms"]["package"] == f"jieba {importlib.metadata.version('jieba')}"
 
 
-def test_stems(tmp_path: Path) -> None:
-    pytest.importorskip("Stemmer", reason="PyStemmer is not installed: pip install 'rnnreranker[terms]'")
-    path = indexed(tmp_path, {"a": "Raining clouds", "b": "it rains", "c": "sun"}, "--parts", "terms:stemmer=porter")
-    assert open_index(str(path)).term_source.vocabulary == ["cloud", "it", "rain", "sun"]
-    assert sorted(docid for docid, _ in retrieved(path, {"q": "rained"})["q"]) == ["a", "b"]
-
-
 def folder_digest(folder: Path) -> str:
     return files_digest([path for path in folder.rglob("*") if path.is_file()], folder)
 
@@ -260,13 +230,6 @@ def test_blocks_are_kept_and_added_documents_join_them(
     assert "32 of them encoded before" in capsys.readouterr().err
 
 
-def test_many_of_a_word(tmp_path: Path) -> None:
-    """More than 16 bits hold."""
-    path = indexed(tmp_path, {"a": "rain " * 70_000, "b": "sun rain"})
-    counts = open_index(str(path)).term_source.counts
-    assert counts.toarray().tolist() == [[70_000, 0], [1, 1]]
-
-
 def test_an_index_of_other_words_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("jieba", reason=NEEDS_JIEBA)
     path = indexed(tmp_path, CHINESE, "--parts", "terms:language=zh")
@@ -291,21 +254,6 @@ def test_what_no_words_can_be_counted_of(tmp_path: Path, flags: list[str], messa
     with pytest.raises(InputError, match=re.escape(message)):
         index([*arguments, *flags])
     assert not (tmp_path / "out").exists()
-
-
-def test_packages_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = indexed(tmp_path, made_up())
-    monkeypatch.setitem(sys.modules, "Stemmer", None)
-    with pytest.raises(
-        MissingDependencyError, match=r"^Stemmer is needed for stems of words: pip install '\.\[terms\]'"
-    ):
-        Analyser(TermParams(stemmer="porter"))
-    monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(MissingDependencyError, match=r"sklearn is needed for TF-IDF: pip install '\.\[terms\]'"):
-        retrieved(path, TOPICS)
-    assert len(retrieved(path, TOPICS, variant="paper")) == len(TOPICS)
-    monkeypatch.setitem(sys.modules, "bm25s", None)
-    assert len(by_bm25s(path, TOPICS)) == len(TOPICS)
 
 
 def test_damaged_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import logging
-import sys
 from pathlib import Path
 
 import pytest
@@ -34,15 +33,6 @@ def test_chinese_words_and_their_tags(by_hand: str, mark: str, tags: str) -> Non
     assert [text[start:end] for start, end in found] == by_hand.split("/")
     assert bmes_tags(text, found) == tags
     assert len(tags) == len(text)
-
-
-def test_full_width_letters_and_digits_are_the_usual_ones() -> None:
-    pytest.importorskip("jieba", reason=NEEDS_JIEBA)
-    text = "１９４９年　ＤＮＡ，ABC\n"
-    found = word_spans(text, "zh")
-    assert [text[start:end] for start, end in found] == ["１９４９", "年", "ＤＮＡ", "ABC"]
-    assert words(text, "zh") == ["1949", "年", "dna", "abc"]
-    assert bmes_tags(text, found) == "BMMESSBMESBMES"
 
 
 @pytest.mark.parametrize(
@@ -114,12 +104,3 @@ def test_jieba_says_nothing_keeps_nothing_and_takes_nothing(tmp_path: Path, monk
     assert list(tmp_path.iterdir()) == []
     monkeypatch.setattr(jieba.dt, "FREQ", {"他来": 10**9}, raising=True)
     assert words("他来到了网易", "zh") == ["他", "来到", "了", "网易"]
-
-
-def test_without_jieba(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jieba", None)
-    jieba_words.load_jieba.cache_clear()
-    with pytest.raises(MissingDependencyError, match=r"^jieba is needed for the words of Chinese texts: pip install '"):
-        words("他来", "zh")
-    assert words("他来", "en") == ["他来"]
-    jieba_words.load_jieba.cache_clear()

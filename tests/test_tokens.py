@@ -158,22 +158,6 @@ def test_index_and_search_commands(world: Path, tmp_path: Path, capsys: pytest.C
     assert run_search("--index", index, "--topics", world / "topics.tsv", "--output", run, "--retriever", "auto") == 0
 
 
-def test_a_run_is_reranked_by_tokens(world: Path, tmp_path: Path) -> None:
-    late, first, again = (tmp_path / name for name in ("late.txt", "first.txt", "again.txt"))
-    assert run_search(*of_search(world, world / "index", late)) == 0
-    best = Run.read(late)
-    turned = {qid: {docid: float(rank) for rank, (docid, _) in enumerate(best[qid])} for qid in best}
-    Run.from_dict(turned).write(first)
-    named = ["--index", world / "index", "--topics", world / "topics.tsv", "--run", first, "--rerank", "late"]
-    assert run_search(*named, "--output", again) == 0
-    assert {qid: Run.read(again)[qid] for qid in best} == {qid: best[qid] for qid in best}
-    Run.from_dict({"q1": {"none": 2.0, "d1": 1.0, "nowhere": 0.5}}).write(first)
-    with pytest.raises(InputError, match="1 of 3 docids in the run are not in the index"):
-        run_search(*named, "--output", again)
-    assert run_search(*named, "--output", again, "--missing", "skip") == 0
-    assert dict(Run.read(again)["q1"])["none"] == pytest.approx(0, abs=1e-6)
-
-
 def test_rnn_from_tokens_is_that_of_their_similarities(world: Path, tmp_path: Path) -> None:
     late, out = tmp_path / "late.txt", tmp_path / "out.txt"
     assert run_search(*of_search(world, world / "index", late, "--hits", 30)) == 0
@@ -228,19 +212,6 @@ def test_a_killed_encoding_goes_on_to_the_same_bytes(
         one, other = (tmp_path / which / FOLDER / f"{name}.npy" for which in ("whole", "killed"))
         assert one.read_bytes() == other.read_bytes()
     assert describe(tmp_path / "whole") == describe(tmp_path / "killed")
-
-
-def test_documents_are_added_to_the_bytes_of_an_index_of_all(world: Path, tmp_path: Path) -> None:
-    lines = (world / "docs.tsv").read_text().splitlines(keepends=True)
-    (tmp_path / "first.tsv").write_text("".join(lines[:30]))
-    (tmp_path / "rest.tsv").write_text("".join(lines[30:]))
-    index = tmp_path / "index"
-    assert run_index(*of_index(world, index, "--documents", tmp_path / "first.tsv")) == 0
-    assert run_index("--append", tmp_path / "rest.tsv", "--output", index) == 0
-    for name in ("offsets", "ids"):
-        assert (index / FOLDER / f"{name}.npy").read_bytes() == (world / "index" / FOLDER / f"{name}.npy").read_bytes()
-    one, other = (np.load(place / FOLDER / "vectors.npy") for place in (index, world / "index"))
-    np.testing.assert_allclose(one.astype(np.float32), other.astype(np.float32), atol=1e-3)
 
 
 @pytest.mark.long

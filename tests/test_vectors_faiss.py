@@ -17,19 +17,6 @@ COUNT, DIMENSION = 400, 16
 VECTORS = np.random.default_rng(11).standard_normal((COUNT, DIMENSION)).astype(np.float32)
 ROWS = np.array([3, 399, 0, 3, 217])
 EXACT = ("Flat", "HNSW8,Flat", "NSG8,Flat", "IVF8,Flat", "IVF8_HNSW8,Flat", "SQ8,RFlat", "IVF8,PQ4x4,RFlat")
-LOSSY = {  # type: the largest difference that its codes may make in a coordinate; coordinates lie in -4..4
-    "SQfp16": 2e-3,
-    "SQ8": 0.02,
-    "HNSW8,SQ8": 0.02,
-    "IVF8,SQ8": 0.02,
-    "PQ4x4": 4.0,
-    "IVF8,PQ4x4": 4.0,
-    "PQ4x4,Refine(SQ8)": 0.02,
-    "PCAR16,Flat": 1e-5,  # turned and turned back
-    "RR32,Flat": 1e-5,
-    "OPQ4,PQ4x4": 4.0,
-    "PCA8,Flat": 4.0,
-}
 
 
 def write(folder: Path, index: faiss.Index, vectors: np.ndarray = VECTORS) -> Path:
@@ -46,37 +33,6 @@ def made(spec: str, ids: np.ndarray | None = None, vectors: np.ndarray = VECTORS
     else:
         index.add_with_ids(vectors, ids)
     return index
-
-
-@pytest.mark.parametrize("spec", EXACT)
-def test_exact_types_give_the_matrix(tmp_path: Path, spec: str) -> None:
-    source = open_vectors(write(tmp_path, made(spec)))
-    assert source.exact
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        np.testing.assert_array_equal(source.fetch(ROWS), VECTORS[ROWS])
-
-
-@pytest.mark.parametrize("spec", ["IDMap,Flat", "IDMap2,Flat", "IDMap2,HNSW8,Flat", "IDMap,SQ8,RFlat", "IVF8,Flat"])
-def test_ids_of_their_own_are_lines_of_docid(tmp_path: Path, spec: str) -> None:
-    ids = np.random.default_rng(1).permutation(COUNT)
-    source = open_vectors(write(tmp_path, made(spec, ids)))
-    assert source.exact
-    np.testing.assert_array_equal(source.fetch(ids), VECTORS)
-
-
-@pytest.mark.parametrize("spec", [*LOSSY, "IDMap,SQ8"])
-def test_lossy_types_are_near_the_matrix_and_warn_once(tmp_path: Path, spec: str) -> None:
-    source = open_vectors(write(tmp_path, made(spec, np.arange(COUNT) if "IDMap" in spec else None)))
-    assert not source.exact
-    with pytest.warns(UserWarning, match="keeps vectors in a lossy form"):
-        found = source.fetch(np.arange(COUNT))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        np.testing.assert_array_equal(source.fetch(ROWS), found[ROWS])
-    difference = np.abs(found - VECTORS)
-    assert 0 < difference.max() < LOSSY.get(spec, 0.02)
-    assert (found * VECTORS).sum() > 0.25 * (VECTORS**2).sum()  # in the space of the queries, not in another
 
 
 @pytest.mark.parametrize("spec", [*EXACT, "SQ8", "IDMap,Flat"])
@@ -110,16 +66,6 @@ def test_a_binary_index_is_refused(tmp_path: Path) -> None:
         open_vectors(tmp_path)
 
 
-def test_types_that_keep_no_vectors_are_refused_by_name(tmp_path: Path) -> None:
-    lsh = faiss.IndexLSH(DIMENSION, 32)
-    lsh.train(VECTORS)
-    lsh.add(VECTORS)
-    with pytest.raises(InputError, match="vectors cannot be had from a IndexLSH; use a flat or HNSW"):
-        open_vectors(write(tmp_path, lsh))
-    with pytest.raises(InputError, match="vectors cannot be had from a IndexRowwiseMinMax; use a flat or HNSW"):
-        open_vectors(write(tmp_path, faiss.index_factory(DIMENSION, "MinMax,SQ8", faiss.METRIC_INNER_PRODUCT)))
-
-
 @pytest.mark.parametrize(
     ("spec", "first", "reason"),
     [
@@ -144,12 +90,6 @@ def test_a_list_with_an_id_twice_is_an_error_where_the_other_is_wanted(tmp_path:
     np.testing.assert_array_equal(source.fetch(np.array([4, 6])), VECTORS[[4, 6]])
     with pytest.raises(InputError, match=r"vectors cannot be had from a IndexIVFFlat \(-1 entry in direct_map\)"):
         source.fetch(np.array([4, 5]))
-
-
-@pytest.mark.parametrize("first", [-1, 1])
-def test_an_id_outside_docid_is_refused_before_any_fetch(tmp_path: Path, first: int) -> None:
-    with pytest.raises(InputError, match=r"its own ids are not the numbers 0\.\.399"):
-        open_vectors(write(tmp_path, made("IDMap2,Flat", np.arange(COUNT) + first)))
 
 
 def test_a_size_that_a_damaged_file_claims_is_not_allocated(tmp_path: Path) -> None:

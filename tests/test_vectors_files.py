@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 import io
 import re
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -21,11 +19,10 @@ from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.graph import open_neighbours
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
-from rnnreranker.parts.texts import ENTRY, Texts
+from rnnreranker.parts.texts import Texts
 from rnnreranker.parts.vectors import QueryVectors, open_vectors
 from rnnreranker.parts.vectors.ids import read_ids
 from rnnreranker.parts.vectors.mapped import map_matrix
-from rnnreranker.parts.vectors.npy_files import map_array, write_array
 from rnnreranker.parts.vectors.queries import load_encoded_queries
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -94,13 +91,6 @@ def test_a_file_that_is_no_matrix(tmp_path: Path, fault: str) -> None:
             with pytest.raises(InputError, match=rf"^{re.escape(str(path))}: .*{said}") as refused:
                 read(path)
             assert "\n" not in str(refused.value)
-
-
-def test_columns_one_after_the_other_and_empty_arrays(tmp_path: Path) -> None:
-    np.save(tmp_path / "v.npy", np.asfortranarray(MATRIX))
-    np.testing.assert_array_equal(map_matrix(tmp_path / "v.npy"), MATRIX)
-    np.save(tmp_path / "v.npy", np.empty((0,), np.uint16))
-    assert (map_array(tmp_path / "v.npy").shape, map_array(tmp_path / "v.npy").dtype) == ((0,), np.uint16)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -319,37 +309,3 @@ def test_tables_of_texts_that_are_none(tmp_path: Path) -> None:
 def test_query_vectors_check_themselves() -> None:
     with pytest.raises(InputError, match="query id a is given twice"):
         QueryVectors(("a", "a"), MATRIX[:2])
-
-
-def test_a_shape_that_is_not_of_integers(tmp_path: Path) -> None:
-    """numpy takes True for the length 1."""
-    np.save(tmp_path / "vectors.npy", np.ones((1, 3), dtype=np.float32))
-    content = (tmp_path / "vectors.npy").read_bytes()
-    (tmp_path / "vectors.npy").write_bytes(content.replace(b"(1, 3), }   ", b"(True, 3), }"))
-    (tmp_path / "docid").write_text("a\n")
-    with pytest.raises(InputError, match="its header: a shape that is not of integers"):
-        open_vectors(tmp_path)
-
-
-def test_an_array_whose_last_bytes_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    """By numpy.save it would be a file cut short, and no error."""
-    code = """
-import resource, numpy
-from rnnreranker.parts.vectors.npy_files import write_array
-resource.setrlimit(resource.RLIMIT_FSIZE, (200, 200))
-with open("x.npy", "wb") as stream:
-    write_array(stream, numpy.arange(100))
-"""
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-    assert "OSError: [Errno 27] File too large" in done.stderr
-    assert done.returncode == 1
-
-
-@pytest.mark.parametrize(
-    "array", [np.arange(7.0), np.zeros((0, 3), "<f2"), np.asfortranarray(MATRIX), np.ones(2, ENTRY)]
-)
-def test_an_array_is_written_as_by_numpy(array: np.ndarray, tmp_path: Path) -> None:
-    np.save(tmp_path / "theirs.npy", array)
-    with open(tmp_path / "ours.npy", "wb") as stream:
-        write_array(stream, array)
-    assert (tmp_path / "ours.npy").read_bytes() == (tmp_path / "theirs.npy").read_bytes()

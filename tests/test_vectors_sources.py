@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -141,19 +139,6 @@ def test_search_does_not_depend_on_batch_or_threads(tmp_path: Path, spec: str) -
             assert two.tolist() == rows[first + i].tolist()
 
 
-def test_hits_beyond_the_index_give_all(tmp_path: Path) -> None:
-    _, rows = open_vectors(faiss_folder(tmp_path)).search(QUERIES[:1], 1000)
-    assert sorted(rows[0].tolist()) == list(range(COUNT))
-
-
-def test_float16_matrix_comes_back_as_float32(tmp_path: Path) -> None:
-    source = open_vectors(matrix_folder(tmp_path, "float16"))
-    rows = np.array([5, 0])
-    fetched = source.fetch(rows)
-    assert fetched.dtype == np.float32
-    np.testing.assert_array_equal(fetched, VECTORS.astype(np.float16)[rows].astype(np.float32))
-
-
 def test_fetch_fills_out_and_checks_it(tmp_path: Path) -> None:
     source = open_vectors(matrix_folder(tmp_path))
     out = np.empty((2, DIMENSION), dtype=np.float32)
@@ -169,29 +154,6 @@ def test_rows_out_of_range_are_refused(tmp_path: Path, layout: str, row: int) ->
     source = open_vectors(faiss_folder(tmp_path) if layout == "flat" else matrix_folder(tmp_path))
     with pytest.raises(InputError, match=rf"row {row}: expected 0\.\.299"):
         source.fetch(np.array([0, row]))
-
-
-def test_fetching_nothing_is_allowed(tmp_path: Path) -> None:
-    assert open_vectors(faiss_folder(tmp_path)).fetch(np.array([], dtype=np.int64)).shape == (0, DIMENSION)
-
-
-@pytest.mark.parametrize("layout", ["flat", "matrix"])
-def test_nan_is_found_where_it_is_fetched_or_searched(tmp_path: Path, layout: str) -> None:
-    vectors = VECTORS.copy()
-    vectors[3, 2] = np.nan
-    if layout == "flat":
-        index = faiss.IndexFlatIP(DIMENSION)
-        index.add(vectors)
-        faiss.write_index(index, str(tmp_path / "index"))
-    else:
-        np.save(tmp_path / "vectors.npy", vectors)
-    (tmp_path / "docid").write_text("\n".join(DOCIDS))
-    source = open_vectors(tmp_path)
-    source.fetch(np.array([0, 1, 2]))
-    with pytest.raises(InputError, match="the vector of d3 has NaN"):
-        source.fetch(np.array([2, 3]))
-    with pytest.raises(InputError, match="NaN or infinite"):
-        source.search(QUERIES[:2], COUNT)
 
 
 @pytest.mark.parametrize("length", [0, 3, 30, 44, 45, 5000])
@@ -229,12 +191,6 @@ def test_docid_file_errors(tmp_path: Path) -> None:
         open_vectors(tmp_path)
 
 
-def test_windows_line_ends_are_no_part_of_docids(tmp_path: Path) -> None:
-    faiss_folder(tmp_path)
-    (tmp_path / "docid").write_bytes("\r\n".join(DOCIDS).encode())
-    assert open_vectors(tmp_path).rows(["d0", "d299"]).tolist() == [0, 299]
-
-
 def test_matrix_file_with_ids_beside_it(tmp_path: Path) -> None:
     np.save(tmp_path / "mine.npy", VECTORS)
     with pytest.raises(InputError, match=r"mine\.ids: no such file"):
@@ -245,30 +201,6 @@ def test_matrix_file_with_ids_beside_it(tmp_path: Path) -> None:
     (tmp_path / "mine.ids").write_text("\n".join(DOCIDS))
     source = open_vectors(tmp_path / "mine.npy")
     np.testing.assert_array_equal(source.fetch(source.rows(["d9"])), VECTORS[[9]])
-
-
-@pytest.mark.parametrize(
-    ("matrix", "message"),
-    [
-        (np.zeros((3, 2, 2), np.float32), r"shape \(3, 2, 2\) and type float32; expected \(rows, dimensions\)"),
-        (np.zeros((3, 2), np.int64), "type int64; expected"),
-        (np.zeros((3, 2), np.float64), "type float64; expected"),
-        (np.zeros((0, 2), np.float32), "expected at least one row"),
-    ],
-)
-def test_matrices_of_another_form_are_refused(tmp_path: Path, matrix: np.ndarray, message: str) -> None:
-    np.save(tmp_path / "vectors.npy", matrix)
-    (tmp_path / "docid").write_text("a\nb\nc\n")
-    with pytest.raises(InputError, match=message):
-        open_vectors(tmp_path)
-
-
-@pytest.mark.parametrize("length", [0, 50, 1000])
-def test_cut_off_matrices_are_one_line_errors(tmp_path: Path, length: int) -> None:
-    path = matrix_folder(tmp_path) / "vectors.npy"
-    path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(InputError, match=r"vectors\.npy: (not a whole \.npy|an empty) file"):
-        open_vectors(tmp_path)
 
 
 def test_other_places_are_named(tmp_path: Path) -> None:
@@ -363,24 +295,3 @@ def test_encoded_queries(tmp_path: Path) -> None:
     (tmp_path / "queries.ids").write_text("q3\nq2\n")
     with pytest.raises(InputError, match="has 2 query ids but"):
         load_encoded_queries(path)
-
-
-def test_query_vectors_check_themselves() -> None:
-    with pytest.raises(InputError, match="2 query ids for 1 query vectors"):
-        QueryVectors(("a", "b"), np.zeros((1, 3), np.float32))
-    with pytest.raises(InputError, match="query id a is given twice"):
-        QueryVectors(("a", "a"), np.zeros((2, 3), np.float32))
-    with pytest.raises(InputError, match="the vector of query b has NaN"):
-        QueryVectors(("a", "b"), np.array([[0.0], [np.nan]]))
-    with pytest.raises(InputError, match=r"shape \(3,\)"):
-        QueryVectors(("a",), np.zeros(3, np.float32))
-
-
-def test_importing_vectors_loads_nothing_heavy() -> None:
-    code = (
-        "import sys, rnnreranker.parts.vectors, rnnreranker.encode.dense.encoder, rnnreranker.index;"
-        "import rnnreranker.base.java;"
-        "print([m for m in ('torch', 'faiss', 'pandas', 'transformers', 'pyserini', 'jnius') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
