@@ -15,11 +15,9 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.lab.diagnose import diagnose, measure_run, rank_biased_overlap, verdict
 from rnnreranker.lab.diagnose.__main__ import main
-from rnnreranker.lab.diagnose.diagnosis import sampled
-from rnnreranker.lab.diagnose.geometry import cohesion, geometry, skewness
-from rnnreranker.lab.diagnose.graph_coverage import coverage, coverage_of_all, hubs
+from rnnreranker.lab.diagnose.geometry import cohesion, skewness
 from rnnreranker.lab.diagnose.page import diagnosis
-from rnnreranker.lab.diagnose.report import print_report, rows
+from rnnreranker.lab.diagnose.report import rows
 from rnnreranker.lab.diagnose.terms import effects, terms, weights_of
 from rnnreranker.lab.diagnose.verdict import LIKELY
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
@@ -61,23 +59,11 @@ def looked_at(folder: Path, clustered: bool, params: RnnParams | None = None) ->
     return measure_run(run, queries, RnnReranker(open_vectors(folder), params, threads=1))
 
 
-@pytest.mark.parametrize("p", [0.1, 0.5, 0.9, 0.99])
-def test_identical_rankings_overlap_wholly_and_disjoint_ones_not_at_all(p: float) -> None:
-    assert rank_biased_overlap("abcdefg", "abcdefg", p) == pytest.approx(1, abs=1e-12)
-    assert rank_biased_overlap("abc", "xyz", p) == 0
-
-
 def test_overlap_by_hand() -> None:
     # X = 0, 2, 3: 1 * .729 + (.1 / .9) * (0 + 1 * .81 + 1 * .729) = .729 + .171
     assert rank_biased_overlap("abc", "bac", 0.9) == pytest.approx(0.9)
     # X = 1, 1: (1/2) * .25 + 1 * (1 * .5 + .5 * .25) = .125 + .625
     assert rank_biased_overlap("ab", "ac", 0.5) == pytest.approx(0.75)
-
-
-def test_overlap_weighs_the_top_and_is_symmetric() -> None:
-    top, bottom = rank_biased_overlap("abcdef", "bacdef"), rank_biased_overlap("abcdef", "abcdfe")
-    assert top < bottom < 1
-    assert rank_biased_overlap("abcd", "xbya") == rank_biased_overlap("xbya", "abcd")
 
 
 @pytest.mark.parametrize(
@@ -95,18 +81,6 @@ def test_overlap_refuses(first: str, second: str, p: float, said: str) -> None:
         rank_biased_overlap(first, second, p)
 
 
-def test_sets_and_hubs_of_a_small_context() -> None:
-    # Directions 0, 10, 25, 90 and the one nearest element of each: 0 -> 10, 10 -> 0, 25 -> 10, 90 -> 25.
-    found = geometry(on_circle(0, 10, 25, 90), RnnParams(k=1, tau=0))
-    assert found.sizes.tolist() == [1, 1, 0, 0]  # 0 and 10 list each other
-    assert found.occurrences.tolist() == [1, 2, 1, 0]
-    assert found.skewness == 0  # 0, 1, 1, 2 is symmetric
-    assert found.low == pytest.approx(0, abs=1e-6)
-    assert found.high == pytest.approx(math.cos(math.radians(10)))
-    assert found.similarity == pytest.approx([math.cos(math.radians(a)) for a in (10, 25, 90)], abs=1e-6)
-    assert found.cohesion is None
-
-
 def test_skewness_and_cohesion_by_hand() -> None:
     assert skewness(np.array([0, 0, 0, 4])) == pytest.approx(2 / math.sqrt(3))
     assert skewness(np.array([3, 3, 3])) == 0
@@ -114,41 +88,6 @@ def test_skewness_and_cohesion_by_hand() -> None:
     assert cohesion(groups) == pytest.approx(1 - 6 / 15)  # every path closed; 6 of 15 pairs are linked
     path = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=bool)
     assert cohesion(path) == pytest.approx(0 - 2 / 3)
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        RnnParams(),
-        RnnParams(k=6, tau=1.0, variant="paper"),
-        RnnParams(k=7, scale="none", normalize="mean"),
-        RnnParams.preset("tas-b"),
-    ],
-    ids=str,
-)
-def test_sets_are_those_of_the_reference(params: RnnParams) -> None:
-    vectors = np.random.default_rng(1).normal(size=(26, 6)).astype(np.float32)
-    done = reference.steps(vectors, params)
-    sizes = [len(members - {i}) for i, members in enumerate(done.sets)]
-    found = geometry(vectors, params)
-    assert found.sizes.tolist() == sizes
-    assert found.occurrences.tolist() == [
-        sum(j in entries for i, entries in enumerate(done.lists) if i != j) for j in range(26)
-    ]
-    assert found.largest == pytest.approx(done.sims.max(), rel=1e-6)
-
-
-def test_noise_has_little_effect_and_groups_help(tmp_path: Path) -> None:
-    for name in ("noise", "groups"):
-        (tmp_path / name).mkdir()
-    noise, groups = looked_at(tmp_path / "noise", False), looked_at(tmp_path / "groups", True)
-    assert verdict(noise)["word"] == "little effect"
-    assert "form no groups" in verdict(noise)["reasons"][0]
-    assert verdict(groups)["word"] == "may help"  # a dense run: its order is that of the vectors
-    assert "verdict" not in groups
-    assert groups["sets"]["cohesion"] > 0.3 > noise["sets"]["cohesion"]
-    assert groups["order"]["agreement"] == 1
-    assert groups["scale"]["unit_norm"]
 
 
 @pytest.mark.parametrize("params", [RnnParams(), RnnParams(k=5, scale="none", lam=0.3)], ids=str)
@@ -255,18 +194,6 @@ def test_a_run_of_another_order_is_a_risk_where_what_it_knows_is_dropped() -> No
     assert not any("what the run knew" in reason for reason in same["reasons"])
 
 
-def test_nothing_that_is_printed_asks_for_the_paper(tmp_path: Path) -> None:
-    """Words of the theory stand in docs/tables/diagnose.html, with their formulas, and not in the table."""
-    found = looked_at(tmp_path, True)
-    source = Path(__file__).resolve().parent.parent / "docs" / "source" / "tables" / "diagnose.md.j2"
-    page = source.read_text(encoding="utf-8")
-    said = [*(" ".join(row) for row in rows(found)), *verdict(found)["reasons"]]
-    for name, _, _ in rows(found):
-        assert name.split(":")[0] in page, name
-    for text in said:
-        assert not re.search(r"hub|RBO|Jaccard|cohesion|\bJ\b|level|R\*|skewness|isotropic", text), text
-
-
 def test_terms_sum_to_the_score_and_say_what_they_bring_into_the_first_ten() -> None:
     rng = np.random.default_rng(4)
     vectors, base = rng.normal(size=(31, 6)).astype(np.float32), np.sort(rng.random(30))[::-1]
@@ -293,28 +220,6 @@ def test_terms_sum_to_the_score_and_say_what_they_bring_into_the_first_ten() -> 
     alone = effects({"query": np.arange(30.0), "run": np.zeros(30)}, docids)
     assert (alone["query"]["agreement"], alone["run"]["agreement"]) == (pytest.approx(1), None)
     assert (alone["query"]["top_10"], alone["run"]["top_10"], alone["run"]["spread"]) == (10, 0, 0)
-
-
-def test_a_run_that_tells_only_its_order_is_said_to(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run, queries = collection(tmp_path, True)
-    ranks = Run.from_dict({qid: {docid: -float(rank) for rank, docid in enumerate(run.ranked(qid))} for qid in run})
-    (tmp_path / "queries.npy").rename(tmp_path.parent / "only.npy")
-    found = measure_run(ranks, queries, RnnReranker(open_vectors(tmp_path)))
-    said = "its scores follow from the rank, they are the same for all queries"
-    assert found["order"]["only_order"] == said
-    assert found["terms"]["run"] == {"weight": 0.15, "spread": 0.0, "top_10": 0.0, "agreement": None}
-    print_report(found)
-    assert f"run's scores\tnone\tthat tell more than the order: {said}\n" in capsys.readouterr().out
-
-
-def test_the_sample_does_not_depend_on_the_order_of_the_run() -> None:
-    entries = {f"q{number}": {"a": 2.0, "b": 1.0} for number in range(40)}
-    one = sampled(Run.from_dict(entries), 7)
-    other = sampled(Run.from_dict(dict(reversed(entries.items()))), 7)
-    assert len(one) == 7
-    assert set(one) == set(other)
-    assert one["q" + one.qids[0][1:]] == [("a", 2.0), ("b", 1.0)]
-    assert sampled(Run.from_dict(entries), 100).qids == tuple(entries)
 
 
 @pytest.fixture(scope="module")
@@ -351,51 +256,6 @@ def test_reciprocity_of_candidates_beside_that_of_the_collection(tmp_path: Path,
     assert [found[name] for name in ("pairs", "nearest", "kept", "found")] == pytest.approx(expected, abs=1e-4)
     assert 0 < expected[0] < expected[1] < 1
     assert measure_run(run, queries, RnnReranker(source, params))["graph"] is None
-
-
-def test_a_candidate_that_the_graph_lacks_has_no_known_pair(graph: NeighbourGraph) -> None:
-    lists, first = np.array([[0, 1], [1, 2], [2, 1]]), int(graph.edges[0, 0])
-    whole = coverage(lists, np.array([0, first]), graph)
-    assert (whole.pairs, whole.nearest) == (1.0, 1.0)
-    lacking = coverage(lists, np.array([0, -1]), graph)
-    assert (lacking.pairs, lacking.nearest, lacking.kept, lacking.found) == (0.0, 0.0, 0.0, None)
-    assert coverage_of_all([whole, lacking])["pairs"] == 0.5
-    assert coverage_of_all([lacking])["found"] is None
-
-
-@pytest.mark.parametrize("k", [3, 8, 20])
-def test_hubs_of_a_graph(graph: NeighbourGraph, k: int) -> None:
-    found, edges = hubs(graph, k), graph.edges.tolist()
-    taken = min(k, 8)
-    named = [sum(row in near[:taken] for near in edges) for row in range(600)]
-    assert found["in_degree"]["mean"] == taken == found["k"]
-    assert found["largest"] == {"docid": f"d{named.index(max(named))}", "named": max(named)}
-    assert found["nobody"] == pytest.approx(named.count(0) / 600, abs=1e-4)
-    assert found["skewness"] == pytest.approx(skewness(np.array(named)), abs=1e-4)
-    assert found["cap"]["at"] == 3 * taken
-    assert found["cap"]["edges"] == pytest.approx(
-        sum(max(0, one - 3 * taken) for one in named) / (600 * taken), abs=1e-4
-    )
-    chosen = []
-    for row, near in enumerate(edges):
-        places = [edges[other].index(row) + 1 if row in edges[other] else 9 for other in near]
-        proximity = [(600 - place) * (600 - back) for place, back in enumerate(places, 1)]
-        chosen += [near[one] for one in sorted(range(8), key=lambda one: -proximity[one])[:taken]]
-    named = [chosen.count(row) for row in range(600)]
-    assert found["mutual"]["largest"]["named"] == max(named)
-    assert found["mutual"]["skewness"] == pytest.approx(skewness(np.array(named)), abs=1e-4)
-
-
-def test_an_index_with_a_graph_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    flags = prepared(tmp_path)
-    index = tmp_path / "index"
-    write_graph(DenseNeighbours(open_vectors(index)), index / "neighbours", 8)
-    assert main([*flags, "--output", str(tmp_path / "d.html")]) == 0
-    out = capsys.readouterr().out
-    for name in ("pairs that the graph has", "mutual in both", "named by others", "the same by mutual proximity"):
-        assert f"\n{name}\t" in out
-    assert "with a cap of 24\n" in out
-    assert (tmp_path / "d.html").read_text(encoding="utf-8").count("<svg") == 6
 
 
 def prepared(folder: Path) -> list[str]:

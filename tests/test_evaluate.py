@@ -13,7 +13,6 @@ import pytest
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.qrels import load_qrels, named_protocol
 from rnnreranker.evaluate import evaluate, parse_measures
-from rnnreranker.evaluate.protocols import topics_that_count
 from rnnreranker.runs import Run
 
 
@@ -127,17 +126,6 @@ def test_a_topic_without_a_strict_relevant_document_scores_nothing_or_is_dropped
             evaluate(RUN, judged(("q1", "a", 1)), protocol=protocol)
 
 
-def test_no_strict_table_of_the_papers_tells_the_two_apart(shared: Path) -> None:
-    """000: Tables 1 and 3, 001: Tables 2 and 3 have 43 and 54 topics; each has a passage of grade 2 or more."""
-    home = shared / "data/ir_datasets"
-    for name, topics in (("msmarco-passage/trec-dl-2019", 43), ("msmarco-passage/trec-dl-2020", 54)):
-        qrels = load_qrels(home / name / "qrels")
-        assert len(topics_that_count(qrels, "strict")) == len(topics_that_count(qrels, "strict-dropped")) == topics
-    documents = load_qrels(home / "msmarco-document-v2/trec-dl-2021/qrels")
-    strict, dropped = (set(topics_that_count(documents, name)) for name in ("strict", "strict-dropped"))
-    assert strict - dropped == {"1103547"}
-
-
 MEASURES = "nDCG@10 nDCG RR RR@10 AP AP@10 P@5 R@20 Success@1 Rprec Bpref NumRelRet P(rel=2)@5 Judged@10 SetF"
 
 
@@ -164,18 +152,6 @@ def test_the_default_is_what_ir_measures_gives(grades: int) -> None:
     for found in ir_measures.iter_calc(measures, qrels, entries):
         ours = scores.values[0, scores.topics.index(found.query_id), measures.index(found.measure)]
         assert ours == pytest.approx(found.value), found
-
-
-def test_one_high_grade_changes_no_other_topic() -> None:
-    """A run of 7,000 topics whose judgements are 1 but for one: RR@10 is that of ir-measures."""
-    rng = np.random.default_rng(7)
-    entries = {str(q): {str(d): 20.0 - d for d in range(20)} for q in range(7000)}
-    places = rng.integers(400, size=7000).tolist()
-    qrels = judged(*((str(q), str(place), 1) for q, place in enumerate(places)), ("0", "5", 2))
-    theirs = ir_measures.calc_aggregate([ir_measures.RR @ 10], qrels, entries)[ir_measures.RR @ 10]
-    assert theirs > 0.005
-    assert evaluate(Run.from_dict(entries), qrels, "RR@10").mean("RR@10") == pytest.approx(theirs)
-    assert evaluate(Run.from_dict(entries), qrels, "RR@10", "dl").mean("RR@10") < 1e-4
 
 
 def test_a_name_of_trec_dl_has_its_own_protocol(tmp_path: Path) -> None:
@@ -242,18 +218,6 @@ def test_every_measure_sees_ties_as_trec_eval_sorts_them() -> None:
     assert found.per_topic("ERR@3").tolist() == pytest.approx([1 / 16 / 3, 1 / 16 / 2], abs=1e-5)
 
 
-@pytest.mark.parametrize("tied", [0, 4])
-def test_a_written_run_keeps_its_order_in_every_measure(tied: int, tmp_path: Path) -> None:
-    entries, qrels = generated(9, 3, tied)
-    run = Run.from_dict(entries)
-    run.write(tmp_path / "run.txt")
-    ranked = {qid: {docid: -rank for rank, docid in enumerate(run.ranked(qid))} for qid in run}
-    expected = evaluate(Run.from_dict(ranked), qrels, MEASURES).values
-    assert np.array_equal(evaluate(run, qrels, MEASURES).values, expected) == (not tied)
-    for written in (Run.read(tmp_path / "run.txt"), run.as_written()):
-        assert np.array_equal(evaluate(written, qrels, MEASURES).values, expected)
-
-
 def test_nothing_depends_on_the_order_of_queries_or_on_how_many_are_measured_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -266,31 +230,6 @@ def test_nothing_depends_on_the_order_of_queries_or_on_how_many_are_measured_at_
     got = evaluate(Run.from_dict(dict(reversed(found.items()))), qrels, names)
     assert np.array_equal(got.values, expected.values)
     assert got.mean("NumRel") == (qrels["relevance"] >= 1).sum()  # counts are summed
-
-
-def test_nothing_depends_on_the_measures_that_are_asked_for_together() -> None:
-    """A run is cut for measures that look no deeper: each alone, and all of them, as pytrec_eval has the whole run."""
-    entries, qrels = generated(9, 3)
-    names = [*MEASURES.split(), "P(judged_only=True)@10", "NumRet", "Judged"]
-    whole = evaluate(Run.from_dict(entries), qrels, names)
-    assert whole.measures == tuple(names)
-    for name in names:
-        alone = evaluate(Run.from_dict(entries), qrels, name)
-        assert np.array_equal(alone.values[0, :, 0], whole.per_topic(name)), name
-        for one in ir_measures.iter_calc(parse_measures(name), qrels, entries):
-            assert whole.per_topic(name)[whole.topics.index(one.query_id)] == pytest.approx(one.value), name
-
-
-def test_frame_and_names() -> None:
-    scores = evaluate({"one": RUN, "two": RUN}, GRADED, "RR@10 P@1")
-    frame = scores.frame()
-    assert list(frame.columns) == ["run", "topic", "RR@10", "P@1"]
-    assert frame["topic"].tolist() == ["q1", "q2", "q3"] * 2
-    assert frame["RR@10"].tolist() == scores.values[:, :, 0].ravel().tolist()
-    with pytest.raises(InputError, match=r"measure 'RR@1' was not measured; did you mean RR@10"):
-        scores.mean("RR@1")
-    with pytest.raises(InputError, match="run 'tow'"):
-        scores.mean("RR@10", "tow")
 
 
 def test_what_cannot_be_evaluated() -> None:
@@ -354,12 +293,3 @@ def test_every_published_value(shared: Path) -> None:
             if measure == "RR@10":  # of ir-measures, which takes ties by ascending docid in this measure alone
                 found = evaluate(run.as_written(), qrels[track], measure).mean(measure)
             assert found == pytest.approx(value, abs=1e-6), (track, name, measure)
-
-
-def test_of_a_topic_without_results_nothing_is_unjudged() -> None:
-    """As of a topic with few results, whose share is of those that it has."""
-    qrels = pandas.DataFrame({"query_id": ["q1", "q2"], "doc_id": ["a", "a"], "relevance": [1, 1]})
-    scores = evaluate(Run.from_dict({"q1": {"a": 2.0, "x": 1.0}}), qrels, "Judged@10 RR@10")
-    assert scores.per_topic("Judged@10").tolist() == [0.5, 1.0]
-    assert scores.per_topic("RR@10").tolist() == [1.0, 0.0]
-    assert scores.missing.tolist() == [1]

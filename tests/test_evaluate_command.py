@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import ir_measures
@@ -12,7 +11,7 @@ import pandas
 import pytest
 
 from rnnreranker import evaluate_run
-from rnnreranker.base.errors import DataWarning, InputError
+from rnnreranker.base.errors import InputError
 from rnnreranker.evaluate import evaluate_runs
 from rnnreranker.evaluate.__main__ import main
 from rnnreranker.runs import Run
@@ -54,19 +53,6 @@ def test_a_table_names_another_protocol_than_that_of_trec(files: Path, capsys: p
         table = evaluate_run(files / "one.txt", files / "qrels.txt", "RR@10", "dl", per_query=per_query)
         assert table.attrs["protocol"] == "dl"
         assert "protocol dl" in str(table)
-
-
-def test_qrels_of_another_collection_are_reported(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (files / "other.txt").write_text("q1 0 x 1\nq2 0 y 1\n")
-    said = r"one: no judged docid is in the run, so every measure is 0 \(its first docid: b; judged: x\)"
-    assert main([str(files / "one.txt"), "--qrels", str(files / "other.txt")]) == 0
-    assert re.search(f"^warning: {said}", capsys.readouterr().err)
-    with pytest.warns(DataWarning, match=said.replace("one", "one.txt")):
-        evaluate_run(files / "one.txt", files / "other.txt")
-    with pytest.warns(DataWarning, match=r"two.txt: 1 of 2 judged topics are not in the run and score 0"):
-        evaluate_run(files / "two.txt", files / "qrels.txt")
-    with pytest.raises(InputError, match=r"run run: none of its 1 queries is judged \(its ids: 7; judged: q1, q2\)"):
-        evaluate_run({"7": {"a": 1.0}}, files / "qrels.txt")
 
 
 def test_runs_of_every_kind(files: Path) -> None:
@@ -139,14 +125,6 @@ def test_python_measures_what_the_command_writes(files: Path, tmp_path: Path) ->
     assert [run["mean"] for run in named["runs"]] == [run["mean"] for run in written["runs"]]
     with pytest.raises(InputError, match=r"^compare needs a baseline .*; seed=-1: expected 0 or more$"):
         evaluate_runs(paths[:1], qrels, compare=True, seed=-1)
-
-
-def test_runs_of_one_name_are_told_apart(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (files / "sub").mkdir()
-    (files / "sub" / "one.txt").write_text((files / "one.txt").read_text())
-    paths = [str(files / "one.txt"), str(files / "sub" / "one.txt")]
-    assert main([*paths, "--qrels", str(files / "qrels.txt"), "--measures", "RR@10"]) == 0
-    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()[1:]] == paths
 
 
 def test_wrong_usage_is_refused_before_any_work(files: Path) -> None:

@@ -51,22 +51,6 @@ def test_interval_is_near_the_exact_one() -> None:
     assert (low, high) == pytest.approx((many.mean() - 1.96 * error, many.mean() + 1.96 * error), abs=0.1 * error)
 
 
-def test_interval_depends_on_seed_alone() -> None:
-    rng = np.random.default_rng(3)
-    differences = rng.normal(size=(3, 60))
-    together = bootstrap_intervals(differences, 500, seed=7)
-    for row, values in enumerate(differences):
-        assert np.array_equal(bootstrap_intervals(rng.permutation(values)[None], 500, seed=7)[0], together[row])
-    assert not np.array_equal(bootstrap_intervals(differences, 500, seed=8), together)
-
-
-def test_interval_in_one_draw_or_in_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    differences = np.random.default_rng(4).normal(size=(2, 31))
-    whole = bootstrap_intervals(differences, 300, seed=0)
-    monkeypatch.setattr("rnnreranker.evaluate.comparison.DRAWN", 100)
-    assert np.array_equal(bootstrap_intervals(differences, 300, seed=0), whole)
-
-
 def test_t_test_is_scipys() -> None:
     rng = np.random.default_rng(5)
     a, b = rng.normal(size=(2, 40))

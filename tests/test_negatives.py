@@ -13,10 +13,10 @@ from rnnreranker.base.method import Inputs
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.labels.methods.joint import JointParams
 from rnnreranker.labels.negatives.__main__ import main, make_parser
-from rnnreranker.labels.negatives.filters import Pool, discarded, pools, scored, suspicion, threshold_at
+from rnnreranker.labels.negatives.filters import Pool, discarded, pools, suspicion
 from rnnreranker.labels.negatives.forms import labeled_pairs, rows_of, write_rows
 from rnnreranker.labels.negatives.make import mine_negatives
-from rnnreranker.labels.negatives.mining import Mined, mine, mine_queries, toll
+from rnnreranker.labels.negatives.mining import Mined, mine, mine_queries
 from rnnreranker.labels.negatives.params import NegativeParams
 from rnnreranker.labels.negatives.reading import read_negatives
 
@@ -44,11 +44,6 @@ def test_suspicions_by_hand() -> None:
         suspicion(POOL, "rnm")
 
 
-@pytest.mark.parametrize(("rate", "gone"), [(0.0, 0), (0.25, 2), (0.5, 4), (0.6, 4), (1.0, 8)])
-def test_a_rate_discards_no_more_than_its_share(rate: float, gone: int) -> None:
-    assert discarded(POOL, "max-score", threshold_at([POOL], "max-score", rate)).sum() == gone
-
-
 def random(seed: int) -> NegativeParams:
     return NegativeParams("none", negatives=2, sampling="random", seed=seed)
 
@@ -65,33 +60,6 @@ def test_top_and_random_negatives() -> None:
         NegativeParams(negatives=0)
     with pytest.raises(InputError, match="give one of them, not both"):
         NegativeParams(threshold=0.5, rate=0.5)
-
-
-def test_rows_and_files(tmp_path: Path) -> None:
-    mined = mine([POOL], 0.0, NegativeParams("margin"))
-    assert [one.negatives for one in mined] == [("b", "c", "d"), ("c", "d")]
-    names, rows = rows_of(mined, "n-tuple", 3)
-    assert names == ["anchor", "positive", "negative_1", "negative_2", "negative_3"]
-    assert rows == [("q", "p1", "b", "c", "d")]
-    names, rows = rows_of(mined, "triplet", 3)
-    assert len(rows) == 5
-    texts = {docid: f"text of {docid}" for docid in "abcd"} | {"p1": "first", "p2": "second"}
-    write_rows(tmp_path / "x.jsonl", names, rows, {"q": "why?"}, texts)
-    first = json.loads((tmp_path / "x.jsonl").read_text().splitlines()[0])
-    assert first == {"anchor": "why?", "positive": "first", "negative": "text of b"}
-    write_rows(tmp_path / "x.tsv", names, rows, {}, {})
-    assert (tmp_path / "x.tsv").read_text().splitlines()[0] == "q\tp1\tb"
-    with pytest.raises(InputError, match="document p1: has no text"):
-        write_rows(tmp_path / "y.jsonl", names, rows, {"q": "why?"}, {})
-    with pytest.raises(InputError, match=r"expected a name that ends in \.parquet"):
-        write_rows(tmp_path / "y.csv", names, rows, {}, {})
-
-
-def test_the_toll_counts_judged_pairs_only() -> None:
-    truth = {("q", "b"): 1, ("q", "c"): 0, ("q", "d"): 2}
-    found = toll([POOL], "rnn", 0.5, truth)
-    assert (found.pairs, found.discarded) == (8, 4)
-    assert (found.hidden, found.hidden_discarded, found.negative, found.negative_discarded) == (4, 4, 2, 0)
 
 
 def small(folder: Path) -> None:
@@ -212,53 +180,6 @@ def test_what_is_written_of_every_form_is_what_sentence_transformers_gives(tmp_p
     assert len(loaded["jsonl"]) == len(pairs)
 
 
-@pytest.mark.parametrize(
-    ("form", "kind", "loss"),
-    [
-        ("triplet", "dense", "TripletLoss"),
-        ("n-tuple", "dense", "MultipleNegativesRankingLoss"),
-        ("labeled-pair", "cross", "BinaryCrossEntropyLoss"),
-        ("labeled-list", "cross", "LambdaLoss"),
-    ],
-)
-@pytest.mark.long
-def test_losses_of_sentence_transformers_train_on_the_file(tmp_path: Path, form: str, kind: str, loss: str) -> None:
-    st = pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
-    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
-    pytest.importorskip("accelerate", reason="accelerate is not installed")
-    from sentence_transformers import cross_encoder, sentence_transformer
-    from sentence_transformers.base.modules import Transformer
-    from sentence_transformers.sentence_transformer.modules import Pooling
-    from tiny_encoder import make_cross_encoder, make_encoder
-
-    small(tmp_path)
-    given = ["--run", str(tmp_path / "run.txt"), "--qrels", str(tmp_path / "qrels.txt"), "--filter", "none"]
-    given += ["--topics", str(tmp_path / "topics.tsv"), "--documents", str(tmp_path / "docs.tsv")]
-    assert main([*given, "--form", form, "--negatives", "2", "--output", str(tmp_path / "out.parquet")]) == 0
-    rows = datasets.Dataset.from_parquet(str(tmp_path / "out.parquet"), cache_dir=str(tmp_path / "cache"))
-    if kind == "dense":
-        transformer = Transformer(str(make_encoder(tmp_path / "tiny")))
-        model = st.SentenceTransformer(
-            modules=[transformer, Pooling(transformer.get_embedding_dimension())], device="cpu"
-        )
-        package = sentence_transformer
-        arguments, trainer = package.SentenceTransformerTrainingArguments, package.SentenceTransformerTrainer
-    else:
-        model = st.CrossEncoder(str(make_cross_encoder(tmp_path / "tiny")), device="cpu")
-        package = cross_encoder
-        arguments, trainer = package.CrossEncoderTrainingArguments, package.CrossEncoderTrainer
-    usual = {"output_dir": str(tmp_path / "trained"), "max_steps": 1, "report_to": [], "use_cpu": True}
-    before = {name: value.clone() for name, value in model.named_parameters()}
-    came = trainer(
-        model=model,
-        args=arguments(**usual, save_strategy="no", per_device_train_batch_size=4, disable_tqdm=True),
-        train_dataset=rows,
-        loss=getattr(package.losses, loss)(model),
-    ).train()
-    assert np.isfinite(came.training_loss)
-    assert any(not value.equal(before[name]) for name, value in model.named_parameters())
-
-
 def test_margins_discard_what_sentence_transformers_discards(tmp_path: Path) -> None:
     st = pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
     datasets = pytest.importorskip("datasets", reason="datasets is not installed")
@@ -337,30 +258,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert out.read_bytes() != first
 
 
-def test_filters_of_scores_compute_no_similarity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their pools are those beside similarities, to the last bit."""
-    small(tmp_path)
-    run, source = Run.read(tmp_path / "run.txt"), open_vectors(tmp_path / "v.npy")
-    queries = QueryVectors(tuple(f"q{n}" for n in range(5)), np.load(tmp_path / "q.npy"))
-    judged = {f"q{n}": [(run.ranked(f"q{n}")[place], 1) for place in (4, 7)[: 1 + n % 2]] for n in range(5)}
-    inputs = Inputs(vectors=source, query_vectors=queries)
-    for size in (12, 60):
-        expected = pools(run, judged, inputs, {"rnn": RnnParams(context=size)})
-        for one, other in zip(scored(run, judged, inputs, size), expected, strict=True):
-            assert (one.qid, one.positives, one.candidates) == (other.qid, other.positives, other.candidates)
-            np.testing.assert_array_equal(one.scores, other.scores)
-            np.testing.assert_array_equal(one.positive_scores, other.positive_scores)
-            assert one.similarity == {}
-    with pytest.raises(InputError, match="query vectors have 3 dimensions"):
-        scored(run, judged, Inputs(vectors=source, query_vectors=QueryVectors(queries.qids, np.ones((5, 3)))), 60)
-    monkeypatch.setattr("rnnreranker.labels.negatives.filters.make_labeler", None)  # what computes similarities
-    common = ["--run", str(tmp_path / "run.txt"), "--qrels", str(tmp_path / "qrels.txt")]
-    common += ["--index", str(tmp_path / "v.npy"), "--encoded-queries", str(tmp_path / "q.npy")]
-    common += ["--output", str(tmp_path / "out.tsv"), "--topics", str(tmp_path / "topics.tsv")]
-    assert main([*common, "--filter", "margin", "--rate", "0.2"]) == 0
-    assert (tmp_path / "out.tsv").read_text().count("\n") == 15
-
-
 def test_the_filter_joint_goes_by_joint_labels(tmp_path: Path) -> None:
     small(tmp_path)
     run, source = Run.read(tmp_path / "run.txt"), open_vectors(tmp_path / "v.npy")
@@ -382,28 +279,6 @@ def test_the_filter_joint_goes_by_joint_labels(tmp_path: Path) -> None:
             np.testing.assert_allclose(pool.similarity["joint"][row], expected, rtol=1e-5, atol=1e-6)
     with pytest.raises(InputError, match="context: filters have 60 and 70; expected one for all"):
         pools(run, judged, inputs, params | {"joint": JointParams(context=70)})
-
-
-def test_no_filter_needs_no_vectors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The rows are those that the filter that discards nothing gives; training reads them back."""
-    small(tmp_path)
-    common = ["--run", str(tmp_path / "run.txt"), "--qrels", str(tmp_path / "qrels.txt"), "--context", "9"]
-    common += ["--filter", "none", "--form", "n-tuple", "--negatives", "4", "--sampling", "random"]
-    vectors = ["--index", str(tmp_path / "v.npy"), "--encoded-queries", str(tmp_path / "q.npy"), "--rate", "0"]
-    for name, more in (("with.tsv", [*vectors, "--filter", "max-score"]), ("without.tsv", [])):
-        assert main([*common, *more, "--output", str(tmp_path / name)]) == 0
-    assert (tmp_path / "with.tsv").read_bytes() == (tmp_path / "without.tsv").read_bytes()
-    found = read_negatives(tmp_path / "without.tsv")
-    assert {len(one.negatives) for one in found} == {4}
-    texts = ["--topics", str(tmp_path / "topics.tsv"), "--documents", str(tmp_path / "docs.tsv")]
-    for suffix in ("jsonl", "parquet"):
-        assert main([*common, *texts, "--form", "triplet", "--output", str(tmp_path / f"texts.{suffix}")]) == 0
-    assert read_negatives(tmp_path / "texts.jsonl") == read_negatives(tmp_path / "texts.parquet")
-    assert [len(one.negatives) for one in read_negatives(tmp_path / "texts.jsonl")] == [4] * len(found)
-    with pytest.raises(InputError, match="needs --index or --documents"):
-        main([*common, "--topics", "t", "--output", str(tmp_path / "x.jsonl")])
-    with pytest.raises(InputError, match=r"give --index \(vectors of the documents\), or --filter none"):
-        main(["--run", "r", "--qrels", "q", "--topics", "t", "--output", str(tmp_path / "x.tsv")])
 
 
 @pytest.mark.parametrize(
@@ -458,18 +333,6 @@ def test_neither_the_query_nor_the_text_of_a_positive_is_a_negative(tmp_path: Pa
         relevant = texts[positive[qid]].split()
         kept = [texts[docid] for docid in run.ranked(qid) if texts[docid].split() != relevant]
         assert found[f"question {number}"] == kept[:3]
-
-
-def test_bad_flags_are_said_at_once(tmp_path: Path) -> None:
-    given = ["--run", "r", "--qrels", "q", "--index", "i"]
-    with pytest.raises(InputError, match=r"give --output.*give --topics or --encoded-queries"):
-        main(given)
-    with pytest.raises(InputError, match=r"^--filter rnn:.*: threshold=1 and rate=0\.2: give one of them, not both$"):
-        main([*given, "--threshold", "1", "--rate", "0.2"])
-    with pytest.raises(InputError, match=r"rate=2\.0: expected a number in \[0, 1\] or none; seed=-1: expected"):
-        main([*given, "--rate", "2", "--seed", "-1"])
-    with pytest.raises(InputError, match=r"expected a name that ends in \.parquet"):
-        main(["--run", "r", "--qrels", "q", "--index", "i", "--topics", "t", "--output", str(tmp_path / "x.csv")])
 
 
 def test_python_mines_what_the_command_mines(tmp_path: Path) -> None:

@@ -12,15 +12,14 @@ import pytest
 from rnnreranker import QueryVectors, RnnParams, Run, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
-from rnnreranker.lab.recover import Visible, measure_recovery, visible_positives
+from rnnreranker.lab.recover import measure_recovery, visible_positives
 from rnnreranker.lab.recover.__main__ import main
 from rnnreranker.lab.recover.answer import answer
-from rnnreranker.lab.recover.detection import filtered, ranking_measures
+from rnnreranker.lab.recover.detection import ranking_measures
 from rnnreranker.lab.recover.similarities import Similarities
-from rnnreranker.labels.graph_similarity import Asked, GraphSimilarity
+from rnnreranker.labels.graph_similarity import GraphSimilarity
 from rnnreranker.labels.methods.joint import JointParams
 from rnnreranker.labels.report.confidence import by_confidence
-from rnnreranker.labels.similarity import VectorSimilarity
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
@@ -151,62 +150,6 @@ def test_similarities_from_the_graph_beside_them(made: Made, tmp_path: Path) -> 
         list(visible_positives(made.run, made.qrels, made.vectors, made.queries, replace(PLAIN, graph=lacking)))  # type: ignore
 
 
-def test_joint_similarity_is_that_of_both_ends(made: Made) -> None:
-    """And each ablation differs in what its name says; by the functions that labels are made with."""
-    wanted = replace(PLAIN, ablations=True)
-    cases = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, wanted))
-    docids = made.run.ranked("q")
-    context = np.vstack([made.queries.vectors, made.vectors.fetch(made.vectors.rows(docids))])[None]
-    for case in cases:
-        probes = np.array([docids.index(case.positives[0]) + 1])
-        places = [docids.index(docid) for docid in case.docids]
-
-        def joint(
-            a: float = 0.6, places: list[int] = places, probes: np.ndarray = probes, **changed: float
-        ) -> np.ndarray:
-            params = replace(JOINT, **changed)  # type: ignore[arg-type]
-            return VectorSimilarity(np.array([10]), params, 1, context).joint(probes, a)[0, 0, places]
-
-        for name, expected in {
-            "joint": joint(),
-            "joint-geometric": joint(lam=1.0),
-            "joint-jaccard": joint(lam=0.0),
-            "joint, lambda 0.3": joint(lam=0.3),
-            "joint, a 0.33": joint(0.33),
-            "joint, a 1": case.scores["mixed"],
-        }.items():
-            np.testing.assert_allclose(case.scores[name], expected, rtol=1e-5, atol=1e-6, err_msg=name)
-    found = measure_recovery(cases)
-    assert {row["scorer"] for row in found.ablations} == {name for name in cases[0].scores if "joint, " in name}
-    assert {row["measure"] for row in found.ablations} == {"AP"}
-    assert [row["scorer"] for row in found.rows][-1] == "joint"
-    assert {(row["scorer"], row["other"]) for row in found.joint} == {
-        *(("joint", "query"), ("joint", "mixed"), ("joint", "joint-geometric"), ("joint-geometric", "query"))
-    }
-    value = {(row["scorer"], row["measure"]): row["value"] for row in found.rows}
-    for row in found.joint:
-        difference = value[row["scorer"], row["measure"]] - value[row["other"], row["measure"]]
-        assert row["difference"] == pytest.approx(difference)
-
-
-def test_joint_similarity_from_the_graph(made: Made, tmp_path: Path) -> None:
-    write_graph(DenseNeighbours(made.vectors), tmp_path / "neighbours", 9)
-    (tmp_path / "docid").write_bytes((made.folder / "docid").read_bytes())
-    graph = open_neighbours(tmp_path)
-    wanted = replace(PLAIN, graph=graph, ablations=True)
-    case = next(visible_positives(made.run, made.qrels, made.vectors, made.queries, wanted))
-    docids = made.run.ranked("q")
-    rows, vectors = graph.rows(docids), made.vectors.fetch(made.vectors.rows(docids)).astype(np.float64)
-    products = vectors @ made.queries.vectors[0].astype(np.float64)
-    asked = Asked(np.arange(10)[None], products[None], products[None])
-    probes = np.array([docids.index(case.positives[0]) + 1])
-    expected = GraphSimilarity(np.array([10]), JOINT, 1, graph, rows[None], asked).joint(probes, 0.6)[0, 0]
-    places = [docids.index(docid) for docid in case.docids]
-    np.testing.assert_allclose(case.scores["graph-joint"], expected[places], rtol=1e-5, atol=1e-6)
-    assert "graph-joint, K 8" in case.scores
-    assert "graph-joint, K 16" not in case.scores
-
-
 def test_several_positives_are_visible_in_a_circle(made: Made) -> None:
     single = {
         case.positives[0]: case for case in visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN)
@@ -251,21 +194,6 @@ class WithoutOne:
         return np.where(np.array(docids) == "n0", -1, self.graph.rows(docids))
 
 
-def test_a_query_with_many_positives_counts_no_more_than_another() -> None:
-    def case(qid: str, hidden: list[bool], scores: list[float]) -> Visible:
-        values = np.array(scores)
-        docids = tuple(f"d{i}" for i in range(len(scores)))
-        both = {"mixed": values, "joint": values}
-        return Visible(qid, ("p",), docids, np.array(hidden), both, values, np.ones(1), values)
-
-    many = [case("a", [True, False], [0.9, 0.1])] * 3
-    rows = filtered([*many, case("b", [True, False], [0.5, 0.7])], rates=(0.25,))
-    rnn = next(row for row in rows if row["filter"] == "rnn")
-    assert rnn["discarded"] == 0.25  # the three cases of a make one query: one of four candidates goes
-    assert rnn["positives"] == 0.5
-    assert rnn["negatives"] == 0
-
-
 def test_what_is_refused(made: Made) -> None:
     few = made.qrels[made.qrels["doc_id"].isin(["p0", "n0"])]
     with pytest.raises(InputError, match="no query has two positives and a judged negative"):
@@ -276,27 +204,6 @@ def test_what_is_refused(made: Made) -> None:
         list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN, unjudged="negativ"))
     with pytest.raises(InputError, match="query q has no vector"):
         list(visible_positives(made.run, made.qrels, made.vectors, QueryVectors(("x",), made.queries.vectors), PLAIN))
-
-
-def test_what_would_help_is_said(made: Made) -> None:
-    """Following the remedy that is named gives cases; another one would not."""
-
-    def cases(qrels: pd.DataFrame, **options: object) -> list[Visible]:
-        return list(visible_positives(made.run, qrels, made.vectors, made.queries, PLAIN, **options))  # type: ignore
-
-    positives = made.qrels[made.qrels["relevance"] > 0]
-    with pytest.raises(InputError, match=r"1 have two positives and no judged negative: .*\(unjudged=negative\)"):
-        cases(positives)
-    assert len(cases(positives, unjudged="negative")) == 4
-    with pytest.raises(InputError, match="1 have two of grades 1 to 1: give a lower relevant than 2"):
-        cases(made.qrels, relevant=2)
-    assert len(cases(made.qrels, relevant=1)) == 4
-    with pytest.raises(InputError, match="none has two positives within the first 10: give more candidates"):
-        cases(made.qrels[made.qrels["doc_id"].isin(["p0", "n0"])])
-    every = positives.assign(doc_id=made.run.ranked("q")[:4])
-    short = Run.from_dict({"q": dict(made.run["q"][:4])})
-    with pytest.raises(InputError, match="1 have positives alone: give more candidates"):
-        list(visible_positives(short, every, made.vectors, made.queries, PLAIN, unjudged="negative"))
 
 
 def test_the_command(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from rnnreranker import InputError, Run
+from rnnreranker import Run
 from rnnreranker.base.method import Inputs
 from rnnreranker.base.record import read_records
 from rnnreranker.evaluate.comparison import holm, paired_t_test
@@ -144,38 +143,6 @@ def test_teachers_are_compared_as_one_family(
         [row] = [row for row in found["rows"] if (row["scorer"], row["measure"]) == (scorer, "AP")]
         assert row["value"] == pytest.approx(np.mean(values[scorer, "AP"]))
         assert "difference" not in row
-
-
-def test_bad_input_is_one_line(world: Path, index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for more, said in (
-        (["--beside", "late", "late"], "--beside late late: expected different names"),
-        (["--beside", "cross-encoder"], "--beside cross-encoder: which model? give cross-encoder:model=…"),
-        (["--beside", "late:model=x"], "--beside late:model=x: unknown parameters of late: model"),
-        (["--beside", "late", "--documents", "docs.tsv"], "--documents goes with a --beside that reads texts"),
-        (["--beside", "collective:fb_clusters=0"], "fb_clusters=0: expected an integer >= 1"),
-        (["--beside", "late:context=5"], "no setting context: every candidate of the recovery's context is scored"),
-        (["--beside", "regularise"], "--beside regularise: no such teacher; known: collective, "),
-        (["--similarity", "rnn:k=3"], "--similarity rnn:k=3,context=25: expected joint:KEY=VALUE,…"),
-        (["--similarity", "joint:probes=3"], "--similarity joint:probes=3,context=25: no setting probes"),
-        (["--similarity", "joint:k=3", "--k", "3"], "joint:k=3 and --k: k twice; give it once"),
-    ):
-        with pytest.raises(InputError, match=re.escape(said)):
-            main(words(world, index, *more))
-    for flag, now in (
-        ("--prf-clusters", "--beside collective:fb_clusters=VALUE"),
-        ("--beside-model", "--beside NAME:model=VALUE"),
-        ("--positive-weight", "--similarity joint:positive_weight=VALUE"),
-    ):
-        with pytest.raises(SystemExit):
-            main(words(world, index, "--beside", "collective", flag, "3"))
-        assert now in capsys.readouterr().err
-    with pytest.raises(
-        InputError, match=r"^beside=late late: expected different names; visible=0: expected an integer"
-    ):
-        recover(index, world / "topics.tsv", world / "qrels.txt", beside=["late", "late"], visible=0)
-    np.save(tmp_path / "vectors.npy", np.zeros((1, 32), dtype=np.float32))
-    with pytest.raises(InputError, match="lists dense, tokens, but tokens is missing"):
-        main(words(world, bare(index, tmp_path), "--beside", "late"))
 
 
 def bare(index: Path, folder: Path) -> Path:

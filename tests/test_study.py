@@ -21,13 +21,13 @@ from rnnreranker.base.method import Inputs
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.lab.study.__main__ import main, make_parser
-from rnnreranker.lab.study.arm import Arm, without_repeats
-from rnnreranker.lab.study.comparisons import by_query, curves, masses, positives, study_rows
+from rnnreranker.lab.study.arm import Arm
+from rnnreranker.lab.study.comparisons import by_query, masses, study_rows
 from rnnreranker.lab.study.conclusion import conclusion
 from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.lab.study.studying import run_study
 from rnnreranker.lab.study.task_labels import training_labels
-from rnnreranker.lab.study.tasks import SEEN, UNSEEN, Task, fold_tasks, one_positive, transfer_task
+from rnnreranker.lab.study.tasks import SEEN, UNSEEN, Task, fold_tasks, transfer_task
 from rnnreranker.lab.study.trainings import Workers, with_rates
 from rnnreranker.labels.mass.learnt import LearntMass
 from rnnreranker.methods.retrieve.dense import dense_run
@@ -56,33 +56,6 @@ def test_folds_test_every_query_once_and_never_train_on_it() -> None:
     assert any(not a.positives.equals(b.positives) for a, b in zip(tasks, others, strict=True))
     with pytest.raises(InputError, match="folds=11: expected at least 2, and at most one per query"):
         fold_tasks(TOPICS, QRELS, 11, 0, share=0.25)
-
-
-def test_labelled_queries_are_drawn_by_the_seed_and_the_test_stays_whole() -> None:
-    whole, few = (fold_tasks(TOPICS, QRELS, 2, 3, share=0.5, labelled=labelled) for labelled in (None, 4))
-    assert [task.test for task in few] == [task.test for task in whole]
-    assert [len(task.positives) for task in few] == [4, 4]
-    assert [len(task.validation) for task in few] == [2, 2]
-    tasks = [fold_tasks(TOPICS, QRELS, 2, seed, share=0.5, labelled=4)[0] for seed in range(4)]
-    drawn = [set(task.positives["query_id"]) for task in tasks]
-    assert all(len(found) == 4 for found in drawn)
-    assert len({frozenset(found) for found in drawn}) > 1
-    one = transfer_task(TOPICS, QRELS, {"t1": "b"}, QRELS.assign(query_id="t1"), 0, share=0.5, labelled=4)
-    assert len(one.positives) == 4
-    assert one.test == ("t1",)
-    with pytest.raises(InputError, match="labelled_queries=6: a task has 5 queries beside those of its test"):
-        fold_tasks(TOPICS, QRELS, 2, 3, share=0.5, labelled=6)
-
-
-def test_positives_are_drawn_whatever_the_order() -> None:
-    qids = [f"q{number}" for number in range(10)]
-    drawn = one_positive(QRELS, qids, 3)
-    assert drawn.equals(one_positive(QRELS.iloc[::-1], qids, 3))
-    allowed = set(map(tuple, QRELS.loc[QRELS["relevance"] > 0, ["query_id", "doc_id"]].to_numpy()))
-    assert set(map(tuple, drawn[["query_id", "doc_id"]].to_numpy())) <= allowed
-    assert (drawn["relevance"] == 1).all()
-    both = [tuple(one_positive(QRELS, ["q0"], seed)["doc_id"]) for seed in range(20)]
-    assert set(both) == {("d0",), ("d1",)}
 
 
 def test_transfer_groups_queries_by_what_training_saw() -> None:
@@ -122,17 +95,6 @@ def test_an_arm_is_the_model_with_what_it_has_otherwise() -> None:
         arms_of("a:labels=joint:mass=shar")
     with pytest.raises(InputError, match="label_preset: a study takes none"):
         arms_of("a:labels=evidence:label_preset=coder-tas-b")
-
-
-def test_an_arm_that_comes_to_the_same_is_left_out() -> None:
-    """The arm with the rate of another one, where both have chosen the same; who is compared with it is not lost."""
-    made = arms_of("hard", "soft:labels=evidence,against=hard-too", "hard-too:rates=soft")
-    tasks = fold_tasks(TOPICS, QRELS, 2, 0, share=0.25)
-    arms, same = without_repeats(made, tasks)
-    assert ([arm.name for arm in arms], same) == (["hard", "soft"], {"hard-too": "hard"})
-    assert arms[1].against == ("base", "hard")
-    other = replace(made[2], rates=dict.fromkeys((task.name for task in tasks), 1e-2))
-    assert without_repeats([*made[:2], other], tasks) == ([*made[:2], other], {})
 
 
 def test_a_mass_is_learnt_on_the_training_side(collection: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,21 +189,6 @@ def test_rows_average_seeds_before_comparing() -> None:
         study_rows([*records, record("other", 0, {"a": 1.0})], None, others)
 
 
-def test_curves_and_positives_are_means_over_trainings() -> None:
-    def history(*values: float) -> list[dict[str, float]]:
-        return [{"step": n, "loss": v, "kl": v, "RR@10": v, "nDCG@10": v} for n, v in enumerate(values)]
-
-    pairs = {"before": [[1, 0.5], [1, 0.7], [3, 0.1]], "after": [[2, 0.2]]}
-    records = [
-        record("CODER", 0, {}, history=history(1.0, 2.0), positives=pairs),
-        record("CODER", 1, {}, history=history(3.0, 4.0, 9.0), positives=pairs),
-    ]
-    assert curves(records)["CODER"]["loss"] == [2.0, 3.0]
-    found = positives(records)["CODER"]
-    assert found["before"] == [[1.0, 4, pytest.approx(0.6)], [2.0, 2, pytest.approx(0.1)]]
-    assert found["after"] == [[2.0, 2, pytest.approx(0.2)]]
-
-
 @pytest.fixture
 def collection(tmp_path: Path) -> Path:
     """An index of made-up vectors, topics with two positives each, and a two-layer encoder that says how it pools."""
@@ -280,25 +227,6 @@ def test_as_many_documents_are_retrieved_as_the_measures_look_at(
 
     request = replace(asked_of(collection), model="query:validation_share=0.3", **measures)
     assert load_study(request).studied.hits == hits
-
-
-def test_the_encoders_run_fused_with_first_stages_teaches(collection: Path) -> None:
-    from rnnreranker.lab.study.loaded import load_study
-
-    request = replace(asked_of(collection), context=8, first_stages=["dense"], model="query:candidates=8")
-    without: Any = load_study(replace(request, arms=["joint:labels=joint"])).studied
-    assert without.fused is None
-    loaded = load_study(replace(request, arms=["run:labels=run", "joint:labels=joint"]))
-    studied: Any = loaded.studied
-    assert studied.identity == without.identity  # trials of other arms are those of a study without it
-    assert {qid: set(found) for qid, found in studied.fused.to_dict().items()} == {
-        qid: set(found) for qid, found in studied.run.to_dict().items()
-    }
-    assert [score for _, score in studied.fused["q3"]] == pytest.approx([2 / (60 + rank) for rank in range(1, 9)])
-    assert studied.arms["run"].taught
-    task = loaded.tasks[0]
-    same = [one.described(task, one.arms["joint"]) for one in (without, studied)]
-    assert same[0] == same[1]
 
 
 @pytest.mark.slow

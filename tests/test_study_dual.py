@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,6 @@ from rnnreranker.lab.study.chosen import with_chosen
 from rnnreranker.lab.study.distances import distances_of
 from rnnreranker.lab.study.request import StudyRequest, check
 from rnnreranker.lab.study.tasks import split_tasks
-from rnnreranker.lab.study.teachers.word_search import run_by_words
-from rnnreranker.labels import SoftLabels
-from rnnreranker.labels.report.distribution import distributions_of, edges_of
-from rnnreranker.parts.terms.word_weights import label_distribution
 from tests.tiny_encoder import make_documents, make_encoder, make_qrels, make_topics, write_text_world
 
 pytest.importorskip("sentence_transformers")
@@ -188,22 +183,6 @@ def test_the_base_is_the_encoder_with_its_tokens_averaged(world: Path) -> None:
     assert row["value"] == pytest.approx(np.mean(recalls))
 
 
-def test_splits_say_what_is_tested(world: Path) -> None:
-    with pytest.raises(InputError, match="--labelled-queries: goes without --splits"):
-        study(world, "no.json", "--labelled-queries", "3")
-
-
-def test_ranges_of_distances_are_those_of_scores_of_labels() -> None:
-    """004, Section 4.3: "ten equal sub-ranges including (0, 0.1], (0.1, 0.2],..., and (0.9, 1]"; 0 is in the first."""
-    cosines = np.array([1, 0.8, 0.79, 0.6, 0, -0.8, -1], dtype=np.float32)  # f: 0, .1, .105, .2, .5, .9, 1
-    documents = np.stack([cosines, np.sqrt(1 - cosines**2)], axis=1)
-    found = distances_of(documents[:1], documents, [np.arange(7)])["relevant"]
-    assert found == pytest.approx(np.array([2, 2, 0, 0, 1, 0, 0, 0, 1, 1]) / 7)
-    scores = SoftLabels.from_lists(["q"], [list("abcdefg")], [cosines.tolist()], [[1 / 7] * 7], [[True] * 7], {})
-    shares = distributions_of(scores, edges_of(0, 1, 10), distances=True)["all"].shares
-    assert [shares[0] + shares[1], *shares[2:-1]] == pytest.approx(found)
-
-
 def test_distances_of_vectors_by_hand() -> None:
     queries = np.array([[1, 0], [0, 1]], dtype=np.float32)
     documents = np.array([[1, 0], [-1, 0], [0.28, 0.96]], dtype=np.float32)
@@ -215,25 +194,6 @@ def test_distances_of_vectors_by_hand() -> None:
     assert found["line"] == pytest.approx(np.linalg.eigvalsh(moments)[1] / 2)
     same = distances_of(queries[:1], documents[:2], [np.array([], dtype=np.int64)])
     assert (same["line"], sum(same["relevant"])) == (pytest.approx(1), 0)
-
-
-def test_documents_in_the_order_of_their_labels() -> None:
-    """Eq. 5 by hand: the mean prefers one rare word, the sum all that are shared; a word of weight 0 is shared, too."""
-    queries = {"q1": {"rain": 0.5, "sun": 0.4, "a": 0.0, "of": -1.0}, "q2": {"of": -1.0}}
-    documents = {
-        "d1": {"rain": 0.6, "sun": 0.5, "a": 0.2},  # products .30, .20, 0
-        "d2": {"rain": 0.5, "of": 9.0},  # .25
-        "d3": {"of": 5.0, "snow": 1.0},
-        "d4": {"sun": 0.625},  # .25, as d2
-    }
-    of_mean, of_sum = (run_by_words(queries, documents, name, 10) for name in ("mean", "sum"))
-    assert of_mean["q1"] == [("d2", 0.25), ("d4", 0.25), ("d1", pytest.approx(0.5 / 3))]
-    assert of_sum["q1"] == [("d1", 0.5), ("d2", 0.25), ("d4", 0.25)]
-    assert of_mean["q2"] == of_sum["q2"] == []
-    for run, products in ((of_mean, "mean"), (of_sum, "sum")):
-        for docid, score in run["q1"]:
-            expected = label_distribution(queries["q1"], documents[docid], products, 3.0)
-            assert math.tanh(3 * score) == pytest.approx(expected)
 
 
 def test_validation_questions_choose_in_every_fold() -> None:
@@ -248,25 +208,3 @@ def test_validation_questions_choose_in_every_fold() -> None:
     assert found[7:] == [{**one, "arm": "any"} for one in (*first[:2], second[2])]
     assert choices["any"]["one"] == {"arm": "a", "validation": {"a": pytest.approx(0.3), "b": 0.25}}
     assert choices["any"]["two"]["arm"] == "b"
-
-
-@pytest.mark.long
-def test_a_study_with_random_negatives_and_choices(world: Path) -> None:
-    """Every document that may be drawn has its own degree; d by itself stands beside the arms that learn from it."""
-    family = "LE-TFIDF, chosen"
-    arms = [NONE, DISTILLED.removesuffix("|LE-TFIDF"), 'LE-BS:labels="term-scorer:products=sum,scale=2"']
-    arms += [
-        f'LE-TFIDF, {scale}:labels="term-weight:products=sum,scale={scale}",family="{family}"' for scale in (1, 20)
-    ]
-    flags = ["--folds", "1", "--arms"]
-    made = study(world, "random.json", *flags, *arms, model="dual:depth=5,negatives_from=random")
-    assert [row["arm"] for row in made["rows"] if row["measure"] == "R@5"][-1] == family
-    (choice,) = made["choices"][family].values()
-    assert choice["validation"][choice["arm"]] == max(choice["validation"].values())
-    values = {row["arm"]: row["value"] for row in made["rows"] if row["measure"] == "R@5"}
-    assert values[family] == values[choice["arm"]]
-    of_d = {arm: found["R@5"] for arm, found in made["by_degrees"].items()}
-    assert of_d["LE-Distill"] == pytest.approx(values["LE-None"])  # its labels are LE-None's cosines
-    assert of_d[family] == of_d["LE-TFIDF, 1"] == of_d["LE-TFIDF, 20"] > 0
-    assert set(of_d) == {*values} - {"base", "LE-None"}
-    assert made["params"]["negatives_from"] == "random"

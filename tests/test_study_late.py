@@ -18,12 +18,9 @@ from rnnreranker.encode.late.base import make_late_base
 from rnnreranker.encode.late.encoder import LateEncoder
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.lab.study.__main__ import main
-from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.lab.study.studying import run_study
 from rnnreranker.lab.study.teachers.encoded_tokens import TokenSearch
 from rnnreranker.lab.study.teachers.pair_teacher import taught_by
-from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams
-from rnnreranker.parts.tokens.lexicon import Lexicon
 from rnnreranker.runs import Run
 from tests.tiny_encoder import (
     make_cross_encoder,
@@ -69,13 +66,6 @@ def test_arms_that_cannot_be_made(arms: list[str], said: str) -> None:
     assert said in str(caught.value)
 
 
-def test_labels_take_all_that_negatives_are_drawn_from() -> None:
-    request = StudyRequest("i", "t", "q", model="late:depth=50", arms=["a:labels=collective", "b:depth=9,labels=run"])
-    first, second = request.chosen
-    assert (first.labels.params.to_dict()["context"], second.labels.params.to_dict()["context"]) == (51, 10)
-    assert (first.params.similarity, first.hard, first.against) == ("l2", False, ("base",))
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An index of documents with texts, topics with two positives each, a late-interaction encoder, cross-encoders."""
@@ -115,27 +105,6 @@ def test_search_by_tokens_is_that_of_all_pairs(world: Path, tmp_path: Path) -> N
             assert dict(reranked[qid]) == pytest.approx(of_own, abs=0.02)
         else:
             assert qid not in reranked or not reranked[qid]
-
-
-def test_a_search_with_feedback_is_that_of_a_query_and_its_centroids(world: Path, tmp_path: Path) -> None:
-    encoder, documents = LateEncoder.load(str(world / "late")), make_documents()
-    topics = dict(list(make_topics().items())[:2])
-    search = TokenSearch(encoder, documents, tmp_path / "tokens")
-    feedback = ColbertFeedback(ColbertParams(fb_docs=2, fb_clusters=4, fb_embeddings=3, fb_expansion_weight=0.5))
-    own = {qid: list(documents)[:6] for qid in topics}
-    found = {"all": search.best(topics, 5, feedback=feedback), "own": search.best(topics, 5, own, feedback)}
-    source, asked = search.source, search.queries(topics)
-    for number, qid in enumerate(topics):
-        query = asked.vectors[asked.offsets[number] : asked.offsets[number + 1]]
-        of = {"all": list(documents), "own": own[qid]}
-        for name, docids in of.items():
-            rows = source.rows(docids)
-            first = source.best(source.scores(query, np.array([0, len(query)]), rows)[0], rows, 2)[1]
-            joined, weights = feedback.of_tokens(query, first, Lexicon(source))
-            assert len(joined) > len(query)
-            scores = source.scores(joined, np.array([0, len(joined)]), rows, weights=weights)[0]
-            best = sorted(scores.tolist(), reverse=True)[:5]
-            assert [score for _, score in found[name][qid]] == pytest.approx(best, rel=1e-6)
 
 
 def test_cross_encoders_teach_by_their_mean_and_say_what_it_took(world: Path, tmp_path: Path) -> None:
@@ -198,42 +167,3 @@ def test_students_of_every_teacher(world: Path) -> None:
         assert again[name] == made[name]
     for arm in ("ColBERT", "KD, cross-encoder"):
         assert again["costs"][arm]["labelling"] == made["costs"][arm]["labelling"]
-
-
-@pytest.mark.long
-def test_a_query_encoder_learns_from_tokens(world: Path, tmp_path: Path) -> None:
-    both = tmp_path / "both"
-    argv = ["--documents", str(world / "documents.jsonl"), "--encoder", f"{world / 'dense'}:pooling=mean"]
-    argv += ["--parts", "dense,tokens", "--token-encoder", str(world / "late"), "--output", str(both)]
-    assert index(argv) == 0
-    words = ["--topics", str(world / "topics.tsv"), "--qrels", str(world / "qrels.txt"), "--folds", "2", "--seeds", "1"]
-    words += ["--model", "query:validation_share=0.3,candidates=8", "--batch-size", "4", "--epochs", "2"]
-    words += ["--context", "8"]
-    words += [
-        "--first-stages",
-        "late",
-        "--arms",
-        "hard",
-        *(f"{one}:labels={one}" for one in ("collective", "run", "query")),
-    ]
-    assert main(["--index", str(both), *words, "--output", str(tmp_path / "study.json")]) == 0
-    (made,) = read_records(tmp_path / "study.json")
-    values = {row["arm"]: row["value"] for row in made.outcome["rows"] if row["measure"] == "nDCG@10"}
-    assert list(values) == ["base", "hard", "collective", "run", "query"]
-    losses = {arm: tuple(curve["loss"]) for arm, curve in made.outcome["curves"].items()}
-    assert len(set(losses.values())) == 4
-    with pytest.raises(InputError, match="no tokens in this index; add them with index --parts tokens"):
-        main(["--index", str(world / "index"), *words, "--output", str(tmp_path / "none.json")])
-
-
-@pytest.mark.long
-def test_a_test_by_reranking_stays_in_the_candidates(world: Path) -> None:
-    measures = ["--measures", "nDCG@10 R@10", "--test-candidates", "10", "--arms", "ColBERT", HN]
-    made = study(world, "reranked.json", *measures).outcome
-    whole = study(world, "whole.json", *measures[:2], "--arms", "ColBERT").outcome
-    reached = {
-        name: {row["arm"]: row["value"] for row in found["rows"] if row["measure"] == "R@10"}
-        for name, found in (("reranked", made), ("whole", whole))
-    }
-    assert reached["reranked"]["base"] == reached["reranked"]["ColBERT"] == reached["reranked"]["ColBERT-HN"]
-    assert reached["whole"]["base"] != reached["reranked"]["base"]

@@ -80,17 +80,6 @@ def test_workers_of_a_cluster_take_the_same_trials(world: Path, backend: str) ->
     assert names[0] == names[1] != set()
 
 
-@pytest.mark.long
-def test_regularisation_is_measured_in_words_and_flops(world: Path) -> None:
-    flags = ("--learning-rate", "1e-2", "--batch-size", "4", "--arms", "light", "heavy:lambda_q=0.9,lambda_d=0.3")
-    flags += ("--model", "sparse:depth=50,validation_share=0.3")
-    made = found(world, "weights.json", *flags).outcome
-    low, high = made["words"]["light"], made["words"]["heavy"]
-    assert high["flops"] < low["flops"]
-    assert high["document_words"] < low["document_words"] <= made["words"]["base"]["document_words"] + 10
-    assert set(made["words"]) == {"base", "light", "heavy"}
-
-
 @pytest.mark.parametrize(
     ("flags", "message"),
     [

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import subprocess
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +17,18 @@ from rnnreranker.evaluate import evaluate
 from rnnreranker.index.opening import open_index
 from rnnreranker.lab.tune import (
     Contexts,
-    LeaveOutRequest,
     Objective,
     Space,
     TuneRequest,
     search,
-    tune_collections,
     tune_reranker,
 )
 from rnnreranker.lab.tune.__main__ import main, make_parser
 from rnnreranker.lab.tune.choice_rules import RULES, capped_gain, mean_gain
 from rnnreranker.lab.tune.heldout import cross_validate, on_test_set, tune
-from rnnreranker.lab.tune.leave_out import draw, leave_one_out, read_collections
-from rnnreranker.lab.tune.preset import write_preset
+from rnnreranker.lab.tune.leave_out import draw, leave_one_out
 from rnnreranker.lab.tune.space import Between
 from rnnreranker.lab.tune.sweeps import sweep, without_terms
-from rnnreranker.rnn import rnn_similarity
 
 TOPICS, DOCUMENTS, DIMENSION = 12, 40, 6
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -109,25 +101,6 @@ def test_kept_similarities_give_the_run_of_the_reranker(tmp_path: Path, params: 
         np.testing.assert_allclose([s for _, s in ours[qid]], [s for _, s in theirs[qid]], rtol=1e-5, atol=1e-6)
 
 
-def test_a_part_of_the_queries_is_reranked_as_in_the_whole(made: QuerySet) -> None:
-    contexts = Contexts(made.run, made.vectors, made.queries, 20, threads=2)
-    whole, part = contexts.rerank(RnnParams(context=15)), contexts.rerank(RnnParams(context=15), [7, 2])
-    assert part.qids == ("q07", "q02")
-    assert {qid: part[qid] for qid in part} == {qid: whole[qid] for qid in part}
-
-
-def test_what_contexts_refuse(made: QuerySet) -> None:
-    contexts = Contexts(made.run, made.vectors, made.queries, 10)
-    with pytest.raises(InputError, match="context=11: only 10 candidates of a query are kept"):
-        contexts.rerank(RnnParams(context=11))
-    with pytest.raises(InputError, match="11 queries of the run have no vector"):
-        Contexts(made.run, made.vectors, QueryVectors(("q00",), made.queries.vectors[:1]), 10)
-    with pytest.raises(InputError, match=r"q\S+: .*exp"):
-        Contexts(made.run, made.vectors, made.queries, 10).rerank(
-            RnnParams(context=10, scale="none", weight="exp", weight_scale=1e3)
-        )
-
-
 def test_values_are_those_of_the_evaluation(made: QuerySet) -> None:
     objective, params = made.objective(), RnnParams(context=20, k=5)
     reranked = RnnReranker(made.vectors, params).rerank(made.run, made.queries)
@@ -165,18 +138,6 @@ def test_judgements_of_another_collection_are_refused(made: QuerySet) -> None:
         Objective(contexts, made.qrels.assign(query_id="x").drop_duplicates(["query_id", "doc_id"]), "nDCG@10")
 
 
-def test_folds_test_every_topic_once(made: QuerySet) -> None:
-    objective = made.objective()
-    folds = objective.folds(5)
-    assert sorted(qid for _, test in folds for qid in test) == sorted(made.qids)
-    for train, test in folds:
-        assert not set(train) & set(test)
-        assert len(train) + len(test) == TOPICS
-    assert objective.topics != tuple(sorted(objective.topics))  # no particular order
-    with pytest.raises(InputError, match="13 folds of 12 topics"):
-        objective.folds(13)
-
-
 def test_a_space_says_what_it_cannot_hold(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown parameter lamda, did you mean lam"):
         Space({"lamda": Between(0, 1)})
@@ -193,26 +154,6 @@ def test_a_space_says_what_it_cannot_hold(tmp_path: Path) -> None:
         Space.from_yaml(file)
 
 
-def test_every_draw_of_the_default_space_is_a_setting() -> None:
-    """Weights of the three terms vary, and are never all 0, which no setting allows."""
-    drawn = draw(Space(), 200, seed=0)
-    assert {params.query_weight for params in drawn} == {params.rank_weight for params in drawn} == {0, 0.5, 1, 2}
-    assert min(params.run_weight for params in drawn) > 0
-    assert {params.probes for params in drawn} == {1, 2, 3, 4}
-    assert Space().as_trial(RnnParams()) is not None  # so the default is the first trial
-
-
-def test_draws_that_are_no_settings_are_drawn_again() -> None:
-    """Three weights of 0 are no setting, though each may be 0."""
-    weights = dict.fromkeys(("rank_weight", "run_weight", "query_weight"), (0.0, 1.0))
-    drawn = draw(Space({**weights, "lam": Between(0.0, 1.0)}), 60, seed=0)
-    assert len(drawn) == 60
-    assert len({(one.rank_weight, one.run_weight, one.query_weight) for one in drawn}) == 7
-    never = {**dict.fromkeys(weights, (0.0,)), "lam": Between(0.0, 1.0)}
-    with pytest.raises(InputError, match=r"search space: 0 of 200 draws are settings \(rank_weight=0"):
-        draw(Space(never), 2, seed=0)
-
-
 @pytest.mark.parametrize("preset", sorted(RnnParams.presets))
 def test_a_search_begins_with_every_preset(preset: str) -> None:
     """Of most of them one of the three weights is above 0, which the default space varies."""
@@ -220,15 +161,6 @@ def test_a_search_begins_with_every_preset(preset: str) -> None:
     assert space.fixed == RnnParams.preset(preset)
     assert set(space.ranges) == set(Space().ranges)
     assert search(_toy, space, 3, seed=0).pruned == 0
-
-
-@pytest.mark.usefixtures("as_command")
-def test_values_that_exclude_one_another_leave_the_trial_out(capsys: pytest.CaptureFixture[str]) -> None:
-    weights = dict.fromkeys(("rank_weight", "run_weight", "query_weight"), (0.0, 1.0))
-    found = search(_toy, Space(weights), 30, seed=0)
-    assert found.trials == 30
-    assert found.pruned > 0
-    assert "left out: rank_weight=0, run_weight=0, query_weight=0: expected at least one" in capsys.readouterr().err
 
 
 def test_a_small_space_is_tried_whole() -> None:
@@ -239,14 +171,6 @@ def test_a_small_space_is_tried_whole() -> None:
     assert len(draw(Space(weights), 6, seed=0)) == 6  # eight and no more would be all
     with pytest.raises(InputError, match=r"search space: none of its values are a setting together \(rank_weight=0"):
         draw(Space(dict.fromkeys(weights, (0.0,))), 2, seed=0)
-
-
-def test_a_space_fits_the_depth_of_a_run() -> None:
-    space = Space().within(25)
-    assert space.ranges["context"] == Between(25, 25, True)
-    assert space.fixed.context == 25
-    assert Space().keeping(k=7).within(100).fixed.k == 7
-    assert "k" not in Space().keeping(k=7).ranges
 
 
 def _toy(params: RnnParams, report: object) -> float:
@@ -294,57 +218,6 @@ def test_a_journal_whose_last_line_is_cut_goes_on_to_the_same_trials(tmp_path: P
     journal.write_bytes(content[:-cut] if cut else content[:40])
     assert search(_toy, SMALL, 4, seed=3, storage=journal, random_trials=2) == whole
     assert [path.name for path in tmp_path.iterdir()] == ["trials"]
-
-
-@pytest.mark.long
-def test_a_journal_is_written_under_the_lock_of_optuna(tmp_path: Path) -> None:
-    """What a killed writer held is taken from it after seconds, and nothing is left of the lock."""
-    whole = search(_toy, SMALL, 3, seed=3, random_trials=2)
-    journal, locked = tmp_path / "trials", []
-
-    def looks(params: RnnParams, report: object) -> float:
-        locked.append((tmp_path / "trials.lock").exists())
-        return _toy(params, report)
-
-    (tmp_path / "trials.lock").touch()
-    assert search(looks, SMALL, 3, seed=3, storage=journal, random_trials=2) == whole
-    assert locked == [False] * 3
-    assert [path.name for path in tmp_path.iterdir()] == ["trials"]
-
-
-def test_a_file_that_is_no_journal_stays_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("a line\nhalf a line")
-    with pytest.raises(InputError, match=r"thesis\.tex: not a journal of trials"):
-        search(_toy, SMALL, 2, storage=tmp_path / "thesis.tex")
-    assert (tmp_path / "thesis.tex").read_text() == "a line\nhalf a line"
-
-
-def test_an_interrupted_trial_is_no_news(tmp_path: Path) -> None:
-    code = (
-        "from rnnreranker.lab.tune.trials import search\nfrom rnnreranker.lab.tune.space import Space\n"
-        "def interrupted(params, report): raise KeyboardInterrupt\n"
-        "try: search(interrupted, Space(), 2, storage='trials')\nexcept KeyboardInterrupt: pass"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
-    said = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert (said.stdout, said.stderr) == ("", "")
-
-
-def test_the_default_is_tried_after_a_kill_in_the_first_trial(tmp_path: Path) -> None:
-    space = Space(SMALL.ranges, dataclasses.replace(SMALL.fixed, k=5))
-    whole = search(_toy, space, 4, seed=3)
-    for number, error in enumerate((KeyboardInterrupt, OSError)):  # one leaves the trial running, one fails it
-
-        def dies(params: RnnParams, report: object, error: type[BaseException] = error) -> float:
-            raise error
-
-        journal = tmp_path / f"{number}.journal"
-        for _ in range(2):
-            with pytest.raises(error):
-                search(dies, space, 4, seed=3, storage=journal)
-        again = search(_toy, space, 4, seed=3, storage=journal)
-        assert again.history[0] == _toy(space.fixed, None)
-        assert again == whole
 
 
 def test_a_journal_is_not_gone_on_from_with_another_objective(made: QuerySet, tmp_path: Path) -> None:
@@ -410,14 +283,6 @@ def test_an_error_of_the_data_ends_the_search_and_the_trial_is_taken_again(tmp_p
     assert (again.pruned, calls) == (0, 7)
 
 
-def test_a_weight_that_overflows_is_an_error_of_the_parameters(made: QuerySet) -> None:
-    wild = RnnParams(weight="exp", weight_scale=1e6, scale="none", context=10)
-    with pytest.raises(ParameterError, match=r"query q\d\d: weight exp: the largest"):
-        made.objective().values(wild)
-    with pytest.raises(ParameterError, match="row 0 of the batch: weight exp: the largest"):
-        rnn_similarity(np.ones((1, 4), np.float32), np.ones((1, 12, 4), np.float32), wild)
-
-
 def test_held_out_values_come_from_topics_not_searched(made: QuerySet) -> None:
     objective = made.objective()
     held_out = cross_validate(objective, SMALL, 8, folds=3, seed=0)
@@ -433,16 +298,6 @@ def test_held_out_values_come_from_topics_not_searched(made: QuerySet) -> None:
     assert held_out.low <= held_out.gain <= held_out.high
     other = on_test_set(tune(objective, SMALL, 8, seed=0), SMALL, objective, TOPICS)
     assert other.tuned >= other.default  # the same topics: the default was among the trials
-
-
-def test_the_preset_is_read_back(made: QuerySet, tmp_path: Path) -> None:
-    objective = made.objective()
-    study, held_out = tune(objective, SMALL, 5, seed=0), cross_validate(objective, SMALL, 3, folds=2)
-    write_preset(tmp_path / "found.yaml", study.params.to_dict(), study, held_out, {"topics": "made up\nhere"})
-    assert RnnParams.from_yaml(tmp_path / "found.yaml") == study.params
-    text = (tmp_path / "found.yaml").read_text()
-    assert "# topics: made up here\n" in text
-    assert f"tuned {held_out.tuned:.4f}, default {held_out.default:.4f}" in text
 
 
 def test_sweeps(made: QuerySet) -> None:
@@ -499,48 +354,11 @@ def test_leaving_one_collection_out(made: QuerySet, tmp_path: Path, rule: str) -
         leave_one_out({name: objectives[name] for name in of}, space, 3, collections=of)
 
 
-def test_gains_kept_in_a_storage_are_not_computed_again(made: QuerySet, tmp_path: Path) -> None:
-    """A search over cells that was killed goes on to the same result; a storage of other settings is refused."""
-    kept = tmp_path / "cells.journal"
-    space = Space({"k": Between(2, 8)}, RnnParams(context=20))
-    objectives = {"a": made.objective(), "b": made.objective(15)}
-    whole = leave_one_out(objectives, space, 4, storage=tmp_path / "other.journal")
-    reranked: list[int] = []
-
-    class Killed(Objective):
-        def __init__(self) -> None:
-            self.__dict__.update(objectives["b"].__dict__)
-
-        def values(self, params: RnnParams, topics: Sequence[str] | None = None) -> np.ndarray:
-            reranked.append(params.k)
-            if len(reranked) == 3:
-                raise KeyboardInterrupt
-            return super().values(params, topics)
-
-    broken = Killed()
-    with pytest.raises(KeyboardInterrupt):
-        leave_one_out({**objectives, "b": broken}, space, 4, storage=kept)
-    again = leave_one_out({**objectives, "b": broken}, space, 4, storage=kept)
-    assert again.to_dict() == whole.to_dict()
-    assert len(reranked) == 3 + 2 + 2  # the two that were missing, and default and chosen for their intervals
-    with pytest.raises(InputError, match="holds trials of another settings"):
-        leave_one_out(objectives, space, 4, seed=1, storage=kept)
-
-
 def test_the_rule_that_caps_gains_weighs_losses() -> None:
     """Gains beyond .02 count .02, losses three times: what wins on one cell pays for no loss on another."""
     gains = np.array([[0.10, -0.01], [0.03, 0.01], [0.02, 0.01]])
     assert capped_gain(gains).tolist() == pytest.approx([(0.02 - 0.03) / 2, 0.015, 0.015])
     assert mean_gain(gains).tolist() == pytest.approx([0.045, 0.02, 0.015])
-
-
-def test_collections_are_checked_as_a_whole(tmp_path: Path) -> None:
-    file = tmp_path / "sets.yaml"
-    file.write_text("one: {index: i, topic: t, qrels: q}\ntwo: {index: i, topics: t, qrels: q, protocol: binary}\n")
-    with pytest.raises(InputError, match=r"one: unknown key topic, did you mean topics.*; one: no topics"):
-        read_collections(file)
-    file.write_text("two: {index: i, topics: t, qrels: q, collection: one}\n")
-    assert read_collections(file) == {"two": {"index": "i", "topics": "t", "qrels": "q", "collection": "one"}}
 
 
 def _written(made: QuerySet, tmp_path: Path) -> list[str]:
@@ -553,14 +371,6 @@ def _written(made: QuerySet, tmp_path: Path) -> list[str]:
     flags = ["--index", str(made.folder), "--topics", str(tmp_path / "topics.tsv")]
     flags += ["--encoded-queries", str(tmp_path / "queries.npy"), "--qrels", str(tmp_path / "qrels.txt")]
     return flags
-
-
-def test_parameters_are_not_tested_on_the_topics_they_were_tuned_on(made: QuerySet, tmp_path: Path) -> None:
-    """000, A.4: tuned on MS MARCO dev.small, then "on the other evaluation sets"; `study` refuses the same."""
-    flags = _written(made, tmp_path)
-    again = ["--test-topics", str(tmp_path / "topics.tsv"), "--test-qrels", str(tmp_path / "qrels.txt")]
-    with pytest.raises(InputError, match=r"12 query ids in both the training and the test topics \(first: q00, q01"):
-        main([*flags, *again, "--trials", "2"])
 
 
 def test_the_command(made: QuerySet, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -617,17 +427,6 @@ def _space(folder: Path) -> Path:
     return file
 
 
-def test_collections_from_python(made: QuerySet, tmp_path: Path) -> None:
-    """Cells may be objects in memory; candidates of a run."""
-    made.run.write(tmp_path / "run.txt")
-    half = dict.fromkeys(made.qids[::2], "text")
-    cell = {"index": made.folder, "topics": half, "qrels": made.qrels, "run": made.run}
-    with pytest.raises(InputError, match=r"^collections: b: no index; b: no topics; b: no qrels$"):
-        tune_collections(LeaveOutRequest(collections={"a": cell, "b": {}}))
-    with pytest.raises(InputError, match=r"^rule=most: known: capped, mean$"):
-        tune_collections(LeaveOutRequest(collections={"a": cell}, rule="most"))
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -644,19 +443,6 @@ def test_what_a_request_cannot_be(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
         tune_reranker(TuneRequest(index="i", topics="t", qrels="q", **given))
     assert message in str(caught.value)
-
-
-def test_settings_are_held_by_flags_and_by_the_written_form() -> None:
-    request = TuneRequest(index="i", topics="t", qrels="q", rerank="rnn:preset=vectors,run_weight=1,k=7")
-    assert request.searched.fixed == dataclasses.replace(RnnParams.preset("vectors"), run_weight=1.0, k=7)
-    assert {"run_weight", "k"}.isdisjoint(request.searched.ranges)
-    common = ["--index", "i", "--topics", "t", "--qrels", "q"]
-    with pytest.raises(InputError, match="--rerank rnn:k=3 and --k: k twice; give it once"):
-        main([*common, "--k", "2", "--rerank", "rnn:k=3"])
-    with pytest.raises(InputError, match="--k 0: expected an integer >= 1"):
-        main([*common, "--k", "0"])
-    with pytest.raises(InputError, match="--encoded-queries is for one query set: not with --collections"):
-        main(["--collections", "cells.yaml", "--encoded-queries", "x.npy"])
 
 
 def test_the_help_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from tiny_encoder import WORDS, make_encoder
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, open_vectors
@@ -27,7 +26,6 @@ from rnnreranker.lab.tune.joint.trial import Trainings, joint_ablations, on_test
 from rnnreranker.lab.tune.preset import write_preset
 from rnnreranker.lab.tune.space import Between
 from rnnreranker.methods.retrieve.dense import dense_run
-from rnnreranker.runs import Run
 from rnnreranker.train.query.params import TrainParams, training_settings
 
 QUERIES, DOCUMENTS = 40, 60
@@ -90,61 +88,6 @@ def test_the_search_keeps_the_default_and_goes_on_after_a_kill(trainings: Traini
         tune_jointly(trainings, SMALL, 5, seed=4, storage=journal)
 
 
-@pytest.mark.parametrize(
-    ("change", "named"),
-    [
-        ({"method": "hard"}, "method"),
-        ({"relevant": 2}, "relevant"),
-        ({"encoder": "other"}, "encoder"),
-        ({"training": ("q0", "q1")}, "training queries"),
-        ({"validation": ("q30",)}, "validation queries"),
-        ({"normalize": True}, "normalize"),
-    ],
-)
-def test_a_journal_is_not_gone_on_from_with_other_trainings(
-    trainings: Trainings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], named: str
-) -> None:
-    monkeypatch.setattr(Trainings, "value", lambda self, joint, report=None: joint.rnn.lam)
-    found = tune_jointly(trainings, SMALL, 2, storage=tmp_path / "trials")
-    assert tune_jointly(trainings, SMALL, 2, storage=tmp_path / "trials") == found
-    with pytest.raises(InputError, match=rf"trials of another {named} \(.*\); give another storage"):
-        tune_jointly(dataclasses.replace(trainings, **change), SMALL, 2, storage=tmp_path / "trials")
-
-
-@pytest.mark.usefixtures("as_command")
-def test_a_loss_that_is_not_finite_leaves_the_trial_out(
-    trainings: Trainings, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from rnnreranker.train.losses.base import Loss
-
-    monkeypatch.setattr(Loss, "__call__", lambda *_: torch.tensor(float("nan"), requires_grad=True))
-    with pytest.raises(InputError, match="none of 1 trials could be computed"):
-        tune_jointly(trainings, SMALL, 1)
-    assert "trial 0 left out: step 0: the loss is nan; try a lower --learning-rate" in capsys.readouterr().err
-    lost = dataclasses.replace(trainings, topics={})
-    with pytest.raises(InputError, match="labelled queries have no text"):
-        tune_jointly(lost, SMALL, 1)
-
-
-@pytest.mark.long
-def test_a_trial_is_told_of_every_validation_and_can_be_ended(trainings: Trainings) -> None:
-    told: list[tuple[int, float]] = []
-    value = trainings.value(FIXED, lambda step, found: told.append((step, found)))
-    assert [step for step, _ in told] == [0, 1]  # one an epoch
-    assert value >= max(found for _, found in told)  # the encoder as it is counts too
-
-    class Enough(Exception):
-        pass
-
-    def end(step: int, found: float) -> None:
-        raise Enough
-
-    with pytest.raises(Enough):
-        trainings.value(FIXED, end)
-    lossy = dataclasses.replace(FIXED, train=dataclasses.replace(FIXED.train, key_measure="loss"))
-    assert trainings.value(lossy) < 0
-
-
 class Drawn:
     """A trial that takes the highest value of every range."""
 
@@ -200,29 +143,6 @@ def test_the_test_compares_encoders_over_the_whole_index(trainings: Trainings, t
     assert LabelParams.from_yaml(tmp_path / "my.yaml") == study.params.labels
     assert TrainParams.from_yaml(tmp_path / "my.yaml") == study.params.train
     assert f"default {found.default:.4f}" in (tmp_path / "my.yaml").read_text()
-
-
-def test_as_many_documents_are_retrieved_as_the_measure_looks_at(tmp_path: Path) -> None:
-    """Of 300 documents the only relevant one is the 150th."""
-    np.save(tmp_path / "vectors.npy", np.array([[1.0, -n / 300] for n in range(300)], dtype=np.float32))
-    (tmp_path / "docid").write_text("".join(f"d{n}\n" for n in range(1, 301)))
-    qrels = pd.DataFrame([("q", "d150", 1)], columns=["query_id", "doc_id", "relevance"])
-    query = QueryVectors(("q",), np.ones((1, 2), dtype=np.float32))
-    expected = {"R@100": 0.0, "R@150": 1.0, "R@1000": 1.0, "AP": 1 / 150, "RR@10": 0.0}
-    for measure, value in expected.items():
-        test = HeldOutQueries({"q": "text"}, qrels, measure)
-        assert test.values(open_vectors(tmp_path), query).tolist() == pytest.approx([value])
-    assert HeldOutQueries({}, qrels, "nDCG@10").hits == 100
-
-
-def test_the_relevant_grade_is_that_of_all_judgements(tmp_path: Path) -> None:
-    np.save(tmp_path / "vectors.npy", np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32))
-    (tmp_path / "docid").write_text("a\nb\n")
-    qrels = pd.DataFrame([("q", "a", 1), ("other", "b", 2)], columns=["query_id", "doc_id", "relevance"])
-    query = QueryVectors(("q",), np.array([[1.0, 0.0]], dtype=np.float32))
-    for protocol, value in (("dl", 0.0), ("strict", 0.0), ("trec", 1.0)):
-        test = HeldOutQueries({"q": "text"}, qrels, "RR", protocol)
-        assert test.values(open_vectors(tmp_path), query).tolist() == [value]
 
 
 def test_ablations_leave_one_part_out(trainings: Trainings, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,22 +248,6 @@ def test_encoders_are_trained_with_the_settings_that_the_index_names(
     np.testing.assert_allclose(vectors, base.vectors, atol=1e-5)  # base and trained encoder differ in weights alone
 
 
-def test_a_data_set_in_memory_is_the_one_of_its_files(
-    tiny: Path, data: Path, trainings: Trainings, tmp_path: Path
-) -> None:
-    trainings.run.write(tmp_path / "run.txt")
-    given: dict[str, Any] = {"encoder": f"{tiny}:pooling=mean", "hits": 30}
-    files = {"index": data, "topics": data / "topics.tsv", "qrels": data / "qrels.txt", "run": tmp_path / "run.txt"}
-    topics = dict(line.split("\t") for line in (data / "topics.tsv").read_text().splitlines())
-    judged = trainings.qrels.itertuples(index=False)
-    qrels = {qid: {docid: grade} for qid, docid, grade in judged}
-    memory = {"index": open_index(data), "topics": topics, "qrels": qrels, "run": Run.read(tmp_path / "run.txt")}
-    ours, theirs = (load_trainings(TuneTrainRequest(**given, **one)) for one in (files, memory))
-    assert ours[0].about() == theirs[0].about()
-    assert ours[1].topics == theirs[1].topics
-    np.testing.assert_array_equal(ours[2].vectors, theirs[2].vectors)
-
-
 def test_collections_in_memory_give_what_their_files_give(
     tiny: Path, data: Path, trainings: Trainings, tmp_path: Path
 ) -> None:
@@ -382,40 +286,6 @@ def test_what_the_command_cannot_do_is_said(data: Path, tmp_path: Path) -> None:
         main([*common, "--method", "hard:boost=2"])
     with pytest.raises(InputError, match="expected one measure"):
         main([*common, "--measure", "RR@10 nDCG@10"])
-
-
-def test_written_forms_hold_settings_still() -> None:
-    request = TuneTrainRequest(
-        index="i",
-        topics="t",
-        qrels="q",
-        method={"joint": {"k": 4, "positive_weight": 0.75, "boost": 2}},
-        model="query:epochs=1,learn_temperature=false",
-        loss="triplet:margin=0.3",
-    )
-    space, usual = request.searched, JointSpace()
-    assert set(usual.ranges) - set(space.ranges) == {"k", "boost", "epochs"}
-    assert space.fixed.rnn == dataclasses.replace(RnnParams.preset("vectors"), k=4)
-    assert space.fixed.labels == LabelParams(boost=2.0)
-    assert space.fixed.train == TrainParams(epochs=1.0, learn_temperature=False, loss="triplet")
-    assert space.fixed.loss == {"margin": 0.3}
-    assert request.of_method == {"positive_weight": 0.75}
-    hard = TuneTrainRequest(index="i", topics="t", qrels="q", method="hard", preset="tas-b").searched
-    assert set(hard.ranges) == set(usual.train.ranges)
-    assert hard.fixed.rnn == RnnParams.preset("tas-b")
-
-
-def test_settings_of_the_method_reach_the_labels(trainings: Trainings, tmp_path: Path) -> None:
-    """They are held, and named in a journal; a method without such has the name that journals had."""
-    made = []
-    for weight in (0.0, 1.0):
-        joint = dataclasses.replace(trainings, method="joint", of_method={"positive_weight": weight})
-        assert joint.about()["method"] == f"joint:positive_weight={weight}"
-        made.append(joint._params(FIXED.rnn))
-    assert [params.to_dict()["positive_weight"] for params in made] == [0.0, 1.0]
-    assert {params.to_dict()["k"] for params in made} == {FIXED.rnn.k}
-    assert trainings.about()["method"] == "evidence"
-    assert trainings._params(FIXED.rnn) == FIXED.rnn
 
 
 @pytest.mark.parametrize(
@@ -490,43 +360,3 @@ def test_a_file_says_the_loss_in_its_written_form(tmp_path: Path, content: str) 
     assert (params, loss.to_dict()) == (expected, {"margin": 0.3})
     joint = Joint(train=params, loss=loss.to_dict())
     assert joint.sections()["train"] == {**expected.to_dict(), "loss": {"triplet": {"margin": 0.3}}}
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("train: {loss: {triplet: {margn: 1}}}\n", "mine.yaml: train: loss triplet: no setting margn, did you mean"),
-        ("train: {loss: triplet:margin=1, margin: 2}\n", "mine.yaml: train: loss triplet: margin twice; give it once"),
-        ("train: {loss: {triplet: {}, kl: {}}}\n", "mine.yaml: train: {'triplet': {}, 'kl': {}}: expected one name"),
-        ("train: {loss: tripled}\n", "mine.yaml: train: loss='tripled': expected one of bce"),
-    ],
-)
-def test_a_file_whose_loss_cannot_be_read(tmp_path: Path, content: str, message: str) -> None:
-    (tmp_path / "mine.yaml").write_text(content)
-    with pytest.raises(InputError) as caught:
-        TrainParams.from_yaml(tmp_path / "mine.yaml")
-    assert message in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("rnn: {k: 3}\nboost: 2\n", "boost beside sections; expected only rnn, labels, train"),
-        ("labels: {bost: 2}\n", "labels: unknown key bost, did you mean boost?"),
-        ("labels: [1]\n", "labels: expected a mapping of settings to values"),
-        ("labels: {boost: 0.5}\n", "labels: boost=0.5: expected a finite number >= 1"),
-    ],
-)
-def test_bad_sections_of_a_preset(tmp_path: Path, content: str, message: str) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text(content)
-    with pytest.raises(InputError) as caught:
-        LabelParams.from_yaml(file)
-    assert message in str(caught.value)
-
-
-def test_numbers_as_people_write_them(tmp_path: Path) -> None:
-    file = tmp_path / "mine.yaml"
-    file.write_text("train: {learning_rate: 1e-5, dropout: none}\n")
-    assert TrainParams.from_yaml(file) == TrainParams()
-    assert RnnParams.from_yaml(file) == RnnParams()
