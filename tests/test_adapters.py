@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ from rnnreranker import (
     open_vectors,
 )
 from rnnreranker.adapters import read_requests, rerank_requests, write_requests
-from rnnreranker.adapters.rank_llm import as_run
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 
@@ -107,16 +105,6 @@ def test_search_gives_the_reranked_hits_in_the_searchers_own_type(index: Path, k
     assert scores == sorted(scores, reverse=True)
 
 
-def test_batches_are_single_searches_side_by_side(index: Path) -> None:
-    searcher = MadeUp()
-    wrapped = RnnSearcher(searcher, index, PARAMS, encoder=MadeUpEncoder())
-    found = wrapped.batch_search(list(TEXTS), ["c", "a", "b"], k=12, threads=3)
-    assert searcher.asked[0] == {"threads": 3}
-    assert list(found) == ["c", "a", "b"]
-    for qid, text in zip(["c", "a", "b"], TEXTS, strict=True):
-        assert [hit.docid for hit in found[qid]] == [hit.docid for hit in wrapped.search(text, k=12)]
-
-
 def test_vectors_in_place_of_texts_and_the_searchers_own_index(index: Path) -> None:
     import faiss
 
@@ -175,14 +163,6 @@ def test_queries_are_encoded_once_and_ids_stay_numbers() -> None:
         wrapped.search("first", return_vector=True)
     with pytest.raises(InputError, match=r"shapes \(6,\) and \(2,\); expected one length"):
         wrapped.batch_search([QUERIES["first"], QUERIES["first"][:2]], ["a", "b"])
-
-
-def test_everything_else_is_the_searchers_own(index: Path) -> None:
-    wrapped = RnnSearcher(MadeUp(), index, PARAMS, encoder=MadeUpEncoder())
-    assert wrapped.doc("d01") == "text of d01"
-    with pytest.raises(AttributeError, match="set_bm25"):
-        wrapped.set_bm25(0.9, 0.4)
-    assert copy.copy(wrapped).doc("d02") == "text of d02"
 
 
 def test_no_hits_stay_no_hits(index: Path) -> None:
@@ -293,18 +273,6 @@ def test_requests_of_rank_llm_come_back_reranked(index: Path, tmp_path: Path) ->
             assert dict(ranked) == pytest.approx(dict(expected(text, 20)))
             assert request["candidates"][0]["doc"] == {"contents": f"text of {ranked[0][0]}"}
             assert request["invocations_history"] == []
-
-
-@pytest.mark.parametrize("place", [0, 20])
-def test_a_docid_twice_in_a_request_counts_with_its_higher_score(index: Path, place: int) -> None:
-    reranker = RnnReranker(open_vectors(index), PARAMS)
-    queries = QueryVectors(("0", "1", "2"), np.stack([QUERIES[text] for text in TEXTS]))
-    plain = rerank_requests(requests(), reranker, queries)
-    twice = requests()
-    lower = twice[0]["candidates"][0] | {"score": -1000.0, "doc": {"contents": "another segment"}}
-    twice[0]["candidates"].insert(place, lower)
-    assert as_run(twice).to_dict() == as_run(requests()).to_dict()
-    assert rerank_requests(twice, reranker, queries) == plain
 
 
 @pytest.mark.parametrize(

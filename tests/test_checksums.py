@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import checksums, contents
+from rnnreranker.base.files import contents
 from rnnreranker.base.files.checksums import DESCRIPTION, check_files
 from rnnreranker.data.document import Document
 from rnnreranker.encode.graphs.store import Refused
@@ -21,7 +21,6 @@ from rnnreranker.encode.words.params import TermParams
 from rnnreranker.index.__main__ import main
 from rnnreranker.index.build import add_parts, write_index
 from rnnreranker.index.opening import open_index
-from rnnreranker.parts.description import describe
 from rnnreranker.parts.neighbours import open_neighbours
 from rnnreranker.parts.neighbours.part import NeighboursPart
 from rnnreranker.parts.terms.part import TermsPart
@@ -131,19 +130,6 @@ def test_a_copy_is_read_whole_once(index: Path, tmp_path: Path, monkeypatch: pyt
         check_files(copy, "dense")
 
 
-def test_of_the_same_documents_the_description_has_the_same_bytes(index: Path, tmp_path: Path) -> None:
-    texts = [Document(f"d{row}", "ab" * (row % 7) + "cd" * (row % 5)) for row in range(30)]
-    again = write_index(texts, tmp_path / "again", [DensePart(Letters())]).path  # type: ignore[arg-type]
-    assert set(describe(again)["files"]) == {"docids", "texts", "dense"}
-    for part in (TermsPart(TermParams()), NeighboursPart()):
-        add_parts(again, [part])
-    noted = describe(index)["files"]
-    assert describe(again)["files"] == noted
-    assert set(noted) == {"docids", "texts", "dense", "terms", "neighbours"}
-    named = {name for group in noted.values() for name in group}
-    assert named == {str(path.relative_to(index)) for path in index.rglob("*") if path.is_file()} - {DESCRIPTION}
-
-
 def test_an_index_of_before_is_opened_and_check_says_so(
     index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -198,15 +184,3 @@ def test_what_check_refuses(index: Path, tmp_path: Path) -> None:
     os.mkfifo(index / "docid")
     with pytest.raises(InputError, match="docid: is no file, but one was written with the index"):
         main(["--check", str(index)])
-
-
-def test_a_file_system_without_such_times_costs_a_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError
-
-    monkeypatch.setattr(checksums.os, "utime", refuse)
-    built = write_index([Document("a", "abc")], tmp_path / "index", [DensePart(Letters())])  # type: ignore[arg-type]
-    open_vectors(built.path)
-    flipped(built.path / "index")
-    with pytest.raises(InputError, match="index: its bytes are not those that were written"):
-        open_vectors(built.path)

@@ -9,12 +9,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from rnnreranker.__main__ import COMMANDS
 from rnnreranker.base import command
-from rnnreranker.base.errors import InputError, no_space, shown
+from rnnreranker.base.errors import InputError, shown
 from rnnreranker.base.files import check_writable, folder_written_whole, write_atomically
 from rnnreranker.base.tables import print_table
 
@@ -120,12 +119,6 @@ def test_a_link_to_itself_is_refused_before_work(tmp_path: Path) -> None:
     assert (tmp_path / "d").is_symlink()
 
 
-def test_a_link_to_where_nothing_can_be_written_is_refused_before_work(tmp_path: Path) -> None:
-    (tmp_path / "a").symlink_to("nowhere/b")
-    with pytest.raises(InputError, match="nowhere/b: cannot be written"):
-        check_writable(tmp_path / "a")
-
-
 HOSTILE = "\x1b[2J\x1b]0;title\x07a\x9b31mb\r\x00\u202ec"
 
 
@@ -145,20 +138,6 @@ def test_control_characters_are_shown_not_sent(
         seen = "".join(capsys.readouterr())
         assert not any(char in seen for char in "\x1b\x07\x9b\r\x00\u202e")
         assert seen.count("\\x1b]0;title\\x07") == 4
-
-
-def test_no_space_is_not_seen_where_it_is_not() -> None:
-    assert no_space(ValueError("written in full")) == ""
-    with pytest.raises(OSError, match=r"\d+ requested and \d+ written"), open("/dev/full", "wb") as stream:
-        np.zeros(100_000).tofile(stream)
-
-
-def test_onnx_runtime_keeps_no_id_and_reports_nothing(tmp_path: Path) -> None:
-    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    environment = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
-    code = "import rnnreranker, onnxruntime"
-    subprocess.run([sys.executable, "-c", code], env={**environment, "TMPDIR": str(tmp_path)}, check=True)
-    assert list(tmp_path.iterdir()) == []
 
 
 NOISE = """

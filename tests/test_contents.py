@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import contents, file_digest, files_digest
+from rnnreranker.base.files import contents, file_digest
 from rnnreranker.encode.model_folder import content_of
 from rnnreranker.index.request import documents_mark
 
@@ -42,42 +41,8 @@ def test_digests_are_remembered_until_the_file_changes(tmp_path: Path, monkeypat
     assert file_digest(path) == ONE
 
 
-def test_a_folder_is_its_names_and_contents(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).write_text(name)
-    files = [tmp_path / "a", tmp_path / "b"]
-    first = files_digest(files, tmp_path)
-    assert files_digest(reversed(files), tmp_path) == first
-    (tmp_path / "b").rename(tmp_path / "c")
-    assert files_digest([tmp_path / "a", tmp_path / "c"], tmp_path) != first
-
-
 def documents_of(name: str | Path) -> str:
     return documents_mark(str(name))
-
-
-def test_an_index_of_a_folder_is_made_from_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    beir = tmp_path / "beir"
-    beir.mkdir()
-    corpus = beir / "corpus.jsonl"
-    corpus.write_text('{"_id": "a", "text": "x"}\n')
-    first = documents_of(beir)
-    (beir / "queries.jsonl").write_text('{"_id": "q", "text": "x"}\n')  # no part of the documents
-    assert documents_of(beir) == documents_of(corpus) == first
-    shutil.copytree(beir, tmp_path / "copy")
-    assert documents_of(tmp_path / "copy") == first
-    monkeypatch.setenv("RNNRERANKER_COLLECTIONS", str(tmp_path))
-    assert documents_of("collections/beir") == first
-    with corpus.open("a") as stream:
-        stream.write('{"_id": "b", "text": "y"}\n')
-    assert documents_of(beir) == documents_of("collections/beir") != first
-
-    release = tmp_path / "release"
-    release.mkdir()
-    (release / "docs_grp_0.txt").write_text("<DOC>\n<DOCNO>a</DOCNO>\n</DOC>\n")
-    first = documents_of(release)
-    (release / "docs_grp_1.txt").write_text("<DOC>\n<DOCNO>b</DOCNO>\n</DOC>\n")
-    assert documents_of(release) != first
 
 
 def test_a_model_is_all_of_its_files_that_are_read(tmp_path: Path) -> None:

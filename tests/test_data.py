@@ -37,27 +37,6 @@ def test_topics_from_tsv_and_narratives(tmp_path: Path) -> None:
     assert load_narratives(path) == {"2": "finds b"}
 
 
-def test_topics_are_lines_whatever_else_unicode_ends_lines_with(tmp_path: Path) -> None:
-    as_json = written(
-        tmp_path / "queries.jsonl", '{"_id": "1", "text": "one\u2028line"}\r\n{"_id": "2", "text": "b\x85c"}'
-    )
-    assert load_topics(as_json) == {"1": "one\u2028line", "2": "b\x85c"}
-    marked = written(tmp_path / "topics.tsv", "\ufeffq1\tone\x0cpage\r\nq2\ttwo\tfinds it\r\n")
-    assert load_topics(marked) == {"q1": "one\x0cpage", "q2": "two"}
-    assert load_narratives(marked) == {"q2": "finds it"}
-
-
-def test_documents_after_a_byte_order_mark(tmp_path: Path) -> None:
-    for name, text in (("d.tsv", "\ufeffa\ttext\n"), ("d.jsonl", '\ufeff{"id": "a", "text": "text"}\n')):
-        assert [(d.docid, d.text) for d in load_documents(written(tmp_path / name, text))] == [("a", "text")]
-
-
-def test_topics_from_json_lines_in_gzip(tmp_path: Path) -> None:
-    path = tmp_path / "queries.jsonl.gz"
-    path.write_bytes(gzip.compress(b'{"_id": 7, "text": "seven"}\n{"id": "x", "text": "ex"}\n'))
-    assert load_topics(path) == {"7": "seven", "x": "ex"}
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -76,13 +55,6 @@ def test_bad_topics_say_where(tmp_path: Path, text: str, message: str) -> None:
         load_topics(path)
     assert str(path) in str(caught.value)
     assert message in str(caught.value)
-
-
-def test_bad_bytes_say_which_line(tmp_path: Path) -> None:
-    path = tmp_path / "topics.tsv"
-    path.write_bytes(b"1\tfine\n2\t\xff\xfe\n")
-    with pytest.raises(InputError, match=r"topics\.tsv:2: not UTF-8"):
-        load_topics(path)
 
 
 @pytest.mark.parametrize("lines", ["q 0 a 1\nq 0 b -1\n", "query-id\tcorpus-id\tscore\nq\ta\t1\nq\tb\t-1\n"])
@@ -134,13 +106,6 @@ def test_qrels_of_objects(given: object) -> None:
 def test_objects_that_are_no_qrels(given: object, message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         qrels_of(given)  # type: ignore[arg-type]
-
-
-def test_a_file_may_repeat_a_judgement_but_not_change_it(tmp_path: Path) -> None:
-    lines = "q 0 a 1\n\nq 0 b 2\nq 0 a 1\n"
-    assert load_qrels(written(tmp_path / "qrels.txt", lines)).values.tolist() == [["q", "a", 1], ["q", "b", 2]]
-    with pytest.raises(InputError, match=r"qrels\.txt:5: b has grade 0 for query q, and 2 on line 3"):
-        load_qrels(written(tmp_path / "qrels.txt", lines + "q 0 b 0\n"))
 
 
 @pytest.mark.parametrize(
@@ -557,27 +522,3 @@ def test_topics_without_those_of_others(tmp_path: Path) -> None:
     kept = load_qrels(f"{judged}:without:{some}:without:{more}")
     assert kept.to_dict("records") == load_qrels(judged).iloc[2:].to_dict("records")
     assert list(kept.index) == [0, 1]
-
-
-def test_none_left_of_topics_is_one_line(tmp_path: Path) -> None:
-    topics = written(tmp_path / "all.tsv", "q1\tfirst\n")
-    judged = written(tmp_path / "qrels.txt", "q1 0 d1 1\n")
-    with pytest.raises(
-        InputError, match=r"all\.tsv: no query of \S+all\.tsv left without the queries of \S+; leave out"
-    ):
-        load_topics(f"{topics}:without:{topics}")
-    with pytest.raises(InputError, match=r"no judgement of \S+qrels\.txt left without the queries of"):
-        load_qrels(f"{judged}:without:{topics}")
-    with pytest.raises(
-        InputError, match=r"msmarco-dev-smal: neither a file nor a data set .*did you mean msmarco-dev-sma"
-    ):
-        load_topics(f"{topics}:without:msmarco-dev-smal")
-
-
-def test_the_small_development_set_has_no_query_of_deep_learning(shared: Path) -> None:
-    """The queries of TREC Deep Learning 2019 and 2020 are of MS MARCO's evaluation set, so that nothing is left out."""
-    folder = shared / "data" / "ir_datasets" / "msmarco-passage"
-    small, *others = (folder / name / "queries.tsv" for name in ("dev/small", "trec-dl-2019", "trec-dl-2020"))
-    found = load_topics(":without:".join(map(str, [small, *others])))
-    assert len(found) == 6980
-    assert found == load_topics(small)

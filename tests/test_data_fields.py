@@ -59,11 +59,6 @@ def test_a_sentence_of_reqa_is_searched_without_its_title(sentences: Path) -> No
     assert read("collections/canada-reqa") == read("reqa-squad", ("title", "text")) == WHOLE  # as BEIR has it
 
 
-def test_only_title_and_text_or_the_text_alone(sentences: Path) -> None:
-    with pytest.raises(InputError, match="fields text,title: expected title,text or text"):
-        load_documents(str(sentences), ("text", "title"))
-
-
 def test_titles_of_trec_and_of_ir_datasets(tmp_path: Path) -> None:
     file = tmp_path / "documents.trec"
     file.write_text("<DOC>\n<DOCNO> d1 </DOCNO>\n<TITLE>A</TITLE>\n<TEXT>\none\n</TEXT>\n</DOC>\n")
@@ -175,15 +170,3 @@ query_sets: {own: {topics: collections/canada-reqa, qrels: collections/canada-re
 measures: [R@1]
 conditions: {bm25s: {title: BM25, retrieve: {bm25s: {}}, index: alone}}
 """
-
-
-def test_a_spec_names_the_fields_of_an_index_and_of_a_model(tmp_path: Path) -> None:
-    from rnnreranker.regress.plans.plan import make_plan
-    from rnnreranker.regress.specs.checks import read_spec
-
-    (tmp_path / "own.yaml").write_text(SPEC)
-    words = [step.command() for step in make_plan(read_spec(tmp_path / "own.yaml")).steps]
-    assert all("--documents collections/canada-reqa --fields text" in line for line in words if "--documents" in line)
-    (tmp_path / "own.yaml").write_text(SPEC.replace("text: [text]", "text: [title]"))
-    with pytest.raises(InputError, match=r"text \[title\]: expected \[title, text\] or \[text\]"):
-        read_spec(tmp_path / "own.yaml")

@@ -43,14 +43,6 @@ def test_topics_of_a_folder_name_the_qrels_that_judge_none(beir: Path, judged: s
         load_topics(beir)
 
 
-def test_a_folder_by_a_bare_name(beir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(beir.parent)
-    assert load_topics("mine") == {"q2": "second"}
-    (beir.parent / "other").mkdir()  # no collection: the name stays one of ir_datasets
-    with pytest.raises(InputError, match="other: neither a file nor a data set"):
-        load_topics("other")
-
-
 def test_a_folder_among_ones_own_collections(beir: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     where = home / "data" / "mine"
     with pytest.raises(UnavailableError, match=rf"collections/mine: no folder {where}; .* RNNRERANKER_COLLECTIONS"):
@@ -83,15 +75,6 @@ def test_folders_that_lack_something_say_what(beir: Path) -> None:
         load_topics(beir)
 
 
-def test_the_commands_take_a_folder(beir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from rnnreranker.evaluate.__main__ import main as evaluate
-
-    run = beir / "run.txt"
-    run.write_text("q2 Q0 d2 1 2.0 x\nq2 Q0 d1 2 1.0 x\n")
-    assert evaluate([str(run), "--qrels", str(beir), "--measures", "RR@10"]) == 0
-    assert "0.5000" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("name", SHORT_NAMES)
 def test_short_names_are_ids_that_ir_datasets_has(name: str) -> None:
     dataset = load(name)
@@ -102,11 +85,3 @@ def test_short_names_are_ids_that_ir_datasets_has(name: str) -> None:
         year, _, kind = name.removeprefix("dl").partition("-")
         collection = f"msmarco-{kind or 'passage'}" + ("-v2" if year == "21" else "")
         assert SHORT_NAMES[name] == f"{collection}/trec-dl-20{year}/judged"
-
-
-def test_counts_of_the_given_collections(shared: Path) -> None:
-    counts = {"xquad-en": (240, 1190), "nq-utd": (800, 80), "drcd-dev": (1000, 3524), "drcd-dev-reqa": (10579, 3524)}
-    for name, (documents, topics) in counts.items():
-        folder = shared / "data" / "beir" / name
-        assert (sum(1 for _ in load_documents(folder)), len(load_topics(folder))) == (documents, topics)
-        assert set(load_qrels(folder)["query_id"]) == set(load_topics(folder))

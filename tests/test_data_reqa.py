@@ -56,13 +56,6 @@ def test_what_has_no_word_is_no_sentence() -> None:
     assert [text[start:end] for start, end in spans(text)] == ["? ! It rained."]
 
 
-def test_sentences_keep_their_positions() -> None:
-    assert spans("  One.   Two. \n") == [(2, 6), (9, 13)]
-    assert spans("") == spans(" \n ") == spans("…！。") == []
-    with pytest.raises(InputError, match="language 'de': expected one of en, zh"):
-        spans("x", "de")  # type: ignore[arg-type]
-
-
 TEXT = "Ada wrote it. It ran in 1843. Few read it."
 
 
@@ -101,12 +94,6 @@ def test_squad_files_become_a_collection(tmp_path: Path) -> None:
     assert load_qrels(f"reqa:{path}").equals(load_qrels(folder))
     path.write_text(json.dumps(squad(version="1.2")))
     assert reqa.made_folder(path) != folder
-
-
-def test_titles_are_kept_beside_the_sentences(tmp_path: Path) -> None:
-    (tmp_path / "dev.json").write_text(json.dumps(squad()))
-    lines = (reqa.made_folder(tmp_path / "dev.json") / "corpus.jsonl").read_text().splitlines()
-    assert json.loads(lines[0]) == {"_id": "p0#s0", "text": "Ada wrote it.", "metadata": {"title": "Notes"}}
 
 
 def test_names_of_reqa_sets_need_their_files(tmp_path: Path) -> None:
@@ -229,19 +216,6 @@ def test_bad_files_say_where(tmp_path: Path, name: str, content: str, message: s
         paragraphs_of(tmp_path / name, content)
     with pytest.raises(InputError, match=r"no \.json or \.jsonl file"):
         list(read(tmp_path / "nothing"))
-
-
-def test_files_without_an_answer_or_in_another_encoding_are_refused(tmp_path: Path) -> None:
-    elsewhere = squad()
-    for asked in elsewhere["data"][0]["paragraphs"][0]["qas"]:
-        asked["answers"] = [{"text": "Babbage", "answer_start": 0}]
-    (tmp_path / "a.json").write_text(json.dumps(elsewhere))
-    with pytest.raises(InputError, match=r"a\.json: no question with an answer \(4 have none that stands in their par"):
-        reqa.made_folder(tmp_path / "a.json")
-    (tmp_path / "b.json").write_text('[{"context_text": "\n下雨了。"}]', encoding="gb18030")
-    with pytest.raises(InputError, match=r"b\.json:2: not UTF-8 text; expected a file of paragraphs in UTF-8$"):
-        reqa.made_folder(tmp_path / "b.json")
-    assert not (cache_home() / "data" / "made").exists()
 
 
 # (documents made here, given; questions; of those, questions with exactly the given sentence). What differs: the given

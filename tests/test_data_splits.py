@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-import shutil
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -65,15 +63,6 @@ def test_the_same_question_is_in_one_part() -> None:
         assert len(qids) == 2 * len(plain[split])
 
 
-def test_four_folds_test_different_questions() -> None:
-    found = splits.parts_of(TEXTS)
-    tested = Counter(qid for fold in range(1, 5) for qid in found[f"standard-{fold}-test"])
-    assert len(tested) == 8
-    assert set(tested.values()) == {1}
-    trained = Counter(qid for fold in range(1, 5) for qid in found[f"cold-{fold}-train"])
-    assert trained == tested
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Ten questions with a relevant sentence, one without, judgements of grade 0 beside."""
@@ -104,20 +93,6 @@ def test_a_folder_has_these_splits(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert kept_at(name) == folder
     monkeypatch.setenv("RNNRERANKER_COLLECTIONS", str(folder.parent))
     assert load_topics("collections/mine:cold-2-test") == load_topics(name)
-
-
-def test_a_split_of_ones_own_of_that_name_comes_first(folder: Path) -> None:
-    shutil.copy(folder / "qrels" / "test.tsv", folder / "qrels" / "cold-1-train.tsv")
-    assert len(load_topics(f"{folder}:cold-1-train")) == 11
-
-
-def test_splits_follow_what_they_are_made_from(folder: Path) -> None:
-    before = load_qrels(f"{folder}:standard-1-test")
-    qrels = folder / "qrels" / "test.tsv"
-    qrels.write_text(qrels.read_text().replace("\t0", "\t2"))
-    after = load_qrels(f"{folder}:standard-1-test")
-    assert set(before["relevance"]) == {0, 1}
-    assert set(after["relevance"]) == {1, 2}
 
 
 def squad(questions: int) -> str:

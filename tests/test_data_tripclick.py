@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -81,31 +80,6 @@ def in_process(code: str, home: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-LOADS = (
-    "from rnnreranker.data.documents import load_documents\n"
-    "from rnnreranker.data.qrels import load_qrels\n"
-    "from rnnreranker.data.topics import load_topics\n"
-)
-FROM_ARCHIVE = (
-    "print(sorted((d.docid, ' '.join(d.text.split())) for d in load_documents('tripclick')))\n"
-    "print(load_topics('tripclick-head-val') == load_topics('tripclick/val/head'), load_topics('tripclick-head-val'))\n"
-    "print(load_qrels('tripclick-head-val-dctr').values.tolist(), len(load_qrels('tripclick-torso-val')))\n"
-)
-
-
-def test_the_archive_in_the_folder_of_ir_datasets(benchmark: Path, tmp_path: Path) -> None:
-    home = tmp_path / "irds"
-    (home / "tripclick").mkdir(parents=True)
-    with tarfile.open(home / "tripclick" / "benchmark.tar.gz", "w:gz") as archive:
-        archive.add(benchmark, "benchmark")
-    judged = "print(load_qrels('tripclick-head-test-dctr')['relevance'].tolist())\n"
-    first, *rest = in_process(LOADS + judged + FROM_ARCHIVE, home)
-    assert first == "[3, 1]"  # judgements that ir_datasets has no id for, from what it unpacks
-    assert rest[0] == str([(docid, " ".join(text.split())) for docid, text in DOCUMENTS])
-    assert rest[1] == "True {'headval1': 'head val zinc', 'headval2': 'gout'}"
-    assert rest[2] == "[['headval1', '11', 2]] 3"
-
-
 def test_a_missing_release_says_what_to_ask_for_and_where_to_put_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, benchmark: Path
 ) -> None:
@@ -126,20 +100,6 @@ def test_a_missing_release_says_what_to_ask_for_and_where_to_put_it(
     (benchmark / "qrels" / "qrels.raw.tail.test.txt").unlink()
     with pytest.raises(UnavailableError, match=r"looked for .*/qrels/qrels\.raw\.tail\.test\.txt; ask for"):
         load_qrels("tripclick-tail")
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("tripclick-middle-val", "expected tripclick, or tripclick-GROUP-SPLIT"),
-        ("tripclick-tail-val-dctr", "DCTR grades exist for head only"),
-        ("tripclick/test/head", "has no qrels .*; tripclick-head-test-dctr and the like read them"),
-        ("tripclick", "has qrels by group; expected a name as tripclick-head-test"),
-    ],
-)
-def test_names_that_tripclick_does_not_have(name: str, message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        load_qrels(name)
 
 
 @pytest.mark.parametrize(

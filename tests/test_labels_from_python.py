@@ -48,20 +48,6 @@ def test_files_and_objects_come_to_the_labels_of_the_command(tmp_path: Path) -> 
     assert sorted(path.name for path in tmp_path.glob("*.parquet*")) == ["command.parquet", "python.parquet"]
 
 
-def test_judgements_of_another_collection(tmp_path: Path) -> None:
-    small(tmp_path)
-    run, output = Run.read(tmp_path / "run.txt"), tmp_path / "labels.parquet"
-    own = {"index": tmp_path / "v.npy", "encoded_queries": tmp_path / "q.npy", "output": output}
-    with (
-        pytest.warns(DataWarning, match=r"^run: no judged docid is in the run, so positives are put in .* judged: x\)"),
-        pytest.raises(InputError, match=r"^no positive has a vector in the index, so no query gets labels"),
-    ):
-        make_labels(run, {qid: ["x"] for qid in run}, method="evidence", **own)
-    with pytest.raises(InputError, match=r"no query of the run has a positive \(run: .*; judged: other\)"):
-        make_labels(run, {"other": ["x"]}, method="evidence", **own)
-    assert list(tmp_path.glob("labels.parquet*")) == []
-
-
 def test_a_written_form_holds_the_settings_of_labels(tmp_path: Path) -> None:
     chosen = choose_labeler("uniform:preset=coder-tas-b,label_preset=coder-tas-b,context=300,n_max=7,from=vectors")
     assert (chosen.name, chosen.params.to_dict()["context"], chosen.source) == ("uniform", 300, "vectors")
@@ -95,15 +81,6 @@ def test_messages_name_arguments(given: dict[str, object], said: str, tmp_path: 
     small(tmp_path)
     with pytest.raises(InputError, match=said):
         make_labels(tmp_path / "run.txt", tmp_path / "qrels.txt", **given)  # type: ignore[arg-type]
-
-
-def test_labels_in_memory_leave_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    small(tmp_path)
-    (tmp_path / "temporary").mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    found = make_labels(tmp_path / "run.txt", tmp_path / "qrels.txt", method="hard")
-    np.testing.assert_array_equal(found.targets.reshape(5, 20)[:, 0], np.ones(5))
-    assert list((tmp_path / "temporary").iterdir()) == []
 
 
 def test_the_help_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,11 +68,6 @@ def test_scores_are_those_of_the_equation(graph: NeighbourGraph, run: Run, k: in
         assert found.ranked(qid)[len(wanted) :] == run.ranked(qid)[len(wanted) :]
 
 
-def test_lambda_1_leaves_the_run_as_it_is(graph: NeighbourGraph, run: Run) -> None:
-    params = LexboostParams(lam=1.0)
-    assert make_reranker("lexboost", Inputs(neighbours=graph), params).rerank(run).to_dict() == run.to_dict()
-
-
 def test_a_document_in_its_own_row_is_no_neighbour() -> None:
     assert boosted(np.array([4.0, 2.0]), np.array([0, 1]), np.array([[0, 1], [1, 1]]), 0.5).tolist() == [2.5, 1.0]
 

@@ -9,15 +9,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pandas
 import pytest
 from tiny_encoder import make_encoder
 
-from rnnreranker import QueryVectors, RnnParams, Run, build_index, evaluate_run, make_labels, open_index
+from rnnreranker import QueryVectors, RnnParams, build_index, evaluate_run, make_labels, open_index
 from rnnreranker.base.errors import InputError
 from rnnreranker.evaluate.__main__ import main as evaluate
 from rnnreranker.index.__main__ import main as index
-from rnnreranker.parts.texts import texts_of
 from rnnreranker.search.__main__ import main as search
 
 TEXTS = {f"d{number}": f"w{number % 7} w{number % 5} w{number % 3 + 10}" for number in range(60)}
@@ -98,33 +96,6 @@ def test_query_vectors_in_memory_are_those_of_a_file(world: Path, tmp_path: Path
         index.search(TOPICS, encoded_queries=in_memory.of(["q1"]))
     with pytest.raises(InputError, match="encoded_queries: query vectors have 3 dimensions"):
         index.search({"q1": "w1"}, encoded_queries=QueryVectors(("q1",), np.ones((1, 3), dtype=np.float32)))
-
-
-def test_a_run_is_reranked_as_by_the_command(world: Path, tmp_path: Path) -> None:
-    opened = open_index(world / "index")
-    first = opened.search(TOPICS, rerank=None)
-    first.write(tmp_path / "first.txt", tag="first")
-    asked = [
-        "--index",
-        str(world / "index"),
-        "--topics",
-        str(world / "topics.tsv"),
-        "--run",
-        str(tmp_path / "first.txt"),
-    ]
-    assert search([*asked, "--output", str(tmp_path / "out.txt")]) == 0
-    opened.rerank(tmp_path / "first.txt", topics=TOPICS).write(tmp_path / "python.txt", tag="run.rnn")
-    assert (tmp_path / "python.txt").read_bytes() == (tmp_path / "out.txt").read_bytes()
-    run, expected = opened.rerank(first, topics=TOPICS), Run.read(tmp_path / "out.txt")  # first: with all its digits
-    for qid in TOPICS:
-        assert run.ranked(qid) == expected.ranked(qid)
-        assert [score for _, score in run[qid]] == pytest.approx([score for _, score in expected[qid]], rel=1e-5)
-
-
-def test_one_text_is_one_query_and_a_lost_file_is_none(world: Path) -> None:
-    assert open_index(world / "index").search("w1 w2", hits=3).qids == ("query",)
-    with pytest.raises(InputError, match=r"my topics\.tsv"):
-        open_index(world / "index").search("my topics.tsv")
 
 
 def test_measures_are_those_of_the_command(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -226,20 +197,6 @@ def test_documents_that_are_refused(documents: list, message: str, world: Path, 
     assert not (tmp_path / "index").exists()
 
 
-def test_documents_of_every_form_are_those_of_a_file(world: Path, tmp_path: Path) -> None:
-    rows = [{"id": 1, "title": "A", "text": "w1 w2"}, {"id": 2, "title": None, "text": "w3"}]
-    (tmp_path / "docs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    expected = build_index(tmp_path / "docs.jsonl", tmp_path / "file", "terms").settings["content"]
-    beir = {str(row["id"]): {"title": row["title"], "text": row["text"]} for row in rows}
-    pairs = [(1, "A\nw1 w2"), ("2", "w3")]
-    given = [rows, beir, pairs, dict(pairs), pandas.DataFrame(rows), (pair for pair in pairs)]
-    for number, documents in enumerate(given):
-        index = build_index(documents, str(tmp_path / str(number)), {"terms": {}}, threads=2.0)
-        assert index.settings["content"] == expected
-    alone = build_index(rows, tmp_path / "alone", "terms", fields="text")
-    assert texts_of(alone.texts or "", ["1", "2"]) == {"1": "w1 w2", "2": "w3"}
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -261,12 +218,3 @@ def test_odd_arguments_of_a_build_are_one_line(tmp_path: Path, arguments: dict, 
     with pytest.raises(InputError, match=message):
         build_index(**{"documents": [("a", "x")], "output": tmp_path / "out", "parts": "terms", **arguments})
     assert not any(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("name", [None, 5, "", b"x", ["a"]])
-def test_odd_names_of_an_index_are_one_line(name: object, world: Path) -> None:
-    with pytest.raises(InputError, match=r"^index: got .*; expected a name, a folder or an open index"):
-        open_index(name)  # type: ignore[arg-type]
-    if name is not None:
-        with pytest.raises(InputError, match=r"^bm25: got "):
-            open_index(world / "index", bm25=name)  # type: ignore[arg-type]

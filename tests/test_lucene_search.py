@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -116,18 +114,6 @@ def test_runs_of_the_collections_at_hand_are_pyserinis(shared: Path, tmp_path: P
         index = made(tmp_path / folder.name, iter(load_documents(str(folder))), params.get("language", "en"))
         topics = load_topics(str(folder))
         assert same(ours(index, topics, hits=100, **params), pyserinis(index, topics, hits=100, **params)), folder.name
-
-
-def test_pyserini_is_not_imported(pydoc: Path, tmp_path: Path) -> None:
-    code = (
-        "import sys; from rnnreranker.search.__main__ import main\n"
-        "assert main(sys.argv[1:]) == 0\n"
-        "print(sorted({'pyserini', 'torch', 'transformers', 'pandas', 'numba'} & set(sys.modules)))\n"
-    )
-    asked = ["--index", str(pydoc), "--query", "remove duplicates", "--retriever", "bm25", "--rerank", "none"]
-    done = subprocess.run([sys.executable, "-c", code, *asked], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_a_damaged_index_is_refused(pydoc: Path, tmp_path: Path) -> None:

@@ -195,51 +195,10 @@ def test_addresses_hold_filters_and_the_open_cell(browser: Browser, page: str) -
     assert browser.errors == []
 
 
-@WIDTHS
-def test_nothing_is_wider_than_the_window(browser: Browser, page: str, width: int) -> None:
-    browser.show(page, width)
-    assert browser.js("document.documentElement.scrollWidth") <= width
-    browser.click("[data-cell='0']")
-    left, right = browser.js("(r => [r.left, r.right])(document.getElementById('details').getBoundingClientRect())")
-    assert left >= 0
-    assert right <= width
-
-
-MARK = "document.activeElement.getAttribute('aria-label')"
-
-
 @pytest.fixture(scope="module")
 def landing(tmp_path_factory: pytest.TempPathFactory) -> str:
     more = [cell(paper="003", row=row, measure=name) for row in ("One", "Two") for name in ("P@5", "R@5")]
     return written(tmp_path_factory.mktemp("landing"), [*CELLS, *more])["index.html"]
-
-
-def test_marks_by_key_and_by_click(browser: Browser, landing: str) -> None:
-    browser.show(landing, 1400)
-    assert browser.js("document.querySelectorAll('.row a').length") == 49
-    assert browser.js("document.querySelectorAll('.row a[tabindex=\"0\"]').length") == 3  # one stop a table
-    browser.js("document.querySelector('.map-name').focus()")
-    browser.key("Tab")
-    assert browser.js(MARK) == "TAS-B, DL 2019, nDCG@10: published .659, measured .6591, reproduced"
-    assert browser.js("document.querySelector('.tip').textContent") == browser.js(MARK)
-    browser.key("ArrowRight")
-    browser.key("ArrowDown")
-    browser.key("ArrowDown")
-    browser.key("ArrowLeft")  # no value there
-    assert browser.js(MARK) == "BM25, DL 2019, RR@10: published .700, external"
-    browser.key("Tab")
-    browser.key("Tab")
-    assert str(browser.js(MARK)).startswith("V1, DL 2021 query 0, nDCG@10:")
-    browser.click(".key[data-state='changed']")
-    assert browser.js("document.querySelectorAll('.row a:not(.off)').length") == 1
-    browser.click(".row a.s-changed")
-    assert browser.js("location.href.split('/').at(-1)") == "paper-000.html#open=000.1.tas-b.dl-2019.rr-10"
-    assert browser.js(OPEN) is True
-    assert ".8800" in browser.js(BODY)
-    browser.key("Escape")
-    browser.click(".pages a[href='paper-003.html']")
-    assert browser.js("document.querySelector('[aria-current]').textContent") == "003"
-    assert browser.errors == []
 
 
 @WIDTHS
@@ -256,41 +215,7 @@ def test_people_can_read_and_use_the_pages(
     assert browser.errors == []
 
 
-def test_what_a_page_lacks_is_a_violation(browser: Browser, tmp_path: Path) -> None:
-    path = tmp_path / "bad.html"
-    write_page(path, "<!doctype html><html lang=en><title>x</title><p style='color:#ccc'>pale<img src='data:,'>")
-    assert sorted(line.split()[0] for line in violations(browser, path.as_uri(), 1400)) == [
-        "color-contrast",
-        "image-alt",
-    ]
-
-
 DOCS = ROOT / "docs" / "matrix"
-
-
-def test_every_mark_of_the_docs_opens_its_cell(browser: Browser) -> None:
-    pages = {path.name: path.read_bytes() for path in sorted(DOCS.glob("*.html"))}
-    assert [name for name, content in pages.items() if len(content) >= 500_000] == []
-    browser.show((DOCS / "index.html").as_uri(), 1400)
-    marks = browser.js(
-        "[...document.querySelectorAll('.marks')].map(table => [...table.querySelectorAll('.row a')]"
-        ".map(mark => [...mark.getAttribute('href').split('#open='), mark.getAttribute('aria-label')]))"
-    )
-    names = {name: [identity for table in marks for page, identity, _ in table if page == name] for name in pages}
-    assert names.pop("index.html") == []
-    for name, wanted in names.items():
-        browser.show((DOCS / name).as_uri(), 1400)
-        made = browser.js("JSON.parse(document.getElementById('cells').textContent)")
-        known = [made["texts"][cell[made["keys"].index("id")]] for cell in made["cells"]]
-        assert sorted(known) == sorted(wanted)
-        assert browser.js("document.querySelectorAll('[data-cell]').length") == len(wanted)
-        for _, identity, says in (table[-1] for table in marks if table[0][0] == name):  # one of each table by eye
-            browser.js(f"location.hash = '#open={identity}'")
-            browser.settle()
-            assert says.startswith(browser.js("document.getElementById('d-title').textContent") + ", ")
-            assert browser.js("document.querySelector('#d-body h3').textContent").startswith("Commands")
-            assert browser.js("location.hash") == f"#open={identity}"
-    assert browser.errors == []
 
 
 @WIDTHS

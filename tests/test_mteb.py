@@ -164,22 +164,6 @@ def test_an_index_leaves_it_out_too(own: Path, tmp_path: Path) -> None:
     assert all(qid in hits for qid, hits in searched(search, local_task(own, remove_query=False), 20).items())
 
 
-def test_what_stands_for_a_model(folder: Path, tmp_path: Path) -> None:
-    from sentence_transformers import SentenceTransformer
-
-    made = SentenceTransformer(str(make_encoder(tmp_path / "encoder", words=["w0", "w1", "w2", "w3", *WORDS])))
-    task = local_task(folder)
-    search = RnnSearch(made, {"k": 5})
-    assert search.mteb_model_meta.experiment_kwargs == {"rnn": "k=5"}
-    assert {len(hits) for hits in searched(search, task, 10).values()} == {10}
-    with pytest.raises(
-        InputError, match="model is a int; expected an encoder of MTEB, its name, or a SentenceTransformer"
-    ):
-        RnnSearch(3)
-    with pytest.raises(InputError, match=r"params: no setting kk, did you mean k\?"):
-        RnnSearch(made, {"kk": 5})
-
-
 @pytest.mark.long
 def test_mock_run_passes_all_tasks_of_texts() -> None:
     results = mteb.mock_run(RnnSearch("mteb/baseline-random-encoder", RnnParams(k=3)))
@@ -187,16 +171,6 @@ def test_mock_run_passes_all_tasks_of_texts() -> None:
     texts = [name for name in ran if not re.search("Image|Video|Audio|Any2Any|VLM|Vidore", name, re.IGNORECASE)]
     assert len(texts) >= 9
     assert all(type(ran[name]).__name__ == "TaskResult" for name in texts), results.to_markdown()
-
-
-def test_parameters_tell_results_apart(model: Any) -> None:
-    names = [
-        RnnSearch(model, params).mteb_model_meta.model_name_with_experiment
-        for params in (None, RnnParams(), RnnParams(k=20), RnnParams(k=20, tau=0.25))
-    ]
-    assert names[0] == names[1]
-    assert len({*names, model.mteb_model_meta.model_name_with_experiment}) == 4
-    assert "rnn=k=20" in names[2]
 
 
 def test_other_similarities_are_refused(model: Any) -> None:

@@ -73,13 +73,6 @@ def made_index(collection: Path) -> Path:
     return folder
 
 
-def test_a_reranker_appears_in_the_help(command: Command) -> None:
-    shown = " ".join(command("search", "--help").stdout.split())
-    assert "by-length" in shown
-    settings = " ".join(command("__main__", "methods", "by-length").stdout.split())
-    assert "words_wanted=3 number of words of the best document" in settings
-
-
 def test_a_reranker_works_on_the_command_line(command: Command, collection: Path) -> None:
     argv = ["--index", made_index(collection), "--topics", collection / "topics.tsv", "--run", collection / "run.txt"]
     argv += ["--output", collection / "out.txt"]
@@ -233,21 +226,6 @@ def _more(collection: Path) -> list[Path]:
     return [collection / "more.jsonl"]
 
 
-def test_a_part_from_python(outside_methods: dict[str, str], home: Path, collection: Path) -> None:
-    script = (
-        "import rnnreranker, sys\n"
-        "pairs = [('d1', 'wing'), ('d2', 'wing of a plane')]\n"
-        "index = rnnreranker.build_index(pairs, sys.argv[1], ('dense', {'codes': {'bits': 16}}), 'hashed')\n"
-        "run = index.search({'q1': 'wing'}, 'hamming', rerank=None)\n"
-        "print(index.parts, run.ranked('q1'), index.given('codes').docids)\n"
-    )
-    argv = [sys.executable, "-c", script, str(collection / "made")]
-    done = subprocess.run(
-        argv, env={**outside_methods, "RNNRERANKER_HOME": str(home)}, capture_output=True, text=True, check=False
-    )
-    assert done.stdout == "('dense', 'codes') ['d1', 'd2'] ['d1', 'd2']\n", done.stderr
-
-
 def test_without_the_package_an_index_says_which_part_is_lacking(coded: Path) -> None:
     from rnnreranker import open_index
     from rnnreranker.base.errors import InputError
@@ -270,28 +248,6 @@ def test_feedback_and_an_expander(command: Command, collection: Path, coded: Pat
     assert Run.read(collection / "out.txt").ranked("q1") == ["d1", "d3"]
     wrong = command("search", *searching, "--prf", "softer:share=2", "--output", collection / "out.txt")
     assert (wrong.returncode, "share=2.0: expected a number in [0, 1]" in wrong.stderr) == (2, True), wrong.stderr
-
-
-@pytest.mark.parametrize(
-    ("module", "flags", "name"),
-    [
-        ("index", ["--parts", "impact", "--impact-encoder", "sparse-files"], "sparse-files"),
-        ("index", ["--parts", "tokens:encoder=late-files,document_length=9"], "late-files"),
-        ("search", ["--rerank", "cross-encoder:model=cross-files"], "cross-files"),
-    ],
-)
-def test_names_of_files_on_the_hub(
-    command: Command, collection: Path, module: str, flags: list[str], name: str
-) -> None:
-    """What the name stands for is looked for, and said to be lacking."""
-    assert name in command("__main__", "methods").stdout
-    argv: dict[str, list[str | Path]] = {
-        "index": ["--documents", collection / "documents.jsonl", "--output", collection / "new"],
-        "search": ["--index", collection / "vectors.npy", "--documents", collection / "documents.jsonl"],
-    }
-    argv["search"] += ["--topics", collection / "topics.tsv", "--run", collection / "run.txt", "--output", "out.txt"]
-    done = command(module, *argv[module], *flags)
-    assert (done.returncode, f"somebody/{name}" in done.stderr) == (2, True), done.stderr
 
 
 @pytest.fixture

@@ -69,17 +69,6 @@ def parse(name: str, words: dict[argparse.Action, str]) -> None:
         PARSERS[name].parse_args([value for action, value in given.items() if not action.option_strings] + flags)
 
 
-@pytest.mark.parametrize(("name", "read", "written"), PAIRS)
-def test_no_output_is_an_input(
-    name: str, read: argparse.Action, written: argparse.Action, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("given.txt").write_text("q1\n")
-    with pytest.raises(InputError, match=rf"{written.option_strings[-1]} \S+given.txt: the command reads it"):
-        parse(name, {read: "given.txt", written: str(tmp_path / "given.txt")})
-    parse(name, {read: "given.txt", written: "another.txt"})
-
-
 @pytest.mark.parametrize(
     ("name", "words", "expected"),
     [
@@ -120,30 +109,6 @@ def test_every_way_to_one_file_is_seen(
     os.link("q.tsv", "hard.tsv")
     with of_command(), pytest.raises(InputError, match=expected):
         PARSERS[name].parse_args(words.split())
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("search", "--index x --topics q.tsv --retriever bm25 --output bm25"),
-        ("search", "--index x --topics q.tsv --rerank prf:feedback=rocchio --output rocchio"),
-        ("fuse", "q.tsv b.tsv --method rrf --output rrf --tag rrf"),
-        ("train", "--labels q.tsv --encoder minilm --output minilm"),
-        ("search", "--index pydoc --topics pydoc --protocol trec --output trec"),
-        ("search", "--index x --topics q.tsv --output -"),
-        ("search", "--index x --run /dev/stdin --output /dev/stdin"),
-        ("evaluate", "q.tsv --qrels q.tsv"),
-    ],
-)
-def test_names_streams_and_what_is_only_read_are_left_alone(
-    name: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for file in ("q.tsv", "b.tsv", "bm25", "rrf", "trec", "rocchio"):
-        Path(file).write_text("")
-    for folder in ("minilm", "pydoc"):
-        Path(folder).mkdir()
-    PARSERS[name].parse_args(words.split())
 
 
 RUN, QRELS, TOPICS = "q1 Q0 d1 1 2.0 a\n", "q1 0 d1 1\n", "q1\ttext\n"

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rnnreranker.base.record import Record, read_records, write_records
+from rnnreranker.base.record import Record, write_records
 from rnnreranker.regress.pages.page import spec_page
 from rnnreranker.regress.papers.cells import counted
-from rnnreranker.regress.papers.join import key_of, letters
 from rnnreranker.regress.papers.matrix import Matrix
-from rnnreranker.regress.papers.paper import paper_names, read_paper
 from rnnreranker.regress.papers.site import cells_of, write_pages
 from rnnreranker.regress.records import records_file
-from rnnreranker.regress.specs.spec import specs_folder
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SPEC = """\
@@ -124,20 +118,6 @@ def test_the_page_of_a_spec_shows_what_is_published(folder: Path) -> None:
         assert part in text, part
 
 
-def test_a_page_without_results_shows_dashes(folder: Path) -> None:
-    records_file(folder, "small").unlink()
-    text = page_of_small(folder)
-    assert "| `bm25` | few | 009 Table 1, BM25 | nDCG@10 x100 | 50.0 | – | – | runnable elsewhere |" in text
-    assert "Nothing yet, here" in text
-
-
-def test_every_paper_is_cited_on_its_page() -> None:
-    for name in paper_names(specs_folder()):
-        citation = read_paper(name, specs_folder()).citation
-        assert re.search(r" 20\d\d$", citation), name
-        assert f">{citation}.</p>" in (DOCS / "matrix" / f"{name}.html").read_text(encoding="utf-8")
-
-
 def test_a_changed_parameter_changes_the_pages_and_nothing_else_is_edited(folder: Path, tmp_path: Path) -> None:
     write_pages(folder, tmp_path / "before")
     (folder / "small.yaml").write_text(SPEC.replace("k: 12", "k: 17"), encoding="utf-8")
@@ -161,36 +141,3 @@ def test_the_cells_of_the_page_say_how_they_were_measured(folder: Path) -> None:
         {"date": "2026-01-02", "commit": "abc1234", "value": 80.0, "run": "other.txt", "sha256": "sha-other"}
     ]
     assert cell["parameters"]["k"] == 12
-
-
-def test_letters_need_two_systems_and_the_runs_that_were_compared(folder: Path) -> None:
-    matrix = Matrix(folder)
-    newest = {system: records[-1] for system, records in matrix.runs.items()}
-    keys = {(cell.row, cell.metric, cell.table): key_of(cell) for cell in matrix.published}
-    rows, differs = letters(matrix.published, newest)
-    assert rows[keys["BM25", "nDCG@10", "1"]] == "a"
-    assert differs[keys["BM25", "nDCG@10", "1"]] == "b"
-    assert differs[keys["BM25", "RR@10", "1"]] == ""  # p = .06
-    assert keys["BM25", "nDCG@10", "2"] not in rows  # alone in its table
-    assert keys["Later", "nDCG@10", "1"] not in rows
-    newest["few", "other"] = replace(newest["few", "other"], inputs={"run": "another run"})
-    assert (
-        letters(matrix.published, newest)[1][keys["BM25", "nDCG@10", "1"]] == ""
-    )  # compared with what is shown no more
-    del newest["few", "other"]
-    assert letters(matrix.published, newest) == ({}, {})
-
-
-def test_figures_are_drawn_from_sweeps_on_record(folder: Path, tmp_path: Path) -> None:
-    write_pages(folder, tmp_path / "out")
-    assert "<svg" not in (tmp_path / "out" / "matrix" / "index.html").read_text(encoding="utf-8")
-    shutil.copy(specs_folder() / "cranfield.yaml", folder)
-    shutil.copytree(specs_folder() / "parts", folder / "parts", dirs_exist_ok=True)
-    sweeps = [
-        record for record in read_records(records_file(specs_folder(), "", "sweep")) if record.spec == "cranfield"
-    ]
-    write_records(records_file(folder, "", "sweep"), sweeps)
-    write_pages(folder, tmp_path / "out")
-    page = (tmp_path / "out" / "matrix" / "index.html").read_text(encoding="utf-8")
-    assert page.count("<svg") == 1
-    assert 'class="level' not in page  # nothing is on record for the run before reranking

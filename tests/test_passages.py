@@ -84,31 +84,6 @@ def test_sums_of_scores_below_0_are_reported(way: str, scores: dict[str, float],
     assert [str(one.message).split(" its")[0] for one in caught] == said
 
 
-def test_scores_are_those_of_float32_and_hits_count_documents() -> None:
-    run = Run.from_dict({"q": {"b#0": 100.000001, "a#0": 100.0, "c#0": 1 / 3}})
-    found = to_documents(run, ["b", "a", "c"], hits=2)
-    assert found["q"] == [("a", 100.0), ("b", 100.0)]
-    assert to_documents(run, ["b", "a", "c"]).to_dict()["q"]["c"] == float(np.float32(1 / 3))
-
-
-def test_a_run_without_entries_stays_one() -> None:
-    empty = Run.from_dict({"q": {}})
-    for way in AGGREGATES:
-        assert entries(to_documents(empty, [], way, order=np.empty(0))) == {"q": []}
-
-
-def test_what_the_function_refuses() -> None:
-    run = Run.from_dict({"q": {"a#0": 3e38, "a#1": 3e38}})
-    with pytest.raises(InputError, match="aggregate maxpp: no such way; did you mean maxp"):
-        to_documents(run, ["a", "a"], "maxpp")
-    with pytest.raises(InputError, match="documents: 1 for 2 passages"):
-        to_documents(run, ["a"])
-    with pytest.raises(InputError, match="firstp: needs the order"):
-        to_documents(run, ["a", "a"], "firstp")
-    with pytest.raises(InputError, match="sump: a document's score is beyond float32"):
-        to_documents(run, ["a", "a"], "sump")
-
-
 def test_a_mapping_file_names_documents_and_their_order(tmp_path: Path) -> None:
     path = tmp_path / "of.tsv.gz"
     path.write_bytes(gzip.compress(b"z\td1\n\nx\td1\nlonely\td9\ny\td2\n"))

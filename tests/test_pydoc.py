@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import os
 import re
-import subprocess
 import sys
 from collections import Counter
 from importlib import resources
 from pathlib import Path
 
-import pandas
 import pytest
 from page_data import judged_twice
 
@@ -40,16 +37,6 @@ def collection() -> dict[str, Document]:
 def named() -> dict[str, list[str]]:
     lines = SHIPPED.joinpath("named.tsv").read_text(encoding="utf-8").splitlines()
     return {query: docids.split() for query, docids in (line.split("\t") for line in lines)}
-
-
-def fingerprint_elsewhere(hash_seed: str, *options: str, before: str = "") -> str:
-    code = f"{before}\nfrom rnnreranker.data import pydoc; print(pydoc.fingerprint())"
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, *options, "-c", code], capture_output=True, text=True, check=True, env=environment
-    )
-    assert done.stderr == ""
-    return done.stdout.strip()
 
 
 def normalised(query: str) -> str:
@@ -82,33 +69,11 @@ def test_names_are_those_that_people_type(collection: dict[str, Document]) -> No
     assert [name for name in absent.split() if name in collection] == []
 
 
-def test_a_text_from_top_to_bottom(collection: dict[str, Document]) -> None:
-    title, words, docstring, use = collection["dict.fromkeys"].text.split("\n")
-    assert title == "dict.fromkeys(iterable, value=None, /)"
-    assert words == "dict fromkeys"
-    assert docstring == "Create a new dictionary with keys from iterable and values set to value."
-    assert use == pydoc._uses()["dict.fromkeys"]
-    title, words, docstring = collection["heapq.nlargest"].text.split("\n", 2)
-    assert "heapq.nlargest" not in pydoc._uses()
-    assert title == "heapq.nlargest(n, iterable, key=None)"
-    assert docstring.startswith("Find the n largest elements in a dataset.")
-
-
 def test_no_defaults_that_depend_on_the_machine(collection: dict[str, Document]) -> None:
     assert collection["platform.architecture"].text.startswith(
         "platform.architecture(executable=..., bits='', linkage='')"
     )
     assert "sysconfig.get_path" not in collection
-
-
-def test_the_same_fingerprint_in_every_process() -> None:
-    here = pydoc.fingerprint()
-    assert re.fullmatch("[0-9a-f]{16}", here)
-    patched = (
-        "import logging; logging.Logger.shout = lambda self: None; logging.Logger.shout.__doc__ = 'One two three.'"
-    )
-    assert fingerprint_elsewhere("1", before=patched) == here
-    assert fingerprint_elsewhere("2", "-OO") == here
 
 
 def test_the_fingerprint_is_remembered_while_nothing_changes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -143,13 +108,6 @@ def test_gathering_imports_the_standard_library_only() -> None:
     imported |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert {name.split(".")[0] for name in imported} <= sys.stdlib_module_names
     assert {name.split(".")[0] for name in MODULES} <= sys.stdlib_module_names
-
-
-def test_uses_are_of_documents(collection: dict[str, Document]) -> None:
-    uses = pydoc._uses()
-    assert [docid for docid in uses if docid not in collection] == []
-    assert all(sentence.endswith(".") for sentence in uses.values())
-    assert {docid.split(".")[0] for docid in uses} <= set(vars(builtins))
 
 
 def test_test_topics() -> None:
@@ -195,12 +153,6 @@ def test_judgements(name: str) -> None:
     assert not qrels.duplicated(["query_id", "doc_id"]).any()
 
 
-def test_judgements_of_kinds_are_those_of_all() -> None:
-    whole = load_qrels("pydoc")
-    parts = [load_qrels(f"pydoc/{kind}") for kind in PYDOC_KINDS]
-    assert pandas.concat(parts, ignore_index=True).equals(whole)
-
-
 @pytest.mark.parametrize("name", ["pydoc", "pydoc/shallow"])
 def test_two_judges_agree(name: str) -> None:
     agreed = judged_twice(name)
@@ -230,9 +182,3 @@ def test_named_queries_find_an_answer_in_the_top_five(
         if not set(run.ranked(str(number))[:5]) & set(answers)
     ]
     assert len(named) - len(lost) >= FOUND[reranker], lost
-
-
-def test_names_are_of_words_that_are_there(collection: dict[str, Document]) -> None:
-    words = {word for docid in collection for word in docid.lower().split(".")}
-    names = load_topics("pydoc/name").values()
-    assert [text for text in names if not set(re.split(r"[ .]", text.lower())) <= words] == []

@@ -6,8 +6,6 @@ import contextlib
 import io
 import pickle
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -165,30 +163,6 @@ def test_a_pipeline_gives_what_the_index_gives(folder: Path, topics: pd.DataFram
     assert numbers["qid"].tolist() == [7] * 60 + [3] * 60
 
 
-def test_what_plus_leaves_empty_is_filled(folder: Path, topics: pd.DataFrame) -> None:
-    """`+` leaves no query where its right side alone retrieved a document: it is that of the other rows."""
-    index = RnnIndex(folder)
-    dense = index.retriever("dense", None, 60)
-    left, right = dense % 8, index.retriever("dense", "encoder", 60)
-    sums = (left + right)(topics)
-    assert sums["query"].isna().sum() == 104
-    reranked = ((left + right) >> index.reranker("rnn:k=4"))(topics)
-    for qid, query in topics.to_numpy().tolist():
-        part, own = reranked[reranked["qid"] == qid], sums[sums["qid"] == qid]
-        run = Run.from_dict({qid: dict(own[["docno", "score"]].to_numpy().tolist())})
-        want = open_index(folder).rerank(run, "rnn:k=4", {qid: query})[qid]
-        assert part["docno"].tolist() == [docid for docid, _ in want]
-        assert part["query"].unique().tolist() == [query]
-    nothing = pt.Transformer.from_df(dense(topics).head(0))  # as a retriever that finds nothing
-    with pytest.raises(
-        InputError, match=r"no row of qid 3 has a query, as behind \+ where its left side retrieved noth"
-    ):
-        ((nothing + dense) >> index.reranker())(topics)
-    assert len(((nothing + dense) >> index.reranker(topics=topics))(topics)) == 120
-    with pytest.raises(InputError, match="no row of qid 3 has a query"):
-        dense(topics.assign(query=["a", None]))
-
-
 def test_what_needs_no_score_takes_what_union_leaves(folder: Path, topics: pd.DataFrame) -> None:
     index = RnnIndex(folder)
     dense = index.retriever("dense", None, 60)
@@ -213,32 +187,6 @@ def test_what_needs_no_score_takes_what_union_leaves(folder: Path, topics: pd.Da
         InputError, match=r"no score, as behind \|, and a query has \d+ candidates, of which 5 take part"
     ):
         (union >> index.reranker("encoder:context=5"))(topics)
-
-
-def test_more_candidates_than_a_search_returns_stay(folder: Path, topics: pd.DataFrame) -> None:
-    given = pd.concat([RnnRetriever(folder, "dense", None, 60)(topics), frame().head(0)])
-    many = pd.DataFrame({"qid": "7", "query": "a", "docno": [f"x{at}" for at in range(1100)], "score": -1000.0})
-    reranked = RnnIndex(folder).reranker("encoder", missing="skip")(pd.concat([given, many]))
-    assert len(reranked) == 1220
-    with pytest.raises(InputError, match="use the index that the run was made from, or missing=skip"):
-        RnnIndex(folder).reranker("encoder")(pd.concat([given, many]))
-
-
-def test_transformers_show_what_they_are(folder: Path, topics: pd.DataFrame) -> None:
-    index = RnnIndex(folder)
-    pipeline = index.retriever("dense", None, 20) >> index.reranker("rnn:k=4") >> RnnTransformer(PARAMS)
-    name = repr(str(folder))
-    assert repr(pipeline) == (
-        f"(RnnRetriever({name}, retrieve='dense', rerank=None, hits=20) >> RnnIndexReranker({name}, rerank='rnn:k=4')"
-        " >> RnnTransformer(k=4, context=15))"
-    )
-    assert repr(index) == f"RnnIndex({name})"
-    assert repr(RnnTransformer(graph=open_neighbours(folder))).startswith("RnnTransformer(graph=")
-    with pytest.raises(InputError, match="rerank=rn: rn: no such reranker; did you mean rnn"):
-        index.reranker("rn")
-    for hits in (0, 2.0, "10", True):
-        with pytest.raises(InputError, match=f"hits={hits!r}: expected an integer >= 1"):
-            index.retriever(hits=hits)
 
 
 def test_they_are_pickled_by_their_paths(folder: Path, topics: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,16 +240,3 @@ def test_the_page_runs_as_printed(folder: Path, monkeypatch: pytest.MonkeyPatch)
             exec(compile(block, str(PAGE), "exec"), names)
     assert "dense + rNN" in said.getvalue()
     assert len(names["reranked"](names["topics"])) == 120
-
-
-def test_versions_on_the_page_are_those_that_are_tested() -> None:
-    pinned = dict(re.findall(r"^([\w-]+)==([\w.]+)", (PAGE.parents[1] / "constraints.txt").read_text(), re.MULTILINE))
-    for name, version in re.findall(r"(pyterrier(?:-\w+)?) (\d[\d.]*\d)", PAGE.read_text(encoding="utf-8")):
-        assert pinned[name] == version
-
-
-def test_adapters_are_imported_without_pyterrier() -> None:
-    code = "import sys, rnnreranker.adapters; assert 'pyterrier' not in sys.modules; sys.modules['pyterrier'] = None\n"
-    code += "from rnnreranker.adapters import RnnTransformer"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "'rnnreranker[pyterrier]'" in done.stderr.splitlines()[-1]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import os
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ import numpy as np
 import pytest
 from store_worlds import (
     COUNT,
-    DOCS,
     Refusing,
     expected_of,
     query_of,
@@ -25,7 +22,7 @@ from store_worlds import (
 )
 
 from rnnreranker import RnnParams
-from rnnreranker.base.errors import DataWarning, InputError, MissingDependencyError
+from rnnreranker.base.errors import InputError, MissingDependencyError
 
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # before Haystack is imported
 UNIT = vectors_of_texts(unit=True)
@@ -115,26 +112,6 @@ def test_haystack_refusals(documents: list[Any]) -> None:
         HaystackRnnReranker(params={"kk": 3})
 
 
-def test_haystack_scores_of_another_metric(haystack: Any) -> None:
-    """Of a store that compares by dot products, and of distances."""
-    from haystack.document_stores.in_memory import InMemoryDocumentStore
-
-    from rnnreranker.adapters.rag import HaystackRnnReranker
-
-    vectors = UNIT * np.linspace(0.5, 2, COUNT)[:, None]
-    store = InMemoryDocumentStore(embedding_similarity_function="dot_product")
-    store.write_documents(
-        [haystack.Document(id=f"d{row}", content="a", embedding=vectors[row].tolist()) for row in range(COUNT)]
-    )
-    hits = store.embedding_retrieval(QUERY.tolist(), top_k=COUNT, return_embedding=True)
-    assert len(HaystackRnnReranker("dot_product").run(hits, QUERY.tolist())["documents"]) == COUNT
-    with pytest.raises(InputError, match="not in the order of metric='cosine', but in that of metric='dot_product'"):
-        HaystackRnnReranker("cosine").run(hits, QUERY.tolist())
-    far = [dataclasses.replace(hit, score=-hit.score) for hit in hits]
-    with pytest.raises(InputError, match="the scores fall where the similarity to the query rises, as distances do"):
-        HaystackRnnReranker("dot_product").run(far, QUERY.tolist())
-
-
 # ---- LangChain
 
 
@@ -188,61 +165,6 @@ def test_langchain(langchain: Any, metric: str) -> None:
     assert len(given.invoke("q")) == 3
     with pytest.raises(InputError, match="vectors is an async function; call ainvoke"):
         awaited.invoke("q")
-
-
-def test_langchain_hands_on_what_invoke_is_given(langchain: Any) -> None:
-    """A filter may be a permission: it reaches the store, by every way, or is refused."""
-    from rnnreranker.adapters.rag import LangChainRnnRetriever
-
-    def even(document: Any) -> bool:
-        return int(document.page_content) % 2 == 0
-
-    plain = LangChainRnnRetriever(store=langchain, k=4, params={"k": 5})
-    before = LangChainRnnRetriever(
-        store=langchain, k=4, params=RnnParams(k=5), search_kwargs={"filter": lambda _: False}
-    )
-    told = LangChainRnnRetriever(store=langchain.as_retriever(search_kwargs={"filter": even, "k": 4}), params={"k": 5})
-    expected, _ = expected_of(QUERY, UNIT, [row for row in nearest(COUNT) if row % 2 == 0], RnnParams(k=5))
-    for best in (
-        plain.invoke("q", filter=even),
-        before.invoke("q", filter=even),
-        asyncio.run(plain.ainvoke("q", filter=even)),
-        plain.bind(filter=even).invoke("q"),
-        told.invoke("q"),
-    ):
-        assert [int(one.page_content) for one in best] == expected[:4]
-    assert len(plain.invoke("q", k=7)) == len(asyncio.run(plain.ainvoke("q", k=7))) == 7
-    for asked in ({"filer": even}, {"filter": even, "namespace": "a"}):
-        name = [*asked][-1]
-        with pytest.raises(InputError, match=f"{name} is no argument of InMemoryVectorStore"):
-            plain.invoke("q", **asked)
-
-
-def test_langchain_store_that_compares_in_another_way(langchain: Any) -> None:
-    """The order in which documents come shows it; arguments that a store may ignore are told of."""
-    from langchain_core.documents import Document
-    from langchain_core.vectorstores import VectorStore
-
-    from rnnreranker.adapters.rag import LangChainRnnRetriever
-
-    vectors = UNIT * np.linspace(0.5, 2, COUNT)[:, None]
-
-    class Products(VectorStore):
-        embeddings = langchain.embeddings
-        similarity_search = from_texts = None  # type: ignore[assignment]
-
-        def similarity_search_by_vector(self, embedding: Any, k: int = 4, **others: Any) -> Any:
-            return [Document(str(row)) for row in np.argsort(-(vectors @ np.asarray(embedding)))[:k]]
-
-    made = {"store": Products(), "vectors": lambda hits: vectors[[int(hit.page_content) for hit in hits]]}
-    with pytest.raises(InputError, match="not in the order of metric='cosine', but in that of metric='dot_product'"):
-        LangChainRnnRetriever(**made).invoke("q")
-    dot = LangChainRnnRetriever(**made, metric="dot_product")
-    assert len(dot.invoke("q")) == 10
-    with pytest.warns(
-        DataWarning, match="namespace is no argument of Products.similarity_search_by_vector that it names"
-    ):
-        dot.invoke("q", namespace="a")
 
 
 def test_langchain_refusals(langchain: Any) -> None:
@@ -341,37 +263,6 @@ def test_llamaindex(llama: Any, metric: str, source: str) -> None:
     assert [int(one.node.text) for one in few.postprocess_nodes(hits, with_embedding)] == expected[0][:3]
 
 
-def test_llamaindex_in_a_query_engine(llama: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The two paths: LlamaIndex hands on the query's embedding on the synchronous one alone."""
-    from llama_index.core import Settings
-    from llama_index.core.llms import MockLLM
-    from llama_index.core.query_engine import RetrieverQueryEngine
-    from llama_index.core.response_synthesizers import get_response_synthesizer
-    from llama_index.core.schema import QueryBundle
-
-    from rnnreranker.adapters.rag import LlamaIndexRnnReranker
-
-    index, model = llama
-    monkeypatch.setattr(Settings, "_llm", MockLLM())
-    expected, _ = expected_of(QUERY, UNIT, nearest(20), PARAMS)
-
-    def engine(embed_model: Any) -> Any:
-        reranker = LlamaIndexRnnReranker(vectors=index, embed_model=embed_model, params=PARAMS)
-        answers = get_response_synthesizer(response_mode="no_text")
-        return RetrieverQueryEngine(
-            index.as_retriever(similarity_top_k=20), node_postprocessors=[reranker], response_synthesizer=answers
-        )
-
-    for hits in (
-        engine(None).retrieve(QueryBundle("q")),
-        engine(model).query("q").source_nodes,
-        asyncio.run(engine(model).aretrieve(QueryBundle("q"))),
-    ):
-        assert [int(one.node.text) for one in hits] == expected
-    with pytest.raises(InputError, match=r"embed_model=None: the query has no embedding \(LlamaIndex drops it on the"):
-        asyncio.run(engine(None).aretrieve(QueryBundle("q")))
-
-
 def test_llamaindex_refusals(llama: Any) -> None:
     from rnnreranker.adapters.rag import LlamaIndexRnnReranker
 
@@ -440,10 +331,3 @@ def test_the_examples_of_the_page(heading: str, package: str, tmp_path: Path, mo
     vectors, query = unit_of(vectors), unit_of(query)
     ids, scores = expected_of(query, vectors, np.argsort(-(vectors @ query), kind="stable")[:60].tolist())
     same_order([one for one, _ in best], [score for _, score in best], (ids[:10], scores[:10]))
-
-
-def test_the_versions_on_the_page_are_those_of_constraints() -> None:
-    pinned = dict(re.findall(r"^([\w.-]+)==([^;\s]+)", (DOCS.parent / "constraints.txt").read_text("utf-8"), re.M))
-    page = (DOCS / "rag.md").read_text(encoding="utf-8")
-    for package in ("haystack-ai", "langchain-core", "llama-index-core"):
-        assert f"{package} {pinned[package]}" in page

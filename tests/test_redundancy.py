@@ -36,15 +36,6 @@ def test_cosines_of_the_pairs_by_hand() -> None:
     assert redundancy(Run.from_dict({"q": {"a": 1.0}}), SOURCE).means() == {"cosine@10": 0.0, "pairs@10": 0.0}
 
 
-def test_ten_count_and_no_scale() -> None:
-    docids = [f"d{n:02}" for n in range(12)]
-    vectors = np.repeat(np.eye(3), 4, axis=0) * np.arange(1, 13)[:, None]  # three groups of four equal directions
-    run = Run.from_dict({"q": {docid: -float(n) for n, docid in enumerate(docids)}})
-    found = redundancy(run, ArrayVectors(vectors, docids))
-    assert found.pairs.tolist() == [6 + 6 + 1]  # of four, four and two
-    assert found.cosine.tolist() == [pytest.approx(13 / 45)]
-
-
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "topics.tsv").write_text("q1\tw1\n")

@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.regress.plans import runner
-from rnnreranker.regress.plans.disk import LARGE, by_large_files, last_readers, peak, readers, remove
+from rnnreranker.regress.plans.disk import LARGE, by_large_files, last_readers, peak, readers
 from rnnreranker.regress.plans.plan import Plan, make_plan
-from rnnreranker.regress.plans.stale import Keys, stale_steps
 from rnnreranker.regress.plans.step import Step
 from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.regress.specs.spec import specs_folder
 
 BIG = LARGE + 30
 Usage = namedtuple("Usage", "free")  # as of shutil.disk_usage
@@ -67,25 +65,6 @@ def test_what_is_large_is_needed_until_the_last_who_reads_any_part_of_it() -> No
     assert readers(ordered, SIZE, kept=[Path("x"), Path("y")]) == {}
 
 
-def test_the_disk_of_the_largest_plan_is_that_of_its_largest_moment() -> None:
-    spec = read_spec(specs_folder() / "msmarco-passage.yaml")
-    assert make_plan(spec).needs()["disk_gb"] < 700 < 2500 < make_plan(spec, keep=True).needs()["disk_gb"]
-    lines = make_plan(spec).lines()
-    gone = [number for number, line in enumerate(lines) if line == "rm -r runs/indexes/msmarco-passage.colbert"]
-    assert len(gone) == 1
-    reading = [number for number, line in enumerate(lines) if "indexes/msmarco-passage.colbert " in line]
-    assert max(number for number in reading if number != gone[0]) < gone[0]
-
-
-def test_an_index_that_is_removed_keeps_its_description(tmp_path: Path) -> None:
-    index = tmp_path / "index"
-    (index / "tokens").mkdir(parents=True)
-    for name in ("rnnreranker.json", "embeddings.npy", "tokens/codes.npy"):
-        (index / name).write_text("{}")
-    remove(index)
-    assert [path.name for path in index.iterdir()] == ["rnnreranker.json"]
-
-
 @pytest.fixture
 def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Steps as they are taken: files and folders in place of real ones; `fail` among the names makes a step fail."""
@@ -126,11 +105,6 @@ class TestRunning:
         for name in ("first", "second"):
             index = tmp_path / "work" / "indexes" / f"corpus.jsonl.{name}"
             assert [path.name for path in index.iterdir()] == ["rnnreranker.json"]
-
-    def test_nothing_is_done_again_for_what_was_removed(self, taken: list[str], tmp_path: Path) -> None:
-        plan = two(tmp_path)
-        runner.run_plan(plan, 1)
-        assert stale_steps(plan, Keys(plan)) == []
 
     def test_it_is_made_again_for_who_needs_it(self, taken: list[str], tmp_path: Path) -> None:
         plan = two(tmp_path)

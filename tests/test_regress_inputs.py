@@ -8,13 +8,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
-from safetensors.numpy import save_file
 from tiny_encoder import WORDS, make_encoder
 
 from rnnreranker.regress.plans import runner
-from rnnreranker.regress.plans.inputs import other_vocabulary
 from rnnreranker.regress.plans.plan import make_plan
 from rnnreranker.regress.plans.step import Step
 from rnnreranker.regress.specs.checks import read_spec
@@ -100,28 +97,3 @@ class TestBeforeTheFirstStep:
         assert "tokens" in became["dense.some"]
         assert "files of two models" in became["dense.some"]
         assert not any("dense" in name for name in taken)
-
-
-class TestVocabulary:
-    def folder(self, tmp_path: Path, rows: int, size: int, tokens: int) -> Path:
-        save_file({"bert.embeddings.word_embeddings.weight": np.zeros((rows, 2))}, tmp_path / "model.safetensors")
-        (tmp_path / "config.json").write_text(json.dumps({"vocab_size": size}))
-        (tmp_path / "vocab.txt").write_text("".join(f"w{number}\n" for number in range(tokens)))
-        return tmp_path
-
-    @pytest.mark.parametrize(
-        ("rows", "size", "tokens", "said"),
-        [
-            (30, 30, 30, ""),
-            (32, 32, 30, ""),  # rows that no token has
-            (30, 30, 31, "its tokenizer has 31 tokens, its weights 30"),
-            (21, 30, 30, "config.json says 30 tokens, its weights have 21"),
-        ],
-    )
-    def test_of_config_weights_and_tokenizer(
-        self, tmp_path: Path, rows: int, size: int, tokens: int, said: str
-    ) -> None:
-        assert other_vocabulary(self.folder(tmp_path, rows, size, tokens)) == said
-
-    def test_a_folder_that_says_nothing_is_no_fault(self, tmp_path: Path) -> None:
-        assert other_vocabulary(tmp_path) == ""

@@ -11,7 +11,6 @@ from typing import Any
 import pandas
 import pytest
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record
 from rnnreranker.evaluate.comparison import holm
 from rnnreranker.regress.pages.page import Printed, spec_page
@@ -108,20 +107,6 @@ class TestPage:
         assert text.count("### all: ") == 2
         assert text.index("| dense | 0.8000") < text.index("| dense | 0.5000")  # the newest first
 
-    def test_a_measure_that_the_spec_has_had_since_stands_where_it_was_asked(self, tmp_path: Path) -> None:
-        spec = small(tmp_path, SMALL.replace("measures: [nDCG@10, RR@10]", "measures: [nDCG@10, RR@10, R@1000]"))
-        assert "| condition | nDCG@10 | RR@10 |\n" in spec_page(spec, [DENSE, RNN])
-        wide = {"nDCG@10": 0.6, "RR@10": 0.25, "R@1000": 0.9}
-        later = record("dense-rnn", 0.6, 0.25, values={"binary": wide}, differences={"R@1000": DIFFERENCE})
-        text = spec_page(spec, [DENSE, later])
-        assert "| dense | 0.5000 | 0.2500 | – |\n| dense + rNN | 0.6000 | 0.2500 | 0.9000 |\n" in text
-        assert "corrected by Holm over the 1 comparisons of this table" in text
-
-    def test_without_records_it_says_so(self, tmp_path: Path) -> None:
-        text = spec_page(small(tmp_path), [])
-        assert "Nothing yet, here: `python -m rnnreranker.regress small --record`" in text
-        assert "- `dense-rnn`: dense + rNN" in text
-
     def test_published_values_stand_beside_measured_ones(self, tmp_path: Path) -> None:
         where, numbers = "009 Table 1, Dense", ("0.51†", "0.500", "-.010")
         cell = Printed("all", "dense", "009", where, "nDCG@10", "binary", *numbers, "changed", "another version", True)
@@ -129,12 +114,6 @@ class TestPage:
         assert "1 changed. Published in [paper 009](../matrix/paper-009.html)," in text
         assert "| `dense` | all | 009 Table 1, Dense | nDCG@10 | 0.51† | 0.500 | -.010 | changed |" in text
         assert "- 009 Table 1, Dense, nDCG@10: another version" in text
-
-    def test_published_runs_are_named_with_their_tests(self, tmp_path: Path) -> None:
-        pair = {"condition": "dense-rnn", "sha256": "x", "protocol": "binary", "measure": "nDCG@10", "p_holm": 0.0004}
-        text = spec_page(small(tmp_path), [record("dense", 0.5, 0.25, file="dl/theirs.txt", pairs=[pair])])
-        assert "| dense | 0.5000 | 0.2500 | dl/theirs.txt |" in text
-        assert "| `dense`, `dense-rnn` | nDCG@10 | <.001 |" in text
 
 
 def test_holms_family_is_all_differences_of_a_query_set(tmp_path: Path) -> None:
@@ -176,8 +155,3 @@ def test_kinds_of_topics_have_means_of_their_own(tmp_path: Path) -> None:
     text = spec_page(spec, [DENSE, record("dense-rnn", 0.6, 0.3, kinds=of_kinds)])
     assert "| condition | nDCG@10 | RR@10 | nDCG@10 easy | nDCG@10 hard |\n|---|--:|--:|--:|--:|\n" in text
     assert "| dense | 0.5000 | 0.2500 | – | – |\n| dense + rNN | 0.6000 | 0.3000 | 0.7500 | 0.1250 |\n" in text
-
-
-def test_a_kind_is_the_name_of_topics(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"small.yaml:8: kinds easy: expected the name of topics"):
-        small(tmp_path, SMALL.replace("protocols: [binary]", "protocols: [binary], kinds: {easy: 3}"))

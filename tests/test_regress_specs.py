@@ -10,12 +10,11 @@ import pytest
 
 from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.written_form import Written
 from rnnreranker.parts.needs import parts
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.plans.runner import chosen_plan
 from rnnreranker.regress.specs.checks import find_spec, read_spec
-from rnnreranker.regress.specs.methods import check_rerank, module_of
+from rnnreranker.regress.specs.methods import module_of
 from rnnreranker.regress.specs.rules import cycles
 from rnnreranker.regress.specs.spec import spec_names, specs_folder
 
@@ -185,13 +184,6 @@ class TestSchema:
         argv = plan_of(tmp_path, two, only="dense-rnn").steps[-1].argv
         assert argv[argv.index("--rerank") :][:4] == ("--rerank", "encoder:context=20", "--rerank", "rnn:context=30")
 
-    def test_a_cycle_is_found_on_every_way(self, tmp_path: Path) -> None:
-        first, second = COMMON.index("  first:\n"), COMMON.index("conditions:")
-        entry = COMMON[first:second]
-        both = entry + "    start: second\n" + entry.replace("  first:\n", "  second:\n") + "    start: first\n"
-        message = faults(tmp_path, OWN, COMMON[:first] + both + COMMON[second:])
-        assert message.endswith("common.yaml:5: cyclic steps: first → second → first")
-
     def test_cycles(self) -> None:
         assert cycles({"a": ["x", "b"], "x": [], "b": ["x", "a"]}) == [["a", "b", "a"]]
         assert cycles({"a": ["b", "c"], "b": ["d"], "c": ["d"], "d": []}) == []
@@ -252,23 +244,6 @@ class TestPlan:
         assert plan_of(tmp_path).needs() == {"download_gb": 2.1, "disk_gb": 35, "gpu_hours": 28}
         assert plan_of(tmp_path, only="bm25").needs() == {"download_gb": 2.1, "disk_gb": 5}
 
-    def test_a_sweep_has_a_run_for_each_context(self, tmp_path: Path) -> None:
-        own = OWN.replace("of: dense, index: vectors}", "of: dense, index: vectors, contexts: [10, 20]}")
-        plan = plan_of(tmp_path, own, only="dense-rnn", sets=("dl",))
-        assert [(step.output.name, step.value("--rerank")) for step in plan.steps[-2:]] == [
-            ("dense-rnn-10.dl.txt", "rnn:k=5,k_exp=2,context=10"),
-            ("dense-rnn-20.dl.txt", "rnn:k=5,k_exp=2,context=20"),
-        ]
-
-    def test_dense_vectors_are_made_before_words_which_only_bm25_needs(self, tmp_path: Path) -> None:
-        spec = read_spec(specs_folder() / "cranfield.yaml")
-        steps = make_plan(spec, conditions=[spec.condition("bm25")]).steps
-        assert [step.output.name for step in steps] == ["cranfield.main", "bm25", "bm25.cranfield.txt"]
-        assert steps[1].argv[-2:] == ("--parts", "bm25")
-        assert [s.output.name for s in make_plan(spec, conditions=[spec.condition("dense")]).steps] == [
-            *("cranfield.main", "dense.cranfield.txt")
-        ]
-
     @pytest.mark.parametrize(("name", "taken"), [("cranfield", ["cranfield.main"]), ("pydoc", [])])
     def test_an_index_takes_the_vectors_that_one_before_it_has(self, name: str, taken: list[str]) -> None:
         spec = read_spec(specs_folder() / f"{name}.yaml")
@@ -313,14 +288,6 @@ class TestPlan:
         *index, study = chosen_plan(spec, spec.query_sets, ["negatives"], Path("runs")).steps
         assert [step.output.name for step in index] == ["beir-scifact-test.main", "bm25", "impacts"]
         assert set(study.inputs) == {step.output for step in index[1:]} | {index[0].output}
-
-    def test_what_is_printed_says_needs_and_what_is_planned(self, tmp_path: Path) -> None:
-        own = OWN.replace("expected:", "  later: {title: later, planned: a thing that is lacking}\nexpected:")
-        lines = plan_of(tmp_path, own, sets=("dl",)).lines()
-        assert lines[1] == "# needs in all: 2.1 GB to download, 35 GB of disk, 28 hours of a GPU"
-        assert "# 8 of 10: 24 hours of a GPU" in lines
-        assert lines[-1] == "# later: planned: a thing that is lacking"
-        assert not any("later.dl.txt" in line for line in lines)
 
 
 class TestTheProjectsOwn:
@@ -375,14 +342,3 @@ def test_a_condition_expands_the_run_of_another(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=said):
             read_spec(write(tmp_path, OWN.replace("  hybrid:", f"{more}  hybrid:"), broken))
-
-
-def test_sources_of_rerankers_in_a_row() -> None:
-    """Each has its own, where it takes one."""
-    graph = Written("rnn", {"from": "neighbours", "queries": "none"})
-    check_rerank([graph, Written("lexboost")], None, False)
-    with pytest.raises(InputError, match="unknown parameters of lexboost: from"):
-        check_rerank([Written("lexboost", {"from": "neighbours"})], None, False)
-    with pytest.raises(InputError, match=r"^from=graph: expected one of vectors"):
-        check_rerank([Written("rnn", {"from": "graph"})], None, False)
-    check_rerank([graph, Written("rnn")], None, False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
 import os
 import threading
 import warnings
@@ -13,12 +12,9 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 
 from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.runs import Run, reading
-from rnnreranker.runs.reading import _read_clean, _read_lines
 
 
 def file(folder: Path, text: str, name: str = "run.txt") -> Path:
@@ -80,16 +76,6 @@ def test_blank_lines_line_ends_and_trailing_space(tmp_path: Path, text: str) -> 
 def test_ties_by_docid_compared_as_text(tmp_path: Path) -> None:
     lines = "".join(f"q Q0 {docid} 1 1.0 t\n" for docid in ("9", "10", "Z", "é", "a", "2"))
     assert [docid for docid, _ in Run.read(file(tmp_path, lines))["q"]] == ["10", "2", "9", "Z", "a", "é"]
-
-
-def test_scores_that_float32_cannot_tell_apart_keep_their_order(tmp_path: Path) -> None:
-    run = Run.read(file(tmp_path, "q Q0 a 1 100.0 t\nq Q0 b 2 100.000001 t\n"))
-    assert [docid for docid, _ in run["q"]] == ["b", "a"]
-
-
-def test_quotes_and_words_that_look_like_no_value_are_ids(tmp_path: Path) -> None:
-    run = Run.read(file(tmp_path, 'NA Q0 "x 1 2 t\nNA Q0 null 2 1 t\n'))
-    assert run.to_dict() == {"NA": {'"x': 2.0, "null": 1.0}}
 
 
 @pytest.mark.parametrize(
@@ -208,55 +194,6 @@ def test_ranks_that_the_scores_contradict_are_reported(tmp_path: Path, line: str
     assert [f"run.txt: on {wrong} of 9 lines the score does not fall where the rank rises" in one for one in said] == [
         True
     ] * bool(wrong)
-
-
-ODD = [
-    *("", "NaN", "inf", "0x1", "1e39", "1_0", "+1", "-2.5", "01", "null"),
-    *("\r", "\v", "\x1c", "\x85", "\u00a0", '"'),
-]
-
-
-@st.composite
-def run_lines(draw: st.DrawFn) -> tuple[str, str]:
-    """A format and the text of a file of it, in which one word of some lines is replaced by something odd."""
-    format = draw(st.sampled_from(["trec", "msmarco"]))
-    separator = draw(st.sampled_from([" ", "\t"]))
-    lines = []
-    for number in range(draw(st.integers(1, 4))):
-        qid, docid = f"q{draw(st.integers(0, 1))}", f"d{draw(st.integers(0, 9))}"
-        words = [qid, "Q0", docid, "1", f"{number}.5", "t"] if format == "trec" else [qid, docid, str(number + 1)]
-        if draw(st.integers(0, 3)) == 0:
-            words[draw(st.integers(0, len(words) - 1))] = draw(st.sampled_from(ODD))
-        lines.append(separator.join(words) + draw(st.sampled_from(["\n", "\n", "\r\n", "\n\n"])))
-    return format, "".join(lines)
-
-
-class Halting(io.BytesIO):
-    """A stream that gives some bytes at a time."""
-
-    step = 2**20
-
-    def read(self, size: int | None = -1) -> bytes:
-        return super().read(self.step if size is None or size < 0 else min(size, self.step))
-
-
-@given(run_lines(), st.integers(3, 40))
-@example(("msmarco", "q0\td0\t0x1\n"), 5)
-@example(("msmarco", "q0\td0\t1\nq0\td1\t0x2\n"), 16)
-@example(("trec", "q0 Q0 d1 1 2 t\n\r Q0 d0 1 1 t\n"), 40)
-@example(("trec", "q0 Q0 d1 1 2 t\r\nq0 Q0 d0 1 1 t\r\n"), 15)
-@settings(max_examples=500, deadline=None)
-def test_the_clean_reader_accepts_nothing_that_the_other_refuses(written: tuple[str, str], step: int) -> None:
-    format, text = written
-    stream = Halting(text.encode())
-    stream.step = step
-    clean = _read_clean(stream, format, "run.txt")
-    if clean is not None:
-        careful = _read_lines(text.encode(), format, "run.txt")
-        assert clean.docids[clean.rows].tolist() == careful.docids[careful.rows].tolist()
-        assert clean.scores.tolist() == careful.scores.tolist()
-        assert clean.offsets.tolist() == careful.offsets.tolist()
-        assert clean.qids == careful.qids
 
 
 def test_a_run_from_a_pipe_and_a_file_are_the_same(tmp_path: Path) -> None:

@@ -72,27 +72,12 @@ def test_written_scores_are_lowered_no_more_than_needed(queries: list[list[float
             before = got
 
 
-def test_the_largest_float32_comes_back(tmp_path: Path) -> None:
-    largest = float(np.finfo(np.float32).max)
-    Run.from_dict({"q": {"a": largest, "b": largest}}).write(tmp_path / "run.txt")
-    single = Run.read(tmp_path / "run.txt").scores.astype(np.float32)
-    assert single.tolist() == [largest, float(np.nextafter(np.float32(largest), np.float32(0)))]
-
-
 def test_text_of_the_files(tmp_path: Path) -> None:
     run = Run.from_dict({"q1": {"b": 0.1, "a": 100.0}, "none": {}, "q0": {"c": -2.5}})
     run.write(tmp_path / "run.txt", tag="mine")
     assert (tmp_path / "run.txt").read_text() == "q1 Q0 a 1 100 mine\nq1 Q0 b 2 0.1 mine\nq0 Q0 c 1 -2.5 mine\n"
     run.write(tmp_path / "run.tsv", format="msmarco")
     assert (tmp_path / "run.tsv").read_text() == "q1\ta\t1\nq1\tb\t2\nq0\tc\t1\n"
-
-
-def test_more_lines_than_are_joined_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = tied_run(1.0, seed=1)
-    run.write(tmp_path / "whole.txt")
-    monkeypatch.setattr("rnnreranker.runs.writing.LINES", 7)
-    run.write(tmp_path / "parts.txt")
-    assert (tmp_path / "parts.txt").read_bytes() == (tmp_path / "whole.txt").read_bytes()
 
 
 def test_what_cannot_be_written(tmp_path: Path) -> None:

@@ -71,13 +71,6 @@ def test_a_run_has_its_metadata_beside_it(world: Path, monkeypatch: pytest.Monke
     assert search(world, "run.txt", "--k", "5")["research goal"] == {"evaluation": {"baseline": ["dense.none"]}}
 
 
-def test_the_bytes_of_the_run_are_those_that_the_library_writes(world: Path) -> None:
-    search(world, "run.txt", "--rerank", "none")
-    Run.read(world / "run.txt").write(world / "again.txt", tag="dense.none")
-    assert (world / "again.txt").read_bytes() == (world / "run.txt").read_bytes()
-    assert not (world / "again.ir-metadata.yml").exists()  # of the command: a Run does not know what made it
-
-
 def test_every_stage_names_the_one_before(world: Path) -> None:
     search(world, "first.txt", "--rerank", "none", "--tag", "mine")
     again = search(world, "second.tsv", "--run", str(world / "first.txt"), "--rerank", "rnn", "--rerank", "rnn:k=3")
@@ -99,11 +92,6 @@ def test_every_stage_names_the_one_before(world: Path) -> None:
 )
 def test_names_of_files(run: str, file: str) -> None:
     assert file_beside(run) == Path(file)
-
-
-def test_no_file_beside_stdout_and_devices() -> None:
-    assert file_beside("-") is None
-    assert file_beside("/dev/null") is None
 
 
 def test_who_made_the_run_is_said_where_it_is_given(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,6 @@ from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.serve import work
 from rnnreranker.serve.__main__ import main as serve
-from rnnreranker.serve.answers import explained_answer
 from rnnreranker.serve.app import make_app
 from rnnreranker.serve.collection import FIRST_STAGES, ServedIndex
 from rnnreranker.serve.question import SearchQuestion
@@ -145,21 +144,6 @@ def test_a_judged_topic_is_measured_as_evaluate_does(client: TestClient, request
         table = evaluate_run(runs, {qid: QRELS[qid]}, "nDCG@10 RR@10")
         for one in answer["measures"]:
             assert one == {"measure": one["measure"], "protocol": "trec", **table[one["measure"]].to_dict()}
-
-
-def test_a_topic_is_measured_by_the_protocol_of_all_judgements(request_of: ServeRequest, tmp_path: Path) -> None:
-    """A topic without a grade of 2 scores 0 by `dl`, though no judgement of it alone could be measured so."""
-    low, high = list(QRELS)[:2]
-    grades = {low: dict.fromkeys(QRELS[low], 1), high: dict.fromkeys(QRELS[high], 2)}
-    lines = (f"{qid} 0 {docid} {grade}\n" for qid, of in grades.items() for docid, grade in of.items())
-    (tmp_path / "qrels.txt").write_text("".join(lines))
-    request = dataclasses.replace(request_of, qrels=str(tmp_path / "qrels.txt"), measures="R@100", protocol="dl")
-    found = {}
-    for qid in grades:
-        client = TestClient(make_app(ServedIndex(request)), base_url=LOCAL)
-        answer = client.post("/search", json={"topic": qid, "hits": 1000}).json()
-        found[qid] = [(one["measure"], one["protocol"], one["before"]) for one in answer["measures"]]
-    assert found == {low: [("R@100", "dl", 0.0)], high: [("R@100", "dl", 1.0)]}
 
 
 def test_a_context_is_explained_with_its_picture(client: TestClient) -> None:
@@ -453,53 +437,6 @@ def test_work_ends_with_its_request(request_of: ServeRequest, monkeypatch: pytes
         assert ended.wait(10)
 
 
-def test_an_answer_goes_no_further_once_its_request_has_ended(collection: ServedIndex) -> None:
-    steps: list[str] = []
-
-    def stopping(after: int) -> Any:
-        steps.clear()
-
-        def check() -> None:
-            steps.append("step")
-            if len(steps) > after:
-                raise work.RequestEnded
-
-        return check
-
-    with pytest.MonkeyPatch.context() as patch:
-        for after in range(4):
-            patch.setattr(work, "check", stopping(after))
-            with pytest.raises(work.RequestEnded):
-                explained_answer(collection, SearchQuestion(f"w1 number{after}"))
-        patch.setattr(work, "check", stopping(2))
-        with pytest.raises(work.RequestEnded):
-            collection.encode(list(TEXTS.values()), "documents")  # of 62 texts, eight are encoded
-
-
-def test_a_query_is_encoded_between_the_texts_of_others(
-    collection: ServedIndex, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    order: list[int] = []
-    begun, asked, real = threading.Event(), threading.Event(), collection._encoded
-
-    def encoded(texts: list[str], what: Any) -> np.ndarray:
-        begun.set()
-        assert asked.wait(10)
-        order.append(len(texts))
-        return real(texts, what)
-
-    monkeypatch.setattr(collection, "_encoded", encoded)
-    with ThreadPoolExecutor(2) as pool:
-        texts = pool.submit(collection.encode, list(TEXTS.values())[:40], "documents")
-        assert begun.wait(10)
-        query = pool.submit(collection.encode, ["w1"])
-        while not collection._encoding._work_queue.qsize():
-            time.sleep(0.01)
-        asked.set()
-        assert (len(texts.result()), len(query.result())) == (40, 1)
-    assert order == [4, 1, *[4] * 9]
-
-
 def test_no_client_sees_the_folders_of_this_machine(
     collection: ServedIndex, world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -527,13 +464,6 @@ def test_long_texts_are_cut_where_a_client_asks_for_it(client: TestClient) -> No
         first, second = (one["results"] for one in answers) if given == "documents" else answers
         assert first == second
         assert len(first) == 3
-
-
-def test_scores_of_texts_are_relative_to_each_other(client: TestClient) -> None:
-    """As docs/serve.md says: one text alone gets the same score whatever it is."""
-    for text in ("w1 w2", "nothing of that"):
-        (one,) = client.post("/rerank", json={"query": "w1 w2", "texts": [text]}).json()
-        assert one["score"] == pytest.approx(0.2)
 
 
 def test_many_at_once_get_the_same_and_caches_stay_small(client: TestClient, collection: ServedIndex) -> None:

@@ -14,9 +14,9 @@ import pytest
 pytest.importorskip("uvicorn", reason="uvicorn is not installed: pip install 'rnnreranker[serve]'")
 
 from browser import CHROMIUM, Browser
-from serve_world import QRELS, SCRIPT, TEXTS, TOPICS, make_world, request_in, running
+from serve_world import make_world, request_in, running
 
-from rnnreranker import Run, evaluate_run, open_index
+from rnnreranker import open_index
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.serve.collection import ServedIndex
 from rnnreranker.serve.request import ServeRequest
@@ -136,48 +136,6 @@ def moves(world: Path, after: list[str]) -> list[int]:
     """Ranks up."""
     first = open_index(world / "index").search({"query": "w1 w2 w11"}, rerank=None).ranked("query")
     return [first.index(docid) + 1 - rank for rank, docid in enumerate(after, 1)]
-
-
-def test_a_judged_topic_and_a_script_in_docid_and_text(browser: Browser, address: str, world: Path) -> None:
-    browser.show(address, 1400)
-    change(browser, "topic", "q1", "change")
-    change(browser, "limit", "100", "change")
-    assert browser.js("document.getElementById('query').value") == TOPICS["q1"]
-    runs = {
-        name: {"q1": dict(open_index(world / "index").search({"query": TOPICS["q1"]}, rerank=form)["query"])}
-        for name, form in (("before", None), ("after", "rnn"))
-    }
-    table = evaluate_run({name: Run.from_dict(run) for name, run in runs.items()}, {"q1": QRELS["q1"]}, "nDCG@10 RR@10")
-    shown = browser.js(
-        "[...document.querySelectorAll('#measures tbody tr')].map(row => [...row.cells].map(one => one.textContent))"
-    )
-    for name, one, two, _ in shown:
-        assert (one, two) == (f"{table[name]['before']:.4f}", f"{table[name]['after']:.4f}")
-    marks = browser.js(
-        "Object.fromEntries([...document.querySelectorAll('#now tbody tr')].map("
-        "row => [row.dataset.docid, row.querySelector('.grade').textContent]))"
-    )
-    assert marks == {docid: str(QRELS["q1"].get(docid, "?")) for docid in marks}
-    assert SCRIPT in marks
-    name = f"#now tr[data-docid={json.dumps(SCRIPT)}] button"
-    assert browser.js(f"document.querySelector({json.dumps(name)}).textContent") == SCRIPT
-    browser.click(name)
-    browser.js("new Promise(done => setTimeout(done, 300))")
-    assert browser.js("document.getElementById('document').open") is True
-    assert browser.js("document.getElementById('d-text').textContent") == TEXTS[SCRIPT]
-    browser.key("Escape")
-    assert browser.js("document.getElementById('document').open") is False
-    assert browser.js("document.querySelectorAll('script, img, b').length") == 1  # its own
-    assert browser.js("document.title").endswith("· rnnreranker")
-    node = "#net .node"
-    browser.js(f"document.querySelector('{node}').focus()")
-    assert browser.js("document.querySelectorAll('#net .link.lit').length") > 0
-    assert browser.js("document.querySelectorAll('tr.marked').length") >= 1
-    browser.key("Enter")
-    browser.js("new Promise(done => setTimeout(done, 300))")
-    assert browser.js("document.getElementById('document').open") is True
-    browser.key("Escape")
-    assert browser.errors == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

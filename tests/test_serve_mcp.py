@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +15,8 @@ from mcp import Client
 from serve_world import SCRIPT, TEXTS, make_world
 
 from rnnreranker import open_index
-from rnnreranker.serve import work
 from rnnreranker.serve.collection import ServedIndex
-from rnnreranker.serve.request import Limits, ServeRequest
+from rnnreranker.serve.request import ServeRequest
 from rnnreranker.serve.tools import make_tools
 
 
@@ -82,36 +79,6 @@ def test_what_cannot_be_is_said(world: Path, tool: str, arguments: dict[str, Any
     (result,) = calls(world, (tool, arguments))
     assert result.is_error
     assert said in result.content[0].text
-
-
-@pytest.mark.parametrize("why", ["cancelled", "the time is over"])
-def test_work_ends_with_its_call(world: Path, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
-    seconds = 0.5 if why == "the time is over" else 30.0
-    collection = ServedIndex(ServeRequest(str(world / "index"), limits=Limits(max_seconds=seconds)))
-    begun, ended = threading.Event(), threading.Event()
-
-    def slow(*_: Any) -> Any:
-        begun.set()
-        try:
-            while True:
-                work.check()
-                time.sleep(0.01)
-        finally:
-            ended.set()
-
-    monkeypatch.setattr(collection, "answer", slow)
-
-    async def go() -> None:
-        async with Client(make_tools(collection)) as client:
-            call = asyncio.ensure_future(client.call_tool("search", {"query": "w1"}))
-            await asyncio.to_thread(begun.wait, 10)
-            if why == "cancelled":
-                call.cancel()
-            else:
-                assert "longer than 0.5 seconds" in (await call).content[0].text
-            assert await asyncio.to_thread(ended.wait, 10)
-
-    asyncio.run(go())
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from rnnreranker.base import command
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.preset_files import is_file_name, sections_of
 from rnnreranker.base.setting_order import in_order
-from rnnreranker.base.settings import Params, hints_of, setting, words
+from rnnreranker.base.settings import Params, hints_of, setting
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,6 @@ def test_every_limit_is_said(values: dict[str, object], said: str) -> None:
         Wing(**values)  # type: ignore[arg-type]
 
 
-def test_numbers_become_plain_ones() -> None:
-    import numpy as np
-
-    made = Wing(span=np.int32(4), share=np.float32(0.25))  # type: ignore[arg-type]
-    assert (type(made.span), type(made.share)) == (int, float)
-    assert made.to_dict()["share"] == 0.25
-
-
 def parsed(*argv: str) -> argparse.Namespace:
     parser = command.parser("test", "")
     parser.add_argument("--preset")
@@ -81,13 +73,6 @@ def test_flag_before_preset_before_default(tmp_path: Path) -> None:
 def test_errors_name_the_flag_that_was_typed() -> None:
     with pytest.raises(InputError, match=r"^--span 0: expected an integer >= 1$"):
         command.chosen(parsed("--span", "0"), Wing)
-
-
-def test_words_are_read_back() -> None:
-    values = {"span": 9, "rate": None, "folded": True, "normalize": False}
-    line = words(values, Wing)
-    assert line == ["--span", "9", "--rate", "none", "--folded", "--no-l2-norm"]
-    assert command.given(parsed(*line), Wing) == values
 
 
 @pytest.mark.parametrize("text", ["./my", "my/preset", "my.yaml", "my.yml"])

@@ -74,14 +74,6 @@ def test_it_builds_without_a_warning_and_without_a_pickle(built: tuple[Path, str
 
 
 @pytest.mark.long
-def test_built_again_no_page_is_written(built: tuple[Path, str]) -> None:
-    pages = sorted((built[0] / "site").rglob("*.html"))
-    before = {path: path.stat().st_mtime_ns for path in pages if path.name not in ("genindex.html", "search.html")}
-    assert build(built[0]) == ""
-    assert [path for path in before if path.stat().st_mtime_ns != before[path]] == []
-
-
-@pytest.mark.long
 def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     assert lost_links(site) == []
     assert loaded_from_elsewhere(site) == []
@@ -119,14 +111,6 @@ def test_a_public_name_has_a_page(site: Path, folder: str, module: object) -> No
         assert full in page.ids
 
 
-def test_every_parser_is_on_a_page() -> None:
-    pytest.importorskip("sphinx", reason="sphinx is not installed: pip install '.[docs]'")
-    from site_pages.commands import BESIDE
-
-    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "rnnreranker").rglob("__main__.py"))
-    assert set(re.findall(r'command\.parser\(\s*"([\w ]+)"', source)) == {*COMMANDS, *BESIDE}
-
-
 @pytest.mark.parametrize("page", EXAMPLES, ids=lambda page: str(page.relative_to(DOCS)))
 def test_examples_of_a_page_give_what_it_says(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -138,16 +122,6 @@ def test_examples_of_a_page_give_what_it_says(
     assert example.examples
     doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(example)
     assert capsys.readouterr().out == ""
-
-
-def test_links_that_lead_nowhere_are_noticed(tmp_path: Path) -> None:
-    (tmp_path / "b.html").write_text('<h1 id="there">B</h1>', encoding="utf-8")
-    links = ("b.html#there", "b.html#not-there", "c.html", "#nothing", "b.html#words=a", "https://example.org/x")
-    text = "".join(f'<a href="{link}">x</a>' for link in links)
-    (tmp_path / "a.html").write_text(f'{text}<script src="https://example.org/y.js"></script>', encoding="utf-8")
-    (tmp_path / "a.css").write_text("a { background: url(//example.org/z.png) }", encoding="utf-8")
-    assert lost_links(tmp_path) == ["a.html: #nothing", "a.html: b.html#not-there", "a.html: c.html"]
-    assert loaded_from_elsewhere(tmp_path) == ["a.html: https://example.org/y.js", "a.css: //example.org/z.png"]
 
 
 @pytest.fixture(scope="module")
@@ -168,16 +142,3 @@ def test_a_page_can_be_read_by_everybody(browser: Browser, site: Path, colours: 
     assert violations(browser, (site / page).as_uri(), width) == []
     assert browser.js("document.documentElement.scrollWidth <= innerWidth")  # what is wider scrolls in its own box
     assert browser.errors == []
-
-
-@pytest.mark.long
-def test_a_wide_table_scrolls_by_the_keyboard(browser: Browser, site: Path) -> None:
-    browser.show((site / "regressions" / "README.html").as_uri(), 390, ready="document.readyState === 'complete'")
-    browser.settle()
-    wide = "[...document.querySelectorAll('.table-wrapper')].filter(box => box.scrollWidth > box.clientWidth)"
-    assert browser.js(f"{wide}.length") > 0
-    assert browser.js(f"{wide}.every(box => box.tabIndex === 0)")
-    browser.js(f"{wide}[0].focus()")
-    browser.key("ArrowRight")
-    browser.js("new Promise(done => setTimeout(done, 300))")
-    assert browser.js(f"{wide}[0].scrollLeft") > 0

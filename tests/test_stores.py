@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ import pytest
 from store_worlds import (
     COUNT,
     DIMENSION,
-    DOCS,
     Refusing,
     expected_of,
     query_of,
@@ -23,7 +21,7 @@ from store_worlds import (
     vectors_of_texts,
 )
 
-from rnnreranker import RnnParams, RnnReranker, Run, rerank_hits
+from rnnreranker import rerank_hits
 from rnnreranker.adapters.stores import chroma as of_chroma
 from rnnreranker.adapters.stores import milvus as of_milvus
 from rnnreranker.adapters.stores import qdrant as of_qdrant
@@ -67,21 +65,6 @@ def test_the_order_in_which_hits_come_changes_nothing() -> None:
         again, same = rerank_returned("Store", turned.tolist(), VECTORS[turned], values[turned], COSINE_DISTANCE, query)
         assert turned[again].tolist() == order.tolist()
         np.testing.assert_array_equal(same, scores)
-
-
-def test_cosines_do_not_see_how_long_vectors_are() -> None:
-    """Some stores hand back vectors of length 1, others as they were written."""
-    values = UNIT @ unit_of(QUERY)
-    longer = VECTORS * np.arange(1, COUNT + 1)[:, None]
-    order, scores = rerank_returned("Store", range(COUNT), longer, values, COSINE, 7 * QUERY)
-    same_order(order.tolist(), scores, expected_of(unit_of(QUERY), UNIT, range(COUNT)))
-
-
-def test_distances_of_unit_vectors_are_inner_products() -> None:
-    values = ((UNIT - UNIT_QUERY) ** 2).sum(axis=1)
-    for query in (UNIT_QUERY, None):
-        order, scores = rerank_returned("Store", range(COUNT), UNIT, values, SQUARED_DISTANCE, query)
-        same_order(order.tolist(), scores, expected_of(UNIT_QUERY, UNIT, range(COUNT)))
 
 
 def test_distances_do_not_see_where_the_origin_is() -> None:
@@ -196,22 +179,6 @@ def test_scores_of_another_metric_are_refused(metrics: dict[str, StoreMetric], n
                     rerank_returned("Store", range(COUNT), vectors, values, own, None)
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_doubled_cosine_distances_are_read_as_such(known: bool) -> None:
-    """2 (1 - cosine), as quantised indexes give it, stands for the same cosines."""
-    values = 1 - UNIT @ UNIT_QUERY
-    for doubled in (1, 2):
-        order, scores = rerank_returned(
-            "Store",
-            range(COUNT),
-            VECTORS,
-            doubled * values,
-            metric_of(STORES[1], "cosine"),
-            UNIT_QUERY if known else None,
-        )
-        same_order(order.tolist(), scores, expected_of(UNIT_QUERY, UNIT, range(COUNT)))
-
-
 def test_what_may_be_right_is_told() -> None:
     rng = np.random.default_rng(3)
     near = unit_of(rng.normal(size=(COUNT, 100)) + 8)  # all in one direction
@@ -259,32 +226,6 @@ def test_faiss(made: str, l2: bool) -> None:
     near = np.argsort(-(UNIT @ UNIT_QUERY), kind="stable")[:HITS]
     best, expected = expected_of(UNIT_QUERY, UNIT, near)
     same_order(ids.tolist(), scores, (own[best].tolist(), expected))
-
-
-def test_faiss_as_a_run_is_reranked() -> None:
-    """The same as `RnnReranker` over the same vectors."""
-    import faiss
-
-    from rnnreranker import QueryVectors
-    from rnnreranker.parts.vectors.faiss_folder import FaissIndex
-
-    index = faiss.IndexFlatIP(DIMENSION)
-    index.add(UNIT)
-    queries = unit_of(np.stack([UNIT_QUERY, UNIT[3] + UNIT[9], UNIT[8] - 0.2]))
-    names, params = [f"d{row}" for row in range(COUNT)], RnnParams(context=20)
-    distances, rows = index.search(queries, 20)
-    run = Run.from_dict(
-        {
-            f"q{query}": {names[row]: float(score) for row, score in zip(rows[query], distances[query], strict=True)}
-            for query in range(3)
-        }
-    )
-    reranker = RnnReranker(FaissIndex(index, names), params)
-    expected = reranker.rerank(run, QueryVectors(["q0", "q1", "q2"], queries))
-    for query, (ids, scores) in enumerate(rerank_faiss(queries, index, params=params)):
-        wanted = expected.to_dict()[f"q{query}"]
-        assert [names[row] for row in ids] == list(wanted)
-        np.testing.assert_allclose(scores, list(wanted.values()), atol=3e-5)
 
 
 def test_faiss_quantised_and_too_few() -> None:
@@ -596,15 +537,6 @@ def test_duckdb(duck: Any, function: str, known: bool) -> None:
         assert best.column_names == ["id", "vector", "half", "score", "rnn_score"]
 
 
-@pytest.mark.parametrize("form", ["arrow", "df", "pl", "fetchnumpy", "to_arrow_table", "to_arrow_reader"])
-def test_duckdb_results_of_every_form(duck: Any, form: str) -> None:
-    rows = asked(duck, "array_inner_product")
-    expected = rerank_duckdb(UNIT_QUERY, rows, function="array_inner_product")
-    best = rerank_duckdb(UNIT_QUERY, getattr(rows, form)(), function="list_dot_product")
-    for column in ("id", "rnn_score"):
-        assert best[column].to_pylist() == expected[column].to_pylist()
-
-
 def test_duckdb_refusals(duck: Any) -> None:
     function = "array_inner_product"
     assert len(rerank_duckdb(UNIT_QUERY, asked(duck, function, where="false"), function=function)) == 0
@@ -757,33 +689,6 @@ def test_lancedb_quantised_cosines(indexed: Any, known: bool) -> None:
             searched(metric)
 
 
-def test_lancedb_with_two_columns_of_vectors(tmp_path: Path) -> None:
-    from rnnreranker.adapters.stores import LanceDBRnnReranker
-
-    package = pytest.importorskip("lancedb", reason="lancedb is not installed")
-    both = {
-        name: pyarrow.FixedSizeListArray.from_arrays(rows.ravel(), DIMENSION)
-        for name, rows in {"title": VECTORS, "vector": VECTORS[::-1]}.items()
-    }
-    table = package.connect(tmp_path).create_table("texts", pyarrow.table({"id": range(COUNT), **both}))
-
-    def searched(**named: Any) -> list[int]:
-        search = table.search(QUERY, vector_column_name="title")
-        return search.rerank(LanceDBRnnReranker(query=QUERY, **named), query_string="q").limit(HITS).to_arrow()["id"]
-
-    with pytest.raises(InputError, match="the hits have the vectors title, vector; name the column that was searched"):
-        searched()
-    with pytest.raises(
-        InputError, match=r"the scores are not of metric='l2': hit .* give the store's own metric, and the"
-    ):
-        searched(vector="vector")
-    near = np.argsort(((VECTORS - QUERY) ** 2).sum(axis=1), kind="stable")[:HITS]
-    assert sorted(searched(vector="title").to_pylist()) == sorted(near.tolist())
-    alone = package.connect(tmp_path).create_table("alone", pyarrow.table({"id": range(COUNT), "title": both["title"]}))
-    best = alone.search(QUERY).rerank(LanceDBRnnReranker(query=QUERY), query_string="q").limit(HITS).to_arrow()
-    assert best["id"].to_pylist() == searched(vector="title").to_pylist()
-
-
 def test_lancedb_full_text_and_hybrid(lance: Any) -> None:
     from lancedb.rerankers import RRFReranker
 
@@ -877,12 +782,3 @@ def test_the_examples_of_the_page(heading: str, package: str, tmp_path: Path, mo
         "Milvus": lambda: ([hit["id"] for hit in best], [hit["score"] for hit in best]),
     }[heading]()
     same_order(ids, scores, expected_of(query, vectors, near))
-
-
-def test_the_versions_on_the_page_are_those_of_constraints() -> None:
-    pinned = dict(
-        re.findall(r"^([\w.-]+)==([^;\s]+)", (DOCS.parent / "constraints.txt").read_text("utf-8"), re.MULTILINE)
-    )
-    page = (DOCS / "stores.md").read_text(encoding="utf-8")
-    for package in ("lancedb", "qdrant-client", "chromadb", "milvus-lite", "pymilvus", "duckdb", "faiss-cpu"):
-        assert f" {pinned[package]}" in page, package

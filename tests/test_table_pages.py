@@ -34,17 +34,6 @@ def sources(tmp_path: Path) -> Path:
     return folder.parent
 
 
-def test_a_source_becomes_a_page_with_its_text_escaped(sources: Path) -> None:
-    (page,) = write_tables(sources, sources.parent, {"value": 0.5})
-    assert page == sources.parent / "tables" / "values.html"
-    text = page.read_text(encoding="utf-8")
-    assert "<title>Values &amp; more · rnnreranker</title>" in text
-    assert '<h2 id="by-method">By method</h2>' in text
-    assert "<td>&lt;b&gt;rNN&lt;/b&gt;</td>" in text
-    assert '<td style="text-align:right">0.5</td>' in text
-    assert "from docs/source/tables/values.md.j2" in text
-
-
 def test_markup_in_a_source_is_text() -> None:
     assert to_html("# A\n\n<script>alert(1)</script>\n")[1].count("<script>") == 0
 
