@@ -16,7 +16,7 @@ from rnnreranker.base.method import Inputs
 from rnnreranker.encode.late.base import make_late_base
 from rnnreranker.encode.late.encoder import special_tokens
 from rnnreranker.index.opening import open_index
-from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams, centroids, expansion
+from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams, centroids
 from rnnreranker.methods.rerank.prf import PrfParams, PrfReranker
 from rnnreranker.methods.retrieve.late import LateRetriever, LateSearchParams
 from rnnreranker.parts.tokens.files import FOLDER, write_tokens
@@ -113,36 +113,6 @@ def score_by_loops(expanded: list[tuple[np.ndarray, float]], document: np.ndarra
     if not len(document):
         return 0.0
     return sum(weight * max(float(token @ other) for other in document) for token, weight in expanded)
-
-
-def test_the_nearest_word_and_its_idf_are_those_of_loops(source: TokenSource) -> None:
-    rng = np.random.default_rng(5)
-    vectors = np.concatenate([unit(rng, 40, D), source.vectors[:20].astype(np.float32)])
-    lexicon = Lexicon(source, special=SPECIAL)
-    found = lexicon.nearest(vectors)
-    assert found.tolist() == [nearest_by_loops(source, vector, SPECIAL) for vector in vectors]
-    for one in (vectors[7:8], vectors[::-1]):
-        where = [next(i for i, vector in enumerate(vectors) if (vector == own).all()) for own in one]
-        np.testing.assert_array_equal(lexicon.nearest(one), found[where])
-    known = np.unique(source.ids)
-    np.testing.assert_allclose(
-        lexicon.idf(known), [idf_by_loops(source, number) for number in known.tolist()], atol=1e-12
-    )
-    np.testing.assert_array_equal(Lexicon(source, special=SPECIAL).idf(known), lexicon.idf(known))  # as it was kept
-    assert Lexicon(source, special=range(WORDS_HERE)).nearest(vectors[:3]).tolist() == [-1, -1, -1]
-
-
-def test_there_are_no_more_clusters_than_different_tokens(source: TokenSource) -> None:
-    row = int(np.argmax(np.diff(source.offsets)))
-    passage = tokens_of(source, row)
-    found = centroids([passage, passage], 24)
-    np.testing.assert_allclose(np.unique(found, axis=0), np.unique(passage, axis=0), atol=1e-12)
-    assert centroids([], 24).shape[0] == 0
-    np.testing.assert_allclose(centroids([np.tile(passage[:1], (5, 1))], 4), passage[:1], atol=1e-12)
-    empty = np.flatnonzero(np.diff(source.offsets) == 0)[:2]
-    lexicon = Lexicon(source, special=SPECIAL)
-    assert [len(part) for part in expansion(empty, lexicon, 4, 4, 1.0)] == [0, 0, 0]
-    assert [len(part) for part in expansion(np.array([row]), lexicon, 4, 4, 0.0)] == [0, 0, 0]
 
 
 @pytest.fixture(scope="module")

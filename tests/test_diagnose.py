@@ -16,7 +16,6 @@ from rnnreranker.base.record import read_records
 from rnnreranker.lab.diagnose import diagnose, measure_run, rank_biased_overlap, verdict
 from rnnreranker.lab.diagnose.__main__ import main
 from rnnreranker.lab.diagnose.geometry import cohesion, skewness
-from rnnreranker.lab.diagnose.page import diagnosis
 from rnnreranker.lab.diagnose.report import rows
 from rnnreranker.lab.diagnose.terms import effects, terms, weights_of
 from rnnreranker.lab.diagnose.verdict import LIKELY
@@ -50,13 +49,6 @@ def collection(folder: Path, clustered: bool, queries: int = 12, dimension: int 
     np.save(folder / "queries.npy", vectors.vectors)
     (folder / "queries.ids").write_text("".join(f"{qid}\n" for qid in kept), encoding="utf-8")
     return Run.from_dict(kept), vectors
-
-
-def looked_at(folder: Path, clustered: bool, params: RnnParams | None = None) -> dict[str, Any]:
-    run, queries = collection(folder, clustered)
-    (folder / "queries.npy").rename(folder.parent / f"{folder.name}.npy")  # one matrix in the folder of vectors
-    (folder / "queries.ids").rename(folder.parent / f"{folder.name}.ids")
-    return measure_run(run, queries, RnnReranker(open_vectors(folder), params, threads=1))
 
 
 def test_overlap_by_hand() -> None:
@@ -129,15 +121,6 @@ def test_anisotropy_is_that_of_all_pairs(tmp_path: Path) -> None:
     assert found["anisotropy"]["mean_vector"] == pytest.approx(np.linalg.norm(mean), abs=1e-4)
 
 
-def test_an_exponential_that_overflows_is_risky_and_not_computed(tmp_path: Path) -> None:
-    found = looked_at(tmp_path, True, RnnParams(scale="none", weight="exp", weight_scale=200))
-    assert found["overlap"] is None
-    assert not found["scale"]["exp_safe"]
-    assert verdict(found)["word"] == "risky"
-    assert "at most 80" in verdict(found)["reasons"][0]
-    assert "<h1>Reranking: risky</h1>" in diagnosis({"run": "r", "index": "i", **found})
-
-
 def measured(params: RnnParams | None = None, **changes: float) -> dict[str, Any]:
     """Measurements on which reranking likely helps, with changes."""
     values = {"cohesion": 0.4, "agreement": 0.45, "share": 0.3, "negative": 0.0, "rbo": 0.87, **changes}
@@ -177,21 +160,6 @@ def test_verdicts(changes: dict[str, float], word: str, reason: str) -> None:
     assert (said["word"], said["scale"]) == (word, "minmax")
     assert reason in said["reasons"][0]
     assert said["reasons"][-1].startswith("scale minmax, as it is set")
-
-
-def test_a_run_of_another_order_is_a_risk_where_what_it_knows_is_dropped() -> None:
-    vectors = verdict(measured(RnnParams.preset("vectors")))
-    assert vectors["word"] == "risky"
-    assert "the run's ranks and scores are dropped" in vectors["reasons"][0]
-    other = measured()
-    default = verdict(other)
-    assert default["word"] == "likely helps"
-    assert default["reasons"][3] == "what the run knew is kept: its ranks and scores count, 40% of the weight is theirs"
-    other["order"]["only_order"] = "its scores follow from the rank"
-    assert "its ranks count (its scores follow from the rank), 20% of the weight" in verdict(other)["reasons"][3]
-    same = verdict(measured(RnnParams.preset("vectors"), agreement=1.0))
-    assert same["word"] == "may help"
-    assert not any("what the run knew" in reason for reason in same["reasons"])
 
 
 def test_terms_sum_to_the_score_and_say_what_they_bring_into_the_first_ten() -> None:

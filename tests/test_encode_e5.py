@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import sys
 from pathlib import Path
 
@@ -45,31 +44,6 @@ def test_vectors_are_those_of_the_engine_with_the_prompt_once(e5: Encoder) -> No
     similarity = queries @ vectors[:2].T
     assert (similarity.argmax(axis=1) == [0, 1]).all()
     assert 0.7 < similarity.min() < similarity.max() < 0.97
-
-
-@needs_package
-@pytest.mark.model
-def test_neither_threads_nor_company_change_a_bit(e5: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = [f"{text} {number}" * (1 + number % 3) for number, text in enumerate(TEXTS * 5)]
-    vectors = e5.encode(texts, threads=2)
-    np.testing.assert_array_equal(vectors, e5.encode(texts[::-1], threads=1)[::-1])
-    np.testing.assert_array_equal(vectors[4:5], e5.encode(texts[4:5]))
-    np.testing.assert_array_equal(e5.encode(["a b"]), e5.encode(["a\0b"]))  # not cut at the end of a C string
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    load_encoder("e5")
-    assert os.environ["OMP_NUM_THREADS"] == "3"
-
-
-@needs_package
-@pytest.mark.model
-def test_the_fingerprint_is_of_the_weights(e5: Encoder) -> None:
-    of_030 = "e5 1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
-    assert Encoder.digest_of("e5") == of_030
-    assert load_encoder("e5", **e5.options).fingerprint == e5.fingerprint
-    assert (e5.options["query_prompt"], e5.options["document_prompt"]) == ("query: ", "passage: ")
-    symmetric = load_encoder("e5", query_prompt="passage: ")
-    assert symmetric.fingerprint != e5.fingerprint
-    np.testing.assert_array_equal(symmetric.encode(TEXTS), e5.encode(TEXTS, what="documents"))
 
 
 @needs_package

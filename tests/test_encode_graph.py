@@ -248,13 +248,6 @@ def as_before(index: Path, home: Path) -> Path:
     return own
 
 
-def test_an_index_keeps_no_encoder_of_its_own(index: Path, tiny: Path) -> None:
-    assert not (index / "query-encoder").exists()
-    np.testing.assert_array_equal(
-        encoder_of(index).encode(TEXTS), Encoder.open(str(tiny), pooling="mean").encode(TEXTS)
-    )
-
-
 def test_an_index_made_before_is_read_from_its_own_folder(index: Path, home: Path) -> None:
     expected = encoder_of(index).encode(TEXTS)
     own = as_before(index, home)

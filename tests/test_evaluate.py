@@ -166,16 +166,6 @@ def test_a_name_of_trec_dl_has_its_own_protocol(tmp_path: Path) -> None:
         assert evaluate(RUN, qrels, "RR@10", given, topics=topics).mean("RR@10") == pytest.approx(first)
 
 
-@pytest.mark.parametrize("protocol", Q1)
-def test_a_part_of_the_topics_is_measured_as_in_the_whole(protocol: str) -> None:
-    whole = evaluate(RUN, GRADED, "nDCG@10 RR AP", protocol)
-    part = evaluate(RUN, GRADED, "nDCG@10 RR AP", protocol, topics=["q3", "q1"])  # q3 has no grade above 1
-    assert part.topics == ("q3", "q1")
-    assert part.values[0].tolist() == whole.values[0, [2, 0]].tolist()
-    with pytest.raises(InputError, match=r"topics: 1 have no judgements \(first: q9\)"):
-        evaluate(RUN, GRADED, topics=["q9", "q1"])
-
-
 def test_grade_codes_and_negative_grades_under_binary() -> None:
     codes = judged(("q1", "b", -1), ("q1", "c", 4), ("q1", "a", 1), ("q1", "x", 0))
     scores = evaluate(RUN, codes, "nDCG@4 RR@10 Judged@4", "binary")

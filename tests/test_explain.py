@@ -16,7 +16,7 @@ from rnnreranker.data.document import Document
 from rnnreranker.parts.texts import CorpusWriter
 from rnnreranker.search.__main__ import main
 from rnnreranker.search.explain import Neighbourhood, neighbourhood
-from rnnreranker.search.explain.page import LISTED, account, explanation, membership, summands
+from rnnreranker.search.explain.page import LISTED, explanation, summands
 from rnnreranker.search.explain.picture import Picture, picture
 
 SETTINGS = [
@@ -105,29 +105,6 @@ def test_links_of_a_context_worked_out_by_hand() -> None:
     assert (link.first, link.second, link.kind, link.weight) == (0, 1, "query", 0.5)
 
 
-def test_a_moved_document_tells_whom_it_passed() -> None:
-    query, candidates, _ = chance(4)
-    ranks = {"before": [1, 2, 3, 4], "after": [2, 3, 1, 4]}
-    found = neighbourhood(query, candidates, ["a", "b", "c", "d"], RnnParams(), **ranks)
-    by_name = {one.docid: account(found, one, {}) for one in found.candidates}
-    assert [one.docid for one in found.candidates] == ["c", "a", "b", "d"]
-    assert [one.docid for one in by_name["c"].passed] == ["a", "b"]
-    assert not by_name["c"].passed_by
-    assert [one.docid for one in by_name["b"].passed_by] == ["c"]
-    assert not by_name["b"].passed
-    assert (by_name["c"].candidate.moved, by_name["a"].candidate.moved) == (2, -1)
-
-
-def test_what_is_not_listed_is_summed() -> None:
-    found = neighbourhood(*chance(40), RnnParams(k=15))
-    longest = max(found.candidates, key=lambda one: len(one.shared[0]))
-    told = account(found, longest, {}).companies[0]
-    assert (told.kind, told.name, len(told.lines)) == ("jac", "the query", LISTED)
-    assert told.others == len(longest.shared[0]) - LISTED > 0
-    assert sum(line.share for line in told.lines) + told.others_share == pytest.approx(1.0)
-    assert sum(line.amount for line in told.lines) + told.others_amount == pytest.approx(told.jaccard)
-
-
 def test_the_six_parts_of_the_default_are_what_the_formula_says() -> None:
     """s* = lam (mm(1 / (c + rank)) + mm(run score) + mm(q.d)) / 3 + (1 - lam) (J(q, i) + J(c1, i)) / 2, and of it
     (1 - a) s* + a mean of s* over the nearest.
@@ -157,16 +134,6 @@ def test_the_six_parts_of_the_default_are_what_the_formula_says() -> None:
         assert [element - 1 for element in one.nearest] == nearest.tolist()
         assert lent == pytest.approx(np.mean([by_element[element] for element in one.nearest]))
         assert one.run_score == base[place]
-
-
-def test_a_document_says_in_whose_sets_it_is() -> None:
-    found = neighbourhood(*chance(40), RnnParams(k=6, tau=1.0))
-    told = {one.element: membership(found, one) for one in found.candidates}
-    assert "its own, as the first of the run: J with itself is 1" in told[1]
-    for one in found.candidates[1:]:
-        assert ("no set that counts" in told[one.element]) == (not one.sets and one.element != 1)
-        assert ("the query's set through the extension" in told[one.element]) == (0 in one.extended)
-        assert ("the set of d0 as a reciprocal neighbour" in told[one.element]) == (1 in one.reciprocal)
 
 
 class Links(HTMLParser):

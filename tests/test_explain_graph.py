@@ -83,26 +83,6 @@ def test_scores_are_those_of_loops_and_kernel(graph: NeighbourGraph, params: Rnn
     assert [one.similarity is not None for one in found.candidates] == [known] * CONTEXT
 
 
-def test_what_is_known_is_counted(graph: NeighbourGraph) -> None:
-    docids, products, base = context()
-    rows = graph.rows(docids).tolist()
-    near = {(row, int(edge)) for row in rows for edge in graph.edges[row]}
-    pairs = [(i, j) for i in rows for j in rows if i < j and near & {(i, j), (j, i)}]
-    first = [j for j in rows[1:] if near & {(rows[0], j), (j, rows[0])}]
-    dealt = graph_neighbourhood(graph, docids, RnnParams(), base=base).known
-    assert dealt is not None
-    assert (dealt.k, dealt.pairs, dealt.of, dealt.query) == (K, len(pairs), CONTEXT * (CONTEXT - 1) // 2, "dealt")
-    assert dealt.dealt == len(first) > 0
-    weights = [
-        max(float(graph.weights[i][graph.edges[i] == j].max(initial=-9)) for i, j in (p, p[::-1])) for p in pairs
-    ]
-    assert dealt.lowest == pytest.approx(min(weights))
-    with_query = graph_neighbourhood(graph, docids, RnnParams(), query=products, of_run=True).known
-    assert with_query is not None
-    assert (with_query.query, with_query.dealt) == ("run", 0)
-    assert with_query.lowest == pytest.approx(min(*weights, *products.tolist()))
-
-
 def test_a_first_candidate_without_neighbours_leaves_the_query_without(graph: NeighbourGraph) -> None:
     first = 0
     far = [row for row in range(1, DOCUMENTS) if row not in graph.edges[first] and first not in graph.edges[row]][:5]

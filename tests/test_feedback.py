@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from rnnreranker import QueryVectors, Run, open_vectors
+from rnnreranker import QueryVectors, open_vectors
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.java import find_java, start_java
 from rnnreranker.base.method import Inputs, find, make_params
-from rnnreranker.methods.feedback.base import Feedback, second_pass_impacts, second_pass_vectors
-from rnnreranker.methods.feedback.rocchio import rocchio
+from rnnreranker.methods.feedback.base import Feedback, second_pass_impacts
 from rnnreranker.parts.impacts import QueryImpacts
 from rnnreranker.search.__main__ import main as search
 
@@ -107,20 +106,6 @@ def test_the_second_search_finds_what_the_first_documents_are_like(tmp_path: Pat
     assert once.ranked("q") == ["d0", "d1", "d2", "d4"]
     assert twice.ranked("q") == ["d2", "d1", "d3", "d0"]
     assert [score for _, score in twice["q"]] == pytest.approx([124 / 3, 35, 24, 32 / 3])
-
-
-def test_results_depend_on_neither_batches_nor_the_first_querys_place(tmp_path: Path) -> None:
-    rng = np.random.default_rng(5)
-    source = open_vectors(made_index(tmp_path, rng.normal(size=(200, 16))))
-    queries = QueryVectors(tuple(f"q{row}" for row in range(9)), rng.normal(size=(9, 16)).astype(np.float32))
-    given = feedback("rocchio", fb_docs=4, fb_bottom_docs=2)
-    whole = second_pass_vectors(source, queries, given)
-    np.testing.assert_array_equal(second_pass_vectors(source, queries, given, batch_size=2).vectors, whole.vectors)
-    rows = source.search(queries.vectors, 6)[1]
-    expected = [given.of_vectors(query, source.fetch(row)) for query, row in zip(queries.vectors, rows, strict=True)]
-    np.testing.assert_array_equal(whole.vectors, np.array(expected))
-    with pytest.raises(InputError, match="query vectors have 8 dimensions, the index has 16"):
-        second_pass_vectors(source, QueryVectors(queries.qids, queries.vectors[:, :8]), given)
 
 
 def rows(*entries: dict[int, float]) -> Any:
@@ -270,24 +255,6 @@ def test_the_command_refuses(flags: list[str], message: str) -> None:
         search(["--index", "no-such-index", "--query", "a", *flags])
 
 
-def test_the_command_searches_twice(tmp_path: Path) -> None:
-    rng = np.random.default_rng(6)
-    index = made_index(tmp_path, rng.normal(size=(300, 12)))
-    queries = QueryVectors(("q1", "q2"), rng.normal(size=(2, 12)).astype(np.float32))
-    np.save(tmp_path / "queries.npy", queries.vectors)
-    (tmp_path / "topics.tsv").write_text("q1\ta\nq2\tb\n")
-    argv = ["--index", str(index), "--topics", str(tmp_path / "topics.tsv"), "--retriever", "dense", "--hits", "20"]
-    argv += ["--encoded-queries", str(tmp_path / "queries.npy"), "--output", str(tmp_path / "out.txt")]
-    assert search([*argv, "--prf", "rocchio:fb_docs=2", "--rerank", "none"]) == 0
-    inputs = Inputs(vectors=open_vectors(index), query_vectors=queries)
-    expected = find("retriever", "dense")(inputs, feedback=feedback("rocchio", fb_docs=2)).retrieve(20)
-    found = Run.read(tmp_path / "out.txt")
-    assert {qid: found.ranked(qid) for qid in found} == {qid: expected.ranked(qid) for qid in expected}
-    assert (tmp_path / "out.txt").read_text().split()[5] == "dense.rocchio.none"
-    plain = find("retriever", "dense")(inputs).retrieve(20)
-    assert {qid: set(found.ranked(qid)) for qid in found} != {qid: set(plain.ranked(qid)) for qid in plain}
-
-
 SPEC = """schema: 3
 name: my
 title: mine
@@ -299,10 +266,3 @@ conditions:
   dense: {title: dense, retrieve: {dense: {}}}
   dense-prf: {title: again, retrieve: {dense: {}}, prf: {rocchio: {fb_docs: 4}}, against: dense}
 """
-
-
-@pytest.mark.parametrize("count", [1, 3, 5, 7, 10])
-def test_means_are_numpys_to_the_last_bit(count: int) -> None:
-    documents = np.random.default_rng(count).standard_normal((count, 384), dtype=np.float32)
-    found = rocchio(np.zeros(384, dtype=np.float32), documents, 0, 1, 0, top=count, bottom=0)
-    np.testing.assert_array_equal(found, np.mean(documents, axis=0))

@@ -116,17 +116,6 @@ def test_scores_of_pairs_are_those_of_the_model(length: int | None, cross: str) 
         PairScorer.open(cross, max_length=65)
 
 
-def test_other_kinds_of_models_are_run_by_torch(tmp_path: Path, home: Path) -> None:
-    from transformers import AlbertConfig, AlbertForSequenceClassification
-
-    folder = make_cross_encoder(tmp_path / "albert")
-    sizes = {"embedding_size": 16, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    config = AlbertConfig(vocab_size=45, intermediate_size=64, max_position_embeddings=64, num_labels=1, **sizes)
-    AlbertForSequenceClassification(config).save_pretrained(folder)
-    assert PairScorer.open(str(folder)).graph is None
-    assert not [*home.glob("graphs/*")]
-
-
 @pytest.mark.parametrize("part", ["impact", "tokens"])
 def test_a_part_goes_on_as_it_was_begun(part: str, masked: str, late: str, tmp_path: Path) -> None:
     """New documents of a part that the model itself made are encoded by the model."""

@@ -10,19 +10,17 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from rnnreranker import LabelParams, RnnParams, Run, SoftLabels, VectorSource, open_vectors
+from rnnreranker import RnnParams, Run, SoftLabels, VectorSource, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.graph_similarity import GraphSimilarity
-from rnnreranker.labels.job import Job, stored_part
 from rnnreranker.labels.judged import positives_of
 from rnnreranker.labels.methods.base import make_labeler, needs_of
 from rnnreranker.labels.methods.joint import JointParams
 from rnnreranker.labels.negatives.__main__ import main as mine
 from rnnreranker.labels.negatives.filters import pools
-from rnnreranker.labels.shards import LabelInputs, make_shards
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
@@ -109,47 +107,6 @@ def test_similarities_are_those_of_loops(graph: NeighbourGraph, params: RnnParam
         expected = params.lam * near + (1 - params.lam) * alike
         np.testing.assert_allclose(mixed[b, :taken, :length], expected, rtol=1e-5, atol=1e-6)
         assert not mixed[b, :, length:].any()
-
-
-def test_scores_of_evidence_are_of_positives_first(folder: Path, graph: NeighbourGraph) -> None:
-    """A positive that is no candidate displaces the last; one that the graph lacks is left out and counted."""
-    run, qrels = Run.read(folder / "run.txt"), load_qrels(folder / "qrels.txt")
-    labeler = make_labeler("evidence", Inputs(neighbours=graph), PARAMS, source="neighbours")
-    labels, without = labeler.infer_from(run, positives_of(qrels))
-    assert (len(labels), without) == (QUERIES - 1, 1)
-    for one in labels:
-        judged = [docid for docid, _ in positives_of(qrels)[one.qid] if docid != "elsewhere"]
-        order = [*judged, *(docid for docid in run.ranked(one.qid) if docid not in judged)]
-        assert one.docids == order
-        near, alike = by_hand(graph, graph.rows(order[:25]).tolist(), len(judged), PARAMS)
-        grades = np.array([dict(positives_of(qrels)[one.qid])[docid] for docid in judged])
-        expected = ((0.4 * near + 0.6 * alike) * grades[:, None]).mean(axis=0)
-        np.testing.assert_allclose(one.scores[:25], expected, rtol=1e-5, atol=1e-6)
-        assert np.isneginf(one.scores[25:]).all()
-        assert one.targets.sum() == pytest.approx(1, abs=1e-5)
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize(("backend", "size"), [("threads", 1), ("loky", 5)])
-def test_shards_and_workers_leave_no_trace(
-    folder: Path, graph: NeighbourGraph, tmp_path: Path, method: str, backend: str, size: int
-) -> None:
-    run, judged = Run.read(folder / "run.txt"), positives_of(load_qrels(folder / "qrels.txt"))
-    job = Job(
-        method,
-        None,
-        params_of(method),
-        LabelParams(),
-        1,
-        source="neighbours",
-        stored=(stored_part("neighbours", graph.path, {}),),
-    )
-    make_shards(tmp_path / "whole.parquet", job, LabelInputs(run, judged, None))
-    parts = tmp_path / "parts.parquet"
-    make_shards(parts, job, LabelInputs(run, judged, None), backend=backend, jobs=2, shard_size=size)  # type: ignore[arg-type]
-    assert parts.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
-    found = SoftLabels.read(parts).metadata
-    assert (found["method"], found["from"], found["index"]) == (method, "neighbours", graph.fingerprint)
 
 
 def test_the_command_opens_no_vectors_and_no_encoder(

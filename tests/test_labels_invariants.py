@@ -110,24 +110,6 @@ def test_metadata_that_are_none(tmp_path: Path, metadata: bytes | None, said: st
             read(path)
 
 
-@pytest.mark.parametrize("fault", ["short docids", "sum 10", "infinite", "struct", "null docid", "no positives"])
-def test_a_training_refuses_them_before_it_writes_anything(tmp_path: Path, fault: str) -> None:
-    from rnnreranker.train.__main__ import main
-
-    path = write(tmp_path / "x.parquet", FAULTS[fault][0])
-    flags = ["--index", str(tmp_path / "no"), "--topics", str(tmp_path / "no.tsv"), "--encoder", "minilm"]
-    with pytest.raises(InputError, match=rf"^{path}: .*{FAULTS[fault][1]}"):
-        main(["--labels", str(path), *flags, "--output", str(tmp_path / "out")])
-    assert [entry.name for entry in tmp_path.iterdir()] == ["x.parquet"]
-
-
-def test_columns_twice(tmp_path: Path) -> None:
-    table = pyarrow.table([pyarrow.array(ROWS[name]) for name in (*ROWS, "qid")], names=[*ROWS, "qid"])
-    parquet.write_table(table.replace_schema_metadata({b"rnnreranker": SAID}), tmp_path / "x.parquet")
-    with pytest.raises(InputError, match="has column qid twice"):
-        SoftLabels.read(tmp_path / "x.parquet")
-
-
 def rows_of(labels: SoftLabels) -> dict[str, list[Any]]:
     """The columns of labels as lists, in the form of ROWS."""
     every = [(one.qid, one.docids, one.scores.tolist(), one.targets.tolist(), one.positive.tolist()) for one in labels]
@@ -172,13 +154,6 @@ def test_the_constructor_checks_too(changed: dict[str, Any], said: str) -> None:
     names = ("qids", "offsets", "docids", "scores", "targets", "positive", "metadata")
     with pytest.raises(InputError, match=said):
         SoftLabels(**({name: getattr(whole, name) for name in names} | changed))
-
-
-def test_lists_of_different_lengths() -> None:
-    with pytest.raises(InputError, match="query q2: 3 docids but 1 scores; expected as many"):
-        SoftLabels.from_lists(*({**ROWS, **with_second("scores", [1.0])}[name] for name in ROWS))
-    with pytest.raises(InputError, match="3 qids for 2 lists of targets"):
-        SoftLabels.from_lists(*({**ROWS, "targets": ROWS["targets"][:2]}[name] for name in ROWS))
 
 
 VALUES: dict[str, st.SearchStrategy[Any]] = {

@@ -14,8 +14,8 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.judged import contexts_of
-from rnnreranker.labels.mass.held_out_loss import Listwise, best_share, fitted
-from rnnreranker.labels.mass.hidden_positives import HiddenPositives, even_threshold, hidden_positives, likeliest_share
+from rnnreranker.labels.mass.held_out_loss import Listwise, fitted
+from rnnreranker.labels.mass.hidden_positives import HiddenPositives, hidden_positives, likeliest_share
 from rnnreranker.labels.mass.learnt import learn_mass
 from rnnreranker.labels.methods.base import Labeler, make_labeler
 from rnnreranker.labels.methods.joint import JointParams
@@ -148,21 +148,6 @@ def test_the_share_has_the_highest_likelihood(threshold: float) -> None:
     assert likeliest_share(found, threshold) == pytest.approx(best, abs=0.01)
 
 
-def test_thresholds_are_where_a_candidate_is_rather_relevant() -> None:
-    similarity = np.linspace(0, 1, 201)
-    rng = np.random.default_rng(0)
-    hidden = rng.random(201) < np.where(similarity < 0.7, 0.1, 0.9)
-    query = np.arange(201) % 20
-    even = np.ones(20)
-
-    def cases(hidden: np.ndarray, query: np.ndarray) -> HiddenPositives:
-        return HiddenPositives(query, query, similarity, np.full(201, 0.1), hidden, 2 * even.astype(int), even)
-
-    assert even_threshold(cases(hidden, query)) == pytest.approx(0.7, abs=0.03)
-    assert even_threshold(cases(np.zeros(201, dtype=bool), query)) is None
-    assert even_threshold(cases(hidden, np.where(similarity < 0.7, query, query % 4))) is None  # 4 queries say little
-
-
 @pytest.mark.parametrize("method", ["joint", "evidence"])
 def test_judgements_tell_whether_neighbours_are_relevant(made: Collection, method: str) -> None:
     labeler = made.labeler(method)
@@ -223,22 +208,6 @@ def test_a_map_is_fitted_to_the_lowest_loss(made: Collection) -> None:
     mapped = fitted(found, targets, np.zeros(4), 0.1, 1.5)
     assert value(mapped) == pytest.approx(best.fun, abs=1e-6)
     np.testing.assert_allclose(mapped, best.x, atol=1e-3)
-
-
-def test_the_best_share_gains_more_than_chance() -> None:
-    flat = np.tile(np.linspace(1, 2, 50), (3, 1))
-    noise = np.random.default_rng(0).normal(size=50)
-    assert best_share(flat + np.array([[0], [-0.1], [-0.2]]), (0.0, 0.1, 0.2)) == 0.2
-    assert best_share(flat + np.array([[0], [0.1], [0.2]]), (0.0, 0.1, 0.2)) == 0.0
-    assert best_share(flat + np.array([0 * noise, noise - noise.mean() - 0.05, noise]), (0.0, 0.1, 0.2)) == 0.0
-    even = noise - noise.mean()
-    for gain, taken in (
-        (1.5, 0.0),
-        (1.8, 0.1),
-    ):  # in standard errors of the first share; the second gains more, less surely
-        small = -gain * even.std() / np.sqrt(50)
-        gains = np.array([0 * even, even + small, 4 * (even + small) + 0.1])
-        assert best_share(flat + gains, (0.0, 0.1, 0.2)) == taken
 
 
 def test_the_command_learns_before_it_labels(

@@ -19,7 +19,7 @@ from rnnreranker.labels.methods.joint import JointParams
 from rnnreranker.labels.methods.query import QueryLabeler
 from rnnreranker.labels.methods.run import RunLabelParams
 from rnnreranker.labels.methods.teacher import TeacherParams
-from rnnreranker.labels.targets import aggregated, normalized, of_grades, redistributed, targets, transformed
+from rnnreranker.labels.targets import aggregated, of_grades, redistributed, targets, transformed
 from rnnreranker.methods.rerank.base import make_reranker
 from rnnreranker.methods.rerank.encoder import EncoderReranker
 from rnnreranker.rnn import reference
@@ -144,33 +144,6 @@ def test_hard_labels_are_a_softmax_of_the_grades(tmp_path: Path) -> None:
         assert both[0] == both[1]
 
 
-@pytest.mark.parametrize("params", [RnnParams.preset("coder-tas-b"), RnnParams(), RnnParams(scale="none", lam=0.2)])
-@pytest.mark.parametrize("labels", [LabelParams.preset("coder-tas-b"), LabelParams()])
-def test_uniform_takes_the_mass_of_mixed_labels_with_its_parameters(
-    tmp_path: Path, params: RnnParams, labels: LabelParams
-) -> None:
-    """Paper 000, Section 5.2: uniform smoothing takes "the exact same probability weight" from the positives."""
-    source, queries, run = collection(tmp_path)
-    mixed = make_labeler("evidence", source, queries, params, labels).infer(run, some(run))
-    uniform = make_labeler("uniform", source, queries, params, labels).infer(run, some(run))
-    assert uniform.metadata["labels"]["mass"] == "evidence"
-    for one, other in zip(mixed, uniform, strict=True):
-        assert other.targets[other.positive].sum() == pytest.approx(one.targets[one.positive].sum(), abs=1e-6)
-
-
-@pytest.mark.parametrize("method", ["geometric", "query"])
-def test_scale_none_leaves_inner_products_as_they_are(tmp_path: Path, method: str) -> None:
-    """Paper 000, Section 3.1: geometric similarity is the inner product itself."""
-    source, queries, run = collection(tmp_path)
-    raw = RnnParams(k=4, context=12, scale="none")
-    one = make_labeler(method, source, queries, raw).infer(run, some(run))["q0"]
-    vectors = source.fetch(source.rows(one.docids[:12])).astype(np.float64)
-    probe = queries.vectors[0] if method == "query" else vectors[0]
-    np.testing.assert_allclose(one.scores[:12], vectors @ probe, rtol=1e-5)
-    mapped = make_labeler(method, source, queries, PARAMS).infer(run, some(run))["q0"].scores[:12]
-    assert (mapped.min(), mapped.max()) == (0.0, 1.0)
-
-
 def test_presets_are_those_of_the_tables() -> None:
     """Paper 000, Table 6: n_max 4 and 32; TripClick's values are in no table, so there is no preset of them."""
     found = {name: (one.n_max, one.normalization, round(one.boost, 3)) for name, one in LabelParams.presets.items()}
@@ -238,20 +211,6 @@ def row(*values: float) -> np.ndarray:
 
 
 ALL = np.ones((1, 4), dtype=bool)
-
-
-@pytest.mark.parametrize(
-    ("how", "expected"),
-    [
-        ("maxmin", [1.0, 0.5, 0.25, 0.0]),
-        ("max", [1.0, 0.6, 0.4, 0.2]),
-        ("maxminmax", [5.0, 2.5, 1.25, 0.0]),
-        ("none", [5.0, 3.0, 2.0, 1.0]),
-        ("std", [4 / np.sqrt(35 / 16), 2 / np.sqrt(35 / 16), 1 / np.sqrt(35 / 16), 0.0]),
-    ],
-)
-def test_normalisations_by_hand(how: str, expected: list[float]) -> None:
-    np.testing.assert_allclose(normalized(row(5, 3, 2, 1), ALL, how)[0], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("how", ["maxmin", "std", "max", "maxminmax", "none"])

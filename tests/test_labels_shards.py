@@ -193,28 +193,6 @@ def test_other_settings_do_not_meet_the_shards_of_a_killed_job(folder: Path, tmp
     assert len(list(tmp_path.glob("*.parts"))) == 1  # the first job's, waiting
 
 
-def test_metadata_says_how_labels_were_made(folder: Path, tmp_path: Path) -> None:
-    work, run, judged, queries = job(folder)
-    made = make_shards(tmp_path / "x.parquet", work, LabelInputs(run, judged, queries))
-    found = SoftLabels.read(tmp_path / "x.parquet").metadata
-    assert found == made
-    assert found["rnn"] == work.params.to_dict()
-    assert found["labels"] == work.label_params.to_dict() | {"mass": "own"}
-    assert found["method"] == "evidence"
-    assert found["queries"] == QUERIES
-    assert len(found["index"]) >= 8
-    assert set(found["versions"]) == {"rnnreranker", "numpy"}
-
-
-def test_what_a_job_cannot_do_is_said(folder: Path, tmp_path: Path) -> None:
-    work, run, judged, queries = job(folder)
-    with pytest.raises(InputError, match="no query of the run has a positive"):
-        make_shards(tmp_path / "x.parquet", work, LabelInputs(run, {"z": [("d1", 1)]}, queries))
-    with pytest.raises(InputError, match="backend rai: not known; known: threads, loky, dask"):
-        make_shards(tmp_path / "x.parquet", work, LabelInputs(run, judged, queries), backend="rai")  # type: ignore[arg-type]
-    assert not list(tmp_path.iterdir())  # said before any work
-
-
 def test_files_that_are_no_labels(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such label file"):
         SoftLabels.read(tmp_path / "no.parquet")

@@ -10,8 +10,6 @@ import pytest
 
 from rnnreranker import InputError, QueryVectors, RnnParams, Run, open_vectors
 from rnnreranker.base.method import Inputs
-from rnnreranker.labels.methods.base import make_labeler
-from rnnreranker.labels.methods.joint import JointParams
 from rnnreranker.labels.negatives.__main__ import main, make_parser
 from rnnreranker.labels.negatives.filters import Pool, discarded, pools, suspicion
 from rnnreranker.labels.negatives.forms import labeled_pairs, rows_of, write_rows
@@ -256,29 +254,6 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main([*common, "--output", str(out), "--filter", "joint:positive_weight=0.3,rate=0.2"]) == 0
     assert "filter joint, discarded above" in capsys.readouterr().err
     assert out.read_bytes() != first
-
-
-def test_the_filter_joint_goes_by_joint_labels(tmp_path: Path) -> None:
-    small(tmp_path)
-    run, source = Run.read(tmp_path / "run.txt"), open_vectors(tmp_path / "v.npy")
-    queries = QueryVectors(tuple(f"q{n}" for n in range(5)), np.load(tmp_path / "q.npy"))
-    judged = {f"q{n}": [(run.ranked(f"q{n}")[place], 1) for place in (4, 7)] for n in range(5)}
-    inputs = Inputs(vectors=source, query_vectors=queries)
-    params = {"rnn": RnnParams.preset("vectors"), "joint": JointParams(k=4, positive_weight=0.3)}
-    found = pools(run, judged, inputs, params)
-    alone = {how: pools(run, judged, inputs, {how: own}) for how, own in params.items()}
-    for number, pool in enumerate(found):
-        assert pool.similarity["joint"].shape == (2, 18)
-        for how, others in alone.items():
-            np.testing.assert_array_equal(pool.similarity[how], others[number].similarity[how])
-            np.testing.assert_array_equal(pool.scores, others[number].scores)
-        for row, positive in enumerate(pool.positives):
-            labels, _ = make_labeler("joint", inputs, params["joint"]).infer_from(run, {pool.qid: [(positive, 1)]})
-            scores = dict(zip(labels[pool.qid].docids, labels[pool.qid].scores.tolist(), strict=True))
-            expected = [scores[docid] for docid in pool.candidates]
-            np.testing.assert_allclose(pool.similarity["joint"][row], expected, rtol=1e-5, atol=1e-6)
-    with pytest.raises(InputError, match="context: filters have 60 and 70; expected one for all"):
-        pools(run, judged, inputs, params | {"joint": JointParams(context=70)})
 
 
 @pytest.mark.parametrize(

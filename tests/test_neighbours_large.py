@@ -200,29 +200,6 @@ def test_flags_that_do_not_go_together(flags: list[str], said: str, tmp_path: Pa
         main(["--documents", "pydoc", "--output", str(tmp_path / "out"), *flags])
 
 
-@pytest.mark.usefixtures("as_command")
-def test_shares_are_put_together_to_the_bytes_of_one_process(
-    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A share that lacks is made when they are put together."""
-    monkeypatch.setattr(pairs, "LEAST", 150)
-    monkeypatch.setattr(graph_files, "ROWS", 75)
-    plain = tmp_path / "plain"
-    shutil.copytree(index, plain)
-    command = ["--parts", "neighbours:k=5", "--output"]
-    assert main([*command, str(plain)]) == 0
-    for number in (2, 0):
-        assert main([*command, str(index), "--shard-id", str(number), "--shard-num", "3"]) == 0
-    work = index / "neighbours.partial" / "neighbours"
-    assert len(list(work.glob("*x*.npy"))) == 7  # of ten
-    assert main([*command, str(index), "--shard-id", "2", "--shard-num", "3"]) == 0
-    assert f"{index}: shard 2 of 3 of neighbours: 0 files made, 3 were there" in capsys.readouterr().err
-    assert not (index / "neighbours").exists()
-    assert main([*command, str(index)]) == 0
-    assert content(index / "neighbours") == content(plain / "neighbours")
-    assert not work.exists()
-
-
 @pytest.mark.parametrize(
     ("flags", "said"),
     [

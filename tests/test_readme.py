@@ -138,24 +138,6 @@ def test_own_vectors(own_vectors: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "before" in capsys.readouterr().out
 
 
-def test_own_vectors_as_the_page_has_them(own_vectors: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = "docs/start/your-vectors.md"
-    first, *others = [
-        block.replace('open_vectors("my-index")', 'open_vectors("vectors.npy")') for block in blocks("python", page)
-    ]
-    names: dict[str, Any] = {}
-    exec(first, names)
-    of_python = Path("reranked.txt").read_text(encoding="utf-8")
-    assert results("--encoded-queries", page) == [0]
-    assert [line.split()[:4] for line in of_python.splitlines()] == [
-        line.split()[:4] for line in Path("reranked.txt").read_text(encoding="utf-8").splitlines()
-    ]
-    for block in others:
-        exec(block, names)
-    assert sorted(names["order"].tolist()) == list(range(60))
-    assert names["scores"].shape == (2, 60)
-
-
 def test_a_store() -> None:
     pytest.importorskip("qdrant_client")
     (block,) = blocks("python", "docs/start/your-store.md")

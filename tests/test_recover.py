@@ -150,25 +150,6 @@ def test_similarities_from_the_graph_beside_them(made: Made, tmp_path: Path) -> 
         list(visible_positives(made.run, made.qrels, made.vectors, made.queries, replace(PLAIN, graph=lacking)))  # type: ignore
 
 
-def test_several_positives_are_visible_in_a_circle(made: Made) -> None:
-    single = {
-        case.positives[0]: case for case in visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN)
-    }
-    ranked = [docid for docid in made.run.ranked("q") if docid in single]
-    cases = list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN, visible=2))
-    expected = [(*ranked[n : n + 2],) for n in range(3)] + [(ranked[0], ranked[3])]
-    assert [case.positives for case in cases] == expected
-    for case in cases:
-        assert case.hidden.sum() == 2
-        for place, docid in enumerate(case.docids):
-            both = [single[one].scores["joint"][single[one].docids.index(docid)] for one in case.positives]
-            assert case.scores["joint"][place] == pytest.approx(np.mean(both))
-    with pytest.raises(InputError, match="no query has 5 positives and a judged negative"):
-        list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN, visible=4))
-    with pytest.raises(InputError, match="visible=0: expected a number of positives >= 1"):
-        list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN, visible=0))
-
-
 def test_reliability_by_hand(made: Made) -> None:
     values, relevant = np.array([0.0, 0.1, 0.2, 0.25, 0.9]), np.array([False, True, False, True, True])
     rows = by_confidence(values, relevant, (0.0, 0.2, 0.5, 0.8), np.array([1.0, 2.0, 1.0, 1.0, 1.0]))

@@ -98,15 +98,6 @@ class TestPage:
             assert part in text, part
         assert all(step.command() in text for step in make_plan(spec).steps)
 
-    def test_runs_of_other_inputs_have_a_table_of_their_own(self, tmp_path: Path) -> None:
-        other = [
-            replace(one, inputs={"index main": "def"})
-            for one in (record("dense", 0.8, 0.8), record("dense-rnn", 0.9, 0.9))
-        ]
-        text = spec_page(small(tmp_path), [DENSE, RNN, *other])
-        assert text.count("### all: ") == 2
-        assert text.index("| dense | 0.8000") < text.index("| dense | 0.5000")  # the newest first
-
     def test_published_values_stand_beside_measured_ones(self, tmp_path: Path) -> None:
         where, numbers = "009 Table 1, Dense", ("0.51†", "0.500", "-.010")
         cell = Printed("all", "dense", "009", where, "nDCG@10", "binary", *numbers, "changed", "another version", True)

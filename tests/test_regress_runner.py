@@ -179,18 +179,6 @@ class TestWhatIsStale:
         assert keys[0] == keys[1]
 
     @pytest.mark.parametrize(
-        "argv", [("--model", "query:preset=my.yaml,epochs=1"), ("--encoder", "my.yaml:pooling=cls")]
-    )
-    def test_so_is_one_that_stands_among_settings(self, place: Path, argv: tuple[str, str]) -> None:
-        keys = []
-        for content, folder in (("old", "work"), ("new", "work"), ("new", "elsewhere")):
-            (place / "my.yaml").write_text(content)
-            words = (*argv, "--scorer", f"scorer:model={place / folder / 'models'}")
-            step = Step("train", words, place / folder / "out")
-            keys.append(Keys(Plan(small(place), place / folder, (), (), (), (step,))).of(step))
-        assert keys[0] != keys[1] == keys[2]
-
-    @pytest.mark.parametrize(
         "name",
         [
             *("beir", "beir:dev", "collections/beir", "collections/beir:dev", "reqa:beir"),
@@ -229,37 +217,12 @@ class TestWhatIsStale:
         assert not (place / "work" / "models" / "topics.tsv" / "hard" / "left").exists()
         assert not (place / "work" / "models" / "topics.tsv" / "hard.checkpoints").exists()
 
-    def test_a_step_that_was_interrupted_keeps_what_it_had(
-        self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        plan = plan_of(small(place), place, "hard")
-        run_plan(plan)
-        step = next(step for step in plan.steps if step.module == "train")
-        stamp = stale._stamp(step)
-        begun = {name: value for name, value in json.loads(stamp.read_text()).items() if name != "seconds"}
-        stamp.write_text(json.dumps(begun))
-        (step.output / "left").touch()
-        (place / "work" / "small" / "hard.some.txt").unlink()
-        taken.clear()
-        run_plan(plan)
-        assert taken == ["hard", "hard.some.txt"]
-        assert (step.output / "left").exists()
-
     def test_a_run_whose_index_is_gone_is_still_good(self, place: Path, taken: list[str]) -> None:
         plan = plan_of(small(place), place, "dense")
         run_plan(plan)
         plan.steps[0].output.rmdir()
         run_plan(plan)
         assert taken == ["corpus.jsonl.tiny", "dense.some.txt"]
-
-    def test_keys_do_not_depend_on_the_folder(self, place: Path) -> None:
-        spec = small(place)
-        keys = []
-        for folder in (place / "a", place / "b"):
-            plan = make_plan(spec, folder)
-            keys.append([Keys(plan).of(step) for step in plan.steps])
-        assert keys[0] == keys[1]
-        assert len(set(keys[0])) == len(ALL)
 
     def test_two_jobs_take_the_same_steps_each_after_its_inputs(self, place: Path, taken: list[str]) -> None:
         assert set(run_plan(plan_of(small(place), place), jobs=2).values()) == {"done"}
@@ -301,13 +264,6 @@ class TestWhatStandsInTheWay:
         monkeypatch.setattr(obstacles, "has_gpu", lambda: True)
         big = SMALL.replace("epochs: 1}}", "epochs: 1}}\n    needs: {gpu_hours: 24}")
         assert set(self.states(place, big).values()) == {"done"}
-
-    def test_disk_is_counted_over_the_steps(self, place: Path, taken: list[str]) -> None:
-        text = SMALL.replace("tiny: {", "tiny: {needs: {disk_gb: 60}, ")
-        text = text.replace("epochs: 1}}", "epochs: 1}}\n    needs: {disk_gb: 60}")
-        states = self.states(place, text)
-        assert states["soft"] == "done"
-        assert states["hard"] == f"skipped: needs 60 GB of disk in {place}, 40 GB are free"
 
     def test_a_prebuilt_index_is_downloaded_or_skipped(
         self, place: Path, taken: list[str], monkeypatch: pytest.MonkeyPatch
@@ -395,30 +351,6 @@ class TestWhatStandsInTheWay:
         text += "  more: {title: more, rerank: {rnn: {}}, of: later}\n"
         states = run(plan_of(small(place, text), place), place).states
         assert str(states["some", "later"]) == str(states["some", "more"]) == "skipped: a method that is not there"
-
-    def test_parts_of_one_index_are_made_one_after_the_other(
-        self, place: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        text = SMALL.replace("pooling: mean}}", "pooling: mean}, bm25: {}, impact: {}}")
-        text += "  words: {title: words, retrieve: {bm25: {}}}\n  splade: {title: splade, retrieve: {impact: {}}}\n"
-        spec = small(place, text)
-        making: list[str] = []
-
-        def process(step: Step) -> tuple[int, str]:
-            if step.module == "index":
-                making.append(step.output.name)
-                time.sleep(0.05)
-                making.append(step.output.name)
-                step.output.mkdir(parents=True, exist_ok=True)
-            else:
-                Run.from_dict({"q1": {"d0": 1.0}}).write(step.output)
-            return 0, ""
-
-        monkeypatch.setattr(runner, "_process", process)
-        conditions = (spec.condition("words"), spec.condition("splade"))
-        assert runner.run_plan(make_plan(spec, place / "work", conditions), 2) == {}
-        assert making[::2] == making[1::2]
-        assert sorted(making[::2]) == ["bm25", "corpus.jsonl.tiny", "impacts"]
 
 
 class TestTheCommand:
@@ -635,16 +567,6 @@ def test_a_step_tells_what_is_unavailable_from_what_is_wrong(
     assert capsys.readouterr().err.count("error: tripclick: the documents are not here") == 2
     monkeypatch.setattr(sys, "argv", ["index", "--documents", "nowhere.jsonl", "--output", str(place / "x")])
     assert command.run(index) == command.BAD_INPUT
-
-
-def test_output_of_a_step_is_shown_and_its_last_line_kept(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    step = Step("index", ("--documents", "nowhere.jsonl", "--output", "x"), place / "x")
-    code, last = runner._process(step)
-    assert code == 2
-    assert last.startswith("error: nowhere.jsonl: no such file")
-    shown = capsys.readouterr()
-    assert last in shown.err
-    assert shown.out == ""
 
 
 @pytest.fixture

@@ -20,11 +20,10 @@ from rnnreranker.base.method import Inputs
 from rnnreranker.lab.diagnose import diagnose, verdict
 from rnnreranker.labels.negatives.make import mine_negatives
 from rnnreranker.methods.rerank import rnn as rerank_module
-from rnnreranker.methods.rerank.base import Candidates, Query, Reranker, inner_products
+from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
 from rnnreranker.parts.vectors import of_run
 from rnnreranker.parts.vectors.together import mismatch
-from rnnreranker.parts.vectors.validity import all_finite
-from rnnreranker.runs.head import order_by_score, place_below
+from rnnreranker.runs.head import place_below
 from rnnreranker.search.__main__ import main as search
 
 
@@ -131,26 +130,6 @@ def test_queries_and_index_must_fit(collection: tuple) -> None:
         RnnReranker(broken).rerank(Run.from_dict({"q2": dict(run["q2"])}), queries)
 
 
-def test_order_and_placement() -> None:
-    docids = np.array(["c", "a", "b"], dtype=object)
-    assert order_by_score(np.array([1.0, 2.0, 1.0]), docids).tolist() == [1, 2, 0]
-    assert order_by_score(np.array([1.0, 2.0, 1.0]), docids, np.array([0, 1, 2])).tolist() == [0, 1, 2]
-    assert place_below(2.0, np.array([5.0, 5.0])).tolist() == [1.0, 1.0]
-    assert place_below(2.0, np.array([])).size == 0
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_queries_of_any_length_are_ordered_as_one_sort_would(seed: int) -> None:
-    random = np.random.default_rng(seed)
-    queries = np.repeat(np.arange(30), random.integers(0, 4 if seed % 2 else 40, 30))
-    scores = random.choice([-1.5, -0.0, 0.0, 2.0, 1e300], len(queries)) if seed < 6 else random.random(len(queries))
-    docids = random.permutation([f"d{row}" for row in range(len(queries))]).astype(object)
-    ranks = np.unique(docids, return_inverse=True)[1]
-    expected = np.lexsort((ranks, -scores, queries))
-    np.testing.assert_array_equal(order_by_score(scores, docids, queries), expected)
-    assert order_by_score(scores[:0], docids[:0], queries[:0]).tolist() == []
-
-
 @pytest.mark.parametrize("name", ["prf", "prf:feedback=average", "mmr", "regularise"])
 def test_scores_do_not_depend_on_how_many_queries_vectors_are_fetched_for(
     name: str, collection: tuple, monkeypatch: pytest.MonkeyPatch
@@ -176,53 +155,6 @@ def test_scores_do_not_depend_on_how_many_queries_vectors_are_fetched_for(
     assert len(asked) == 1
     for other in found[1:]:
         assert other.to_dict() == found[0].to_dict()
-
-
-@pytest.mark.parametrize("dimension", [1, 2, 16, 37])
-@pytest.mark.parametrize(
-    "form",
-    [
-        "prf:feedback=average",
-        "prf:feedback=average,fb_docs=40,context=50",
-        "prf:fb_depth=30,fb_docs=12,fb_bottom_docs=9,context=41",
-    ],
-)
-def test_prf_of_many_queries_has_the_bytes_of_one_after_the_other(
-    form: str, dimension: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(of_run, "TOGETHER", 100 * dimension)
-    rng = np.random.default_rng(dimension)
-    source = ArrayVectors(rng.normal(size=(80, dimension)).astype(np.float32))
-    queries = QueryVectors(tuple(map(str, range(9))), rng.normal(size=(9, dimension)).astype(np.float32))
-    counts = [3, 20, 20, 0, 1, 60, 60, 60, 7]
-    run = Run.from_dict(
-        {
-            qid: {f"d{row}": -rank for rank, row in enumerate(rng.permutation(80)[:count])}
-            for qid, count in zip(queries.qids, counts, strict=True)
-        }
-    )
-    chosen = choose("reranker", form)
-    reranker = chosen.method(Inputs(vectors=source, query_vectors=queries), chosen.params)
-    reranked = reranker.rerank(run)
-    monkeypatch.setattr(type(reranker.feedback), "together", False)
-    assert reranker.rerank(run).to_dict() == reranked.to_dict()  # as feedback that takes one query at a time
-    for number, qid in enumerate(run):
-        docids = run.ranked(qid)[: reranker.params.context]
-        if docids:
-            candidates = source.fetch(source.rows(docids))
-            first = candidates[: reranker.feedback.depth("vectors")]
-            new = reranker.feedback.of_vectors(queries.vectors[number], first)
-            alone = dict(zip(docids, inner_products(new, candidates).tolist(), strict=True))
-            assert dict(reranked[qid][: len(docids)]) == alone
-
-
-def test_values_whose_squares_are_too_large_are_finite() -> None:
-    vectors = np.full((3, 4), 3e38, dtype=np.float32)
-    assert all_finite(vectors)
-    assert all_finite(vectors[:0])
-    for wrong in (np.nan, np.inf, -np.inf):
-        vectors[1, 2] = wrong
-        assert not all_finite(vectors)
 
 
 @pytest.mark.parametrize("last", [5e17, -5e17, 1e30, 0.3])

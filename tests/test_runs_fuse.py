@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import warnings
 from pathlib import Path
 
@@ -160,23 +159,6 @@ def by_hand(parts: list[dict[str, float]], hits: int) -> list[str]:
             scores[docid] = scores.get(docid, 0.0) + 1 / (60 + rank)
     single = {docid: np.float32(score) for docid, score in scores.items()}
     return sorted(single, key=lambda docid: (-single[docid], docid))[:hits]
-
-
-def test_lines_in_any_order_give_the_same_bytes(tmp_path: Path) -> None:
-    rng = np.random.default_rng(1)
-    lines = [f"q{q} Q0 d{doc} 0 {score} x\n" for q in range(9) for doc, score in enumerate(rng.integers(50, size=40))]
-    other = tmp_path / "other.tsv"
-    other.write_text("".join(f"q{q}\td{doc}\t{40 - doc}\n" for q in range(9) for doc in range(40)))
-    written = []
-    for number in range(3):
-        queries = [line for q in range(9) for line in rng.permutation([one for one in lines if f"q{q} " in one])]
-        one = tmp_path / f"{number}.txt.gz"
-        one.write_bytes(gzip.compress("".join(queries).encode()))
-        assert main([str(one), str(other), "--output", str(tmp_path / "out.txt"), "--hits", "25"]) == 0
-        written.append((tmp_path / "out.txt").read_bytes())
-    assert written[0] == written[1] == written[2]
-    assert written[0].count(b"\n") == 9 * 25
-    assert written[0].split(b"\n")[0].endswith(b" fused")
 
 
 def test_the_flags_of_the_command(tmp_path: Path) -> None:

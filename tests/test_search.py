@@ -17,7 +17,7 @@ import pytest
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.base.errors import InputError, UnavailableError
-from rnnreranker.base.method import Inputs, find, make_params
+from rnnreranker.base.method import make_params
 from rnnreranker.data.document import Document
 from rnnreranker.index.__main__ import main as make_index
 from rnnreranker.index.opening import open_index
@@ -26,7 +26,6 @@ from rnnreranker.lab.diagnose.__main__ import main as diagnose
 from rnnreranker.lab.tune.query_set import load_objective
 from rnnreranker.lab.tune.request import TuneRequest
 from rnnreranker.labels.__main__ import main as make_labels
-from rnnreranker.parts.neighbours import open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.texts import CorpusWriter
@@ -539,70 +538,6 @@ def test_the_built_in_index_is_made_with_vectors_and_words_where_it_can_and_keep
     open_index("pydoc", needs={"words", "topics"})  # bm25 is asked for by name: its own error says what is lacking
     open_index("pydoc", needs={"vectors"})
     assert made[1:] == [["bm25"]]
-
-
-@pytest.mark.usefixtures("as_command")
-def test_the_built_in_index_begins_with_what_is_asked_for_and_gets_the_rest(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """BM25 is there in seconds and does not wait for vectors; a graph is made of them."""
-    from rnnreranker.data import pydoc
-
-    made: list[list[str]] = []
-
-    def make(recipe: IndexRequest, path: Path) -> None:
-        made.append(recipe.names)
-        path.mkdir(parents=True, exist_ok=True)
-        known = {part: {} for names in made for part in names}
-        (path / "rnnreranker.json").write_text(json.dumps({"parts": known}))
-        np.save(path / "vectors.npy", np.eye(2, dtype=np.float32))
-        for part in set(recipe.names) - {"dense"}:
-            (path / part).mkdir(exist_ok=True)
-
-    monkeypatch.setattr("rnnreranker.index.make.make_index", make)
-    monkeypatch.setattr("rnnreranker.index.possible.obstacles", lambda recipe: {})
-    monkeypatch.setattr(pydoc, "fingerprint", lambda: "one")
-    open_index("pydoc", needs={"words"})
-    open_index("pydoc", needs={"words"})
-    open_index("pydoc")  # the usual parts, as of a new one
-    assert made == [["bm25"], ["dense", "bm25"]]
-    monkeypatch.setattr(pydoc, "fingerprint", lambda: "two")
-    made.clear()
-    open_index("pydoc", needs={"neighbours"})
-    assert made == [["dense", "neighbours"]]
-
-
-def test_candidates_join_before_reranking(
-    collection: Collection, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The tag, the summary line and the evaluation name the step; the first candidates stay where they are."""
-    index = tmp_path / "index"
-    shutil.copytree(collection.file("index"), index)
-    write_graph(DenseNeighbours(open_vectors(index)), index / "neighbours", 4)
-    flags = ["--index", str(index), "--encoded-queries", collection.file("queries.npy")]
-    flags += ["--topics", collection.file("topics.tsv"), "--retriever", "dense", "--hits", "8"]
-    expand = ["--expand", "neighbours:k=4,below=2"]
-    assert main([*flags, "--rerank", "none", "--output", str(tmp_path / "plain.txt")]) == 0
-    assert main([*flags, *expand, "--rerank", "none", "--output", str(tmp_path / "more.txt")]) == 0
-    said = capsys.readouterr().err
-    plain, more = Run.read(tmp_path / "plain.txt"), Run.read(tmp_path / "more.txt")
-    whole = find("expander", "neighbours")(
-        Inputs(neighbours=open_neighbours(index / "neighbours")),
-        make_params("expander", "neighbours", {"k": 4, "below": 2}),
-    ).expand(plain)
-    assert ranking(more) == ranking(whole.head(8))
-    new = len(whole.rows) - len(plain.rows)
-    assert new > 0
-    assert re.search(r"expanding by neighbours [\d.]+ s, writing", said)
-    assert f" s; {new} candidates joined, {new / 5:.1f} a query" in said
-    assert all(more.ranked(qid)[:2] == plain.ranked(qid)[:2] for qid in plain)
-    assert "dense.neighbours.none" in (tmp_path / "more.txt").read_text()
-    assert main([*flags, *expand, "--output", str(tmp_path / "reranked.txt")]) == 0
-    assert {len(Run.read(tmp_path / "reranked.txt")[qid]) for qid in more} == {8}
-    with pytest.raises(InputError, match="no neighbours in this index; add them with index --parts neighbours"):
-        main([*collection.dense("--retriever", "dense", "--output", str(tmp_path / "x.txt")), *expand])
-    with pytest.raises(InputError, match="--expand nearest: nearest: no such expander"):
-        main([*flags, "--expand", "nearest", "--output", str(tmp_path / "x.txt")])
 
 
 def _by_documents(collection: Collection, folder: Path, names: dict[str, str]) -> list[str]:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import re
-import signal
 import statistics
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -59,11 +57,6 @@ def memory(pid: int) -> float:
     """MiB that a process has in memory of its own."""
     said = Path(f"/proc/{pid}/status").read_text()
     return int(re.search(r"RssAnon:\s+(\d+)", said)[1]) / 1024  # type: ignore[index]
-
-
-def ask_unheard(port: int, body: dict[str, Any]) -> None:
-    with suppress(OSError, http.client.HTTPException):
-        post(http.client.HTTPConnection("127.0.0.1", port), body)
 
 
 def contents(folder: Path) -> dict[str, tuple[int, int]]:
@@ -124,21 +117,3 @@ def test_many_clients_for_a_minute(built_in_index: Path, tmp_path: Path) -> None
         assert used[-1] < used[0] * 1.25 + 32, used
         assert tmp_path.joinpath("log.txt").read_text().count("\n") == 1  # nothing but where it listens
     assert contents(built_in_index) == before
-
-
-def test_a_killed_server_loses_nothing(built_in_index: Path, tmp_path: Path) -> None:
-    asked = bodies()[:24]
-    before = contents(built_in_index)
-    answers: list[list[dict[str, Any]]] = []
-    for turn in range(2):
-        with process(built_in_index, tmp_path / f"{turn}.txt") as (server, port):
-            connection = http.client.HTTPConnection("127.0.0.1", port)
-            answers.append([post(connection, body) | {"milliseconds": 0} for body in asked])
-            busy = threading.Thread(target=ask_unheard, args=(port, asked[0]))
-            busy.daemon = True
-            busy.start()
-            os.kill(server.pid, signal.SIGKILL)
-            assert server.wait(10) == -signal.SIGKILL
-    assert answers[0] == answers[1]
-    assert contents(built_in_index) == before
-    assert list(built_in_index.parent.glob(f".{built_in_index.name}*")) == []  # no lock, nothing half-written

@@ -15,22 +15,18 @@ from page_data.pictures import write_pictures
 from page_data.study_table import study_table
 from tiny_encoder import make_encoder
 
-from rnnreranker import QueryVectors, Run, open_index, open_vectors
+from rnnreranker import QueryVectors, open_index, open_vectors
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import Inputs
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.lab.study.__main__ import main, make_parser
 from rnnreranker.lab.study.arm import Arm
-from rnnreranker.lab.study.comparisons import by_query, masses, study_rows
+from rnnreranker.lab.study.comparisons import by_query, study_rows
 from rnnreranker.lab.study.conclusion import conclusion
 from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.lab.study.studying import run_study
-from rnnreranker.lab.study.task_labels import training_labels
 from rnnreranker.lab.study.tasks import SEEN, UNSEEN, Task, fold_tasks, transfer_task
 from rnnreranker.lab.study.trainings import Workers, with_rates
-from rnnreranker.labels.mass.learnt import LearntMass
-from rnnreranker.methods.retrieve.dense import dense_run
 from rnnreranker.regress.records import Figures
 
 TOPICS = {f"q{number}": f"text {number}" for number in range(11)}
@@ -95,45 +91,6 @@ def test_an_arm_is_the_model_with_what_it_has_otherwise() -> None:
         arms_of("a:labels=joint:mass=shar")
     with pytest.raises(InputError, match="label_preset: a study takes none"):
         arms_of("a:labels=evidence:label_preset=coder-tas-b")
-
-
-def test_a_mass_is_learnt_on_the_training_side(collection: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All positives of validation queries, one of every other; of test queries none."""
-    vectors = open_vectors(collection / "index")
-    rng = np.random.default_rng(1)
-    topics = {f"q{n}": f"w{n}" for n in range(18)}
-    queries = QueryVectors(tuple(topics), rng.standard_normal((18, 16)).astype(np.float32))
-    run = dense_run(vectors, queries, 20, threads=1)
-    qrels = load_qrels(collection / "qrels.txt")
-    [first, *_] = fold_tasks(topics, qrels, 3, 0, share=0.3)
-    seen: list[Any] = []
-
-    def learn(labeler: Any, mass: str, run: Run, validation: Any, training: Any) -> LearntMass:
-        seen.append((mass, validation, training))
-        return LearntMass(replace(labeler.label_params, mass=mass, share=0.2), "judgements", 3, 3, {})
-
-    monkeypatch.setattr("rnnreranker.lab.study.task_labels.learn_mass", learn)
-    inputs = Inputs(vectors=vectors, query_vectors=queries)
-    arm, unlearnt = arms_of("a:labels=joint:mass=share", "b:labels=joint", context=9)
-    labels, mass = training_labels(first, arm, inputs, run)
-    [(asked, validation, training)] = seen
-    assert (asked, mass["mass"]["share"]) == ("share", 0.2)
-    assert set(validation) == first.validation
-    assert all(len(found) == 2 for found in validation.values())
-    assert set(training) == set(first.positives["query_id"])
-    assert all(len(found) == 1 for found in training.values())
-    assert set(training).isdisjoint(first.test)
-    assert set(labels.qids) == set(training) - first.validation
-    for one in labels:
-        assert one.targets[one.positive].sum() == pytest.approx(0.8)
-    assert (labels.metadata["rnn"]["context"], labels.metadata["rnn"]["k_exp"]) == (9, 2)
-    plain, nothing = training_labels(first, unlearnt, inputs, run)
-    assert (nothing, plain.metadata["labels"]["mass"]) == ({}, "own")
-    records = [
-        record("CODER + joint, share learnt", seed, {}, task="fold 1 of 3", mass={"share": 0.1 * seed})
-        for seed in range(2)
-    ]
-    assert masses([*records, record("CODER", 0, {})]) == {"CODER + joint, share learnt": {"fold 1 of 3": [0.0, 0.1]}}
 
 
 def test_the_learning_rate_of_a_fold_is_chosen_without_the_queries_it_tests(

@@ -11,7 +11,6 @@ import pytest
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.data.splits import parts_of
-from rnnreranker.encode.dense.encoder import Encoder
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.lab.study.__main__ import main
 from rnnreranker.lab.study.arm import Arm
@@ -19,7 +18,7 @@ from rnnreranker.lab.study.chosen import with_chosen
 from rnnreranker.lab.study.distances import distances_of
 from rnnreranker.lab.study.request import StudyRequest, check
 from rnnreranker.lab.study.tasks import split_tasks
-from tests.tiny_encoder import make_documents, make_encoder, make_qrels, make_topics, write_text_world
+from tests.tiny_encoder import make_encoder, make_qrels, make_topics, write_text_world
 
 pytest.importorskip("sentence_transformers")
 
@@ -167,20 +166,6 @@ def test_a_whole_study(world: Path) -> None:
     assert all(sum(far["others"]) == pytest.approx(1) and 0 < far["line"] <= 1 for far in made["distances"].values())
     row = next(row for row in made["rows"] if row["arm"] == "LE-BS")
     assert set(row["against"]) == {"base", "LE-None", "LE-Distill", "LE-TFIDF"}
-
-
-def test_the_base_is_the_encoder_with_its_tokens_averaged(world: Path) -> None:
-    made = study(world, "base.json", "--folds", "1", "--arms", NONE, model="dual:depth=20,max_length=6")
-    encoder = Encoder.load(str(world / "dense"), pooling="mean", normalize=True, max_length=6)
-    documents, topics, qrels = make_documents(), make_topics(), make_qrels()
-    vectors = encoder.encode(list(documents.values()), what="documents")
-    recalls = []
-    for qid in parts_of(topics)["standard-1-test"]:
-        scores = vectors @ encoder.encode([topics[qid]])[0]
-        found = {list(documents)[row] for row in np.argsort(-scores, kind="stable")[:5]}
-        recalls.append(np.mean([docid in found for docid in qrels[qrels["query_id"] == qid]["doc_id"]]))
-    row = next(row for row in made["rows"] if (row["arm"], row["measure"]) == ("base", "R@5"))
-    assert row["value"] == pytest.approx(np.mean(recalls))
 
 
 def test_distances_of_vectors_by_hand() -> None:

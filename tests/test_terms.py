@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import files_digest
 from rnnreranker.base.method import Inputs
 from rnnreranker.data.document import Document
@@ -166,14 +166,6 @@ def test_weights_are_those_of_the_library_bm25s() -> None:
     np.testing.assert_allclose(bm25_weights(counts, 1.2, 0.6).toarray(), theirs, rtol=1e-15)
 
 
-def test_bm25s_depends_on_the_texts_alone(tmp_path: Path) -> None:
-    texts = made_up()
-    run = by_bm25s(indexed(tmp_path / "a", texts), TOPICS)
-    turned = indexed(tmp_path / "b", dict(reversed(texts.items())))
-    for qid, query in TOPICS.items():
-        assert by_bm25s(turned, {qid: query}, hits=7)[qid] == run[qid][:7]
-
-
 @pytest.mark.usefixtures("as_command")
 def test_queries_without_a_word_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = indexed(tmp_path, {"a": "rain"})
@@ -314,38 +306,6 @@ def test_search_by_tf_idf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     capsys.readouterr()
     assert search(["--index", str(path), "--query", "rain", "--retriever", "tf-idf", "--rerank", "none"]) == 0
     assert "rain" in capsys.readouterr().out
-
-
-def test_auto_takes_counted_words_where_there_is_no_other_bm25(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = indexed(tmp_path, made_up())
-    flags = ["--index", str(path), "--query", "rain"]
-    capsys.readouterr()
-    assert search(flags) == 0
-    alone = capsys.readouterr()
-    assert "retriever auto: bm25s; not reranked: rnn needs" in alone.err
-    (path / "bm25").mkdir()
-
-    def no_java() -> None:
-        raise UnavailableError("no Java")
-
-    monkeypatch.setattr("rnnreranker.methods.retrieve.bm25.start_java", no_java)
-    with pytest.raises(InputError, match="no Lucene index in this folder"):
-        search(flags)
-    (path / "bm25" / "segments_1").touch()
-    with pytest.raises(UnavailableError, match="no Java"):  # it is asked for by name
-        search([*flags, "--retriever", "bm25", "--rerank", "none"])
-    assert search(flags) == 0
-    assert "retriever auto: bm25s; without bm25: no Java; not reranked: rnn needs" in capsys.readouterr().err
-    monkeypatch.setattr("rnnreranker.methods.retrieve.bm25.start_java", lambda: None)
-    monkeypatch.setattr("rnnreranker.methods.retrieve.bm25.Bm25Retriever.retrieve", lambda self, hits: lucene)
-    capsys.readouterr()
-    lucene = Run.from_dict({"query": {"d01": 1.0}})
-    assert search(flags[:4]) == 0
-    found = capsys.readouterr()
-    assert "retriever auto: bm25; not reranked" in found.err
-    assert found.out.count("\n") == 2
 
 
 def bare(folder: Path) -> Path:

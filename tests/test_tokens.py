@@ -18,15 +18,12 @@ from rnnreranker.index.opening import open_index
 from rnnreranker.lab.diagnose.token_search import token_search
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.tokens.files import FOLDER, write_tokens
-from rnnreranker.parts.tokens.ivf_pq import FILE, write_neighbours
+from rnnreranker.parts.tokens.ivf_pq import FILE
 from rnnreranker.parts.tokens.neighbours import TokenNeighbours
 from rnnreranker.parts.tokens.params import TokenParams
 from rnnreranker.parts.tokens.part import TokensPart
 from rnnreranker.parts.tokens.queries import query_tokens
 from rnnreranker.parts.tokens.source import TokenSource
-from rnnreranker.rnn import RnnParams
-from rnnreranker.rnn.api import given_similarity
-from rnnreranker.rnn.maxsim import token_similarities
 from rnnreranker.runs import Run
 from tests.test_checksums import without_checksums
 from tests.test_impacts import run_index, run_search
@@ -80,32 +77,6 @@ def test_search_is_that_of_loops(tmp_path: Path) -> None:
     assert len(source.search(queries[:4], np.array([0, 4]), 1000)[1][0]) == int((np.diff(source.offsets) > 0).sum())
 
 
-@pytest.mark.long
-def test_nearest_tokens_find_what_all_documents_give(tmp_path: Path) -> None:
-    """More lists find more, all of them and a deep list everything; scores are exact MaxSim whatever is found."""
-    source = written(tmp_path, made_up_lengths(3000, 9))
-    write_neighbours(source.vectors, source.folder)
-    neighbours = TokenNeighbours(source)
-    queries, places = unit(np.random.default_rng(1), 40, D), np.arange(0, 41, 8)
-    exact_scores, exact = source.search(queries, places, 100)
-    recalls = []
-    for nprobe, depth in ((1, 100), (4, 500), (1000, len(source.vectors))):
-        scores, rows = neighbours.search(queries, places, 100, threads=2, depth=depth, nprobe=nprobe)
-        recalls.append(np.mean([np.isin(one, other).mean() for one, other in zip(exact, rows, strict=True)]))
-        for number in range(5):
-            where = {row: place for place, row in enumerate(exact[number])}
-            both = [(place, where[row]) for place, row in enumerate(rows[number]) if row in where]
-            mine, its = np.array(both).T
-            np.testing.assert_array_equal(scores[number][mine], exact_scores[number][its])
-    assert recalls[0] < recalls[1] < recalls[2] == 1
-    tokens = neighbours.nearest(source.vectors[:3].astype(np.float32), 5, 1000)
-    assert tokens.shape == (3, 5)
-    assert neighbours.documents_of(np.array([-1, source.offsets[7], source.offsets[8] - 1])).tolist() == [7]
-    written_before = (source.folder / FILE).read_bytes()
-    write_neighbours(source.vectors, source.folder)
-    assert (source.folder / FILE).read_bytes() == written_before
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an encoder, documents, topics, and an index of them with tokens."""
@@ -156,35 +127,6 @@ def test_index_and_search_commands(world: Path, tmp_path: Path, capsys: pytest.C
     with pytest.raises(InputError, match="nprobe: of search by ivf-pq; here all documents are compared"):
         run_search(*of_search(world, index, run, "--retriever", "late:nprobe=4"))
     assert run_search("--index", index, "--topics", world / "topics.tsv", "--output", run, "--retriever", "auto") == 0
-
-
-def test_rnn_from_tokens_is_that_of_their_similarities(world: Path, tmp_path: Path) -> None:
-    late, out = tmp_path / "late.txt", tmp_path / "out.txt"
-    assert run_search(*of_search(world, world / "index", late, "--hits", 30)) == 0
-    named = ["--index", world / "index", "--topics", world / "topics.tsv", "--run", late, "--from", "tokens"]
-    assert run_search(*named, "--rerank", "rnn", "--output", out) == 0
-    index, run = open_index(str(world / "index")), Run.read(late)
-    source, texts = (
-        index.token_vectors,
-        dict(line.split("\t") for line in (world / "topics.tsv").read_text().splitlines()),
-    )
-    encoder = LateEncoder.load(str(world / "model"), query_length=8, document_length=30)
-    tokens = encoder.encode_queries(list(texts.values()))
-    for number, qid in enumerate(texts):
-        asked = tokens.vectors[tokens.offsets[number] : tokens.offsets[number + 1]]
-        rows = source.rows(run.ranked(qid))
-        alike = token_similarities(asked, source.vectors, source.offsets, rows=rows)
-        base = np.array([score for _, score in run[qid]])
-        expected = given_similarity(alike, RnnParams(), base=base)
-        found = dict(Run.read(out)[qid])
-        np.testing.assert_allclose([found[docid] for docid in run.ranked(qid)], expected, atol=1e-4)
-    for flags, said in (
-        (["--rerank", "rnn", "--queries", "none"], "--queries none: with tokens queries are encoded"),
-        (["--rerank", "late"], "--from: of jaccard-plain or rnn, not with --rerank late"),
-        (["--rerank", "rnn", "--explain", "q1"], "--explain: shows similarities of vectors or of a graph"),
-    ):
-        with pytest.raises(InputError, match=said):
-            run_search(*named, *flags, "--output", out)
 
 
 def test_a_killed_encoding_goes_on_to_the_same_bytes(

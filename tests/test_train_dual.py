@@ -19,7 +19,6 @@ from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.fit import Trained
-from rnnreranker.train.group.batch import in_groups, with_scaled_labels
 from rnnreranker.train.group.groups import Group, Groups
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.negative_kinds import sampled
@@ -234,21 +233,6 @@ def test_a_query_has_as_many_random_documents_as_it_has_candidates() -> None:
     assert set(known) == set(COLLECTION) - {"p", "c1"}
 
 
-def test_a_random_document_that_the_labels_know_has_its_degree() -> None:
-    group = next(one for one in drawn("random", size=15) if "c0" in one.docids)
-    columns = list(group.docids)
-    found = with_scaled_labels(in_groups([group], columns), [group], columns, "scores")["targets"][0]
-    expected = [{"p": 1.0, "c0": 0.5}.get(docid, 0.25 if docid[0] == "c" else 0.0) for docid in columns]
-    assert found.tolist() == expected
-
-
-def test_too_few_documents_to_draw_from(tiny: Path, tmp_path: Path) -> None:
-    params = replace(QUICK, negatives_from="random", group_size=4)
-    given = replace(inputs(), collection=("d1", "d2"))
-    with pytest.raises(InputError, match="negatives_from=random: 2 documents in the collection, groups have 4"):
-        train_on_groups(given, "dual", str(tiny), tmp_path / "out", params, loss=find("loss", "distance")().params)
-
-
 @pytest.fixture
 def world(tmp_path: Path) -> Path:
     folder = tmp_path / "world"
@@ -285,21 +269,6 @@ def test_what_is_trained_indexes_and_searches(
     found = Run.read(world / "run.txt")[qid]
     np.testing.assert_allclose([score for _, score in found], np.sort(scores)[::-1][:3], atol=1e-3)
     np.testing.assert_allclose(np.linalg.norm(encoder.encode([text])), 1, atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["random", "mixed", "in-batch"])
-@pytest.mark.long
-def test_the_command_draws_other_negatives(world: Path, tiny: Path, kind: str) -> None:
-    assert main(command(world, tiny, "--model", f"dual:negatives_from={kind}")) == 0
-    record = json.loads((world / "out" / "training.json").read_text())
-    assert record["params"]["negatives_from"] == kind
-    assert main([*command(world, tiny), "--output", str(world / "other")]) == 0
-    plain = json.loads((world / "other" / "training.json").read_text())
-    first, last = (
-        [found["history"][step][name] for found in (record, plain) for name in ("loss", "nDCG@10")] for step in (0, -1)
-    )
-    assert first[:2] == first[2:]  # validated on the same candidates
-    assert last[:2] != last[2:]
 
 
 @pytest.mark.parametrize(

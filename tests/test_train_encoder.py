@@ -20,7 +20,7 @@ from rnnreranker.train.query.batches import Collator, add_negatives, score
 from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.query.samples import Sample, read_samples, renumber
 from rnnreranker.train.query.start import start_encoder
-from rnnreranker.train.query.table import PAD, VectorTable, load_table
+from rnnreranker.train.query.table import VectorTable, load_table
 from rnnreranker.train.query.training import train_encoder
 from rnnreranker.train.validation import ndcg, rank_positives, reciprocal_rank
 
@@ -235,13 +235,6 @@ def test_ranks_and_measures() -> None:
     assert {rank: first.count(rank) > 60 for rank in (1, 2, 3, 4)} == dict.fromkeys((1, 2, 3, 4), True)
 
 
-def test_parameters_are_checked_at_once() -> None:
-    with pytest.raises(
-        InputError, match=r"loss='mse': expected one of bce, cross-entropy.*candidates=0.*final_ratio=2"
-    ):
-        TrainParams(loss="mse", candidates=0, final_ratio=2)
-
-
 def test_queries_without_text_are_named(tiny: Path, source: VectorSource, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="24 of 24 labelled queries have no text"):
         train_encoder(make_labels(), source, {}, str(tiny), tmp_path / "out")
@@ -323,22 +316,6 @@ def test_validation_keeps_all_candidates(
     many = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "many", QUICK, pooling="mean")
     for measure in ("RR@10", "nDCG@10"):
         assert found.history[0][measure] == many.history[0][measure] < 1
-
-
-def test_distinct_rows_of_long_and_short_tables() -> None:
-    rng = np.random.default_rng(0)
-    for length in (40, 4000):  # scanned, and sorted
-        table = VectorTable(rng.standard_normal((length, 3)).astype(np.float32))
-        for pad in (False, True):
-            rows = rng.integers(length, size=(4, 6))
-            rows[0, 1] = rows[2, 3]
-            if pad:
-                rows[1, 4:] = PAD
-            vectors, places = table.gather_distinct(rows)
-            assert len(vectors) == len(np.unique(rows[rows != PAD]))
-            assert places.shape == rows.shape
-            assert (vectors[places][rows != PAD] == table.vectors[rows[rows != PAD]]).all()
-            assert (places[rows == PAD] == 0).all()
 
 
 def test_a_checkpoint_that_is_not_as_it_was_written_is_refused(tmp_path: Path) -> None:

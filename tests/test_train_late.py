@@ -238,17 +238,6 @@ def test_divergence_from_a_teacher_and_the_loss_over_the_batch_beside_it(tiny: P
     assert found.loss(features_of(batch), batch["label"]).item() == pytest.approx(expected, rel=1e-5)
 
 
-def test_divergence_over_the_batch_with_raised_positives(tiny: Path) -> None:
-    """The student of paper 002's program: the positive has the score of the teacher's favourite, others theirs."""
-    scores = plain(tiny, "maxsim")[:3]
-    found = learner(tiny, replace(QUICK, loss="kl", in_batch_negatives=True), raise_positives=True)
-    batch = found.batch(of_teacher())
-    rows = [[0.5, 0.5, 0, 0, 0, 0], [0, 0, 0.6, 0.4, 0], [0, 0.1 / 1.1, 0, 0, 0.9 / 1.1, 0.1 / 1.1]]
-    own = [scores[0], np.delete(scores[1], 4), scores[2]]
-    expected = np.mean([divergence(y, of) for y, of in zip(rows, own, strict=True)])
-    assert found.loss(features_of(batch), batch["label"]).item() == pytest.approx(expected, rel=1e-5)
-
-
 def test_presets_have_the_values_of_the_paper_and_its_program() -> None:
     found = LateParams.preset("colbert")
     assert (found.query_length, found.document_length, found.dimension, found.similarity) == (32, 180, 128, "l2")

@@ -101,13 +101,6 @@ def test_padding_changes_neither_loss_nor_gradient(name: str, filling: float) ->
     assert (padded.grad[1] == 0).all()
 
 
-def test_wrong_input_is_named() -> None:
-    with pytest.raises(InputError, match="loss mse: no such loss"):
-        find_method("loss", "mse")
-    with pytest.raises(InputError, match="expected one shape"):
-        ranking_loss("kl", SCORES, TARGETS[:, :2], POSITIVE, VALID)
-
-
 def test_a_margin_belongs_to_the_losses_that_have_one(tmp_path: Path) -> None:
     assert set(names("loss")) >= {"kl", "cross-entropy", "margin", "multi-tier"}
     wide = find_method("loss", "margin")(make_params("loss", "margin", {"margin": 3.0}))
@@ -137,14 +130,6 @@ def test_what_a_loss_does_not_read_is_no_setting_of_its_training() -> None:
     with pytest.raises(InputError, match=r"neutrality_cutoff=9: expected none with neutrality_weight=0"):
         training_settings({"neutrality_cutoff": 9})
     assert training_settings({"loss": "margin-mse", "random_negatives": 0})[0].loss == "margin-mse"
-
-
-@pytest.mark.parametrize("name", names("loss"))
-def test_losses_that_read_no_targets_are_known_as_such(name: str) -> None:
-    loss = find_method("loss", name)()
-    scores, other = SCORES / 10, torch.roll(TARGETS, 1, dims=1)
-    found = [loss(scores, targets, POSITIVE, VALID).item() for targets in (TARGETS, other)]
-    assert (found[0] != found[1]) == loss.reads_targets()
 
 
 def test_neutrality_divergence_by_hand_over_the_highest_scores() -> None:

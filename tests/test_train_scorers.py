@@ -13,7 +13,6 @@ from tiny_encoder import DIMENSION, make_encoder, make_qrels, make_queries, make
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, make_params
 from rnnreranker.encode.dense.encoder import Encoder
-from rnnreranker.encode.model_folder import is_scorer
 from rnnreranker.encode.scorer.folder import TrainedScorer
 from rnnreranker.encode.scorer.model import CandidateScorer
 from rnnreranker.encode.scorer.network import ScorerNetwork
@@ -124,60 +123,6 @@ def test_an_untrained_scorer_is_the_inner_product(tiny: Path, source: VectorSour
     assert np.allclose(found[batch.valid], plain[batch.valid], atol=1e-4)
     length = int(batch.attention[1].sum())
     assert torch.allclose(states[1, :length], by_itself[0, :length], atol=1e-5)
-
-
-@pytest.mark.parametrize(("kind", "dimension"), [("feed-forward", 32), ("encoder", 20), ("decoder", 32)])
-@pytest.mark.long
-def test_training_lowers_the_loss_and_the_folder_scores_the_same(
-    tiny: Path, tmp_path: Path, kind: str, dimension: int
-) -> None:
-    (tmp_path / "source").mkdir()
-    source, topics = make_source(tmp_path / "source", dimension), make_topics()
-    out, labels = tmp_path / "out", made(source)
-    found = train_encoder(
-        labels, source, topics, str(tiny), out, PARAMS, pooling="mean", scorer=small(kind), checkpoints=False
-    )
-    assert found.record["scorer"]["scorer"] == kind
-    assert min(entry["loss"] for entry in found.history) < found.history[0]["loss"]
-    assert found.best_step > 0
-    assert sorted(path.name for path in out.iterdir()) == [
-        "config.json",
-        "encoder",
-        "model.safetensors",
-        "training.json",
-    ]
-    assert is_scorer(out)
-    loaded = TrainedScorer(out)
-    model, tokens = loaded.model, loaded.tokens
-    assert model.scorer.head[1].weight.abs().max() > 0  # type: ignore[union-attr, operator]
-    run = make_run()
-    reranked = reranker(out, source, topics).rerank(run)
-    samples, _, _ = read_samples(labels, source, 1000)
-    place = 3
-    qid = run.qids[place]
-    docids = sorted(docid for docid, _ in run[qid])
-    sample = type(samples[0])(qid, source.rows(docids), np.ones(12, np.float32), np.ones(12, bool))
-    batch = Collator([sample], tokens.cut([topics[qid]]), tokens).batch([0])
-    with torch.no_grad():
-        wanted = score(model, VectorTable(source.fetch(np.arange(60))), batch)[0].tolist()
-    assert dict(reranked[qid]) == pytest.approx(dict(zip(docids, wanted, strict=True)), abs=1e-4)
-
-
-def test_the_order_and_the_other_queries_of_a_run_change_no_score(
-    tiny: Path, source: VectorSource, tmp_path: Path
-) -> None:
-    params = TrainParams(**{**PARAMS.to_dict(), "max_steps": 2})
-    train_encoder(
-        made(source), source, make_topics(), str(tiny), tmp_path / "out", params, pooling="mean",
-        scorer=small("encoder", residual=False), checkpoints=False,
-    )  # fmt: skip
-    run, model = make_run(), reranker(tmp_path / "out", source, make_topics())
-    whole = model.rerank(run)
-    turned = Run.from_dict({"q7": {docid: -value for docid, value in run["q7"]}})
-    assert model.rerank(turned)["q7"] == whole["q7"]
-    cut = reranker(tmp_path / "out", source, make_topics(), context=5).rerank(run)
-    assert [docid for docid, _ in cut["q7"]][5:] == [docid for docid, _ in run["q7"]][5:]
-    assert {docid for docid, _ in cut["q7"][:5]} == {docid for docid, _ in run["q7"][:5]}
 
 
 def test_a_cascade_from_the_command_line(tiny: Path, tmp_path: Path) -> None:

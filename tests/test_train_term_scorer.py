@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from rnnreranker import InputError, SoftLabels, label_distribution
-from rnnreranker.base.files import files_digest
 from rnnreranker.encode.model_folder import find_model
 from rnnreranker.encode.words import kept as kept_weights
 from rnnreranker.encode.words.scorer import TermScorer, load_term_scorer
@@ -108,26 +107,6 @@ def test_the_loss_is_equation_4_over_tokens(made: Path) -> None:
     loss = learner.loss(learner.batch(learner.training), np.random.default_rng(0), 0)
     assert loss.item() == pytest.approx(total / count, rel=1e-5)
     assert learner.measures()["loss"] == pytest.approx(total / count, rel=1e-5)
-
-
-def test_a_killed_training_comes_to_the_same_bytes(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    usual, calls = TermLearner.loss, iter(range(100))
-
-    def killed(self: TermLearner, *given: Any) -> torch.Tensor:
-        if next(calls) == 11:
-            raise KeyboardInterrupt
-        return usual(self, *given)
-
-    monkeypatch.setattr(TermLearner, "loss", killed)
-    with pytest.raises(KeyboardInterrupt):
-        trained(made, tmp_path / "again")
-    assert not (tmp_path / "again").exists()
-    monkeypatch.setattr(TermLearner, "loss", usual)
-    assert trained(made, tmp_path / "again") == 0
-    one, other = (
-        files_digest([p for p in f.rglob("*") if p.is_file()], f) for f in (made / "scorer", tmp_path / "again")
-    )
-    assert one == other
 
 
 def test_predicted_weights(made: Path) -> None:

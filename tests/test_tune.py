@@ -24,7 +24,7 @@ from rnnreranker.lab.tune import (
     tune_reranker,
 )
 from rnnreranker.lab.tune.__main__ import main, make_parser
-from rnnreranker.lab.tune.choice_rules import RULES, capped_gain, mean_gain
+from rnnreranker.lab.tune.choice_rules import RULES
 from rnnreranker.lab.tune.heldout import cross_validate, on_test_set, tune
 from rnnreranker.lab.tune.leave_out import draw, leave_one_out
 from rnnreranker.lab.tune.space import Between
@@ -130,14 +130,6 @@ def test_the_relevant_grade_is_that_of_all_judgements_not_of_a_fold(made: QueryS
     assert held_out.default == pytest.approx(evaluate(whole, qrels, "RR", protocol).mean("RR"))
 
 
-def test_judgements_of_another_collection_are_refused(made: QuerySet) -> None:
-    contexts = made.objective().contexts
-    with pytest.raises(InputError, match=r"qrels: no judged docid is among the candidates \(its first docid: .*x\)"):
-        Objective(contexts, made.qrels.assign(doc_id="x").drop_duplicates(["query_id", "doc_id"]), "nDCG@10")
-    with pytest.raises(InputError, match="none of the 12 queries with candidates is judged"):
-        Objective(contexts, made.qrels.assign(query_id="x").drop_duplicates(["query_id", "doc_id"]), "nDCG@10")
-
-
 def test_a_space_says_what_it_cannot_hold(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="unknown parameter lamda, did you mean lam"):
         Space({"lamda": Between(0, 1)})
@@ -206,18 +198,6 @@ def test_a_killed_study_goes_on_to_the_same_trials(tmp_path: Path) -> None:
     assert search(_toy, SMALL, 30, seed=4) != whole
     with pytest.raises(InputError, match="holds trials of another seed"):
         search(_toy, SMALL, 30, seed=4, storage=parts)
-
-
-@pytest.mark.parametrize("cut", [1, 30, None])
-def test_a_journal_whose_last_line_is_cut_goes_on_to_the_same_trials(tmp_path: Path, cut: int | None) -> None:
-    """A disk that is full, or a kill, cuts a line in two; None: the first one."""
-    whole = search(_toy, SMALL, 4, seed=3, random_trials=2)
-    journal = tmp_path / "trials"
-    search(_toy, SMALL, 2, seed=3, storage=journal, random_trials=2)
-    content = journal.read_bytes()
-    journal.write_bytes(content[:-cut] if cut else content[:40])
-    assert search(_toy, SMALL, 4, seed=3, storage=journal, random_trials=2) == whole
-    assert [path.name for path in tmp_path.iterdir()] == ["trials"]
 
 
 def test_a_journal_is_not_gone_on_from_with_another_objective(made: QuerySet, tmp_path: Path) -> None:
@@ -352,13 +332,6 @@ def test_leaving_one_collection_out(made: QuerySet, tmp_path: Path, rule: str) -
     assert told["best"][rule] == int(values.argmax())
     with pytest.raises(InputError, match="1 collection: expected two or more"):
         leave_one_out({name: objectives[name] for name in of}, space, 3, collections=of)
-
-
-def test_the_rule_that_caps_gains_weighs_losses() -> None:
-    """Gains beyond .02 count .02, losses three times: what wins on one cell pays for no loss on another."""
-    gains = np.array([[0.10, -0.01], [0.03, 0.01], [0.02, 0.01]])
-    assert capped_gain(gains).tolist() == pytest.approx([(0.02 - 0.03) / 2, 0.015, 0.015])
-    assert mean_gain(gains).tolist() == pytest.approx([0.045, 0.02, 0.015])
 
 
 def _written(made: QuerySet, tmp_path: Path) -> list[str]:

@@ -21,9 +21,7 @@ from rnnreranker.lab.tune import LeaveOutRequest, Space, tune_collections
 from rnnreranker.lab.tune.joint.queries import load_trainings
 from rnnreranker.lab.tune.joint.request import TuneTrainRequest, check
 from rnnreranker.lab.tune.joint.space import NARROW_NAME, Joint, JointSpace, LabelSpace
-from rnnreranker.lab.tune.joint.trial import Test as HeldOutQueries
-from rnnreranker.lab.tune.joint.trial import Trainings, joint_ablations, on_test_queries, tune_jointly
-from rnnreranker.lab.tune.preset import write_preset
+from rnnreranker.lab.tune.joint.trial import Trainings, tune_jointly
 from rnnreranker.lab.tune.space import Between
 from rnnreranker.methods.retrieve.dense import dense_run
 from rnnreranker.train.query.params import TrainParams, training_settings
@@ -120,51 +118,6 @@ def test_the_boost_has_a_narrow_range_where_values_are_close() -> None:
     assert close.as_trial(LabelParams(normalization="none", boost=1.1)) == {NARROW_NAME: 1.1}
     assert close.as_trial(LabelParams(normalization="none", boost=1.3)) is None
     assert JointSpace().within(50).rnn.ranges["context"] == Between(20, 50)
-
-
-@pytest.mark.long
-def test_the_test_compares_encoders_over_the_whole_index(trainings: Trainings, tmp_path: Path) -> None:
-    study = tune_jointly(trainings, SMALL, 2, seed=0)
-    qids = trainings.queries.qids[30:]
-    test = HeldOutQueries({qid: trainings.topics[qid] for qid in qids}, trainings.qrels, "RR@10")
-    base = QueryVectors(qids, trainings.queries.vectors[30:])
-    still = dataclasses.replace(FIXED, train=dataclasses.replace(FIXED.train, learning_rate=1e-12))
-    found = on_test_queries(trainings, study, still, test, base, (0, 1))
-    assert found.default == pytest.approx(found.base)  # a training that does not move
-    assert found.base > 0.1
-    assert found.topics == 10
-    assert found.low <= found.gain <= found.high
-    run = trainings.source.fetch(np.arange(DOCUMENTS)) @ base.vectors.T
-    positives = [int(docid[1:]) for docid in trainings.qrels["doc_id"].tolist()[30:]]
-    places = [int((run[:, n] > run[row, n]).sum()) + 1 for n, row in enumerate(positives)]
-    assert found.base == pytest.approx(np.mean([1 / place if place <= 10 else 0 for place in places]))
-    write_preset(tmp_path / "my.yaml", study.params.sections(), study, found, {"index": "made up"})
-    assert RnnParams.from_yaml(tmp_path / "my.yaml") == study.params.rnn
-    assert LabelParams.from_yaml(tmp_path / "my.yaml") == study.params.labels
-    assert TrainParams.from_yaml(tmp_path / "my.yaml") == study.params.train
-    assert f"default {found.default:.4f}" in (tmp_path / "my.yaml").read_text()
-
-
-def test_ablations_leave_one_part_out(trainings: Trainings, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Joint] = []
-
-    def trained(self: HeldOutQueries, _: Trainings, joint: Joint, seeds: tuple[int, ...]) -> np.ndarray:
-        seen.append(joint)
-        return np.array([0.5, 0.25]) if joint.labels.n_max is None else np.array([0.5, 0.75])
-
-    monkeypatch.setattr(HeldOutQueries, "trained", trained)
-    test = HeldOutQueries({}, trainings.qrels, "RR@10")
-    rows = {row["what"]: row for row in joint_ablations(trainings, FIXED, test, (0,))}
-    assert rows["no n_max"]["difference"] == -0.25
-    assert rows["no boost (b 1)"]["difference"] == 0
-    assert [joint.labels.boost for joint in seen if joint.labels.boost != FIXED.labels.boost] == [1.0]
-    assert {joint.rnn.lam for joint in seen} == {0.0, 0.6, 1.0}
-    assert {joint.rnn.k_exp for joint in seen} == {1, FIXED.rnn.k_exp}
-    assert {joint.rnn.tau for joint in seen} == {0.0, 0.5}
-    assert {joint.rnn.weight for joint in seen} == {"linear", "binary"}
-    for joint in seen[1:]:  # one change each
-        before, after = FIXED.to_dict(), joint.to_dict()
-        assert sum(before[part][name] != after[part][name] for part in before for name in before[part]) == 1
 
 
 @pytest.mark.slow
