@@ -421,7 +421,6 @@ class TestTheCommand:
         assert records["theirs"].outcome["file"] == "theirs.txt"
         assert records["theirs"].outcome["values"]["trec"]["RR@10"] == 0.75
         assert records["theirs-rnn"].outcome["differences"]["RR@10"]["baseline"] == "theirs"
-        assert str(place) not in json.dumps(records["theirs-rnn"].commands)
         (folder / "theirs.txt").write_text("q1 Q0 d1 1 9 x\nq2 Q0 d2 1 9 x\n")
         assert main(self.argv(place, "--runs", str(folder.parent))) == 0
         assert taken[2:] == ["theirs-rnn.some.txt"]  # another file is another first stage
@@ -442,20 +441,7 @@ class TestTheCommand:
         assert {"rnnreranker", "numpy"} <= record.versions.keys()
         assert record.machine.endswith(f"Python {platform.python_version()}")
         assert record.date.endswith("+00:00")
-        assert record.seconds == sum(step["seconds"] for step in record.commands)
-        assert [step["command"].split(" --")[0] for step in record.commands] == [
-            "python -m rnnreranker.index",
-            "python -m rnnreranker.search",
-            "python -m rnnreranker.search",
-        ]
-        assert "--rerank rnn:k=5,context=15 --hits 20" in record.commands[-1]["command"]
-        assert str(place) not in json.dumps([step["command"] for step in record.commands])
-        small(place, SMALL.replace("{k: 5, context: 15}", "{k: 6, context: 15}"))
-        main(self.argv(place, "--record"))
-        again = {record.name: record for record in read_records(place / "results" / "small.json")}
-        assert "rnn:k=6,context=15" in again["dense-rnn"].commands[-1]["command"]
-        soft = [[step["command"] for step in found["soft"].commands] for found in (again, records)]
-        assert soft[0] == soft[1]
+        assert record.commands == []  # the plan has them
 
     def test_skipped_is_exit_0_while_something_ran_and_2_when_nothing_did(
         self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -615,10 +601,7 @@ def test_from_documents_to_measures_with_real_commands_killed_on_the_way(
     assert set(records) == {"dense", "dense-rnn", "hard", "soft"}
     assert all(0 < record.outcome["values"]["trec"]["nDCG@10"] <= 1 for record in records.values())
     assert len({record.outcome["sha256"] for record in records.values()}) == 4
-    assert [step["command"].split()[2] for step in records["soft"].commands] == [
-        *("rnnreranker.index", "rnnreranker.search", "rnnreranker.labels", "rnnreranker.train", "rnnreranker.search")
-    ]
-    assert all(step["seconds"] > 0 for record in records.values() for step in record.commands)
+    assert all(record.seconds > 0 for record in records.values())
     assert main(argv) == 0  # nothing is left to do
     shown = capsys.readouterr()
     assert len([line for line in shown.out.splitlines() if line.endswith("\tok")]) == 8

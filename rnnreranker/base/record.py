@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import platform
 import shlex
 import subprocess
@@ -17,7 +18,7 @@ from typing import Any
 from rnnreranker._version import __version__
 from rnnreranker.base.command import cores
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import write_json
+from rnnreranker.base.files import write_atomically
 from rnnreranker.base.files.json_files import read_json
 
 SCHEMA = 3
@@ -45,7 +46,8 @@ class Record:
         name: what was run: a condition, a study, a benchmark.
         outcome: the numbers, plain values of JSON in the shape of the kind.
         inputs: what was read: its name or role → a fingerprint or sha256.
-        commands: `{"command": line to paste, "seconds": number}` of every step that made it, in their order.
+        commands: `{"command": line to paste, "seconds": number}` of every step that made it, in their order; of a run
+            none, as they are the plan of its spec.
         commit: of the code, `+` behind it for uncommitted changes.
         date: UTC, ISO 8601, to the second.
         machine: system, architecture, cores, Python.
@@ -172,13 +174,20 @@ def read_records(path: str | Path) -> list[Record]:
 
 
 def write_records(path: str | Path, records: Iterable[Record]) -> None:
-    """Write records as JSON, whole or not at all; what is empty or unknown of a record is left out.
+    """Write records as JSON, one a line, whole or not at all.
+
+    What is empty or unknown of a record is left out.
 
     Raises:
         InputError: the file cannot be written.
     """
-    kept = [{key: value for key, value in asdict(record).items() if value or key in NEEDED} for record in records]
-    write_json(path, {"schema": SCHEMA, "records": kept})
+    lines = []
+    for record in records:
+        kept = {key: value for key, value in asdict(record).items() if value or key in NEEDED}
+        lines.append(json.dumps(kept, ensure_ascii=False, separators=(",", ":")))
+    text = ",\n".join(lines)
+    with write_atomically(path) as stream:
+        stream.write(f'{{"schema":{SCHEMA},"records":[\n{text}\n]}}\n'.encode())
 
 
 def add_records(path: str | Path, new: Sequence[Record]) -> None:

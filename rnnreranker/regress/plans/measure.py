@@ -15,7 +15,7 @@ from rnnreranker.regress.plans.obstacles import count_documents
 from rnnreranker.regress.plans.plan import Plan
 from rnnreranker.regress.plans.stale import read_stamp
 from rnnreranker.regress.plans.state import State, failed, skipped
-from rnnreranker.regress.plans.step import PASTE_FOLDER, Step, built_in, index_name, run_files
+from rnnreranker.regress.plans.step import Step, built_in, index_name
 from rnnreranker.regress.specs.spec import QuerySet, Spec
 
 if TYPE_CHECKING:
@@ -202,10 +202,6 @@ def _records(
     from rnnreranker.data.topics import load_topics
 
     steps, given = {step.output: step for step in plan.steps}, plan.given()
-    published = {
-        str(path): str(run_files(plan.spec, PASTE_FOLDER, entry, one)[0]) for path, (entry, one) in given.items()
-    }
-    pasted = {step.output: step.within(plan.folder, published).command() for step in plan.steps}
     bases = {name: condition.base for condition in plan.conditions for name in condition.run_names if condition.base}
     differences = measured.differences([(name, base) for name, base in bases.items() if name in files])
     judged = {"judged": len(measured.qrels), **_collection(plan, measured.qrels)}
@@ -220,7 +216,6 @@ def _records(
         if name in measured.errors:
             continue
         chain = chain_of(path, steps)
-        commands = [{"command": pasted[step.output], "seconds": read_stamp(step).get("seconds", 0.0)} for step in chain]
         outcome = {**measured.outcome(name, single), **judged, "sha256": _digest(path)}
         if name in alike:
             outcome["redundancy"] = alike[name]
@@ -228,11 +223,11 @@ def _records(
             outcome["file"] = path.name
         if name in differences:
             outcome["differences"] = differences[name]
-        seconds = sum(entry["seconds"] for entry in commands)
+        seconds = sum(read_stamp(step).get("seconds", 0.0) for step in chain)
         read = {path, *(before for step in chain for before in step.inputs)}
         runs = {f"run {entry.id}": _digest(file) for file, (entry, _) in given.items() if file in read}
         used = {**_indexes(plan, chain), **runs, **inputs}
-        records.append(made_here("run", plan.spec.name, name, outcome, inputs=used, commands=commands, seconds=seconds))
+        records.append(made_here("run", plan.spec.name, name, outcome, inputs=used, seconds=seconds))
     return records
 
 

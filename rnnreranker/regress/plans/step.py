@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,20 +31,6 @@ class Step:
     def command(self) -> str:
         """The line to paste into a shell."""
         return shlex.join(["python", "-m", f"rnnreranker.{self.module}", *self.argv])
-
-    def within(self, folder: Path, elsewhere: Mapping[str, str] | None = None) -> Step:
-        """The step as printed commands have it: what is in a folder, in `PASTE_FOLDER`; also among settings of methods.
-
-        elsewhere: other words of its command, and how they are printed.
-
-        >>> Step("search", ("--rerank", "scorer:model=/home/me/models/a"), Path("/home/me/r.txt")).within(
-        ...     Path("/home/me")
-        ... ).command()
-        'python -m rnnreranker.search --rerank scorer:model=runs/models/a'
-        """
-        given, shown = f"{folder}{os.sep}", f"{PASTE_FOLDER}{os.sep}"
-        words = ((elsewhere or {}).get(word, word) for word in self.argv)
-        return replace(self, argv=tuple(word.replace(given, shown) for word in words))
 
     def value(self, flag: str) -> str:
         """What follows a flag, or an empty text."""
