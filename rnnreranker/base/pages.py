@@ -33,7 +33,7 @@ def _environment(where: str | Path) -> Environment:
     import jinja2
 
     own = jinja2.FileSystemLoader(where) if isinstance(where, Path) else jinja2.PackageLoader(f"rnnreranker.{where}")
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.ChoiceLoader([own, jinja2.PackageLoader("rnnreranker.base")]),
         autoescape=jinja2.select_autoescape(("html", "html.j2")),
         undefined=jinja2.StrictUndefined,
@@ -41,6 +41,8 @@ def _environment(where: str | Path) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}  # of values within pages
+    return environment
 
 
 def write_page(path: Path, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ from page_data.table_pages import write_tables
 from rnnreranker.lab.diagnose.verdict import LIKELY, verdict
 from rnnreranker.regress.records import Figures
 from rnnreranker.rnn import RnnParams
+
+PICTURE = re.compile(r"[\w-]+\.svg")  # the name of a file that a page shows
 
 
 def names(figures: Figures) -> dict[str, Any]:
@@ -62,4 +65,6 @@ def names(figures: Figures) -> dict[str, Any]:
 
 def write_more(sources: Path, docs: Path, figures: Figures, names: Mapping[str, Any]) -> list[Path]:
     """Write the pages of tables and the pictures; the files written."""
-    return [*write_tables(sources, docs, names), *write_pictures(figures, docs)]
+    tables = write_tables(sources, docs, names)
+    texts = [path.read_text(encoding="utf-8") for path in [*docs.glob("*.md"), *tables]]
+    return [*tables, *write_pictures(figures, docs, set(PICTURE.findall(" ".join(texts))))]

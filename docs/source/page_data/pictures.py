@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,25 +23,20 @@ CURVES = {"nDCG@10": "nDCG@10 of validation", "loss": "validation loss"}
 SWEPT = ("cranfield", "rnn")  # spec and name of the tuning whose sweeps docs/tune.md shows
 
 
-def write_pictures(figures: Figures, docs: Path) -> list[Path]:
-    """Draw records of studies, of one tuning and of first stages as SVG files below docs; none without matplotlib."""
+def write_pictures(figures: Figures, docs: Path, shown: Collection[str]) -> list[Path]:
+    """Draw records of studies, of one tuning and of first stages as SVG files below docs; none without matplotlib.
+
+    shown: the names of the files that pages show; of studies no others are drawn.
+    """
     if find_spec("matplotlib") is None:
         return []
     written = []
     for study in figures.records("study"):
-        outcome = study.outcome
-        (docs / picture(study)).parent.mkdir(parents=True, exist_ok=True)
-        if outcome["arms"] == "labels":
-            for name, label in CURVES.items():
-                written.append(save_figure(_curves(outcome["curves"], name, label), docs / picture(study, name)))
-            written.append(save_figure(_positives(outcome["positives"]), docs / picture(study, "positives")))
-        elif outcome["arms"] == "candidates":
-            written.append(save_figure(_counts(outcome["rows"]), docs / picture(study)))
-        elif "model" in outcome:
-            for name, label in CURVES.items():
-                written.append(save_figure(_curves(outcome["curves"], name, label), docs / picture(study, name)))
-            if "distances" in outcome:
-                written.append(save_figure(_distances(outcome["distances"]), docs / picture(study, "distances")))
+        for name, draw in _of_study(study.outcome).items():
+            path = docs / picture(study, name)
+            if path.name in shown:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                written.append(save_figure(draw(), path))
     for tuning in figures.records("tuning"):
         if (tuning.spec, tuning.name) == SWEPT:
             from rnnreranker.lab.tune.plots import write_plots
@@ -55,6 +51,20 @@ def write_pictures(figures: Figures, docs: Path) -> list[Path]:
             drawn = before_and_after(table) if name == PUBLIC else _forest(table)
             written.append(save_figure(drawn, docs / "first-stages" / f"{name.replace(' ', '-')}.svg"))
     return written
+
+
+def _of_study(outcome: Mapping[str, Any]) -> dict[str, Callable[[], Figure]]:
+    """What can be drawn of a study: the end of the file's name → what draws it."""
+    if outcome["arms"] == "candidates":
+        return {"": lambda: _counts(outcome["rows"])}
+    drawn: dict[str, Callable[[], Figure]] = {}
+    if outcome["arms"] == "labels" or "model" in outcome:
+        drawn = {name: partial(_curves, outcome["curves"], name, label) for name, label in CURVES.items()}
+    if outcome["arms"] == "labels":
+        drawn["positives"] = lambda: _positives(outcome["positives"])
+    elif "distances" in outcome:
+        drawn["distances"] = lambda: _distances(outcome["distances"])
+    return drawn
 
 
 MARKS = {  # method → colour, shape and name of its mark

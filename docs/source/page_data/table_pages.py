@@ -58,7 +58,8 @@ def to_html(text: str) -> tuple[str, str]:
                 title = title or content.content
             else:
                 heading.attrSet("id", re.sub(r"[^\w\- ]", "", content.content.lower()).replace(" ", "-"))
-    return title, str(reader.renderer.render(tokens, reader.options, {}))
+    html = str(reader.renderer.render(tokens, reader.options, {}))
+    return title, html.replace(' style="text-align:right"', " class=r")
 
 
 def _table_open(renderer: Any, tokens: list[Token], at: int, options: Any, environment: Any) -> str:

@@ -6,6 +6,7 @@ What Figures 12 and 13 of paper 000 show, for one's own data.
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,15 +42,32 @@ def write_plots(labels: SoftLabels, folder: str | Path) -> list[Path]:
 
 
 def save_figure(figure: Figure, path: Path, dpi: int = 100) -> Path:
-    """Write a figure as SVG, equal figures with equal bytes; the path. `dpi` is of images in it."""
+    """Write a figure as SVG, equal figures with equal bytes; the path. `dpi` is of images in it.
+
+    Texts stay texts and coordinates have two decimals, which makes the file a quarter as large.
+    """
     import matplotlib
 
-    content = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": path.name}):
-        figure.savefig(content, format="svg", dpi=dpi, metadata={"Date": None})
+    content, fonts = io.StringIO(), {"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"]}
+    with matplotlib.rc_context({"svg.hashsalt": path.name, **fonts}):
+        figure.savefig(content, format="svg", dpi=dpi, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     with write_atomically(path) as stream:
-        stream.write(content.getvalue())
+        stream.write(_shortened(content.getvalue()).encode())
     return path
+
+
+def _shortened(svg: str) -> str:
+    """An SVG without indentation, its attributes with two decimals, marks of one style in a group of that style."""
+    attribute, number = re.compile(r'="[^"]*"'), re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
+    alike = re.compile(r'(<use [^>]* (style="[^"]*")/>\n)(?:<use [^>]* \2/>\n)+')
+
+    def shorter(match: re.Match[str]) -> str:
+        return number.sub(lambda one: f"{round(float(one[0]), 2):g}", " ".join(match[0].split()))
+
+    def grouped(match: re.Match[str]) -> str:
+        return f"<g {match[2]}>\n{match[0].replace(f' {match[2]}', '')}</g>\n"
+
+    return alike.sub(grouped, re.sub(r"\n\s+", "\n", attribute.sub(shorter, svg)))
 
 
 def by_rank(labels: SoftLabels) -> tuple[np.ndarray, np.ndarray]:

@@ -14,6 +14,8 @@ from rnnreranker.regress.specs.model_names import models_in, use_with_folders
 from rnnreranker.regress.specs.needs import UNITS, needs_text
 from rnnreranker.regress.specs.spec import Model, QuerySet, Spec, planned
 
+SHORT_PLAN = 40  # steps: the page shows a plan of at most so many
+
 
 @dataclass(frozen=True)
 class Printed:
@@ -60,6 +62,8 @@ def spec_page(spec: Spec, records: Sequence[Record], printed: Sequence[Printed] 
         ],
         planned=[(entry, lacking[entry.id]) for entry in spec.conditions if lacking[entry.id]],
         plan=shown.lines(),
+        steps=len(shown.steps),
+        short_plan=SHORT_PLAN,
     )
 
 
