@@ -247,7 +247,6 @@ def test_the_command_refuses_unknown_names_and_foreign_flags(capsys: pytest.Capt
         (["--rerank", "rnn:prf_depth=2"], "unknown parameters of rnn: prf_depth; known: k, k_exp"),
         (["--rerank", "prf:alpha=1"], "unknown parameters of rocchio: alpha; known: "),
         (["--rerank", "zhong", "--k", "2"], "--k: of jaccard-plain or rnn, not with --rerank zhong"),
-        (["--rerank", "none", "--k", "2"], "--k: of jaccard-plain or rnn, not with --rerank none"),
         (["--rerank", "rnn:k=3", "--k", "2"], "--rerank rnn:k=3 and --k: k twice; give it once"),
         (["--rerank", "regularise:preset=tas-b"], "presets are for jaccard-plain and rnn, not for regularise"),
         (["--rerank", "regularise:alpha=-1"], "alpha=-1.0: expected a number in \[0, 1e\+06\]"),
