@@ -1,15 +1,13 @@
-"""The papers' figures that our own results can draw: how the size of the context changes quality and time."""
+"""What the papers' figures show, by our own results: how the size of the context changes quality and time."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.record import Record
-from rnnreranker.regress.papers.chart import Line, Panel, chart
 from rnnreranker.regress.plans.step import PASTE_FOLDER, index_name, run_files
 from rnnreranker.regress.records import last_run
 from rnnreranker.regress.specs.spec import QuerySet, Spec
@@ -19,11 +17,12 @@ BASE = "dense"  # the condition whose run is reranked
 
 @dataclass(frozen=True)
 class Drawn:
-    """A figure of the page."""
+    """A figure of the page, as a table."""
 
     title: str
     caption: str
-    svg: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]  # a number of candidates each; before them the run that is reranked
     commands: tuple[str, ...]  # that measure it again
 
 
@@ -31,7 +30,7 @@ def figures(sweeps: Sequence[Record], sets: Mapping[str, tuple[Spec, QuerySet]],
     """A figure for each query set with context sweeps on record.
 
     Quality (with 95% intervals) and time a query against the number N of reranked candidates, as in figures 3 to 9 of
-    paper 000; the dashed level is the run before reranking.
+    paper 000; the first row is the run before reranking.
 
     Raises:
         InputError: a record that is no context sweep, or of no query set.
@@ -78,21 +77,23 @@ def _drawn(spec: Spec, query_set: QuerySet, sweeps: Mapping[str, Record], runs: 
     order = {measure: rank for rank, measure in enumerate(spec.measures)}
     sweeps = dict(sorted(sweeps.items(), key=lambda entry: order.get(entry[0], len(order))))
     by_measure = {measure: record.outcome["sweeps"]["context"] for measure, record in sweeps.items()}
-    quality = [_line(measure, rows, before.get(measure)) for measure, rows in by_measure.items()]
-    rows = next(iter(by_measure.values()))
     topics = next(iter(sweeps.values())).outcome["topics"]
-    time = Line("rNN", [row["context"] for row in rows], [row["milliseconds"] for row in rows])
     title = spec.title if len(spec.query_sets) == 1 else f"{query_set.title or query_set.id}, {spec.title}"
     caption = (
-        f"{' and '.join(sweeps)} over {topics} topics (bands: 95% intervals; dashed: before reranking) and "
-        f"processor time a query, by the number of candidates that rNN at its defaults reranks. "
-        f"Candidates and vectors: {spec.dense_encoder}."
+        f"{' and '.join(sweeps)} over {topics} topics (with 95% intervals) and processor time a query, by the number "
+        f"of candidates that rNN at its defaults reranks. Candidates and vectors: {spec.dense_encoder}."
     )
-    panels = [Panel("measured", quality, 190), Panel("milliseconds a query", [time], 70, from_zero=True)]
-    commands = tuple(sweep_command(spec, query_set, measure) for measure in sweeps)
-    return Drawn(title, caption, chart(panels, "reranked candidates N", title), commands)
-
-
-def _line(measure: str, rows: list[dict[str, Any]], level: float | None) -> Line:
-    x, y, low, high = ([row[key] for row in rows] for key in ("context", "value", "low", "high"))
-    return Line(measure, x, y, low, high, level)
+    shown = [
+        {row["context"]: f"{row['value']:.4f} [{row['low']:.4f}, {row['high']:.4f}]" for row in rows}
+        for rows in by_measure.values()
+    ]
+    shown.append({row["context"]: f"{row['milliseconds']:.2f}" for row in next(iter(by_measure.values()))})
+    first = ["none", *("" if (value := before.get(measure)) is None else f"{value:.4f}" for measure in sweeps), ""]
+    rest = [(str(context), *(column.get(context, "") for column in shown)) for context in sorted(shown[-1])]
+    return Drawn(
+        title,
+        caption,
+        ("candidates", *sweeps, "ms a query"),
+        (tuple(first), *rest),
+        tuple(sweep_command(spec, query_set, measure) for measure in sweeps),
+    )
