@@ -197,7 +197,10 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
     themes = ("boats on the river", "bread in the oven", "violin strings and bows")
     lines = [json.dumps({"id": f"t{n:02d}", "text": f"{themes[n % 3]}, note {n} of the river"}) for n in range(12)]
     (folder / "corpus.jsonl").write_text("\n".join(lines) + "\n")
-    assert main(["--documents", str(folder / "corpus.jsonl"), "--output", str(folder / "index"), "--bm25"]) == 0
+    assert (
+        main(["--documents", str(folder / "corpus.jsonl"), "--output", str(folder / "index"), "--parts", "dense,bm25"])
+        == 0
+    )
     return folder / "index"
 
 

@@ -6,7 +6,6 @@ import gzip
 import json
 import multiprocessing
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -29,10 +28,8 @@ from rnnreranker.index import __main__ as command
 from rnnreranker.index import build
 from rnnreranker.index.build import add_parts, write_index
 from rnnreranker.index.opening import open_index
-from rnnreranker.index.request import IndexRequest
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.description import describe
-from rnnreranker.parts.needs import stored_settings
 from rnnreranker.parts.texts import CorpusWriter, Texts, documents_of, texts_of
 from rnnreranker.parts.vectors import open_vectors
 from rnnreranker.parts.vectors.part import DensePart
@@ -414,27 +411,7 @@ def test_auto_makes_what_can_be_made(
     assert command.main([*three_parts, "--parts", "auto"]) == 0
     assert "already complete, 1 document" in capsys.readouterr().err
     with pytest.raises(UnavailableError, match="needs Java 21"):
-        command.main([*three_parts, "--parts", "auto", "--bm25"])
-
-
-def test_a_description_of_all_parts_written_before_parts_said_their_settings_is_read(tmp_path: Path) -> None:
-    """By the version before; what made each part is what a request of today says."""
-    shutil.copy(Path(__file__).with_name("index_described_before.json"), tmp_path / DESCRIPTION)
-    for name in ("bm25", "impacts", "tokens", "terms", "neighbours"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "index").touch()
-    index = open_index(tmp_path)
-    assert index.parts == ("dense", "bm25", "impact", "tokens", "terms", "neighbours")
-    assert (index.encoder["name"], index.fields) == ("sentence-transformers/all-MiniLM-L6-v2", ("title", "text"))
-    assert list(index.folders) == method.names("part")
-    whole = {"pooling": "mean", "normalize": True, "max_length": 256, "query_prompt": "", "document_prompt": ""}
-    named = [
-        {"dense": {"encoder": "sentence-transformers/all-MiniLM-L6-v2", **whole}},
-        *("bm25", "impact:max_length=512", "tokens:query_length=32,document_length=180", "terms"),
-        "neighbours:k=8,by=dense,search=exact",
-    ]
-    settings = stored_settings(tmp_path, describe(tmp_path)["parts"])
-    assert settings == {name: one.params for name, one in IndexRequest("docs.jsonl", named).chosen.items()}
+        command.main([*three_parts, "--parts", "dense,bm25"])
 
 
 @pytest.fixture

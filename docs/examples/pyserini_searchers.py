@@ -1,6 +1,7 @@
 """BM25, dense and hybrid searchers of Pyserini on one collection, plain and wrapped; `--help` lists the flags.
 
-Needs an index folder with BM25 and vectors: `python -m rnnreranker.index --documents cranfield --bm25 --output INDEX`.
+Needs an index folder with BM25 and vectors:
+`python -m rnnreranker.index --documents cranfield --parts dense,bm25 --output INDEX`.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from rnnreranker.index.request import (
     usual_parts,
     with_settings,
 )
-from rnnreranker.parts.needs import part, parts
+from rnnreranker.parts.needs import part
 
 BESIDE = (
     "output",
@@ -53,7 +53,7 @@ EPILOG = """\
 Parts that are there are not made again. An interrupted build goes on when the same command is run again.
 The settings of a part: python -m rnnreranker methods NAME
 
-  python -m rnnreranker.index --documents pydoc --output indexes/pydoc --bm25
+  python -m rnnreranker.index --documents pydoc --output indexes/pydoc --parts dense,bm25
   python -m rnnreranker.index --documents docs.jsonl --output indexes/mine --encoder tas-b:max_length=128
   python -m rnnreranker.index --documents docs.jsonl --output indexes/mine --parts bm25,neighbours:k=32
   python -m rnnreranker.index --documents vectors.npy --output indexes/vectors --parts neighbours
@@ -113,14 +113,12 @@ def main(argv: Sequence[str]) -> int:
 
 def _request(args: argparse.Namespace) -> IndexRequest:
     """The documents and the parts that the flags ask for."""
-    asked = [name for name, one in parts().items() if one.flag and getattr(args, one.flag)]
     if args.parts == AUTO:
         of_vectors = str(args.documents).endswith(".npy")
         usual = [name for name in usual_parts() if not of_vectors or name == USUAL or part(name).made_of]
-        written = [Written(name) for name in dict.fromkeys([*usual, *asked])]
+        written = [Written(name) for name in usual]
     else:
         written = forms_of(USUAL if args.parts is None else args.parts)
-        written += [Written(name) for name in asked if name not in [one.name for one in written]]
     flags = {typed_name(field): getattr(args, typed_name(field)) for _, field in settings_with_flags()}
     return IndexRequest(
         args.documents or "",
@@ -164,10 +162,8 @@ def _tell(args: argparse.Namespace, built: Built, made: Sequence[str], started: 
 
 
 def _possible(request: IndexRequest, output: Path, args: argparse.Namespace) -> IndexRequest:
-    """The request with the parts that can be made here and those that are asked for; says what is left out."""
-    needed = [name for name, one in parts().items() if one.flag and getattr(args, one.flag)]
-    left_out = {name: reason for name, reason in obstacles(request).items() if name not in needed}
-    if left_out:
+    """The request with the parts that can be made here; says what is left out."""
+    if left_out := obstacles(request):
         again = f"--documents {request.documents} --output {output} --parts {','.join(left_out)}"
         command.say(f"left out: {said(left_out)}; to add it later: python -m rnnreranker.index {again}")
     return request.with_parts([name for name in request.names if name not in left_out])
@@ -203,9 +199,6 @@ def make_parser() -> argparse.ArgumentParser:
     group = parser.add_argument_group("parts")
     text = f"{', '.join(names('part'))}, NAME:KEY=VALUE,…; {AUTO}: those usual ones that can be made here"
     group.add_argument("--parts", metavar="NAMES", help=f"{text} (default: {USUAL})")
-    for one in parts().values():
-        if one.flag:
-            group.add_argument(flag(one.flag), action="store_true", help=f"{one.name} besides the --parts")
     for one, field in settings_with_flags():
         known = f"{', '.join(names(one.encoder))}; " if field.name == "encoder" else ""
         about = f"of {one.name}; default: {command.shown_default(field.default)}"

@@ -30,20 +30,15 @@ def check_index(index: Path) -> str:
             f"{index}: no {DESCRIPTION} in it, so nothing says what its files should be; expected an index made by "
             "python -m rnnreranker.index"
         )
-    groups, parts = described["files"], described["parts"]
+    groups = described["files"]
+    if without := [name for name in (DOCIDS, TEXTS, *described["parts"]) if name not in groups]:
+        raise InputError(f"{index / DESCRIPTION}: no checksums of {', '.join(without)}; {AGAIN}")
     if wrong := check_whole(index, groups):
         more = f"; and {len(wrong) - SHOWN} more files" if len(wrong) > SHOWN else ""
         raise InputError(f"{'; '.join(wrong[:SHOWN])}{more}; {AGAIN}")
     names = {name for group in groups.values() for name in group}
     size = sum(of_file["bytes"] for group in groups.values() for of_file in group.values())
     said = f"{index}: {len(names)} files ({size / 1e6:.1f} MB) are those that were written"
-    if not names:
-        said = f"{index}: made before files of an index had checksums; nothing to compare with"
-    without = [name for name in (DOCIDS, TEXTS, *parts) if name not in groups]
-    if names and without:
-        said += f"; no checksums of {', '.join(without)}, made before there were any"
-    if without:
-        said += ": make the index again with --overwrite to have them"
-    if names and not without and (others := sorted(names_in(index) - names)):
+    if others := sorted(names_in(index) - names):
         said += f"; not described: {', '.join(others[:SHOWN])}{', …' if len(others) > SHOWN else ''}"
     return said

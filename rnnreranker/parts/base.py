@@ -55,7 +55,6 @@ class Part(ABC):
     encoder: ClassVar[str] = ""
     OfEncoder: ClassVar[type[settings.Params] | None] = None
     folder: ClassVar[str] = ""  # "" = its name
-    flag: ClassVar[str] = ""
     automatic: ClassVar[bool] = True
     rank: ClassVar[int] = 100
     aliases: ClassVar[tuple[str, ...]] = ()

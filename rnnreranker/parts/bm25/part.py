@@ -41,7 +41,6 @@ class Bm25Part(Part):
     Params: ClassVar[type[settings.Params]] = Bm25IndexParams
     gives: ClassVar[str] = "words"
     folder: ClassVar[str] = "bm25"
-    flag: ClassVar[str] = "bm25"
     rank: ClassVar[int] = 10
     aliases: ClassVar[tuple[str, ...]] = ("lucene",)
     packages: ClassVar[tuple[str, ...]] = ("pyserini",)
