@@ -48,8 +48,9 @@ def save_figure(figure: Figure, path: Path, dpi: int = 100) -> Path:
     """
     import matplotlib
 
-    content, fonts = io.StringIO(), {"svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"]}
-    with matplotlib.rc_context({"svg.hashsalt": path.name, **fonts}):
+    content = io.StringIO()
+    style: Any = {"svg.hashsalt": path.name, "svg.fonttype": "none", "font.sans-serif": ["DejaVu Sans"]}
+    with matplotlib.rc_context(style):
         figure.savefig(content, format="svg", dpi=dpi, metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")))
     with write_atomically(path) as stream:
         stream.write(_shortened(content.getvalue()).encode())
