@@ -12,27 +12,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rnnreranker.search.explain.badges import Arrow, Badge, Box, badges
 from rnnreranker.search.explain.neighbourhood import Candidate, Neighbourhood
 
 QUERY_WIDTHS = (1.5, 9.0)  # pixels of the query's thinnest and thickest link
 PROBE_WIDTHS = (1.2, 6.0)  # of a candidate that is a probe
 WIDTHS = (0.6, 4.0)  # of the links among candidates
 INNER = 5.0  # node radii from the centre to the first rank
-NAME_SIZE = 12.5  # pixels of a docid's letters
-AROUND = 4.0  # pixels between a node and the ring around it
-CENTRE = 1.9  # node radii of the query's disc
 RINGS = (1, 5, 10, 20, 40, 60, 80)  # ranks that are marked
 ROUNDS = 300  # of pushing apart nodes that overlap
+
+Arrow = tuple[float, float, float, float]  # from (x, y) to (x, y)
 
 
 @dataclass(frozen=True)
 class Node:
     """A candidate at (x, y) pixels from the centre; `direction` is up, down or same.
 
-    name: written `name_y` pixels below the node's centre where there is room for it, else empty. arrow: from (x, y) to
-    (x, y), None where it stayed or the arrow would lie inside the node. badge: where its move is written, None where it
-    stayed.
+    name: written below the node; empty for all but the first. arrow: None where it stayed or the arrow would lie inside
+    the node.
     """
 
     candidate: Candidate
@@ -40,9 +37,7 @@ class Node:
     y: float
     direction: str
     name: str
-    name_y: float
     arrow: Arrow | None
-    badge: Badge | None
 
     @property
     def move(self) -> str:
@@ -67,25 +62,15 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Ring:
-    """The circle of a rank: the radius in pixels, and where there is room to write the rank."""
-
-    rank: int
-    radius: float
-    x: float
-    y: float
-
-
-@dataclass(frozen=True)
 class Picture:
-    """A square drawing of `size` pixels around the query at (0, 0)."""
+    """A square drawing of `size` pixels around the query at (0, 0); rings: ranks with the radius of their circle."""
 
     name: str
     size: int
     node_radius: float
     nodes: tuple[Node, ...]
     links: tuple[Link, ...]
-    rings: tuple[Ring, ...]
+    rings: tuple[tuple[int, float], ...]
 
 
 def move_label(moved: int) -> str:
@@ -123,21 +108,14 @@ def picture(
     gaps = np.where(np.arange(len(drawn)) < named, 4.6, 2.6) * node_radius
     angles = spread(directions(neighbourhood, [candidate.element for candidate in drawn]), radii, gaps)
     spots = np.column_stack([radii * np.cos(angles), radii * np.sin(angles)])
-    texts = [shortened(candidate.docid, name_length) for candidate in drawn[:named]]
-    rays = list(zip(drawn, radii.tolist(), angles.tolist(), strict=True))
-    arrows = [_arrow(at, radius(candidate.before), angle, node_radius) for candidate, at, angle in rays]
-    rims = [node_radius + AROUND * any(candidate.sets) for candidate in drawn]
-    moves = [move_label(candidate.moved) if candidate.moved else "" for candidate in drawn]
-    written, boxes = badges(moves, spots, rims, arrows, CENTRE * node_radius)
-    sides = _name_sides(texts, spots, node_radius, boxes)
     nodes = []
     for index, (candidate, (x, y)) in enumerate(zip(drawn, spots.tolist(), strict=True)):
-        side = sides[index] if index < len(sides) else 0.0
-        label = texts[index] if side else ""
+        name_below = shortened(candidate.docid, name_length) if index < named else ""
         way = "up" if candidate.moved > 0 else "down" if candidate.moved < 0 else "same"
-        nodes.append(Node(candidate, round(x, 1), round(y, 1), way, label, side, arrows[index], written[index]))
+        arrow = _arrow(float(radii[index]), radius(candidate.before), float(angles[index]), node_radius)
+        nodes.append(Node(candidate, round(x, 1), round(y, 1), way, name_below, arrow))
     spot_of = {node.candidate.element: (node.x, node.y) for node in nodes}
-    rings = _rings({rank: radius(rank) for rank in RINGS if rank <= lowest}, np.array([[0.0, 0.0], *spot_of.values()]))
+    rings = tuple((rank, round(radius(rank), 1)) for rank in RINGS if rank <= lowest)
     return Picture(name, size, node_radius, tuple(nodes), _links(neighbourhood, spot_of), rings)
 
 
@@ -193,48 +171,6 @@ def _arrow(at: float, was: float, angle: float, node_radius: float) -> Arrow | N
     tip = at + math.copysign(node_radius + 2, was - at)
     cosine, sine = math.cos(angle), math.sin(angle)
     return round(was * cosine, 1), round(was * sine, 1), round(tip * cosine, 1), round(tip * sine, 1)
-
-
-def _name_sides(names: list[str], spots: np.ndarray, node_radius: float, boxes: list[Box]) -> list[float]:
-    """How far below its node each name is written: below or above where it covers nothing else, or 0 = nowhere.
-
-    names: of the first nodes. spots: (n, 2) centres of all nodes. boxes: what is written beside nodes.
-    """
-    circles = np.column_stack([spots, np.full(len(spots), node_radius)])
-    circles = np.vstack([circles, [[0.0, 0.0, CENTRE * node_radius]]])
-    taken, sides = list(boxes), []
-    for own, (name, (x, y)) in enumerate(zip(names, spots.tolist(), strict=False)):
-        others = np.delete(circles, own, axis=0)
-        half, high = len(name) * NAME_SIZE * 0.29, NAME_SIZE * 0.6
-        below = (node_radius * 1.75, -node_radius * 1.9)
-        tried = {side: (x - half, y + side - high, x + half, y + side + high) for side in below}
-        side = next((side for side, box in tried.items() if _free(box, others, taken)), 0.0)
-        if side:
-            taken.append(tried[side])
-        sides.append(round(side, 1))
-    return sides
-
-
-def _free(box: Box, circles: np.ndarray, taken: list[Box]) -> bool:
-    """Whether a box keeps clear of circles, (n, 3) x, y and radius, and of other boxes."""
-    left, top, right, bottom = box
-    gap_x = np.maximum(np.maximum(left - circles[:, 0], circles[:, 0] - right), 0)
-    gap_y = np.maximum(np.maximum(top - circles[:, 1], circles[:, 1] - bottom), 0)
-    clear = bool((np.hypot(gap_x, gap_y) > circles[:, 2] + 1).all())
-    return clear and all(right + 2 < a or left - 2 > c or bottom < b or top > d for a, b, c, d in taken)
-
-
-def _rings(radii: dict[int, float], taken: np.ndarray) -> tuple[Ring, ...]:
-    """The rings, each with its rank written where it is furthest from the nodes, (n, 2), and the other ranks."""
-    angles = np.linspace(0, 2 * math.pi, 180, endpoint=False)
-    rings = []
-    for rank, radius in radii.items():
-        spots = radius * np.column_stack([np.sin(angles), -np.cos(angles)])
-        room = np.hypot(*(spots[:, None] - taken).transpose(2, 0, 1)).min(axis=1)
-        spot = spots[room.round(6).argmax()]
-        taken = np.vstack([taken, spot])
-        rings.append(Ring(rank, round(radius, 1), *spot.round(1).tolist()))
-    return tuple(rings)
 
 
 def _links(neighbourhood: Neighbourhood, spot_of: dict[int, tuple[float, float]]) -> tuple[Link, ...]:
