@@ -21,7 +21,7 @@ from rnnreranker.base.method import make_params
 from rnnreranker.data.document import Document
 from rnnreranker.index.__main__ import main as make_index
 from rnnreranker.index.opening import open_index
-from rnnreranker.index.request import IndexRequest
+from rnnreranker.index.request import IndexRequest, usual_parts
 from rnnreranker.lab.diagnose.__main__ import main as diagnose
 from rnnreranker.lab.tune.query_set import load_objective
 from rnnreranker.lab.tune.request import TuneRequest
@@ -455,7 +455,9 @@ def test_vectors_without_their_encoder_are_left_out(
 ) -> None:
     flags = ["--index", collection.file("index"), "--topics", collection.file("topics.tsv"), *words_too[-2:]]
     described = Path(collection.file("index")) / "rnnreranker.json"
-    described.write_text(json.dumps({"parts": {"dense": {"encoder": {"name": "nobody/has-it", "settings": {}}}}}))
+    described.write_text(
+        json.dumps({"schema": 2, "parts": {"dense": {"encoder": {"name": "nobody/has-it", "settings": {}}}}})
+    )
     try:
         words = search([*flags, "--retriever", "bm25", "--rerank", "none"])
         capsys.readouterr()
@@ -523,7 +525,9 @@ def test_the_built_in_index_is_made_with_vectors_and_words_where_it_can_and_keep
         made.append(recipe.names)
         path.mkdir(parents=True, exist_ok=True)
         there = json.loads((path / "rnnreranker.json").read_text())["parts"] if len(made) > 1 else {}
-        (path / "rnnreranker.json").write_text(json.dumps({"parts": there | {part: {} for part in recipe.names}}))
+        (path / "rnnreranker.json").write_text(
+            json.dumps({"schema": 2, "parts": there | {part: {} for part in recipe.names}})
+        )
         np.save(path / "vectors.npy", np.eye(2, dtype=np.float32))
         for part in set(recipe.names) - {"dense"}:
             (path / part).mkdir(exist_ok=True)
@@ -538,6 +542,35 @@ def test_the_built_in_index_is_made_with_vectors_and_words_where_it_can_and_keep
     open_index("pydoc", needs={"words", "topics"})  # bm25 is asked for by name: its own error says what is lacking
     open_index("pydoc", needs={"vectors"})
     assert made[1:] == [["bm25"]]
+
+
+@pytest.mark.jvm
+@pytest.mark.model
+@pytest.mark.long
+def test_parts_made_by_auto_are_searched_by_auto_and_splade_is_one_flag_away(
+    collection: Collection, search: Callable[..., Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from rnnreranker.index.__main__ import main as make_index
+    from rnnreranker.index.possible import obstacles
+
+    if lost := obstacles(IndexRequest("x", (*usual_parts(), "impact"))):
+        pytest.skip(f"cannot be made here: {lost}")
+    index = str(tmp_path / "all")
+    made = ["--documents", collection.file("corpus.jsonl"), "--output", index]
+    assert make_index([*made, "--parts", "auto"]) == 0
+    assert "left out" not in capsys.readouterr().err
+    assert set(open_index(index).parts) == {"bm25", "dense", "neighbours"}
+    flags = ["--index", index, "--topics", collection.file("topics.tsv")]
+    words_and_vectors = search(flags)
+    assert capsys.readouterr().err.startswith("retriever auto: bm25+dense, fused by minmax\n")
+    assert (tmp_path / "out.txt").read_text().split()[5] == "bm25+dense.rnn"
+    assert ranking(words_and_vectors) == ranking(search([*flags, "--retriever", "bm25+dense", "--fuse", "minmax"]))
+    assert make_index([*made, "--parts", "impact"]) == 0
+    capsys.readouterr()
+    assert ranking(search(flags)) == ranking(words_and_vectors)
+    said = "bm25+dense, fused by minmax; without impact: bm25 is taken, name both in --retriever\n"
+    assert capsys.readouterr().err.startswith(f"retriever auto: {said}")
+    assert len(search([*flags, "--retriever", "bm25+impact+dense", "--fuse", "minmax"]).qids) == len(QIDS)
 
 
 def _by_documents(collection: Collection, folder: Path, names: dict[str, str]) -> list[str]:

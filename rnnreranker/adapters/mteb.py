@@ -259,8 +259,8 @@ class _Reranked:
             rows = hits if candidates is None else [rows_of[candidates[at]] for at in hits]
             own = rows_of.get(self.without[query]) if self.without else None
             kept = [at for at, row in enumerate(rows) if row != own]
-            left, places = [known[at] for at in kept], [hits[at] for at in kept]
-            reranked.append(self._reranked(queries[query], left, places, [rows[at] for at in kept]))
+            left, their = [known[at] for at in kept], [hits[at] for at in kept]
+            reranked.append(self._reranked(queries[query], left, their, [rows[at] for at in kept]))
         return [values[:top_k] for values, _ in reranked], [hits[:top_k] for _, hits in reranked]
 
     def _reranked(

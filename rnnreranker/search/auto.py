@@ -1,4 +1,4 @@
-"""The retriever `auto`: every part of an index that can be searched here, and the line that says so."""
+"""The retriever `auto`: the words and the vectors of an index, as far as they can be searched here."""
 
 from __future__ import annotations
 
@@ -17,39 +17,41 @@ from rnnreranker.search.sources import GRAPH
 if TYPE_CHECKING:
     from rnnreranker.methods.retrieve import Retriever
 
-ORDER = ("bm25", "bm25s", "impact", "late", "dense")  # of those that may take part
-SAME = {"bm25s": "bm25"}  # retrievers that take part where another, of the same words, does not
-FUSION = FuseParams(fuse="minmax")  # every part counts the same, by its scores
-
-
-def candidates() -> list[str]:
-    """The retrievers that `auto` chooses from, in their order."""
-    return [name for name in ORDER if name in names("retriever")]
+KINDS = (("bm25", "bm25s", "impact"), ("dense", "late"))  # words and vectors: of each the first that can be searched
+SAME = {"bm25s": "bm25"}  # retrievers of the same words: their absence needs no line
+FUSION = FuseParams(fuse="minmax")  # words and vectors count the same, by their scores
 
 
 def choose_parts(request: SearchRequest, index: IndexOnDisk, inputs: Inputs) -> tuple[list[Chosen], list[Chosen], str]:
     """The retrievers, the rerankers, and a line: what is used, what is left out and why; "" of a lone part, used whole.
 
-    A retriever takes part where the index has what it needs and this machine can search it. The usual reranker is left
-    out where the index has no vectors, or the queries cannot have them, and no graph stands in for them.
+    One retriever of words and one of vectors take part: those that the index has what they need for and that this
+    machine can search. The usual reranker is left out where the index has no vectors, or the queries cannot have them,
+    and no graph replaces them.
 
     Raises:
         InputError: an index with no part to search, a fusion for an index with one.
         UnavailableError, MissingDependencyError: none of its parts can be searched here, or the encoder that was given.
     """
-    kinds = {name: find("retriever", name) for name in candidates()}
-    there = {name: kind for name, kind in kinds.items() if all(map(index.has, kind.needs))}
+    kinds = {name: find("retriever", name) for kind in KINDS for name in kind if name in names("retriever")}
+    there = [name for name, kind in kinds.items() if all(map(index.has, kind.needs))]
     lost: dict[str, str] = {}
-    for name, kind in list(there.items()):
-        if (other := SAME.get(name)) in there and other not in lost:
-            del there[name]
-        elif reason := _obstacle(request, index, inputs, kind):
-            lost[name] = reason
-    used = [choose("retriever", name) for name in there if name not in lost]
+    used: list[Chosen] = []
+    for kind in KINDS:
+        chosen = None
+        for name in (one for one in kind if one in there):
+            if chosen:
+                if SAME.get(name) != chosen:
+                    lost[name] = f"{chosen} is taken, name both in {argument('retrieve')}"
+            elif reason := _obstacle(request, index, inputs, kinds[name]):
+                lost[name] = reason
+            else:
+                chosen = name
+                used.append(choose("retriever", name))
     if not there:
         raise InputError(f"{index.name}: nothing to search in this index; add a part with index --parts dense")
     if len(there) == 1 and request.fuse is not None:
-        alone = f"{argument('retrieve', next(iter(there)))}, which is all that {index.name} has"
+        alone = f"{argument('retrieve', there[0])}, which is all that {index.name} has"
         raise InputError(f"{argument('fuse', request.fuse)}: joins several retrievers, not {alone}")
     if not used:
         raise UnavailableError("; ".join(lost.values()))

@@ -15,7 +15,7 @@ from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.search import sources
-from rnnreranker.search.auto import FUSION, candidates
+from rnnreranker.search.auto import FUSION, KINDS
 from rnnreranker.search.queries import encoder_of
 from rnnreranker.search.request import NO_RERANKING, SearchRequest
 
@@ -80,7 +80,7 @@ def check(request: SearchRequest, *others: tuple[object, str]) -> None:
 
 def _problems_of_methods(request: SearchRequest) -> list[str]:
     """What is wrong with methods, each of which is good by itself, beside each other."""
-    count = len(candidates()) if request.auto else len(request.retrievers)
+    count = len(KINDS) if request.auto else len(request.retrievers)
     problems = problems_of(partial(request.fusion, 0 if request.auto else count, FUSION if request.auto else None))
     if request.fuse is not None and count < 2:
         source = argument("run") if request.run is not None else argument("retrieve", request.retrieve)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 HYBRID = ("bm25", "dense")  # what the retriever `hybrid` stands for
 MODELS = {"splade": "impact", "colbert": "late", "faiss": "dense", "lucene": "bm25"}  # model or library → retriever
-AUTO = "auto"  # every part of the index that can be searched, see `auto.py`
+AUTO = "auto"  # words and vectors of the index, see `auto.py`
 NO_RERANKING = "none"
 PASSAGES_PER_DOCUMENT = 10  # retrieved for every document asked for, as in Pyserini's experiments with passages
 
@@ -108,7 +108,7 @@ class SearchRequest(ComputesOnDevices, Request):
         )
         for one in forms:
             if one.name in ("hybrid", AUTO):
-                meaning = f"hybrid is {'+'.join(HYBRID)}" if one.name == "hybrid" else "auto is every part of the index"
+                meaning = f"hybrid is {'+'.join(HYBRID)}" if one.name == "hybrid" else "auto is words and vectors"
                 raise InputError(f"{shown}: {meaning} and stands alone; name its parts")
         if len({one.name for one in forms}) < len(forms):
             raise InputError(f"{shown}: expected different retrievers")

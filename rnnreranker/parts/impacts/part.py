@@ -38,6 +38,7 @@ class ImpactPart(CountedPart):
     gives: ClassVar[str] = "impacts"
     encoder: ClassVar[str] = "sparse-encoder"
     OfEncoder: ClassVar[type[settings.Params] | None] = SparseEncoderParams
+    automatic: ClassVar[bool] = False  # takes most of the time, and gains little beside BM25 and vectors
     rank: ClassVar[int] = 20
     aliases: ClassVar[tuple[str, ...]] = ("splade", "impacts", "sparse")
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "sentence-transformers", "onnxruntime", "scipy")
