@@ -105,30 +105,48 @@ def test_links_of_a_context_worked_out_by_hand() -> None:
     assert (link.first, link.second, link.kind, link.weight) == (0, 1, "query", 0.5)
 
 
-def test_the_six_parts_of_the_default_are_what_the_formula_says() -> None:
-    """s* = lam (mm(1 / (c + rank)) + mm(run score) + mm(q.d)) / 3 + (1 - lam) (J(q, i) + J(c1, i)) / 2, and of it
-    (1 - a) s* + a mean of s* over the nearest.
+def test_drawn_links_are_reciprocal_and_wider_with_more_weight() -> None:
+    found = neighbourhood(*chance(40), RnnParams(k=6, tau=1.0))
+    lists = found.steps.lists
+    links = drawn(found).links
+    assert {(link.kind, link.extended) for link in links} == {
+        *(("query", True), ("query", False), ("near", True), ("near", False), ("between", False))
+    }
+    assert len({frozenset((link.first, link.second)) for link in links}) == len(links)
+    for link in links:
+        mutual = link.second in lists[link.first] and link.first in lists[link.second]
+        assert mutual == (not link.extended)
+    assert {link.second for link in links if link.kind == "near" and link.first == 1} == found.steps.sets[1] - {0, 1}
+    own = sorted((link for link in links if link.first == 0), key=lambda link: link.weight)
+    assert {link.second for link in own} == found.steps.sets[0] - {0}
+    assert [link.width for link in own] == sorted(link.width for link in own)
+    assert own[-1].width == 9.0
+
+
+def test_the_seven_parts_of_the_default_are_what_the_formula_says() -> None:
+    """s* = lam (mm(1 / (c + rank)) + mm(run score) + mm(q.d)) / 3 + (1 - lam) [J(q, i) + J(c1, i) + J(c2, i)] / 3,
+    and of it (1 - a) s* + a mean of s* over the nearest.
     """
     query, candidates, docids = chance()
     mixed = np.random.default_rng(1).permutation(len(docids))
     base = np.sort(np.random.default_rng(2).random(len(docids)))[::-1]
     found = neighbourhood(query, candidates[mixed], docids, RnnParams(), base=base)
     assert [(part.kind, part.probe) for part in found.parts] == [
-        *(("rank", 0), ("run", 0), ("geo", 0), ("jac", 0), ("near", 1), ("lent", 0))
+        *(("rank", 0), ("run", 0), ("geo", 0), ("jac", 0), ("near", 1), ("near", 2), ("lent", 0))
     ]
-    assert [part.weight for part in found.parts] == pytest.approx([0.15] * 5 + [0.25])
+    assert [part.weight for part in found.parts] == pytest.approx([0.15] * 3 + [0.1] * 3 + [0.25])
     expected = rnn_similarity(query[None], candidates[mixed][None], RnnParams(), base=base[None])[0]
     similar = candidates[mixed] @ query
     by_element = {one.element: one.mixed for one in found.candidates}
     for one in found.candidates:
         place = one.element - 1
-        rank, run, geo, jac, near, lent = one.values
+        rank, run, geo, jac, near, second, lent = one.values
         assert one.score == pytest.approx(expected[place], abs=1e-5)
         assert rank == pytest.approx((1 / (11 + place) - 1 / 35) / (1 / 11 - 1 / 35))
         assert run == pytest.approx((base[place] - base[-1]) / (base[0] - base[-1]))
         assert geo == pytest.approx((similar[place] - similar.min()) / np.ptp(similar), abs=1e-5)
-        assert (near == 1.0) == (one.element == 1)
-        assert one.mixed == pytest.approx(0.2 * (rank + run + geo + jac + near))
+        assert {1: near, 2: second}.get(one.element, 1.0) == 1.0
+        assert one.mixed == pytest.approx(0.2 * (rank + run + geo) + 0.4 / 3 * (jac + near + second))
         others = np.delete(np.arange(len(docids)), place)
         nearest = others[np.argsort(-(candidates[mixed][others] @ candidates[mixed][place]), kind="stable")][:15]
         assert [element - 1 for element in one.nearest] == nearest.tolist()
@@ -185,7 +203,7 @@ def test_page_shows_the_numbers() -> None:
         assert f"{one.score:.4f}" in row
         shown = re.findall(r'<span class="of \w+" title="[^"]*">(.*?)</span>', row)
         assert shown == summands(one)
-        assert len(shown) == 6
+        assert len(shown) == 7
         if one.moved:
             details = page.split(f'<details id="d{one.element}">')[1].split("</details>")[0]
             for line in one.shared[0][:LISTED]:

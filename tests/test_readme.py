@@ -218,15 +218,18 @@ def test_figures_of_the_demo_are_those_on_record() -> None:
         values += [f"{of_kind['nDCG@10']:.4f}" for of_kind in record.outcome["kinds"].values()]
         (line,) = [line for line in block.splitlines() if re.split(" {2,}", line)[1] == condition.title]
         assert line.split()[-len(values) :] == values
-        assert record.outcome["values"]["dl"]["Judged@10"] == 1.0
+        assert record.outcome["values"]["dl"]["Judged@10"] > 0.999
 
 
 def test_the_number_of_the_readme_is_that_on_record() -> None:
     table = stage_table(Figures(recorded(specs_folder(), spec_names(specs_folder()))), PUBLIC)
-    over = table.over("rnn", "auto")
+    over = table.over("rnn", "minmax")
     low, high = over.bounds
     said = (
         f"**{over.gain:+.4f} nDCG@10 [{low:+.4f}, {high:+.4f}]** with it, {over.base:.4f} → {over.base + over.gain:.4f}"
+    )
+    said += (
+        f" (95% interval over queries), and {over.of('AP').gain:+.4f} AP; RR@10 stays ({over.of('RR@10').gain:+.4f})"
     )
     assert said.replace("0.", ".") in README.replace("\n", " ")
     assert min(table.over("rnn", stage.id).gain for stage in table.layout.stages) > 0  # every first stage gains

@@ -147,7 +147,7 @@ def test_equal_scores_of_a_run_say_nothing() -> None:
     queries, candidates = encoded(3)
     params = dataclasses.replace(DEFAULT, rank_weight=0.0, query_weight=0.0, run_weight=1.0, smoothing=0.0)
     same = rnn_similarity(queries, candidates, params, base=np.full((1, 24), 7.5))
-    jaccard = jaccard_similarity(np.concatenate([queries[:, None], candidates], axis=1), params, probes=(0, 1))
+    jaccard = jaccard_similarity(np.concatenate([queries[:, None], candidates], axis=1), params, probes=(0, 1, 2))
     np.testing.assert_allclose(same, (1 - params.lam) * jaccard[:, :, 1:].mean(axis=1), rtol=1e-6)
 
 

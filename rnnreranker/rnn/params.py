@@ -42,7 +42,7 @@ class RnnParams(Params):
     - `variant`: "authors" is what the published numbers were computed with, "paper" the printed equations.
 
     The default does not depend on the scale of vectors or scores. `preset` gives the published values, for raw inner
-    products; "mixture": the default without smoothing; "vectors": the scale-free form of eq. 1, which asks nothing of
+    products; "mixture": two probes and no smoothing; "vectors": the scale-free form of eq. 1, which asks nothing of
     the first stage but the candidates.
 
     Raises:
@@ -76,7 +76,7 @@ class RnnParams(Params):
     query_weight: float = setting(1.0, "weight of the inner product of query and candidate", at_least=0)
     rank_constant: float = setting(10.0, "c in 1 / (c + rank), which is what a rank counts", above=0)
     probes: int = setting(
-        2, "elements whose neighbours are compared with a candidate's: the query and the run's first", at_least=1
+        3, "elements whose neighbours are compared with a candidate's: the query and the run's first", at_least=1
     )
     smoothing: float = setting(
         0.25, "a: share of a score that is the mean score of the nearest candidates (0 = none)", at_least=0, at_most=1
@@ -123,7 +123,7 @@ def _published(context: int, k: int, k_exp: int, tau: float, lam: float) -> dict
 
 
 PRESETS: dict[str, dict[str, Any]] = {  # all but the first two: paper 000, Table 5
-    "mixture": {"smoothing": 0.0},
+    "mixture": {"probes": 2, "smoothing": 0.0},
     "vectors": {"k_exp": 3, **VECTORS_ALONE},
     "tas-b": _published(60, 21, 3, 0.0, 0.451),
     "coder-tas-b": _published(60, 21, 3, 0.0, 0.451),

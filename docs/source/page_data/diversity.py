@@ -48,7 +48,7 @@ class StageLine:
 
 
 def diversity(figures: Figures) -> list[StageLine]:
-    """The lines on record, first stage by first stage; of each the query sets that all its methods have there."""
+    """The lines on record, first stage by first stage, of the query sets that have all methods over all of them."""
     layout = LAYOUTS["first stages"]
     runs = {
         (one.spec, one.outcome["query_set"], one.name): one
@@ -59,15 +59,18 @@ def diversity(figures: Figures) -> list[StageLine]:
     def record_of(where: Collection, name: str) -> Record | None:
         return runs.get((where.spec, where.query_set, name))
 
-    lines = []
+    stages = {}
     for stage in layout.stages:
         names = {method: stage.over(method) if method else stage.id for method in METHODS}
         names = {
             one: name for one, name in names.items() if any(record_of(where, name) for where in layout.collections)
         }
-        sets = [where for where in layout.collections if all(record_of(where, name) for name in names.values())]
-        if not sets or len(names) < 3:  # nothing to compare
-            continue
+        if len(names) >= 3:  # else there is nothing to compare
+            stages[stage] = names
+    every = [name for names in stages.values() for name in names.values()]
+    sets = [where for where in layout.collections if all(record_of(where, name) for name in every)]
+    lines = []
+    for stage, names in stages.items() if sets else ():
         for method, name in names.items():
             mine = [one for one in (record_of(where, name) for where in sets) if one is not None]
             gains = [one.outcome["differences"][MEASURE] for one in mine if method]

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.evaluate.comparison import holm
 
 if TYPE_CHECKING:
     from rnnreranker.base.record import Record
-    from rnnreranker.regress.records import Figures, Row
+    from rnnreranker.regress.records import Figures
 
-MEASURE, RECALL, DEEP = "nDCG@10", "R@100", "R@1000"
-DEFAULT, BEFORE = "rnn", "rnn-mixture"  # the default, and the one before it
+Row = dict[str, Any]
+ROW = ("base", "value", "difference", "low", "high", "p", "p_holm")
+MEASURE, RECALL = "nDCG@10", "R@100"
+DEFAULT, BEFORE = "rnn", "rnn-2-probes"  # the default, and the one before it
+MIXTURE = "rnn-mixture"  # two probes, not smoothed
 GRAPH, ALONE = "rnn-graph", "rnn-graph-alone"  # from a graph of the collection, with and without the query's vector
-GRAPH_BEFORE, ALONE_BEFORE = f"{GRAPH}-mixture", f"{ALONE}-mixture"  # the same, not smoothed
+GRAPH_MIXTURE, ALONE_MIXTURE = f"{GRAPH}-mixture", f"{ALONE}-mixture"  # the same, two probes, not smoothed
 TOKENS = "rnn-tokens"  # from the tokens of a late-interaction encoder
 GRAPH_32 = "rnn-graph-32"  # from one with 32 neighbours in the place of 16
 
@@ -59,7 +62,8 @@ class Layout(NamedTuple):
 
 _FIRST = {  # end of a condition's id → what it is
     DEFAULT: "rNN, the default",
-    BEFORE: "rNN, the default before (not smoothed)",
+    BEFORE: "rNN, the default before (two probes)",
+    MIXTURE: "rNN, two probes, not smoothed",
     "rnn-vectors": "rNN, vectors alone",
     "rnn-tas-b": "rNN, published for TAS-B, raw scores",
     "jaccard-plain": "the default, plain neighbours",
@@ -85,7 +89,10 @@ _PRF = {  # of late interaction: what is changed of f_p 3, f_c 24, f_e 10, beta 
     "prf-5-centroids": "f_e 5",
 }
 _TOKENS = {TOKENS: "rNN from tokens", "late": "ordered by MaxSim"} | _PRF
-_NOT_SMOOTHED = {GRAPH_BEFORE: "rNN from the graph, not smoothed", ALONE_BEFORE: "the same, no query encoded"}
+_NOT_SMOOTHED = {
+    GRAPH_MIXTURE: "rNN from the graph, two probes, not smoothed",
+    ALONE_MIXTURE: "the same, no query encoded",
+}
 METHODS = _FIRST | _RIVALS | _NOT_SMOOTHED | {GRAPH_32: "rNN from the graph, 32 neighbours"} | _TOKENS
 _COLLECTIONS = (
     Collection("cranfield", "cranfield", "Cranfield"),
@@ -106,7 +113,8 @@ _STAGES = (
     Stage("hybrid", "RRF(BM25, dense)"),
     Stage("splade", "SPLADE"),
     Stage("splade-dense", "RRF(SPLADE, dense)"),
-    Stage("auto", "min-max(BM25, SPLADE, dense)"),
+    Stage("minmax", "min-max(BM25, dense)"),
+    Stage("three", "min-max(BM25, SPLADE, dense)"),
 )
 PUBLIC = "public"  # the table of the collections that others made
 LAYOUTS = {
@@ -122,13 +130,14 @@ LAYOUTS = {
             Stage("e5-splade-dense", "RRF(SPLADE, dense)"),
         ),
         tuple(_FIRST),
+        (MIXTURE, BEFORE),  # measured when the default had two probes
     ),
     "graph": Layout(_COLLECTIONS, _STAGES, (DEFAULT, GRAPH, ALONE), (DEFAULT, GRAPH, ALONE), together=True),
     "graph smoothing": Layout(
         _COLLECTIONS,
         _STAGES,
-        (GRAPH_BEFORE, GRAPH, ALONE_BEFORE, ALONE),
-        (GRAPH_BEFORE, GRAPH, ALONE_BEFORE, ALONE),
+        (GRAPH_MIXTURE, GRAPH, ALONE_MIXTURE, ALONE),
+        (GRAPH_MIXTURE, GRAPH, ALONE_MIXTURE, ALONE),
         together=True,
     ),
     "graph sizes": Layout(_COLLECTIONS, _STAGES, (DEFAULT, GRAPH, GRAPH_32), (DEFAULT, GRAPH, GRAPH_32), together=True),
@@ -142,8 +151,8 @@ LAYOUTS = {
     "tokens": Layout(
         _COLLECTIONS,
         (Stage("dense", "dense"), Stage("bm25", "BM25"), Stage("late", "late interaction")),
-        (BEFORE, TOKENS, "late"),
-        (BEFORE, TOKENS),
+        (MIXTURE, TOKENS, "late"),
+        (MIXTURE, TOKENS),
         together=True,
     ),
     "token feedback": Layout(
@@ -152,30 +161,33 @@ LAYOUTS = {
     "runs": Layout(
         _RUNS,
         (Stage("tas-b", "TAS-B"), Stage("bm25", "BM25"), Stage("splade", "SPLADE++")),
-        (DEFAULT, BEFORE, "rnn-vectors"),
+        (DEFAULT, BEFORE, MIXTURE, "rnn-vectors"),
     ),
 }
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A method over a first stage on a collection: values, the difference in nDCG@10 with interval and p, Holm's p."""
+    """A method over a first stage on a collection.
+
+    Attributes:
+        rows: of each measure `base`, the value of the first stage, `value`, and their `difference` with its interval
+            `low` to `high`, `p`, and `p_holm`, corrected over all cells of the table.
+        protocol: what the collection is measured by.
+        measure: which row the properties read.
+    """
 
     collection: str
     stage: str  # id
     method: str
-    base: float  # nDCG@10 of the first stage
-    value: float
-    difference: float
-    low: float
-    high: float
-    p: float
-    p_holm: float  # over all cells of the table
-    recall_base: float
-    recall: float
-    recall_gain: Row  # difference in R@100 with its interval
-    protocol: str  # which grades recall counts
-    deep: Row | None = None  # R@1000: `base`, `value` and their difference with its interval, where it was measured
+    rows: Mapping[str, Row]
+    protocol: str
+    measure: str = MEASURE
+
+    def __getattr__(self, name: str) -> float:
+        if name in ROW:
+            return float(self.rows[self.measure][name])
+        raise AttributeError(name)
 
 
 @dataclass(frozen=True)
@@ -184,14 +196,18 @@ class MethodCells:
 
     cells: tuple[Cell, ...]
 
+    def of(self, measure: str) -> MethodCells:
+        """The same in another measure, of the cells that were measured by it."""
+        return MethodCells(tuple(replace(cell, measure=measure) for cell in self.cells if measure in cell.rows))
+
     @property
     def base(self) -> float:
-        """Mean nDCG@10 of the first stage."""
+        """Mean of the first stage."""
         return fmean(cell.base for cell in self.cells)
 
     @property
     def gain(self) -> float:
-        """Mean difference in nDCG@10."""
+        """Mean difference."""
         return fmean(cell.difference for cell in self.cells)
 
     @property
@@ -199,11 +215,6 @@ class MethodCells:
         """The 95% interval of the mean difference: of independent cells, from the intervals of each."""
         half = math.sqrt(sum((cell.high - cell.low) ** 2 for cell in self.cells)) / (2 * len(self.cells))
         return self.gain - half, self.gain + half
-
-    @property
-    def recall_gain(self) -> float:
-        """Mean difference in R@100."""
-        return fmean(cell.recall_gain["difference"] for cell in self.cells)
 
     @property
     def below(self) -> list[Cell]:
@@ -257,6 +268,13 @@ class StageTable:
         ]
 
     @property
+    def others(self) -> list[str]:
+        """Measures besides nDCG@10 that methods change, in the order of their columns."""
+        rows = [(measure, row) for cell in self.cells for measure, row in cell.rows.items()]
+        changed = {measure for measure, row in rows if measure == RECALL or row["value"] != row["base"]}
+        return [measure for measure in ("RR@10", "AP", RECALL, "R@1000") if measure in changed]
+
+    @property
     def protocols(self) -> str:
         """The protocols of the collections in a sentence; "" where all are `trec`."""
         of: dict[str, list[str]] = {}
@@ -306,30 +324,20 @@ def stage_table(figures: Figures, name: str) -> StageTable:
                 own += [cell] if cell else []
             if not layout.together or {*layout.shown} <= {cell.method for cell in own}:
                 cells += own
-    corrected = holm([cell.p for cell in cells])
-    return StageTable(layout, tuple(replace(cell, p_holm=p) for cell, p in zip(cells, corrected, strict=True)))
+    for measure in {measure for cell in cells for measure in cell.rows}:
+        measured = [cell.rows[measure] for cell in cells if measure in cell.rows]
+        for row, p in zip(measured, holm([row["p"] for row in measured]), strict=True):
+            row["p_holm"] = p
+    return StageTable(layout, tuple(cells))
 
 
 def _cell(collection: str, stage: str, method: str, base: Record, run: Record) -> Cell | None:
     """None where the run was measured before it was compared with the first stage in nDCG@10 and R@100."""
-    differences = run.outcome.get("differences", {})
-    gain, recall = differences.get(MEASURE), differences.get(RECALL)
-    if gain is None or recall is None or gain["baseline"] != base.name:
-        return None
     protocol, after = next(iter(run.outcome["values"].items()))
     before = base.outcome["values"][protocol]
-    deep = differences.get(DEEP) if DEEP in before else None
-    return Cell(
-        collection=collection,
-        stage=stage,
-        method=method,
-        base=before[MEASURE],
-        value=after[MEASURE],
-        **{key: gain[key] for key in ("difference", "low", "high", "p")},
-        p_holm=1.0,
-        recall_base=before[RECALL],
-        recall=after[RECALL],
-        recall_gain=recall,
-        protocol=protocol,
-        deep=deep and {**deep, "base": before[DEEP], "value": after[DEEP]},
-    )
+    rows = {
+        measure: {**row, "base": before[measure], "value": after[measure]}
+        for measure, row in run.outcome.get("differences", {}).items()
+        if row["baseline"] == base.name and measure in before
+    }
+    return Cell(collection, stage, method, rows, protocol) if {MEASURE, RECALL} <= rows.keys() else None

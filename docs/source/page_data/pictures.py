@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from page_data.before_and_after import FAINT, INK, before_and_after
-from page_data.first_stages import ALONE, BEFORE, DEFAULT, GRAPH, LAYOUTS, PUBLIC, StageTable, stage_table
+from page_data.first_stages import ALONE, BEFORE, DEFAULT, GRAPH, LAYOUTS, MIXTURE, PUBLIC, StageTable, stage_table
 from page_data.study_table import picture
 from rnnreranker.labels.report.plots import save_figure
 from rnnreranker.train.plots import new_figure
@@ -68,7 +68,8 @@ def _of_study(outcome: Mapping[str, Any]) -> dict[str, Callable[[], Figure]]:
 
 
 MARKS = {  # method → colour, shape and name of its mark
-    BEFORE: ("#c9730f", "s", "the default before: not smoothed"),
+    MIXTURE: ("#7d8590", "D", "two probes, not smoothed"),
+    BEFORE: ("#c9730f", "s", "the default before: two probes"),
     DEFAULT: ("#2f81f7", "o", "the default"),
     GRAPH: ("#1a9c86", "^", "from the graph"),
     ALONE: ("#b65fcf", "v", "from the graph, no query encoded"),

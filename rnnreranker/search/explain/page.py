@@ -111,7 +111,7 @@ def explanation(
         lenders=lambda candidate: [by_element[element] for element in candidate.nearest],
         summands={candidate.element: summands(candidate) for candidate in candidates},
         useless=useless,
-        first=neighbourhood.docid(neighbourhood.probes[1]) if len(neighbourhood.probes) > 1 else "",
+        first=[neighbourhood.docid(probe) for probe in neighbourhood.probes[1:]],
         near=sorted(set().union(*(neighbourhood.steps.sets[probe] - {0, probe} for probe in neighbourhood.probes[1:]))),
         candidates=candidates,
         texts=shown,
@@ -197,7 +197,7 @@ def membership(neighbourhood: Neighbourhood, candidate: Candidate) -> str:
     for probe in neighbourhood.probes:
         whose = f"the set of {neighbourhood.docid(probe)}" if probe else "the query's set"
         if probe == candidate.element:
-            reasons.append("its own, as the first of the run: J with itself is 1")
+            reasons.append("its own, as a probe: J with itself is 1")
         elif probe in candidate.reciprocal:
             reasons.append(f"{whose} as a reciprocal neighbour")
         elif probe in candidate.extended:

@@ -176,8 +176,12 @@ def _arrow(at: float, was: float, angle: float, node_radius: float) -> Arrow | N
 def _links(neighbourhood: Neighbourhood, spot_of: dict[int, tuple[float, float]]) -> tuple[Link, ...]:
     """Links among the drawn elements; those of the probes last, the query's at the end, so that they lie on top."""
     spot_of = {0: (0.0, 0.0), **spot_of}
-    own = {probe: _own_links(neighbourhood, spot_of, probe) for probe in neighbourhood.probes if probe in spot_of}
-    taken = {frozenset((link.first, link.second)) for links in own.values() for link in links}
+    own: dict[int, list[Link]] = {}
+    taken: set[frozenset[int]] = set()
+    for probe in (one for one in neighbourhood.probes if one in spot_of):
+        links_of = _own_links(neighbourhood, spot_of, probe)
+        own[probe] = [link for link in links_of if frozenset((link.first, link.second)) not in taken]
+        taken |= {frozenset((link.first, link.second)) for link in links_of}
     pairs = [(i, j, w) for i, j, w in neighbourhood.links() if i in spot_of and j in spot_of and {i, j} not in taken]
     largest = max((abs(weight) for _, _, weight in pairs), default=0.0)
     links = [
