@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pandas as pd
 import pytest
 
 from rnnreranker import QueryVectors, RnnParams, RnnReranker, Run, open_vectors
-from rnnreranker.base.errors import InputError, ParameterError
+from rnnreranker.base.errors import DataWarning, InputError, ParameterError
 from rnnreranker.base.record import read_records
 from rnnreranker.evaluate import evaluate
 from rnnreranker.index.opening import open_index
@@ -27,6 +28,7 @@ from rnnreranker.lab.tune.__main__ import main, make_parser
 from rnnreranker.lab.tune.choice_rules import RULES
 from rnnreranker.lab.tune.heldout import cross_validate, on_test_set, tune
 from rnnreranker.lab.tune.leave_out import draw, leave_one_out
+from rnnreranker.lab.tune.query_set import load_objective
 from rnnreranker.lab.tune.space import Between
 from rnnreranker.lab.tune.sweeps import sweep, without_terms
 
@@ -128,6 +130,55 @@ def test_the_relevant_grade_is_that_of_all_judgements_not_of_a_fold(made: QueryS
     assert held_out.base == pytest.approx(mean)
     whole = RnnReranker(made.vectors, SMALL.fixed).rerank(made.run, made.queries)
     assert held_out.default == pytest.approx(evaluate(whole, qrels, "RR", protocol).mean("RR"))
+
+
+def test_candidates_that_look_wrong_are_reported(tmp_path: Path) -> None:
+    """Queries that found themselves, and vectors of other rows; a run that is right gets no word."""
+    names = [f"d{number}" for number in range(30)]
+    vectors = np.random.default_rng(2).normal(size=(30, 32)).astype(np.float32)
+    for name, rows in {
+        "docs": vectors,
+        "right": vectors,
+        "wrong": vectors[np.random.default_rng(3).permutation(30)],
+    }.items():
+        np.save(tmp_path / f"{name}.npy", rows)
+        (tmp_path / f"{name}.ids").write_text("".join(f"{one}\n" for one in names))
+    others = {name: {names[(row + step) % 30]: 9.0 - step for step in (1, 2)} for row, name in enumerate(names)}
+    of_itself = {name: {name: 9.0, **of} for name, of in others.items()}
+    qrels = pd.DataFrame([(qid, docid, 1) for qid, of in others.items() for docid in of])
+    qrels.columns = ["query_id", "doc_id", "relevance"]
+    request = TuneRequest(index="docs.npy", topics="", qrels="")
+
+    def said(run: dict[str, dict[str, float]], queries: str, qrels: pd.DataFrame = qrels) -> list[str]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", DataWarning)
+            encoded = tmp_path / f"{queries}.npy"
+            load_objective(
+                request,
+                open_index(str(tmp_path / "docs.npy")),
+                dict.fromkeys(names, "x"),
+                qrels,
+                Run.from_dict(run),
+                encoded,
+            )
+        return [str(one.message)[:50] for one in caught]
+
+    assert said(of_itself, "right") == ["30 of 30 queries found their own document, whose d"]
+    assert said(of_itself, "wrong")[0] == "query and document vectors hardly belong together:"
+    with pytest.raises(InputError, match=r"qrels: no judged docid is among the candidates \(its first docid: .*x\)"):
+        said(others, "right", qrels.assign(doc_id="x").drop_duplicates())
+
+
+def test_folds_test_every_topic_once(made: QuerySet) -> None:
+    objective = made.objective()
+    folds = objective.folds(5)
+    assert sorted(qid for _, test in folds for qid in test) == sorted(made.qids)
+    for train, test in folds:
+        assert not set(train) & set(test)
+        assert len(train) + len(test) == TOPICS
+    assert objective.topics != tuple(sorted(objective.topics))  # no particular order
+    with pytest.raises(InputError, match="13 folds of 12 topics"):
+        objective.folds(13)
 
 
 def test_a_space_says_what_it_cannot_hold(tmp_path: Path) -> None:

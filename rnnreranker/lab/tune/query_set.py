@@ -54,8 +54,10 @@ def load_objective(
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
     from rnnreranker.methods.retrieve.dense import dense_run
+    from rnnreranker.parts.vectors.together import notice_mismatch
     from rnnreranker.runs import Run
     from rnnreranker.search.first_stage import first_stage_of
+    from rnnreranker.search.own_documents import notice_own
     from rnnreranker.search.queries import QueryEncoding, query_vectors
 
     judgements, texts = qrels_of(qrels), topics_of(topics)
@@ -67,8 +69,10 @@ def load_objective(
         candidates = Run.from_dict({qid: dict(candidates[qid]) for qid in candidates if qid in chosen})
         if not len(candidates):
             raise InputError(f"{_name(run, 'run')}: none of its queries is a judged topic of {_name(topics, 'topics')}")
+        notice_mismatch(candidates, queries, index.vectors)
     else:
         candidates = dense_run(index.vectors, queries, request.hits, threads=request.threads).as_written()
+    notice_own(candidates, f"give {argument('run')} of a search with --remove-query to leave it out")
     deepest = int(np.diff(candidates.offsets).max(initial=1))
     contexts = Contexts(candidates, index.vectors, queries, deepest, request.threads)
     return Objective(contexts, judgements, request.measure, request.protocol)
