@@ -97,6 +97,7 @@ def test_qrels_of_objects(given: object) -> None:
         (FRAME[["query_id", "relevance"]], "no column doc_id; expected a name, a file"),
         ({"1": {"2": True}}, "query 1, document 2: True; expected a whole number"),
         ({"1": "2"}, "query 1: '2'; expected a name, a file"),
+        ({"1": [{"2": 1}]}, "doc_id {'2': 1} is of type dict; expected text"),
         ({"1": {"2": 2**40}}, "expected a whole number"),
         ({}, "no judgements"),
         (["1"], "'1'; expected a name, a file"),
