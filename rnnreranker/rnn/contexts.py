@@ -20,7 +20,7 @@ from rnnreranker.base.process.phases import phase
 from rnnreranker.rnn import dense, mixture, reference
 from rnnreranker.rnn.params import RnnParams
 
-CHUNK_BYTES = 1 << 18  # of matrices that are filled at once, at most: they stay in the cache
+CHUNK_BYTES = 1 << 21  # of matrices that are filled at once, at most: they stay in the cache
 LARGEST = 1e38  # square of a vector's length: no inner product of two overflows
 WIDEST = 1100  # elements of contexts that NumPy takes: it has some ten matrices of all pairs
 LOADED, COMPILED = 300_000, 2_000_000  # pairs of elements that NumPy compares sooner than the kernel is there
