@@ -117,7 +117,6 @@ search --index pydoc --run run.txt --topics topics.tsv --qrels qrels.txt --outpu
 search --index pydoc --run run.txt --topics topics.tsv --explain q1 --explain-output topics.tsv
 fuse run.txt other.txt --output run.txt
 evaluate run.txt --qrels qrels.txt --json qrels.txt
-pool run.txt --topics topics.tsv --documents docs.tsv --output docs.tsv
 tune --index pydoc --topics topics.tsv --qrels qrels.txt --run run.txt --output run.txt
 labels --run run.txt --qrels qrels.txt --method hard --output labels.parquet --tsv qrels.txt
 negatives --run run.txt --qrels qrels.txt --documents docs.tsv --filter none --output run.txt
