@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import io
 import json
 import os
 import re
@@ -207,17 +209,25 @@ def targets_of(path: str) -> dict[str, Any]:
     return {"targets": queries, "candidates": int(sum(len(docids) for docids in table["docids"]))}
 
 
-def trainings(world: World) -> dict[str, Any]:
-    """Of every training: the digest of its weights, and its validation values."""
+def encoders(world: World) -> tuple[Path, Path]:
+    """The tiny encoder and the tiny masked language model of trainings and studies."""
     sys.path.insert(0, str(HERE.parent))
     from tiny_encoder import make_encoder, make_masked
 
+    tiny, masked = world.folder / "tiny", world.folder / "tiny-masked"
+    if not tiny.is_dir():
+        words = sorted({word for text in _texts() for word in text.replace(".", " ").split()})
+        make_masked(masked, words)
+        make_encoder(tiny, words)
+    return tiny, masked
+
+
+def trainings(world: World) -> dict[str, Any]:
+    """Of every training: the digest of its weights, and its validation values."""
     from rnnreranker import make_labels, train_model
 
-    words = sorted({word for text in _texts() for word in text.replace(".", " ").split()})
-    tiny, masked = world.folder / "tiny", world.folder / "tiny-masked"
-    make_masked(masked, words)
-    start: dict[str, Path | None] = dict.fromkeys(("dual", "late", "cross", "term-scorer"), make_encoder(tiny, words))
+    tiny, masked = encoders(world)
+    start: dict[str, Path | None] = dict.fromkeys(("dual", "late", "cross", "term-scorer"), tiny)
     start |= {"query": None, "sparse": masked, "masked": masked}
     path = world.path("training.parquet")
     made = make_labels(
@@ -286,7 +296,7 @@ def laboratory(world: World) -> dict[str, Any]:
     values["recover"] = shown.splitlines()
     shown = world.command("diagnose", "--run", world.written("bm25"), "--index", index, "--topics", topics)
     values["diagnose"] = [line for line in shown.splitlines() if not re.search(r"seconds| s\b|/", line)]
-    tiny, masked = world.path("tiny"), world.path("tiny-masked")
+    tiny, masked = map(str, encoders(world))
     small = "batch_size=4,max_steps=3,validation_queries=4,validation_candidates=10"
     studies = {
         "query": ["--model", "query:batch_size=4,max_steps=3,candidates=10", "--arms", "hard", "soft:labels=evidence"],
@@ -305,8 +315,18 @@ def laboratory(world: World) -> dict[str, Any]:
 
 
 def plans(world: World) -> dict[str, Any]:
-    """Digests of what `regress NAME --dry-run` prints; the plans themselves are in tests/plans."""
-    return {path.stem: digest(path) for path in sorted((HERE.parent / "plans").glob("*.txt"))}
+    """Digests of what `regress NAME --dry-run` prints, for every query set."""
+    from rnnreranker.regress.__main__ import main as regress
+    from rnnreranker.regress.specs.checks import read_spec
+    from rnnreranker.regress.specs.spec import spec_names, specs_folder
+
+    values = {}
+    for spec in spec_names(specs_folder()):
+        for query_set in read_spec(specs_folder() / f"{spec}.yaml").query_sets:
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                assert regress([query_set.id, "--dry-run"]) == 0
+            values[query_set.id] = hashlib.sha256(printed.getvalue().encode()).hexdigest()[:20]
+    return dict(sorted(values.items()))
 
 
 def matrix(world: World) -> dict[str, Any]:
