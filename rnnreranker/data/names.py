@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from collections.abc import Iterable, Iterator
 from importlib import resources
@@ -19,9 +20,9 @@ BUILT_IN_TOPICS = {  # name → files in pydoc_files/, one after the other
     "pydoc/train": ("train.tsv",),
 }
 BUILT_IN_QRELS = {
-    "pydoc": tuple(f"qrels-{kind}.txt" for kind in PYDOC_KINDS),
-    **{f"pydoc/{kind}": (f"qrels-{kind}.txt",) for kind in PYDOC_KINDS},
-    "pydoc/shallow": ("qrels-shallow.txt",),  # of the pool of six conditions; what studies on record were tested on
+    "pydoc": tuple(f"qrels-{kind}.txt.gz" for kind in PYDOC_KINDS),
+    **{f"pydoc/{kind}": (f"qrels-{kind}.txt.gz",) for kind in PYDOC_KINDS},
+    "pydoc/shallow": ("qrels-shallow.txt.gz",),  # of the pool of six conditions; what studies on record were tested on
     "pydoc/train": ("train-qrels.txt",),
 }
 
@@ -33,8 +34,9 @@ FILE_ENDINGS = (".tsv", ".txt", ".jsonl", ".json", ".gz", ".qrels", ".csv", ".tr
 def built_in_lines(names: Iterable[str]) -> Iterator[tuple[int, str]]:
     """The lines of some files of the built-in collection, one file after the other, numbered from 1."""
     folder = resources.files("rnnreranker.data").joinpath("pydoc_files")
-    text = "".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
-    return enumerate(text.split("\n"), 1)
+    contents = ((name, folder.joinpath(name).read_bytes()) for name in names)
+    text = b"".join(gzip.decompress(content) if name.endswith(".gz") else content for name, content in contents)
+    return enumerate(text.decode().split("\n"), 1)
 
 
 def collections_home() -> Path:

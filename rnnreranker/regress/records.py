@@ -32,11 +32,19 @@ def recorded(folder: Path, specs: Iterable[str]) -> list[Record]:
 
 
 def put_on_record(folder: Path, records: Sequence[Record]) -> None:
-    """Add records to those of their specs, in the folder of specs; values of single queries of studies are left out."""
+    """Add records to those of their specs, in the folder of specs.
+
+    Of studies values of single queries are left out, and comparisons in other measures than the first, but where arms
+    are numbers of candidates: no page has them.
+    """
     files: dict[Path, list[Record]] = {}
     for record in records:
         if record.kind == "study":
             outcome = {name: value for name, value in record.outcome.items() if name != "queries"}
+            first = outcome["rows"][0]["measure"]
+            if outcome["arms"] != "candidates":
+                others = (row if row["measure"] == first else row | {"against": {}} for row in outcome["rows"])
+                outcome["rows"] = list(others)
             record = replace(record, outcome=outcome)
         files.setdefault(records_file(folder, record.spec, record.kind), []).append(record)
     for path, mine in files.items():

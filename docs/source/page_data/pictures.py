@@ -180,7 +180,7 @@ def _distances(distances: Mapping[str, Mapping[str, Sequence[float]]]) -> Figure
     for panel, pairs, title in zip(panels, ("relevant", "others"), ("relevant pairs", "other pairs"), strict=True):
         for number, (arm, far) in enumerate(distances.items()):
             middles = [(start + 0.5) / len(far[pairs]) for start in range(len(far[pairs]))]
-            panel.plot(middles, far[pairs], marker="osv^Dx*"[number % 7], markersize=3, linewidth=1, label=arm)
+            panel.plot(middles, far[pairs], linestyle=("-", "--", ":", "-.")[number % 4], linewidth=1, label=arm)
         panel.set(xlabel="distance (1 - cosine) / 2", title=title)
     panels[0].set_ylabel("share of the pairs")
     panels[0].legend(frameon=False, fontsize=6)
