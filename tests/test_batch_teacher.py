@@ -128,14 +128,3 @@ def test_labels_made_with_settings_that_there_are_not_are_made_again(world: Path
     before = {"method": "collective", "params": {"groups": 24}}
     with pytest.raises(InputError, match=r"unknown parameters of collective: groups.*\); make them again"):
         teacher_of(before, open_index(str(world / "index")), {})
-
-
-def test_without_a_teacher_labels_say_what_they_know(world: Path, made: Path, tmp_path: Path) -> None:
-    labels = collective.labelled(world, made, tmp_path / "labels.parquet", *COLLECTIVE)
-    groups = [Groups(list(labels), 10, 2, 12, 7)[place] for place in range(4)]
-    docids = documents_of(groups)
-    targets = in_batch(groups, docids)["targets"].numpy()
-    for row, group in enumerate(groups):
-        pool = labels[group.qid]
-        unknown = [docid not in pool.docids[:15] for docid in docids]
-        assert (targets[row][unknown] == 0).all()

@@ -14,7 +14,6 @@ from rnnreranker import maxsim
 from rnnreranker.base.errors import InputError, MissingDependencyError
 from rnnreranker.base.method import Inputs
 from rnnreranker.encode.late.base import make_late_base
-from rnnreranker.encode.late.encoder import special_tokens
 from rnnreranker.index.opening import open_index
 from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams, centroids
 from rnnreranker.methods.rerank.prf import PrfParams, PrfReranker
@@ -192,24 +191,6 @@ def test_reranking_with_feedback_is_that_of_loops(source: TokenSource, asked: Qu
 
 
 @pytest.mark.usefixtures("known_words")
-def test_known_candidates_are_the_first_feedback(source: TokenSource, asked: QueryTokens) -> None:
-    from rnnreranker.methods.rerank.base import Candidates, Query
-
-    rows = np.flatnonzero(np.diff(source.offsets) >= 4)[:12]
-    inputs = Inputs(tokens=source, query_tokens=asked)
-    params = PrfParams("colbert:fb_docs=2,fb_clusters=4,fb_embeddings=3,fb_expansion_weight=1.5")
-    reranker, query = PrfReranker(inputs, params), Query("q2", tokens=asked.one("q2"))
-    candidates = Candidates(np.array([source.docids[row] for row in rows], dtype=object), rows=rows)
-    near = [score_by_loops([(token, 1.0) for token in query.tokens], tokens_of(source, row)) for row in rows]
-    order = sorted(range(12), key=lambda place: -near[place])
-    given = ColbertParams(fb_docs=2, fb_clusters=4, fb_embeddings=3, fb_expansion_weight=1.5)
-    for known, feedback in (((), order[:2]), ((order[9],), [order[9], order[0]]), (order[7:11], order[7:9])):
-        expanded = expanded_by_loops(source, query.tokens, [int(rows[place]) for place in feedback], given)
-        expected = [score_by_loops(expanded, tokens_of(source, row)) for row in rows]
-        np.testing.assert_allclose(reranker.scores_knowing(query, candidates, known), expected, atol=1e-5)
-
-
-@pytest.mark.usefixtures("known_words")
 @pytest.mark.long
 def test_an_index_of_nearest_tokens_finds_the_same_words(tmp_path: Path, asked: QueryTokens) -> None:
     source = made_up(tmp_path, 2500, 12, seed=2)
@@ -244,10 +225,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     encoder = f"{folder / 'model'}:query_length=8,document_length=30"
     assert run_index(*named, "--token-encoder", encoder) == 0
     return folder
-
-
-def test_special_tokens_are_those_without_text(world: Path) -> None:
-    assert special_tokens(str(world / "model")).tolist() == [0, 1, 2, 3, 4, 45]  # [PAD] to [MASK]; [unused0]
 
 
 def test_commands(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,13 +49,6 @@ def test_chinese_sentences(sentences: list[str]) -> None:
     assert [text[start:end] for start, end in spans(text)] == sentences
 
 
-def test_what_has_no_word_is_no_sentence() -> None:
-    text = "！！他来了。。\n（—）\n我走了。"
-    assert [text[start:end] for start, end in spans(text)] == ["！！他来了。。\n（—）", "我走了。"]
-    text = "? ! It rained."
-    assert [text[start:end] for start, end in spans(text)] == ["? ! It rained."]
-
-
 TEXT = "Ada wrote it. It ran in 1843. Few read it."
 
 
@@ -162,37 +155,6 @@ def test_natural_questions_lose_their_tags(tmp_path: Path) -> None:
     made = reqa.sentence_set(found)
     assert [sentence.text for sentence in made.documents] == ["Ada wrote it .", "It ran in 1843 ."]
     assert made.qrels == {"77": ["p0#s1"]}
-
-
-def test_natural_questions_that_list_their_tokens(tmp_path: Path) -> None:
-    words = ["<P>", "Ada", "wrote", "<b>", "it", ".", "</P>"]
-    record = {
-        "example_id": -5,
-        "question_text": "who wrote it",
-        "document_tokens": [{"token": word, "html_token": word.startswith("<")} for word in words],
-        "annotations": [
-            {
-                "long_answer": {"start_token": 0, "end_token": 7},
-                "short_answers": [{"start_token": 1, "end_token": 2}],
-            }
-        ],
-    }
-    found = paragraphs_of(tmp_path / "v1.0-nq-dev.jsonl", json.dumps(record))
-    assert [(p.text, p.questions) for p in found] == [
-        ("Ada wrote it .", [Question("-5", "who wrote it", [(0, 3)])]),
-    ]
-
-
-def test_equal_paragraphs_are_one_and_ids_are_unique() -> None:
-    first = Paragraph("a", "", TEXT, [Question("1", "x", [(0, 3)])], "f")
-    again = Paragraph("b", "", TEXT, [Question("2", "y", [(14, 16)])], "f")
-    made = reqa.sentence_set([first, again])
-    assert [sentence.docid for sentence in made.documents] == ["a#s0", "a#s1", "a#s2"]
-    assert made.qrels == {"1": ["a#s0"], "2": ["a#s1"]}
-    with pytest.raises(InputError, match="f: question 1 stands here a second time"):
-        reqa.sentence_set([first, first])
-    with pytest.raises(InputError, match="g: paragraph a stands here with another text"):
-        reqa.sentence_set([first, Paragraph("a", "", "Other.", [], "g")])
 
 
 @pytest.mark.parametrize(

@@ -206,23 +206,6 @@ def test_queries_are_encoded_on_a_device(world: Path, tmp_path: Path, part: str,
     assert (tmp_path / "half.txt").read_bytes() != (tmp_path / "usual.txt").read_bytes()
 
 
-def test_queries_of_a_tuning_are_encoded_on_a_device(world: Path, tmp_path: Path) -> None:
-    from rnnreranker.lab.tune.query_set import load_objective
-    from rnnreranker.lab.tune.request import TuneRequest
-
-    make(world, tmp_path / "index", "dense")
-    opened, topics = open_index(tmp_path / "index"), {f"q{row}": text for row, text in enumerate(TEXTS[5:9])}
-    qrels = {qid: {"d1": 1} for qid in topics}
-    given: dict[str, Any] = {"index": opened, "topics": topics, "qrels": qrels, "hits": 5}
-    seen = []
-    for how in ({}, {"compute_dtype": "bfloat16"}):
-        objective = load_objective(TuneRequest(**given, **how), opened, topics, qrels)
-        seen.append(objective.contexts.about)
-    assert seen[0] != seen[1]
-    with pytest.raises(InputError, match="device=cuda:99: torch"):
-        _ = TuneRequest(**given, device="cuda:99").devices
-
-
 def test_where_a_training_may_compute(monkeypatch: pytest.MonkeyPatch) -> None:
     with_gpus(monkeypatch, 2)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +17,11 @@ from tiny_encoder import WORDS, make_encoder, make_texts
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
 from rnnreranker.encode.dense.encoder import Encoder
-from rnnreranker.encode.graphs import export as graph_export
 from rnnreranker.encode.graphs import store as graph_store
 from rnnreranker.encode.graphs.export import KNOWN
-from rnnreranker.encode.graphs.store import FILES, Refused
+from rnnreranker.encode.graphs.store import FILES
 from rnnreranker.index.build import write_index
 from rnnreranker.parts.description import describe
-from rnnreranker.parts.vectors import open_vectors
 from rnnreranker.parts.vectors.encoder import index_encoder
 from rnnreranker.parts.vectors.part import DensePart
 
@@ -168,49 +163,6 @@ def test_the_model_is_as_it_was_after_its_graph_is_made(tiny: Path) -> None:
     np.testing.assert_array_equal(encoder.encode(TEXTS), before)
 
 
-def other_tokens(encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    tokenize = encoder.model.tokenize
-    monkeypatch.setattr(encoder.model, "tokenize", lambda texts: [[2, *entry] for entry in tokenize(texts)])
-
-
-def other_vectors(encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    forward = encoder.model.forward
-    monkeypatch.setattr(encoder.model, "forward", lambda batch: forward(batch) + np.float32(0.2))
-
-
-def too_large(encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph_export, "LARGEST", 1000)
-
-
-def not_exported(encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
-    def export(*args: Any, **options: Any) -> None:
-        raise RuntimeError("no such operator\nmore")
-
-    monkeypatch.setattr(torch.onnx, "export", export)
-
-
-@pytest.mark.parametrize(
-    ("spoil", "said"),
-    [
-        (other_tokens, "its tokenizer.json gives other tokens than its tokenizer"),
-        (other_vectors, "cosines to what it gives are from 0."),
-        (too_large, "its weights are larger than a graph can be"),
-        (not_exported, "torch cannot export it (RuntimeError no such operator)"),
-    ],
-)
-def test_no_graph_is_kept_that_differs(
-    spoil: Callable[..., None], said: str, tiny: Path, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    encoder = Encoder.load(str(tiny), pooling="mean")
-    spoil(encoder, monkeypatch)
-    with pytest.raises(Refused, match=re.escape(said)):
-        encoder.by_graph()
-    assert encoder.refused.startswith(said)
-    assert not [*(home / "graphs").glob("*")]
-
-
 def test_models_that_it_does_not_know_have_no_graph(tiny: Path, tmp_path: Path, home: Path) -> None:
     assert Encoder.open(str(tiny), pooling="mean", dtype="bfloat16").refused.endswith("not of bfloat16 bert")
     other = Encoder.open(str(of_kind("albert", tmp_path / "albert")), pooling="mean")
@@ -283,21 +235,6 @@ def test_a_folder_of_an_index_that_differs_from_its_description(
         encoder_of(index)
 
 
-@pytest.mark.parametrize("before", [True, False])
-def test_other_weights_with_their_digest_are_refused(before: bool, index: Path, home: Path) -> None:
-    """Damaged files whose own description was changed with them: no document gets its vector."""
-    folder = as_before(index, home) if before else next((home / "graphs").glob("dense-*"))
-    weights = np.fromfile(folder / FILES[1], dtype=np.float32)
-    np.multiply(weights, np.random.default_rng(0).choice([1, -1], len(weights)), out=weights)
-    weights.tofile(folder / FILES[1])
-    path = folder / ("query-encoder.json" if before else "graph.json")
-    said = json.loads(path.read_text())
-    said["sha256"][FILES[1]] = hashlib.sha256((folder / FILES[1]).read_bytes()).hexdigest()
-    path.write_text(json.dumps(said))
-    with pytest.raises(InputError, match=r"does not give document \d+ of .* its vector \(cosine"):
-        encoder_of(index)
-
-
 def test_an_encoder_that_has_changed_since_is_refused(index: Path, tiny: Path, home: Path, tmp_path: Path) -> None:
     """Where the graph is gone it is made again of the same encoder, and of no other."""
     expected = encoder_of(index).encode(TEXTS)
@@ -310,24 +247,6 @@ def test_an_encoder_that_has_changed_since_is_refused(index: Path, tiny: Path, h
     path.write_text(json.dumps(described))
     with pytest.raises(InputError, match="as it was then, which is another encoder now"):
         encoder_of(index)
-
-
-def test_an_index_goes_on_as_it_was_begun(tiny: Path, tmp_path: Path) -> None:
-    """What was made by the model itself, as before there were graphs, gets no vectors of a graph."""
-    documents = [Document(docid, text) for docid, text in make_texts().items()]
-    encoder = Encoder.load(str(tiny), pooling="mean")
-    write_index(documents[:5], tmp_path / "old", [DensePart(encoder)], threads=2)
-    path = tmp_path / "old" / "rnnreranker.json"
-    described = json.loads(path.read_text())
-    assert described["parts"]["dense"]["encoder"].pop("documents") == "graph"
-    path.write_text(json.dumps(described))
-    part = DensePart(encoder)
-    part.extend(tmp_path / "old")
-    write_index(documents, tmp_path / "new", [part])
-    assert "documents" not in describe(tmp_path / "new")["parts"]["dense"]["encoder"]
-    texts = [document.text for document in documents]
-    vectors = open_vectors(tmp_path / "new").fetch(np.arange(len(texts)))
-    np.testing.assert_array_equal(vectors, encoder.encode(texts, what="documents"))
 
 
 def test_an_index_says_how_near_bfloat16_comes(tiny: Path, tmp_path: Path) -> None:

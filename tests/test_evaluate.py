@@ -24,22 +24,6 @@ GRADED = judged(("q1", "a", 3), ("q1", "b", 1), ("q1", "c", 0), ("q1", "d", 2), 
 RUN = Run.from_dict({"q1": {"b": 9.0, "c": 8.0, "a": 7.0, "x": 6.0}, "q2": {"x": 2.0, "a": 1.0}, "q3": {"b": 1.0}})
 
 
-def test_names_to_measures() -> None:
-    assert parse_measures("nDCG@10, P(rel=2)@5\tRR@10 nDCG@10") == [
-        ir_measures.nDCG @ 10,
-        ir_measures.P(rel=2) @ 5,
-        ir_measures.RR @ 10,
-    ]
-    assert parse_measures(["SetF(beta=2.0, rel=1)", ir_measures.AP]) == [
-        ir_measures.SetF(beta=2.0, rel=1),
-        ir_measures.AP,
-    ]
-    of_trec_eval = ["map", "recip_rank", "ndcg_cut_10", "recall.1000", "P.5", "bpref", "success_1"]
-    expected = [one for name in of_trec_eval for one in ir_measures.parse_trec_measure(name)]
-    assert parse_measures(" ".join(of_trec_eval)) == parse_measures(of_trec_eval) == expected
-    assert parse_measures("P.5,10 ndcg") == [ir_measures.P @ 5, ir_measures.P @ 10, ir_measures.nDCG]
-
-
 def test_all_wrong_names_at_once() -> None:
     with pytest.raises(InputError) as caught:
         parse_measures("ndcg@5 nDCG10 RR@10 Sucess@5 P R@x nDCG@0 P(rell=1)@3 alpha_nDCG@10")
@@ -164,14 +148,6 @@ def test_a_name_of_trec_dl_has_its_own_protocol(tmp_path: Path) -> None:
     qrels.attrs["protocol"] = "dl"
     for given, topics, first in ((None, None, 1 / 3), (None, ["q1"], 1 / 3), ("trec", None, 1.0)):
         assert evaluate(RUN, qrels, "RR@10", given, topics=topics).mean("RR@10") == pytest.approx(first)
-
-
-def test_grade_codes_and_negative_grades_under_binary() -> None:
-    codes = judged(("q1", "b", -1), ("q1", "c", 4), ("q1", "a", 1), ("q1", "x", 0))
-    scores = evaluate(RUN, codes, "nDCG@4 RR@10 Judged@4", "binary")
-    assert scores.mean("nDCG@4") == pytest.approx((DISCOUNT[1] + DISCOUNT[2]) / (DISCOUNT[0] + DISCOUNT[1]))
-    assert scores.mean("RR@10") == 0.5
-    assert scores.mean("Judged@4") == 1.0
 
 
 def test_missing_topics_score_nothing_and_common_topics_leave_them_out() -> None:

@@ -296,15 +296,6 @@ def test_page_has_the_scores_of_the_reranker(tiny: Path, tmp_path: Path) -> None
     assert [float(score) for score in scores] == pytest.approx([score for _, score in expected], abs=6e-5)
 
 
-def test_candidates_without_a_vector_are_left_out(tiny: Path, tmp_path: Path) -> None:
-    Run.from_dict({"q1": {"d03": 3.0, "lost": 2.0, "d05": 1.0}}).write(tmp_path / "base.txt")
-    page = tmp_path / "why.html"
-    run = ["--run", str(tmp_path / "base.txt"), "--missing", "skip"]
-    assert main(flags(tiny, *run, "--explain", "q1", "--explain-output", str(page))) == 0
-    assert "lost" not in page.read_text()
-    assert page.read_text().count('<tr id="r') == 2
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -326,10 +317,3 @@ def test_errors_come_before_any_work(
     with pytest.raises(InputError, match=message):
         main(flags(tiny, *more))
     assert not list(tmp_path.iterdir())
-
-
-def test_a_query_that_the_run_lacks(tiny: Path, tmp_path: Path) -> None:
-    Run.from_dict({"q1": {"d03": 3.0}}).write(tmp_path / "base.txt")
-    more = ["--run", str(tmp_path / "base.txt"), "--explain", "q2", "--explain-output", str(tmp_path / "x.html")]
-    with pytest.raises(InputError, match="the run of --run has no candidates for this query"):
-        main(flags(tiny, *more))

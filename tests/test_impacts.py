@@ -13,7 +13,7 @@ from scipy.sparse import random as random_sparse
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.encode.model_folder import find_model
 from rnnreranker.encode.sparse.encoder import SparseEncoder
-from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
+from rnnreranker.parts.impacts import ImpactSource
 from rnnreranker.parts.impacts import source as source_module
 from rnnreranker.parts.impacts.files import FOLDER, write_impacts
 from rnnreranker.parts.impacts.quantization import whole
@@ -213,21 +213,3 @@ def test_queries_of_another_vocabulary_are_refused(folder: Path, tmp_path: Path)
     retriever = ImpactRetriever(Inputs(topics={"q": "w1"}, impacts=source))
     with pytest.raises(InputError, match="its vocabulary is another than that of the index"):
         retriever.retrieve(10)
-
-
-def test_files_that_do_not_fit_together_are_refused(tmp_path: Path) -> None:
-    source = written(tmp_path, made_up(5, 45, 1), list("abcde"))
-    described = {"encoder": {"name": "x"}, "vocabulary": 45, "words": "y", "factor": 100}
-    (tmp_path / "docid").write_text("a\nb\n")
-    with pytest.raises(InputError, match="has 2 docids"):
-        ImpactSource(tmp_path, described)
-    np.save(tmp_path / FOLDER / "weights.npy", np.zeros(3, dtype=np.uint8))
-    with pytest.raises(InputError, match=r"weights.npy 3 numbers; expected three files of the same index"):
-        ImpactSource(tmp_path, described)
-    (tmp_path / FOLDER / "weights.npy").write_bytes(b"\x93NUMPY")
-    with pytest.raises(InputError, match=r"weights.npy: not a whole .npy file"):
-        ImpactSource(tmp_path, described)
-    with pytest.raises(InputError, match="queries have weights of 44 words"):
-        source.search(QueryImpacts(csr_matrix((1, 44))), 5)
-    with pytest.raises(InputError, match="hits=0"):
-        source.search(QueryImpacts(csr_matrix((1, 45))), 0)

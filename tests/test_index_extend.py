@@ -23,7 +23,6 @@ from rnnreranker.index.opening import open_index
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.neighbours import files as graph_files
 from rnnreranker.parts.neighbours import part as neighbours_part
-from rnnreranker.parts.neighbours import source as graph_source
 from rnnreranker.search.__main__ import main as search
 
 TEXTS = [" ".join(f"w{(number * step) % 23}" for step in (1, 3, 7, 11)) for number in range(1, 61)]
@@ -163,49 +162,6 @@ def test_a_copy_without_a_part_is_refused_and_made_whole_as_the_message_says(
     words = shlex.split(str(refused.value).rpartition("python -m rnnreranker.index ")[2])
     assert main([*words, *(["--parts", "neighbours:k=3"] if part == "neighbours" else [])]) == 0
     assert open_index(str(index)).has("impacts")
-
-
-def test_documents_that_may_be_entered_are_compared_with_those_that_join_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    index = made(tmp_path, "index", range(40), ALL)
-    compared, nearest = [], graph_source.entries_of.__globals__["_merged"]
-
-    def counting(source: object, rows: np.ndarray, before: np.ndarray, kept: int) -> Any:
-        compared.extend(rows.tolist())
-        assert kept == 40
-        return nearest(source, rows, before, kept)
-
-    before = open_index(str(index)).graph.edges.copy()
-    monkeypatch.setattr(graph_source, "_merged", counting)
-    added(tmp_path, index, range(40, 60))
-    after = open_index(str(index)).graph.edges
-    entered = np.flatnonzero((after[:40] >= 40).any(axis=1)).tolist()
-    assert set(entered) <= set(compared) < set(range(40))
-    assert len(compared) == len(set(compared))
-    others = [row for row in range(40) if row not in compared]
-    assert (after[others] == before[others]).all()
-
-
-def test_a_document_keeps_its_neighbours_where_those_encoded_anew_stay_before_the_last(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of 39 documents the last 7 are encoded anew; some that have one of them as a neighbour are not searched anew."""
-    whole, index = made(tmp_path, "whole", range(60), ALL), made(tmp_path, "index", range(39), ALL)
-    lost = (open_index(str(index)).graph.edges[:32] >= 32).any(axis=1)
-    sure, merged = [], graph_source._merged
-
-    def recording(*given: Any) -> Any:
-        made_of = merged(*given)
-        sure.extend(made_of[2].tolist())
-        return made_of
-
-    monkeypatch.setattr(graph_source, "_merged", recording)
-    added(tmp_path, index, range(39, 60), "--threads", "1")
-    assert content(index) == content(whole)
-    assert len(sure) == 32
-    assert all(np.array(sure)[~lost])
-    assert lost.sum() > (~np.array(sure)).sum()
 
 
 def test_a_killed_addition_goes_on_and_the_index_stays_meanwhile(

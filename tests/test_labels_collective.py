@@ -89,21 +89,6 @@ def test_labels_are_the_softmax_of_loops(
     assert about["index"] == source.fingerprint
 
 
-def test_positives_beyond_the_context_have_scores(world: Path, made: Path, tmp_path: Path) -> None:
-    """Paper 002, eq. 6 gives every passage a probability, and its program a positive the highest of its query: more
-    positives than the context has candidates had none."""
-    whole = labelled(world, made, tmp_path / "whole.parquet", *LATE)
-    for method in (COLLECTIVE, LATE):
-        labels = labelled(world, made, tmp_path / "one.parquet", *method, "--context", 1)
-        for one in labels:
-            assert np.isfinite(one.scores).sum() == 2 == one.positive.sum()
-            assert (one.targets[one.positive] > 0).all()
-            if method is LATE:
-                np.testing.assert_array_equal(one.scores[:2], whole[one.qid].scores[:2])
-    hard = labelled(world, made, tmp_path / "run.parquet", "--method", "run", "--context", 1)
-    assert all(np.isfinite(one.scores).sum() == 1 for one in hard)  # others keep to their context
-
-
 def test_bad_input_is_one_line(world: Path, made: Path, tmp_path: Path) -> None:
     words = ["--run", str(made / "late.txt"), "--qrels", str(made / "qrels.txt"), "--method", "collective"]
     words += ["--output", str(tmp_path / "labels.parquet")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -95,18 +94,6 @@ def test_a_teacher_computes_where_it_is_told(world: Path, tmp_path: Path) -> Non
         main([*flags(world, tmp_path / "none.parquet"), "--device", "nowhere"])
     with pytest.raises(InputError, match="--device says where a teacher such as cross-encoder computes, and queries"):
         main([*flags(world, tmp_path / "none.parquet"), "--device", "cpu", "--method", "hard"])
-
-
-def test_another_model_of_the_same_name_is_another_teacher(world: Path, tmp_path: Path) -> None:
-    named, found = tmp_path / "model", []
-    for model in ("one", "two"):
-        shutil.rmtree(named, ignore_errors=True)
-        shutil.copytree(world / model, named)
-        how = taught("cross-encoder", model=named)
-        assert main(flags(world, tmp_path / "labels.parquet", how)) == 0
-        found.append(SoftLabels.read(tmp_path / "labels.parquet"))
-    assert found[0].metadata["input"] != found[1].metadata["input"]
-    np.testing.assert_allclose(found[1]["q0"].scores, expected(world, found[1]["q0"], "two"), atol=1e-6)
 
 
 def test_bad_input_is_said(world: Path, tmp_path: Path) -> None:

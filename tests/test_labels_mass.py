@@ -148,46 +148,6 @@ def test_the_share_has_the_highest_likelihood(threshold: float) -> None:
     assert likeliest_share(found, threshold) == pytest.approx(best, abs=0.01)
 
 
-@pytest.mark.parametrize("method", ["joint", "evidence"])
-def test_judgements_tell_whether_neighbours_are_relevant(made: Collection, method: str) -> None:
-    labeler = made.labeler(method)
-    near, last = judged(made.topics), TOPICS * SIZE
-    others = {qid: [f"d{(SIZE * n + step) % last:03}" for step in (97, 203)] for n, qid in enumerate(made.topics)}
-    for mass in ("share", "confident"):
-        found = learn_mass(labeler, mass, made.run, near)
-        assert (found.by, found.queries, found.several) == ("judgements", TOPICS, TOPICS)
-        assert found.params.share is not None
-        assert found.params.share > 0.3
-        hard = learn_mass(labeler, mass, made.run, judged(others))
-        assert hard.params.share == 0
-        labels, _ = made.labeler(method, hard.params).infer_from(made.run, judged({"q00": made.topics["q00"][:1]}))
-        assert labels["q00"].targets.max() == 1
-    reordered = dict(reversed(near.items()))
-    backwards = made.run.of_queries(range(TOPICS)[::-1])
-    assert learn_mass(labeler, "share", backwards, reordered) == learn_mass(labeler, "share", made.run, near)
-
-
-def test_the_loss_on_held_out_positives_tells_where_judgements_do_not(tmp_path: Path) -> None:
-    """One positive a query: any of the topic that it asks for, or the one document that it asks for."""
-    rng = np.random.default_rng(0)
-    (tmp_path / "topics").mkdir()
-    made = collection(tmp_path / "topics", asks_for_a_topic=True, count=2 * TOPICS)  # half leave the gain unsure
-    drawn = judged({qid: [found[int(rng.integers(SIZE))]] for qid, found in made.topics.items()})
-    found = learn_mass(made.labeler(), "share", made.run, drawn)
-    assert (found.by, found.queries, found.several) == ("loss", 2 * TOPICS, 0)
-    assert found.params.share is not None
-    assert found.params.share > 0
-    assert found.losses[found.params.share] < found.losses[0]
-    strict = collection(tmp_path, asks_for_a_topic=False)
-    hard = learn_mass(
-        strict.labeler(), "share", strict.run, judged({qid: topic[:1] for qid, topic in strict.topics.items()})
-    )
-    assert (hard.by, hard.params.share) == ("loss", 0)
-    assert hard.losses[0] == min(hard.losses.values())
-    threshold = learn_mass(made.labeler(), "confident", made.run, drawn)
-    assert (threshold.params.share, threshold.params.threshold) == (0, 0)  # nobody judged a neighbour relevant
-
-
 def test_a_map_is_fitted_to_the_lowest_loss(made: Collection) -> None:
     """Against a search that knows no gradient."""
     rng = np.random.default_rng(1)

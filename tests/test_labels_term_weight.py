@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rnnreranker import InputError, SoftLabels, label_distribution
+from rnnreranker import InputError, SoftLabels
 from rnnreranker.encode.words.segmentation import words
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.opening import open_index
 from rnnreranker.labels.__main__ import main
-from rnnreranker.parts.terms.word_weights import shared_words
 
 # "the" stands in all five documents, and weighs less than nothing; "a" in four, and weighs nothing
 DOCUMENTS = {
@@ -66,28 +65,6 @@ def by_hand(query: str, document: str) -> float:
         if weight_by_hand(word, one) >= 0 and weight_by_hand(word, other) >= 0
     ]
     return math.tanh(sum(products) / len(products)) if products else 0.0
-
-
-def test_equation_5_in_numbers() -> None:
-    # (.5 * .8 + .25 * .4) / 2 = .25
-    assert label_distribution({"rain": 0.5, "sun": 0.25, "x": 9}, {"sun": 0.4, "rain": 0.8}) == math.tanh(0.25)
-    assert math.tanh(0.25) == pytest.approx(0.244919, abs=1e-6)
-    # a word of weight 0 counts, one below 0 on either side does not
-    shared = {"rain": 0.5, "a": 0.0, "the": 0.7, "of": -0.2}, {"rain": 0.8, "a": 0.3, "the": -0.1, "of": 0.4}
-    assert label_distribution(*shared) == pytest.approx(math.tanh(0.4 / 2))
-    assert shared_words(*shared) == ["a", "rain"]
-    assert label_distribution({"rain": 1.0}, {"sun": 1.0}) == 0.0
-    assert label_distribution({}, {}) == 0.0
-    assert label_distribution({"rain": 100.0}, {"rain": 100.0}) == 1.0
-
-
-def test_labels_of_the_sum(made: Path, tmp_path: Path) -> None:
-    mean = labelled(made, tmp_path / "mean.parquet")
-    found = labelled(made, tmp_path / "sum.parquet", "--method", "term-weight:products=sum,scale=10")
-    assert found.metadata["params"]["products"] == "sum"
-    assert found.metadata["params"]["scale"] == 10
-    # q1 and d1 share rain, sun and a (weight 0): ten times thrice the mean
-    assert found["q1"].scores[0] == pytest.approx(math.tanh(30 * math.atanh(mean["q1"].scores[0])), rel=1e-5)
 
 
 def test_the_scores_of_labels_are_equation_5(made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,15 +128,6 @@ def test_an_index_without_counted_words_or_without_a_candidate(made: Path, tmp_p
     files[1] = str(tmp_path / "run.txt")
     with pytest.raises(InputError, match=re.escape("1 of 1 docids in the run are not in the index (first: d9)")):
         main([*files, *rest, "--index", str(made / "index")])
-
-
-def test_queries_that_share_no_word_with_any_document(
-    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "topics.tsv").write_text("".join(f"{qid}\tsnow\n" for qid in TOPICS))
-    found = labelled(made, tmp_path / "l.parquet", "--topics", str(tmp_path / "topics.tsv"))
-    assert not found.scores.any()
-    assert "20 of 20 pairs of query and candidate share no word: their score is 0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

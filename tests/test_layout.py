@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import configparser
 import importlib
 import os
 import re
@@ -14,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker import plugins
 from rnnreranker.__main__ import COMMANDS, script
 from rnnreranker.__main__ import main as list_commands
 from rnnreranker.base import command
@@ -120,11 +118,6 @@ def test_every_name_that_is_handed_on_is_there(package: str) -> None:
         module.nothing_of_that_name  # noqa: B018  asking is what is tested
 
 
-def test_every_name_of_plugins_is_there() -> None:
-    assert [name for name in plugins.__all__ if getattr(plugins, name).__name__ != name] == []
-    assert "numpy" not in loaded_by("import rnnreranker.plugins")
-
-
 def test_no_import_goes_in_a_circle() -> None:
     """Neither at the top of modules nor inside functions."""
     known = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
@@ -190,14 +183,6 @@ HEAVY |= {"fastapi", "uvicorn", "pydantic", "mcp"}
 )
 def test_heavy_packages_load_late(statement: str) -> None:
     assert loaded_by(statement) & HEAVY == set()
-
-
-def test_every_package_is_in_the_wheel() -> None:
-    config = configparser.ConfigParser()
-    config.read(ROOT / "setup.cfg")
-    listed = set(config["options"]["packages"].split())
-    there = {".".join(path.parent.relative_to(ROOT).parts) for path in PACKAGE.rglob("__init__.py")}
-    assert listed == there | {"rnnreranker.regressions"}
 
 
 def test_every_command_is_listed() -> None:

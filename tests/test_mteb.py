@@ -173,15 +173,6 @@ def test_mock_run_passes_all_tasks_of_texts() -> None:
     assert all(type(ran[name]).__name__ == "TaskResult" for name in texts), results.to_markdown()
 
 
-def test_other_similarities_are_refused(model: Any) -> None:
-    other = Kept(model)
-    other.mteb_model_meta = model.mteb_model_meta.model_copy(update={"similarity_fn_name": None})
-    with pytest.raises(InputError, match="compares by None; expected"):
-        RnnSearch(other)
-    with pytest.raises(InputError, match="no such folder"):
-        local_task("nowhere")
-
-
 @pytest.mark.model
 @pytest.mark.long
 def test_an_index_is_a_model(folder: Path) -> None:

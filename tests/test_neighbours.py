@@ -55,21 +55,6 @@ def graph_in(folder: Path, vectors: np.ndarray = VECTORS, k: int = 3) -> Path:
     return folder / "neighbours"
 
 
-def test_a_graph_worked_out_by_hand(tmp_path: Path) -> None:
-    """d1 and d3 are the same: both have 3 with d0, 5 with d2, 4 with d4; ties stand by row, none is its own."""
-    graph = open_neighbours(graph_in(tmp_path, k=2))
-    assert graph.edges.tolist() == [[1, 3], [3, 2], [1, 3], [1, 2], [1, 3]]
-    assert graph.weights.tolist() == [[3, 3], [25, 5], [5, 5], [25, 5], [4, 4]]
-    assert graph.edges.dtype == np.uint32
-    assert graph.weights.dtype == np.float16
-    assert graph.reciprocal(np.arange(5)).tolist() == [
-        [False, False], [True, True], [True, True], [True, True], [False, False],
-    ]  # fmt: skip
-    assert graph.reciprocal(np.array([1]), 1).tolist() == [[True]]
-    assert graph.neighbours(np.array([4, 0]), 1).tolist() == [[1], [1]]
-    assert graph.rows(["d3", "x"]).tolist() == [3, -1]
-
-
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize(
     ("threads", "rows", "least", "block"), [(1, 512, 4096, 1024), (3, 37, 60, 16), (2, 20, 20, 33), (4, 7, 1, 100)]
@@ -160,11 +145,6 @@ def test_products_beyond_float32_are_settled_in_float64() -> None:
     np.testing.assert_array_equal(edges, np.argsort(-products, axis=1, kind="stable")[:, :5])
 
 
-def test_products_beyond_float16(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="the inner products of d0 with its neighbours are beyond 65504"):
-        write_graph(DenseNeighbours(ArrayVectors(VECTORS * 300)), tmp_path / "graph", 2)
-
-
 def test_the_files_are_those_of_a_corpus_graph(tmp_path: Path) -> None:
     """pyterrier_adaptive's NpTopKCorpusGraph reads raw values and `docnos.npids`, whose sections are in this order."""
     folder = graph_in(tmp_path, k=2)
@@ -181,15 +161,6 @@ def test_the_files_are_those_of_a_corpus_graph(tmp_path: Path) -> None:
     about = json.loads(packed[following + 24 : following + 24 + length])
     assert about == {"format": "hash", "hash_bits": 3, "hash_fn": "fnv1_32"}
     assert packed.index(b"d0d1d2d3d4") < following
-
-
-def test_npids_reads_the_docids_both_ways(tmp_path: Path) -> None:
-    npids = pytest.importorskip("npids")
-    folder = graph_in(tmp_path, random_vectors(120), 4)
-    names = [f"d{row}" for row in range(120)]
-    with npids.Lookup(str(folder / "docnos.npids")) as lookup:
-        assert list(lookup.fwd[list(range(120))]) == names
-        assert list(lookup.inv[names]) == list(range(120))
 
 
 def test_a_graph_of_another_tool_is_read(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
 from rnnreranker.index.build import add_parts, write_index
 from rnnreranker.index.opening import open_index
@@ -97,16 +96,6 @@ def test_a_graph_of_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     weights = np.fromfile(tmp_path / "plain" / "weights.f16.np", "<f2")
     assert weights.max() == 1.0
     assert weights.min() == 0.0
-
-
-def test_damaged_weights(tmp_path: Path) -> None:
-    source_of(tmp_path / "words", weights_of(20))
-    with pytest.raises(InputError, match=r"words: weights of 20 documents for 1 docids; build the index again"):
-        WordNeighbours(tmp_path / "words", ["a"], WORDS, "impact", "mark")
-    with pytest.raises(InputError, match=r"terms\.npy: has word \d+ of 4; build the index again"):
-        WordNeighbours(tmp_path / "words", [f"d{row}" for row in range(20)], 4, "impact", "mark").nearest(
-            np.arange(20), 2
-        )
 
 
 TEXTS = ["The cats chase a mouse", "a mouse chases the cats, cats!", "", "dogs sleep", "the of", "sleeping dogs bark"]

@@ -226,16 +226,6 @@ def _more(collection: Path) -> list[Path]:
     return [collection / "more.jsonl"]
 
 
-def test_without_the_package_an_index_says_which_part_is_lacking(coded: Path) -> None:
-    from rnnreranker import open_index
-    from rnnreranker.base.errors import InputError
-    from rnnreranker.index.extend import extend_index
-
-    assert open_index(coded).parts == ("dense",)
-    with pytest.raises(InputError, match="codes: no such part of an index; "):
-        extend_index(coded, str(_more(coded.parent)[0]))
-
-
 def test_feedback_and_an_expander(command: Command, collection: Path, coded: Path) -> None:
     shown = " ".join(command("search", "--help").stdout.split()).replace("- ", "-")
     assert "softer: search again" in shown
@@ -295,23 +285,6 @@ def test_models_of_theirs_encode_and_score(
         run("search", *argv, "--rerank", "cross-encoder:model=cross-files")
         assert {*Run.read(collection / f"{retriever}.txt").ranked("q1")} <= {"d1", "d2", "d3"}
     assert len(Run.read(collection / "late.txt").ranked("q1")) == 3
-
-
-def test_a_kind_of_training(command: Command, outside_methods: dict[str, str], home: Path, tmp_path: Path) -> None:
-    assert "as-it-is" in command("train", "--help").stdout
-    (tmp_path / "tiny").mkdir()
-    encoder = make_encoder(tmp_path / "tiny")
-    script = (
-        "import rnnreranker, sys\n"
-        "given = {'output': sys.argv[2], 'encoder': sys.argv[1], 'device': 'cpu'}\n"
-        "trained = rnnreranker.train_model(None, None, {'q1': 'wing'}, {'as-it-is': {'note': 'first'}}, **given)\n"
-        "print(trained.path.name, trained.record['params']['note'], trained.steps)\n"
-    )
-    argv = [sys.executable, "-c", script, str(encoder), str(tmp_path / "out")]
-    environment = {**outside_methods, "RNNRERANKER_HOME": str(home), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
-    assert done.stdout == "out first 0\n", done.stderr
-    assert (tmp_path / "out" / "training.json").is_file()
 
 
 @pytest.mark.long

@@ -99,24 +99,6 @@ def test_frames_without_vectors_are_reranked_by_a_graph(folder: Path, topics: pd
         RnnTransformer(graph=graph)(strange)
 
 
-def test_values_that_cannot_be_reranked_are_refused() -> None:
-    with pytest.raises(InputError, match="stands twice for query z"):
-        RnnTransformer()(pd.concat([frame(), frame().head(1)]))
-    short = frame()
-    short.at[3, "doc_vec"] = np.zeros(2, np.float32)
-    with pytest.raises(InputError, match=r"a doc_vec has shape \(2,\); expected \(6,\)"):
-        RnnTransformer()(short)
-    for name, value, message in (
-        ("qid", None, r"qid is missing in 2 of 50 rows \(first: row 3, docno d\d\d\)"),
-        ("docno", None, r"docno is missing in 2 of 50 rows \(first: row 3, qid z\)"),
-        ("score", float("nan"), r"score is missing in 2 of 50 rows \(first: row 3, qid z, docno d\d\d\)"),
-    ):
-        lacking = frame()
-        lacking.loc[[3, 30], name] = value
-        with pytest.raises(InputError, match=message):
-            RnnTransformer()(lacking)
-
-
 def test_columns_that_lack_are_named_by_pyterrier(folder: Path) -> None:
     for transformer, columns in (
         (RnnTransformer(), ["qid", "docno", "score", "query_vec"]),
@@ -206,12 +188,6 @@ def test_they_are_pickled_by_their_paths(folder: Path, topics: pd.DataFrame, mon
         pd.testing.assert_frame_equal(pipeline(topics), before)
     asked = dict(topics[["qid", "query"]].to_numpy().tolist())
     assert opened.search(asked, "dense", "rnn:k=4", 60).ranked("7") == want[0][want[0]["qid"] == "7"]["docno"].tolist()
-
-
-def test_no_rows_stay_no_rows(folder: Path, topics: pd.DataFrame) -> None:
-    index = RnnIndex(folder)
-    assert not len((index.retriever() >> index.reranker())(topics.head(0)))
-    assert [*RnnTransformer()(frame().head(0)).columns] == [*frame().columns]
 
 
 def test_pyterrier_loads_the_index_and_walks_its_graph(folder: Path, topics: pd.DataFrame) -> None:

@@ -19,7 +19,6 @@ from rnnreranker.lab.recover.detection import ranking_measures
 from rnnreranker.lab.recover.similarities import Similarities
 from rnnreranker.labels.graph_similarity import GraphSimilarity
 from rnnreranker.labels.methods.joint import JointParams
-from rnnreranker.labels.report.confidence import by_confidence
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
@@ -148,21 +147,6 @@ def test_similarities_from_the_graph_beside_them(made: Made, tmp_path: Path) -> 
     lacking = WithoutOne(graph)
     with pytest.raises(InputError, match="query q: n0 is not in the graph"):
         list(visible_positives(made.run, made.qrels, made.vectors, made.queries, replace(PLAIN, graph=lacking)))  # type: ignore
-
-
-def test_reliability_by_hand(made: Made) -> None:
-    values, relevant = np.array([0.0, 0.1, 0.2, 0.25, 0.9]), np.array([False, True, False, True, True])
-    rows = by_confidence(values, relevant, (0.0, 0.2, 0.5, 0.8), np.array([1.0, 2.0, 1.0, 1.0, 1.0]))
-    assert [(row["low"], row["high"], row["candidates"]) for row in rows] == [(0, 0.2, 3), (0.2, 0.5, 1), (0.5, 0.8, 1)]
-    assert [row["relevant"] for row in rows] == [0.5, 1, 1]
-    assert rows[0]["mean"] == pytest.approx(0.1)
-    found = measure_recovery(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN))
-    for name in ("similarity", "mass"):
-        own = [row for row in found.reliability if row["of"] == name]
-        assert sum(row["candidates"] for row in own) == found.hidden + found.negatives
-        assert own[-1]["relevant"] > own[0]["relevant"]
-        share = sum(row["candidates"] * row["relevant"] for row in own) / (found.hidden + found.negatives)
-        assert share == pytest.approx(found.hidden / (found.hidden + found.negatives))
 
 
 class WithoutOne:

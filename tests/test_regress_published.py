@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.base.errors import DataWarning, InputError
-from rnnreranker.base.record import add_records, read_records
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.pages.published import find_runs, measure_published
 from rnnreranker.regress.papers.cells import STATES
@@ -100,13 +99,6 @@ def runs(tmp_path: Path) -> Path:
 
 
 class TestWhichFile:
-    def test_by_data_set_and_system_without_regard_to_case(
-        self, runs: Path, asked: list[tuple[Spec, QuerySet]]
-    ) -> None:
-        (found,) = find_runs(runs, asked)
-        assert (found.spec.name, found.query_set.id, found.condition) == ("small", "some", "bm25")
-        assert (found.path.name, found.others) == ("Theirs-BM25.txt", ())
-
     def test_earlier_patterns_come_first_and_others_are_named(
         self, runs: Path, asked: list[tuple[Spec, QuerySet]]
     ) -> None:
@@ -115,10 +107,6 @@ class TestWhichFile:
         (runs / "other" / "bm25.run").write_text(RUN)
         (found,) = find_runs(runs, asked)
         assert (found.path.name, found.others) == ("zz-bm25.run", ("Theirs-BM25.txt",))
-
-    def test_the_folder_of_one_data_set_may_be_given(self, runs: Path, asked: list[tuple[Spec, QuerySet]]) -> None:
-        (found,) = find_runs(runs / "Small-set", asked)
-        assert found.path.name == "Theirs-BM25.txt"
 
     def test_no_folder_and_no_runs_are_two_things(self, tmp_path: Path, asked: list[tuple[Spec, QuerySet]]) -> None:
         with pytest.raises(InputError, match="nowhere: no such folder of runs"):
@@ -164,20 +152,6 @@ class TestWhatItScores:
         with pytest.warns(DataWarning, match=r"bm25: no judged docid is in the run, so every measure is 0"):
             (record,), _ = measure_published(find_runs(runs, asked), runs)
         assert record.outcome["values"]["trec"]["RR@2"] == 0
-
-    def test_goes_on_record_in_place_of_the_same_content(
-        self, specs: Path, runs: Path, asked: list[tuple[Spec, QuerySet]]
-    ) -> None:
-        path = records_file(specs, "small")
-        found = find_runs(runs, asked)
-        first, _ = measure_published(found, runs)
-        add_records(path, first)
-        add_records(path, first)
-        assert read_records(path) == first
-        found[0].path.write_text(RUN.replace("q1 Q0 d1 1 9", "q1 Q0 d7 1 9"))
-        second, _ = measure_published(found, runs)
-        add_records(path, second)
-        assert read_records(path) == [*first, *second]
 
     def test_runs_of_a_query_set_are_compared_topic_by_topic(self, specs: Path, tmp_path: Path) -> None:
         from scipy.stats import ttest_rel

@@ -315,11 +315,6 @@ class TestWhatStandsInTheWay:
             obstacles.network.cache_clear()
         assert addresses == [asked]
 
-    def test_a_missing_agreement_is_told_with_how_to_get_it(self, place: Path, taken: list[str]) -> None:
-        text = SMALL.replace("{topics: topics.tsv, qrels", "{topics: tripclick-head-val, qrels")
-        text = text.replace("hits: 20", 'needs: {agreement: "sign it"}')
-        assert self.states(place, text, "dense") == {"dense": "skipped: sign it"}
-
     def test_a_missing_file_is_told(self, place: Path, taken: list[str]) -> None:
         text = SMALL.replace("tiny: {", 'tiny: {needs: {files: "checkpoints/x: an encoder"}, ')
         assert set(self.states(place, text).values()) == {"skipped: needs checkpoints/x: an encoder"}
@@ -335,16 +330,6 @@ class TestWhatStandsInTheWay:
             **dict.fromkeys(("dense", "dense-rnn", "hard"), "done"),
             "soft": "skipped: needs train.tsv: make it of two",
         }
-
-    def test_nothing_is_made_for_what_is_in_the_way_alone(self, place: Path, taken: list[str]) -> None:
-        (place / "topics.tsv").unlink()
-        missing = "skipped: needs topics.tsv, and there is no such file here"
-        assert set(self.states(place, SMALL).values()) == {missing}
-        assert taken == []  # not the index either
-        extra = SMALL.replace("topics: topics.tsv, qrels", "topics: others.tsv, qrels")
-        (place / "others.tsv").write_text("q1\tw1\nq2\tw3\n")
-        assert self.states(place, extra)["hard"] == missing
-        assert taken == ["corpus.jsonl.tiny", "dense.some.txt", "dense-rnn.some.txt"]
 
     def test_what_is_planned_is_never_faked(self, place: Path, taken: list[str]) -> None:
         text = SMALL + "  later: {title: later, planned: a method that is not there}\n"
@@ -372,15 +357,6 @@ class TestTheCommand:
         path.write_text(path.read_text().replace("0.41666666666666663", "0.5"))
         assert main(self.argv(place, "--only", "dense")) == 1
         assert "\tchanged: trec RR@10 0.5000 → 0.4167, binary RR@10 0.5000 → 0.4167\n" in capsys.readouterr().out
-
-    def test_values_that_the_spec_expects_come_before_the_record(
-        self, place: Path, taken: list[str], capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        small(place, SMALL + "expected: {some: {dense: {trec: {RR@10: 0.4169, nDCG@10: null}}}}\n")
-        assert main(self.argv(place, "--only", "dense")) == 0
-        assert "\tok\n" in capsys.readouterr().out
-        small(place, SMALL + "expected: {some: {dense: {trec: {RR@10: 0.4179}}}}\n")
-        assert main(self.argv(place, "--only", "dense")) == 1
 
     def test_values_are_kept_by_topic_in_the_measures_that_runs_are_compared_in(
         self, place: Path, taken: list[str]
@@ -520,18 +496,6 @@ class TestTheCommand:
         assert row == "small\tsome\t4\t4 not measured\tA small spec"
         assert (empty, sets[0]) == ("", "query set\ttopics\ttables of papers\ttitle")
         assert [one.split("\t")[0] for one in sets[1:]] == ["some"]
-
-    def test_wrong_words_are_refused_before_any_work(self, place: Path, taken: list[str]) -> None:
-        small(place)
-        for argv, message in (
-            (["smal", "--specs", str(place)], r"smal: no such spec, query set or paper in .*; did you mean small\?"),
-            (self.argv(place, "--only", "dens"), r"dens: no such condition in small; did you mean dense"),
-            (self.argv(place, "--table", "3"), r"--table 3: is of a paper"),
-            (["--specs", str(place)], r"no spec named: give one or more of small"),
-        ):
-            with pytest.raises(InputError, match=message):
-                main(argv)
-        assert taken == []
 
 
 def in_process(step: Step) -> int:

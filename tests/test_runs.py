@@ -52,27 +52,6 @@ def test_trec_lines_in_any_order(tmp_path: Path, name: str, separator: str) -> N
     assert (run.rows.dtype, run.scores.dtype, run.docids.dtype) == (np.int32, np.float64, object)
 
 
-@pytest.mark.parametrize("separator", ["\t", " "])
-def test_msmarco_scores_are_reciprocal_ranks(tmp_path: Path, separator: str) -> None:
-    run = Run.read(file(tmp_path, "7\tb\t2\n7\ta\t1\n9\tc\t4\n".replace("\t", separator)))
-    assert run.to_dict() == {"7": {"a": 1.0, "b": 0.5}, "9": {"c": 0.25}}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "\n\nq Q0 a 1 2 t\n\nq Q0 b 2 1 t\n\n",
-        "q Q0 a 1 2 t\r\nq Q0 b 2 1 t\r\n",
-        "\n  \nq Q0 a 1 2 t\n \t \nq Q0 b 2 1 t",
-        "q Q0 a 1 2 t \nq Q0 b 2 1 t\n",
-        "\ufeffq Q0 a 1 2 t\nq Q0 b 2 1 t\n",
-        "q Q0 a 1 +2e0 t\nq Q0 b 2 .1e1 t\n",
-    ],
-)
-def test_blank_lines_line_ends_and_trailing_space(tmp_path: Path, text: str) -> None:
-    assert Run.read(file(tmp_path, text)).to_dict() == {"q": {"a": 2.0, "b": 1.0}}
-
-
 def test_ties_by_docid_compared_as_text(tmp_path: Path) -> None:
     lines = "".join(f"q Q0 {docid} 1 1.0 t\n" for docid in ("9", "10", "Z", "é", "a", "2"))
     assert [docid for docid, _ in Run.read(file(tmp_path, lines))["q"]] == ["10", "2", "9", "Z", "a", "é"]

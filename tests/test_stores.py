@@ -49,14 +49,6 @@ STORES = (of_qdrant.METRICS, of_chroma.METRICS, of_milvus.METRICS)
 # ---- what every store shares
 
 
-@pytest.mark.parametrize("kind", [np.float16, np.float64, np.int8, list])
-def test_other_types_of_numbers(kind: Any) -> None:
-    whole = np.round(VECTORS * 10)
-    vectors = whole.tolist() if kind is list else whole.astype(kind)
-    order, scores = rerank_returned("Store", range(COUNT), vectors, None, INNER, QUERY)
-    same_order(order.tolist(), scores, expected_of(QUERY, whole.astype(np.float32), range(COUNT)))
-
-
 def test_the_order_in_which_hits_come_changes_nothing() -> None:
     values = 1 - UNIT @ UNIT_QUERY
     turned = np.random.default_rng(2).permutation(COUNT)
@@ -86,11 +78,6 @@ def test_of_an_id_that_comes_twice_the_better_hit_stays() -> None:
     assert COUNT in np.setdiff1d(np.arange(COUNT + 2), order)  # the worse 7
     assert 3 in np.setdiff1d(np.arange(COUNT + 2), order)  # the worse 3
     assert len(scores) == COUNT
-
-
-def test_no_hits_stay_none() -> None:
-    order, scores = rerank_returned("Store", [], [], [], INNER, QUERY)
-    assert (order.shape, scores.shape) == ((0,), (0,))
 
 
 @pytest.mark.parametrize(
@@ -244,21 +231,6 @@ def test_faiss_quantised_and_too_few() -> None:
     ((ids, scores),) = rerank_faiss(QUERY[None], few, COUNT)  # one list is probed: the rest of the rows is -1
     assert (ids >= 0).all()
     assert 0 < len(ids) == len(scores) < COUNT
-
-
-def test_faiss_says_its_metric_itself() -> None:
-    """Distances in a space of fewer dimensions are far from those of the vectors, and right."""
-    import faiss
-
-    index = faiss.index_factory(DIMENSION, "PCA2,Flat")
-    index.train(VECTORS)
-    index.add(VECTORS)
-    distances, rows = index.search(QUERY[None], HITS)
-    ((ids, scores),) = rerank_faiss(QUERY[None], index, HITS)
-    known = rerank_returned(
-        "Faiss", rows[0].tolist(), index.reconstruct_batch(rows[0]), distances[0], SQUARED_DISTANCE, QUERY
-    )
-    same_order(ids.tolist(), scores, (rows[0][known.order].tolist(), known.scores))
 
 
 def test_faiss_refusals() -> None:
@@ -687,32 +659,6 @@ def test_lancedb_quantised_cosines(indexed: Any, known: bool) -> None:
     for metric in ("l2", "dot"):
         with pytest.raises(InputError, match=f"^LanceDB: the scores are not of metric='{metric}': .* metric='cosine'"):
             searched(metric)
-
-
-def test_lancedb_full_text_and_hybrid(lance: Any) -> None:
-    from lancedb.rerankers import RRFReranker
-
-    from rnnreranker.adapters.stores import LanceDBRnnReranker
-
-    reranker = LanceDBRnnReranker("cosine", query=UNIT_QUERY, return_score="all")
-    texts = lance.search("word1", query_type="fts").limit(HITS)
-    before = texts.to_arrow()
-    rows = np.array(before["id"].to_pylist())
-    order, scores = rerank_hits(UNIT_QUERY, UNIT[rows], before["_score"].to_numpy())
-    after = lance.search("word1", query_type="fts").rerank(reranker).limit(HITS).to_arrow()
-    same_order(after["id"].to_pylist(), after["_relevance_score"].to_numpy(), (rows[order].tolist(), scores))
-    assert "_score" in after.column_names
-
-    def hybrid(by: Any) -> Any:
-        query = lance.search(query_type="hybrid").vector(UNIT_QUERY).distance_type("cosine").text("word1")
-        return query.rerank(by).limit(COUNT).to_arrow()
-
-    before, after = hybrid(RRFReranker()), hybrid(reranker)
-    rows = np.array(before["id"].to_pylist())
-    order, scores = rerank_hits(UNIT_QUERY, UNIT[rows], before["_relevance_score"].to_numpy())
-    same_order(after["id"].to_pylist(), after["_relevance_score"].to_numpy(), (rows[order].tolist(), scores))
-    with pytest.raises(InputError, match="say nothing of the query's vector; give LanceDBRnnReranker query="):
-        hybrid(LanceDBRnnReranker("cosine"))
 
 
 def test_lancedb_refusals(lance: Any) -> None:

@@ -14,7 +14,6 @@ from rnnreranker.data.splits import parts_of
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.lab.study.__main__ import main
 from rnnreranker.lab.study.arm import Arm
-from rnnreranker.lab.study.chosen import with_chosen
 from rnnreranker.lab.study.distances import distances_of
 from rnnreranker.lab.study.request import StudyRequest, check
 from rnnreranker.lab.study.tasks import split_tasks
@@ -179,17 +178,3 @@ def test_distances_of_vectors_by_hand() -> None:
     assert found["line"] == pytest.approx(np.linalg.eigvalsh(moments)[1] / 2)
     same = distances_of(queries[:1], documents[:2], [np.array([], dtype=np.int64)])
     assert (same["line"], sum(same["relevant"])) == (pytest.approx(1), 0)
-
-
-def test_validation_questions_choose_in_every_fold() -> None:
-    def record(arm: str, task: str, seed: int, checked: float) -> dict:
-        return {"arm": arm, "task": task, "seed": seed, "checked": {"R@1": checked}}
-
-    first = [record("a", "one", 0, 0.2), record("a", "one", 1, 0.4), record("a", "two", 0, 0.5)]
-    second = [record("b", "one", 0, 0.5), record("b", "one", 1, 0.0), record("b", "two", 0, 0.6)]
-    base = {"arm": None, "task": "one", "checked": {"R@1": 0.9}}
-    found, choices = with_chosen([base, *first, *second], {"a": "any", "b": "any"}, "R@1")
-    assert found[:7] == [base, *first, *second]
-    assert found[7:] == [{**one, "arm": "any"} for one in (*first[:2], second[2])]
-    assert choices["any"]["one"] == {"arm": "a", "validation": {"a": pytest.approx(0.3), "b": 0.25}}
-    assert choices["any"]["two"]["arm"] == "b"

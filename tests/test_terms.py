@@ -25,12 +25,10 @@ from rnnreranker.methods.retrieve.bm25 import Bm25Params
 from rnnreranker.methods.retrieve.bm25s import Bm25sRetriever
 from rnnreranker.methods.retrieve.tf_idf import TfIdfParams, TfIdfRetriever
 from rnnreranker.parts.description import describe
-from rnnreranker.parts.terms import source as term_source
 from rnnreranker.parts.terms.bm25 import bm25_weights
 from rnnreranker.parts.terms.part import TermsPart
 from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
-from tests.test_checksums import without_checksums
 
 NEEDS_JIEBA = "jieba is not installed: pip install 'rnnreranker[zh]'"
 NEEDS_BM25S = "bm25s is not installed: pip install 'rnnreranker[terms]'"
@@ -246,42 +244,6 @@ def test_what_no_words_can_be_counted_of(tmp_path: Path, flags: list[str], messa
     with pytest.raises(InputError, match=re.escape(message)):
         index([*arguments, *flags])
     assert not (tmp_path / "out").exists()
-
-
-def test_damaged_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = indexed(tmp_path, made_up())
-    without_checksums(path)
-    with monkeypatch.context() as patch:
-        patch.setattr(term_source.Analyser, "__init__", lambda self, params: setattr(self, "fingerprint", "other"))
-        with pytest.raises(InputError, match=r"its words are those of another version of what reads them"):
-            retrieved(path, TOPICS)
-    vocabulary = path / "terms" / "vocabulary.txt"
-    words = vocabulary.read_text()
-    for content, message in (
-        ("b\na\n", "its words do not ascend; build the index again"),
-        ("a\nb\n", r"terms\.npy: has word \d+ of 2; build the index again"),
-    ):
-        vocabulary.write_text(content)
-        with pytest.raises(InputError, match=message):
-            retrieved(path, TOPICS)
-    vocabulary.write_text(words)
-    counts = path / "terms" / "weights.npy"
-    content = counts.read_bytes()
-    counts.write_bytes(content[:-1] + b"\0")
-    with pytest.raises(InputError, match=r"weights\.npy: has counts that are no whole numbers from 1; build the index"):
-        retrieved(path, TOPICS)
-    counts.write_bytes(content)
-    terms = path / "terms" / "terms.npy"
-    content = terms.read_bytes()
-    terms.write_bytes(content[:-4] + content[-2:] * 2)
-    with pytest.raises(InputError, match=r"terms\.npy: words of a document do not ascend; build the index again"):
-        retrieved(path, TOPICS)
-    terms.write_bytes(content)
-    described = json.loads((path / "rnnreranker.json").read_text())
-    described["parts"]["terms"]["settings"]["language"] = "fr"
-    (path / "rnnreranker.json").write_text(json.dumps(described))
-    with pytest.raises(InputError, match="does not describe terms as this version does; make the index again"):
-        retrieved(path, TOPICS)
 
 
 def test_search_by_tf_idf(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

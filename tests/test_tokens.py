@@ -194,23 +194,6 @@ def test_an_index_by_nearest_tokens_says_what_it_misses(
         run_search(*of_search(world, index, run))
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("vectors.npy", r"vectors.npy: not a whole .npy file"),
-        ("ids.npy", r"ids.npy: not a whole .npy file"),
-        ("offsets.npy", r"offsets.npy: not a whole .npy file"),
-    ],
-)
-def test_files_that_are_cut_short_are_refused(world: Path, tmp_path: Path, name: str, said: str) -> None:
-    index = Path(shutil.copytree(world / "index", tmp_path / "index"))
-    without_checksums(index)
-    file = index / FOLDER / name
-    file.write_bytes(file.read_bytes()[:-3])
-    with pytest.raises(InputError, match=said):
-        run_search(*of_search(world, index, tmp_path / "run.txt"))
-
-
 def test_what_does_not_fit_is_refused(world: Path, tmp_path: Path) -> None:
     source = written(tmp_path / "made-up", np.array([2, 0, 3]))
     with pytest.raises(

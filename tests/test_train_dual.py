@@ -23,7 +23,6 @@ from rnnreranker.train.group.groups import Group, Groups
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.negative_kinds import sampled
 from rnnreranker.train.group.training import train_on_groups
-from rnnreranker.train.label_scale import scaled_labels
 from rnnreranker.train.models.dual import DualParams
 from rnnreranker.train.params import settings_for
 from tests.test_train_cross import kill_at
@@ -76,15 +75,6 @@ def labels(scores: list[float], positive: list[int]) -> Labels:
     targets = np.array(positive, dtype=np.float32) / sum(positive)
     docids = [f"d{place + 1}" for place in range(len(scores))]
     return Labels("q1", docids, np.array(scores, dtype=np.float32), targets, np.array(positive, dtype=bool))
-
-
-def test_scaled_labels_lie_between_0_and_1_whatever_the_scores() -> None:
-    wide = labels([12.0, 3.0, -6.0, -np.inf], [1, 0, 0, 0])
-    assert scaled_labels(wide, "scores").tolist() == [1, 1, 0, 0]
-    assert scaled_labels(wide, "cosine").tolist() == [1, 1, 0, 0]
-    assert scaled_labels(wide, "maxmin").tolist() == [1, 0.5, 0, 0]
-    assert scaled_labels(labels([2.0, 2.0], [1, 0]), "maxmin").tolist() == [0, 0]
-    assert scaled_labels(labels([1, 1, 0], [1, 1, 0]), "targets").tolist() == [1, 1, 0]  # targets .5, .5, 0
 
 
 @pytest.fixture(scope="module")
@@ -176,12 +166,6 @@ def test_presets_have_what_the_paper_states() -> None:
     for name, alpha in (("le-none", 0), ("le-bs", 1), ("le-bs-nq", 0.2)):
         params, loss = settings_for(DualParams, {}, name)
         assert (params.loss, params.max_length, loss.to_dict()) == ("distance", 64, {"alpha": alpha})
-
-
-def test_two_pools_of_a_query_keep_their_own_labels() -> None:
-    pools = [labels([0.9, 0.3], [1, 0]), labels([0.8, 0.1], [1, 0])]
-    drawn = [Groups(pools, 2, 2, 10, 0)[place].pool for place in range(2)]
-    assert sorted(float(pool.scores[0]) for pool in drawn if pool) == pytest.approx([0.8, 0.9])
 
 
 def pool(qid: str, others: int) -> Labels:

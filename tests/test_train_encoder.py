@@ -103,20 +103,6 @@ def _renamed(labels: SoftLabels, topics: dict[str, str]) -> SoftLabels:
     return SoftLabels(qids, labels.offsets, labels.docids, labels.scores, labels.targets, labels.positive)
 
 
-def test_early_stopping_and_the_best_weights(
-    tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path
-) -> None:
-    params = TrainParams(batch_size=8, epochs=50, learning_rate=0.3, warmup=0.0, patience=2, key_measure="loss")
-    found = train_encoder(
-        make_labels(), source, topics, str(tiny), tmp_path / "out", params, pooling="mean", checkpoints=False
-    )
-    losses = [entry["loss"] for entry in found.history]
-    best = int(np.argmin(losses))
-    assert len(losses) == best + 3  # two validations without a better one
-    assert found.best_step == found.history[best]["step"]
-    assert found.measures["loss"] == pytest.approx(losses[best])
-
-
 def test_the_command_trains_and_says_what_came_of_it(
     tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -305,17 +291,6 @@ def test_a_training_that_ended_is_not_trained_on(
     assert (again.steps, again.history) == (whole.steps, whole.history)
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "again")]
     assert weights[0] == weights[1]
-
-
-@pytest.mark.long
-def test_validation_keeps_all_candidates(
-    tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path
-) -> None:
-    few = TrainParams(**{**QUICK.to_dict(), "candidates": 1, "random_negatives": 5, "epochs": 1})
-    found = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "few", few, pooling="mean")
-    many = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "many", QUICK, pooling="mean")
-    for measure in ("RR@10", "nDCG@10"):
-        assert found.history[0][measure] == many.history[0][measure] < 1
 
 
 def test_a_checkpoint_that_is_not_as_it_was_written_is_refused(tmp_path: Path) -> None:

@@ -197,17 +197,6 @@ def log_share(scores: np.ndarray, place: int) -> float:
     return float(scores[place] - np.log(np.exp(scores).sum()))
 
 
-def test_the_loss_over_the_batch_is_that_of_a_plain_computation(tiny: Path) -> None:
-    """Every document of the batch is a negative, but for other positives of the query: of q2 it is d3."""
-    scores = plain(tiny, "l2")
-    expected = [log_share(scores[0], 0), log_share(np.delete(scores[1], 4), 2), log_share(scores[2], 4)]
-    expected.append(log_share(scores[3], 0))
-    for params in (QUICK, replace(QUICK, loss="lce", in_batch_negatives=True)):
-        found = learner(tiny, replace(params, similarity="l2"))
-        batch = found.batch(GROUPS)
-        assert found.loss(features_of(batch), batch["label"]).item() == pytest.approx(-np.mean(expected), rel=1e-5)
-
-
 TEACHER = [[0.2, 0.8], [0.6, 0.4], [0.9, 0.1]]
 
 

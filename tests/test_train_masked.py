@@ -119,18 +119,3 @@ def test_bad_input(more: list[str], said: str, made: Path, tmp_path: Path) -> No
         trained(made, tmp_path / "bad", *more)
     assert said in str(raised.value)
     assert not (tmp_path / "bad").exists()
-
-
-def test_the_shape_of_a_new_model_is_none_of_one_that_is_there(made: Path, tmp_path: Path) -> None:
-    argv = ["--model", "masked:layers=1", "--documents", str(made / "docs.jsonl"), "--encoder", str(made / "model")]
-    with pytest.raises(InputError, match=r"layers: is of a new model, of --encoder none; .*model has its own"):
-        train([*argv, "--output", str(tmp_path / "bad")])
-    assert not (tmp_path / "bad").exists()
-
-
-def test_no_texts(made: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="give --documents, or --index"):
-        train(["--model", "masked", "--encoder", "none", "--output", str(tmp_path / "bad")])
-    (tmp_path / "docs.jsonl").write_bytes('{"id": "d1", "text": "北京"}\n'.encode("gb18030"))
-    with pytest.raises(InputError, match=r"docs\.jsonl:1: .*UTF-8"):
-        trained(tmp_path, tmp_path / "bad")

@@ -112,15 +112,6 @@ def test_the_largest_logits_have_the_gradients_of_a_plain_computation() -> None:
     assert (gradients[0][1][1, 2:] == 0).all()
 
 
-def test_a_head_that_does_more_than_one_layer_is_refused(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from transformers.models.bert.modeling_bert import BertLMPredictionHead
-
-    forward = BertLMPredictionHead.forward
-    monkeypatch.setattr(BertLMPredictionHead, "forward", lambda self, states: forward(self, states) + 1)
-    with pytest.raises(InputError, match="its words have no weights by one linear layer"):
-        learner(tiny, QUICK)
-
-
 def test_margin_mse_of_a_group_and_l1_of_queries(tiny: Path) -> None:
     params = replace(QUICK, loss="margin-mse", query_regularizer="l1", lambda_q=0.5)
     found = learner(tiny, params)
@@ -138,21 +129,6 @@ def test_margin_mse_of_a_group_and_l1_of_queries(tiny: Path) -> None:
     losses = found.loss(features, batch["label"])
     assert losses["base_loss"].item() == pytest.approx(np.square(errors).mean(), rel=1e-4)
     assert losses["query_regularizer_loss"].item() == pytest.approx(0.5 * queries.sum(1).mean(), rel=1e-5)
-
-
-def test_the_weights_of_regularisation_rise_quadratically(tiny: Path) -> None:
-    from types import SimpleNamespace
-
-    for warmup, steps in ((0.25, 10), (10.0, 10)):
-        found = learner(tiny, replace(QUICK, lambda_q=0.3, lambda_d=0.2, regularizer_warmup=warmup))
-        (rising,) = found.callbacks
-        state = SimpleNamespace(max_steps=40, global_step=0)
-        rising.on_train_begin(None, state, None)
-        seen = []
-        for state.global_step in (0, steps // 2, steps, 30):
-            rising.on_step_begin(None, state, None)
-            seen.append((found.loss.query_regularizer_weight, found.loss.document_regularizer_weight))
-        assert seen == [(0, 0), (pytest.approx(0.075), pytest.approx(0.05)), (0.3, 0.2), (0.3, 0.2)]
 
 
 def test_presets_have_the_published_values() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.dense.encoder import Encoder
@@ -26,7 +25,7 @@ from tests.test_train_cross import kill_at
 from tests.tiny_encoder import files_of, write_text_world
 
 pytest.importorskip("sentence_transformers")
-from rnnreranker.train.group.word_towers import SIZE, word_tokenizer, word_towers
+from rnnreranker.train.group.word_towers import word_tokenizer
 
 PAIRS = 20
 QUICK = replace(
@@ -95,26 +94,6 @@ def test_a_killed_training_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.M
     assert files_of(tmp_path / "again") == files_of(tmp_path / "whole")
 
 
-def test_towers_begin_alike_and_unknown_words_stay_nothing() -> None:
-    (one, _), (other, _) = word_towers(["a b b"], 2, 2)
-    weights = one.embedding.weight
-    assert weights.shape == (3, SIZE)
-    assert torch.equal(weights, other.embedding.weight)
-    assert weights is not other.embedding.weight
-    assert one.tokenizer.get_vocab() == {"[UNK]": 0, "b": 1, "a": 2}  # by how often they stand there
-    mean = one(one.preprocess(["b, unknown", "a b b"]))["sentence_embedding"]
-    assert torch.allclose(mean, torch.stack([weights[1], weights[1:].mean(dim=0)]))  # the second is cut at two words
-    mean.sum().backward()
-    assert not weights.grad[0].any()
-
-
-def test_words_are_those_of_the_package() -> None:
-    texts = ["Ada's notes: 3.5 m_s", "CAFE\u0301 \uff23\uff21\uff26\uff25", "don't!"]
-    tokenizer = word_tokenizer(texts)
-    for text in texts:
-        assert tokenizer.encode(text).tokens == words(text, "en")
-
-
 def test_chinese_words_need_no_jieba_once_they_are_known(tmp_path: Path) -> None:
     pytest.importorskip("jieba")
     text = "他来到了北京大学。北京大学2024年在CT室。"
@@ -179,9 +158,3 @@ def test_what_is_refused(world: Path, argv: list[str], said: str) -> None:
     with pytest.raises(InputError) as caught:
         train(argv)
     assert said in str(caught.value)
-
-
-def test_texts_without_a_word(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no text has a word: there is nothing to make towers of"):
-        trained(tmp_path / "out", inputs("?", "!"))
-    assert not (tmp_path / "out").exists()
