@@ -22,7 +22,7 @@ import numpy as np
 
 HERE = Path(__file__).resolve().parent
 VALUES = HERE / "values"
-DEPTH = 10  # entries of a query on file
+DEPTH = 5  # entries of a query on file
 RUNS: dict[str, dict[str, Any]] = {  # name → arguments of Index.search
     "bm25": {"retrieve": "bm25"},
     "bm25-parameters": {"retrieve": "bm25:k1=0.9,b=0.4"},
