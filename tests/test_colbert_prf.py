@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 
 from rnnreranker import maxsim
-from rnnreranker.base.errors import InputError, MissingDependencyError
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.encode.late.base import make_late_base
 from rnnreranker.index.opening import open_index
-from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams, centroids
+from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams
 from rnnreranker.methods.rerank.prf import PrfParams, PrfReranker
-from rnnreranker.methods.retrieve.late import LateRetriever, LateSearchParams
+from rnnreranker.methods.retrieve.late import LateRetriever
 from rnnreranker.parts.tokens.files import FOLDER, write_tokens
-from rnnreranker.parts.tokens.ivf_pq import write_neighbours
 from rnnreranker.parts.tokens.lexicon import NEAREST, Lexicon
 from rnnreranker.parts.tokens.queries import QueryTokens
 from rnnreranker.parts.tokens.source import TokenSource
@@ -190,26 +189,6 @@ def test_reranking_with_feedback_is_that_of_loops(source: TokenSource, asked: Qu
     assert {qid: again[qid] for qid in again} == {qid: found[qid] for qid in again}
 
 
-@pytest.mark.usefixtures("known_words")
-@pytest.mark.long
-def test_an_index_of_nearest_tokens_finds_the_same_words(tmp_path: Path, asked: QueryTokens) -> None:
-    source = made_up(tmp_path, 2500, 12, seed=2)
-    inputs = Inputs(tokens=source, query_tokens=asked)
-    exact = LateRetriever(inputs, threads=1, feedback=ColbertFeedback(PARAMS)).retrieve(30)
-    write_neighbours(source.vectors, source.folder)
-    wide = LateSearchParams(nprobe=10_000, depth=len(source.vectors))
-    found = LateRetriever(inputs, wide, threads=2, feedback=ColbertFeedback(PARAMS)).retrieve(30)
-    alone = Inputs(tokens=source, query_tokens=asked.of(["q2"]))
-    again = LateRetriever(alone, wide, threads=1, feedback=ColbertFeedback(PARAMS)).retrieve(30)
-    assert again["q2"] == found["q2"]
-    shared = [len(set(exact.ranked(qid)) & set(found.ranked(qid))) for qid in ("q0", "q2", "q3")]
-    assert np.mean(shared) > 20  # quantised products may take other tokens for the nearest ten
-    by_hand = LateRetriever(
-        inputs, LateSearchParams(search="exact"), threads=1, feedback=ColbertFeedback(PARAMS)
-    ).retrieve(30)
-    assert {qid: by_hand[qid] for qid in by_hand} == {qid: exact[qid] for qid in exact}
-
-
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with an encoder whose vocabulary has unused tokens, documents, topics, and an index with tokens."""
@@ -257,14 +236,6 @@ def test_commands(world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     ):
         with pytest.raises(InputError, match=said):
             run_search(*named, *flags, "--rerank", "none", "--output", again)
-
-
-def test_scikit_learn_is_asked_for(source: TokenSource, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(MissingDependencyError, match=r"sklearn is needed for ColBERT-PRF: pip install '.\[late\]'"):
-        centroids([tokens_of(source, int(np.argmax(np.diff(source.offsets))))], 2)
 
 
 def test_stored_tokens_that_are_no_numbers_are_refused(tmp_path: Path) -> None:

@@ -108,19 +108,6 @@ def test_one_query_against_the_reference(tmp_path: Path, params: RnnParams) -> N
     assert hub["share_of_lists"] == pytest.approx(max(times) / len(before), abs=1e-4)
 
 
-def test_anisotropy_is_that_of_all_pairs(tmp_path: Path) -> None:
-    run, queries = collection(tmp_path, True, queries=3)
-    (tmp_path / "queries.npy").rename(tmp_path.parent / "anisotropy.npy")
-    source = open_vectors(tmp_path)
-    found = measure_run(run, queries, RnnReranker(source, threads=1))
-    ranked = {qid: run.ranked(qid) for qid in run}
-    rows = {docid: source.fetch(source.rows([docid]))[0].astype(np.float64) for qid in run for docid in ranked[qid]}
-    cosines = [rows[a] @ rows[b] for p in run for q in run if p != q for a in ranked[p] for b in ranked[q] if a != b]
-    assert found["anisotropy"]["mean_cosine"] == pytest.approx(np.mean(cosines), abs=1e-4)
-    mean = np.mean([rows[docid] for qid in run for docid in ranked[qid]], axis=0)
-    assert found["anisotropy"]["mean_vector"] == pytest.approx(np.linalg.norm(mean), abs=1e-4)
-
-
 def measured(params: RnnParams | None = None, **changes: float) -> dict[str, Any]:
     """Measurements on which reranking likely helps, with changes."""
     values = {"cohesion": 0.4, "agreement": 0.45, "share": 0.3, "negative": 0.0, "rbo": 0.87, **changes}

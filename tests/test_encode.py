@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rnnreranker.base.errors import InputError, UnavailableError
+from rnnreranker.base.errors import InputError
 from rnnreranker.encode import model_folder
 from rnnreranker.encode.dense.encoder import Encoder
 from rnnreranker.encode.model_settings import read_settings
@@ -126,14 +126,6 @@ def test_settings_of_sentence_transformers_are_followed(plain: Path, tmp_path: P
     np.testing.assert_allclose(np.linalg.norm(encoder.encode(TEXTS[:6]), axis=1), 1, rtol=1e-6)
 
 
-def test_agrees_with_sentence_transformers(plain: Path, tmp_path: Path) -> None:
-    package = pytest.importorskip("sentence_transformers")
-    folder = sentence_transformers_folder(tmp_path, plain)
-    model = package.SentenceTransformer(str(folder), device="cpu")
-    ours = Encoder.load(str(folder))
-    np.testing.assert_allclose(ours.encode(TEXTS[:6]), model.encode(TEXTS[:6], prompt="query: "), atol=2e-6)
-
-
 def test_modules_of_their_own_go_to_sentence_transformers(plain: Path, tmp_path: Path) -> None:
     package = pytest.importorskip("sentence_transformers")
     from sentence_transformers import models
@@ -209,15 +201,6 @@ def test_bad_texts_are_named(plain: Path) -> None:
 def test_unknown_names_get_a_hint() -> None:
     with pytest.raises(InputError, match="encoder mini-lm: no such folder or model; did you mean minilm"):
         Encoder.load("mini-lm")
-
-
-def test_hub_models_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    hub = pytest.importorskip("huggingface_hub")
-    monkeypatch.setattr(hub.constants, "HF_HUB_OFFLINE", True)
-    monkeypatch.setattr(hub.constants, "HF_HUB_CACHE", str(tmp_path))
-    with pytest.raises(UnavailableError, match="encoder nobody/nothing: not in the cache") as caught:
-        Encoder.load("nobody/nothing")
-    assert "give the path of a folder" in str(caught.value)
 
 
 def test_weights_that_are_not_the_official_minilm_are_refused(

@@ -144,17 +144,6 @@ def test_without_a_home_folder_the_same_graph_encodes(
     assert capsys.readouterr().err == ""
 
 
-def test_without_any_folder_to_write_an_encoder_is_refused(
-    tiny: Path, no_home: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(**_: Any) -> str:
-        raise OSError(28, "No space left on device", "temporary")
-
-    monkeypatch.setattr("tempfile.mkdtemp", full)
-    with pytest.raises(InputError, match=r"cannot be written in .*/file/graphs nor in the folder for temporary files"):
-        Encoder.open(str(tiny), pooling="mean")
-
-
 def test_the_model_is_as_it_was_after_its_graph_is_made(tiny: Path) -> None:
     encoder = Encoder.load(str(tiny), pooling="mean")
     before, attends = encoder.encode(TEXTS), encoder.transformer.config._attn_implementation

@@ -52,11 +52,6 @@ def test_the_first_call_loads_a_kernel_that_is_kept(kept: bool, monkeypatch: pyt
         assert loads == [True] * kept
 
 
-def test_one_hit() -> None:
-    order, similarities = rerank_hits(np.ones(3), np.ones((1, 3)))
-    assert (order.tolist(), similarities.shape) == ([0], (1,))
-
-
 @pytest.mark.parametrize("kind", ["list", "float16", "bfloat16", "a list of tensors", "a tensor with a gradient"])
 def test_what_stands_for_arrays(kind: str) -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed")

@@ -19,7 +19,7 @@ from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
 from rnnreranker.runs import Run
 from rnnreranker.runs.fuse import METHODS, fuse
 from tests.test_impact_search import of_index, of_search, world  # noqa: F401  a fixture
-from tests.test_impacts import made_up, run_index, run_search, written
+from tests.test_impacts import made_up, written
 
 DOCIDS = [f"d{row}" for row in range(60)]
 FACTOR = 10_000.0  # fine enough for rounding to change no order here
@@ -125,25 +125,3 @@ def test_feedback_weighs_queries_and_documents_alike(tmp_path: Path, name: str, 
                 assert score == pytest.approx(by_hand[docid], rel=5e-3, abs=1e-4)
     for qid in runs[0]:
         assert dict(runs[0][qid]) == pytest.approx(dict(runs[1][qid]), rel=5e-3, abs=1e-4)
-
-
-def test_the_commands_give_one_run(world: Path, tmp_path: Path) -> None:  # noqa: F811
-    """Of an index of whole numbers and one of floats, by every way to weigh queries, with and without feedback."""
-    kept = {"whole": ("--parts", "impact:factor=5000"), "float": ("--parts", "impact:weights=float")}
-    for name, how in kept.items():
-        assert run_index(*of_index(world, tmp_path / name, *how)) == 0
-    for weights in ("model", "binary", "counts"):
-        for more in ((), ("--prf", "rocchio"), ("--prf", "rm3")):
-            runs = []
-            for name in kept:
-                run = tmp_path / f"{name}.txt"
-                words = of_search(world, tmp_path / name, run, *more, how=f"query_weights={weights}")
-                assert run_search(*words) == 0
-                runs.append(Run.read(run))
-                scores = np.array([float(line.split()[4]) for line in run.read_text().splitlines()], dtype=np.float32)
-                first = np.append(True, np.diff(runs[-1].queries) > 0)
-                assert ((np.diff(scores) < 0) | first[1:]).all()  # strictly decreasing, as trec_eval needs
-            for qid in runs[1]:
-                mine, its = dict(runs[0][qid]), dict(runs[1][qid])
-                assert mine.keys() == its.keys()
-                assert mine == pytest.approx(its, rel=0.02, abs=0.02), (weights, more)

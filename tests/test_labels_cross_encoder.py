@@ -17,7 +17,6 @@ from tests.tiny_encoder import (
     make_index,
     make_qrels,
     make_run,
-    make_source,
     make_texts,
     make_topics,
 )
@@ -94,26 +93,3 @@ def test_a_teacher_computes_where_it_is_told(world: Path, tmp_path: Path) -> Non
         main([*flags(world, tmp_path / "none.parquet"), "--device", "nowhere"])
     with pytest.raises(InputError, match="--device says where a teacher such as cross-encoder computes, and queries"):
         main([*flags(world, tmp_path / "none.parquet"), "--device", "cpu", "--method", "hard"])
-
-
-def test_bad_input_is_said(world: Path, tmp_path: Path) -> None:
-    output = tmp_path / "labels.parquet"
-    with pytest.raises(InputError, match=r"unknown parameters of encoder: model; known: context"):
-        main([*flags(world, output, taught("encoder", model="m")), "--encoded-queries", "x.npy"])
-    with pytest.raises(InputError, match=r"teacher rnn:.*from=tokens: a teacher compares vectors; leave from"):
-        main(flags(world, output, taught("rnn:from=tokens")))
-    with pytest.raises(InputError, match="rerank cross-encoder: which"):
-        main(flags(world, output, taught("cross-encoder")))
-    with pytest.raises(InputError, match=r"needs --index \(where texts come from\)"):
-        main(flags(world, output, index=False))
-    with pytest.raises(InputError, match=r"needs --topics \(texts of the queries\)"):
-        main([word for word in flags(world, output) if word not in ("--topics", str(world / "topics.tsv"))])
-    (tmp_path / "bare").mkdir()
-    make_source(tmp_path / "bare")
-    with pytest.raises(InputError, match=r"bare: no texts in this index; give --documents"):
-        main([*flags(world, output, index=False), "--index", str(tmp_path / "bare")])
-    few = tmp_path / "few.jsonl"
-    few.write_text("".join((world / "docs.jsonl").read_text().splitlines(keepends=True)[:30]))
-    with pytest.raises(InputError, match=r"of its 13 candidates and positives have no text \(first: d"):
-        main([*flags(world, output, index=False), "--documents", str(few)])
-    assert list(tmp_path.glob("labels*")) == []

@@ -211,20 +211,6 @@ def test_labels_say_which_vectors_their_graph_is_of(folder: Path, graph: Neighbo
                 check_index(labels, vectors)
 
 
-def test_vectors_of_other_documents_than_the_graph_are_refused(
-    folder: Path, graph: NeighbourGraph, tmp_path: Path
-) -> None:
-    other = tmp_path / "other"
-    other.mkdir()
-    np.save(other / "vectors.npy", np.load(folder / "index" / "vectors.npy")[::-1])
-    (other / "docid").write_text("".join(f"d{row}\n" for row in range(DOCUMENTS - 1, -1, -1)))
-    run, judged = Run.read(folder / "run.txt"), load_qrels(folder / "qrels.txt")
-    inputs = Inputs(vectors=open_vectors(other), neighbours=graph, query_vectors=load_encoded_queries(folder / "q.npy"))
-    labeler = make_labeler("joint", inputs, dataclasses.replace(JOINT, queries="encoded"), source="neighbours")
-    with pytest.raises(InputError, match="docids in the run have other rows in the graph than in the vectors"):
-        labeler.infer(run, judged)
-
-
 def test_what_is_refused(folder: Path, graph: NeighbourGraph, tmp_path: Path) -> None:
     argv = ["--run", str(folder / "run.txt"), "--qrels", str(folder / "qrels.txt"), "--from", "neighbours"]
     argv += ["--output", str(tmp_path / "l.parquet")]

@@ -13,9 +13,8 @@ from rnnreranker import LabelParams, QueryVectors, Run, SoftLabels, VectorSource
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.labels.__main__ import main
-from rnnreranker.labels.judged import contexts_of
 from rnnreranker.labels.mass.held_out_loss import Listwise, fitted
-from rnnreranker.labels.mass.hidden_positives import HiddenPositives, hidden_positives, likeliest_share
+from rnnreranker.labels.mass.hidden_positives import HiddenPositives, likeliest_share
 from rnnreranker.labels.mass.learnt import learn_mass
 from rnnreranker.labels.methods.base import Labeler, make_labeler
 from rnnreranker.labels.methods.joint import JointParams
@@ -100,24 +99,6 @@ def test_labels_give_away_what_they_should(made: Collection, mass: Any) -> None:
     assert some == len(found) if mass == "share" else some < len(found)
     assert found.metadata["labels"]["mass"] == mass
     assert found.metadata["labels"]["share"] == 0.25
-
-
-def test_hidden_positives_are_all_but_the_visible(made: Collection) -> None:
-    judgements = judged({"q00": [*made.topics["q00"][:3], "d539"], "q03": made.topics["q03"][:1]})
-    labeler = made.labeler()
-    found = hidden_positives(labeler, made.run, judgements)
-    assert (found.queries, len(found.known), len(found.hidden)) == (2, 5, 5 * 29)
-    assert found.known.tolist() == [4, 4, 4, 4, 1]
-    assert found.weights.tolist() == [0.25] * 4 + [1.0]
-    turns = [(qid, docid) for qid, pairs in judgements.items() for docid, _ in pairs]
-    for case, (qid, visible) in enumerate(turns):
-        context, _ = contexts_of(made.run, {qid: [(visible, 1)]}, 30, made.vectors)
-        [(_, similarity, given)] = labeler.similar(context)
-        mine = found.case == case
-        np.testing.assert_array_equal(found.similarity[mine], similarity[1:])
-        np.testing.assert_allclose(found.given[mine], given[1:] / given[1:].sum(), rtol=1e-6)
-        expected = [docid in dict(judgements[qid]) for docid in context[0].docids[1:30]]
-        assert found.hidden[mine].tolist() == expected
 
 
 def some_cases() -> HiddenPositives:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -113,24 +109,6 @@ shards.make_shards(Path({out!r}), work, shards.LabelInputs(*inputs), jobs=2, sha
 
 def count(folder: Path) -> int:
     return len(list(folder.glob("*.parts/0*.parquet")))
-
-
-@pytest.mark.long
-def test_two_processes_on_one_output(folder: Path, tmp_path: Path) -> None:
-    """The second waits, says so, and takes what the first has made; one with other settings makes its own."""
-    out = tmp_path / "both.parquet"
-    code = SLOW.format(tests=str(ROOT / "tests"), out=str(out), folder=str(folder))
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    first = subprocess.Popen([sys.executable, "-c", code], env=environment)
-    while count(tmp_path) < 2 and first.poll() is None:
-        time.sleep(0.005)
-    second = subprocess.Popen([sys.executable, "-c", code], env=environment, stderr=subprocess.PIPE, text=True)
-    said = second.communicate()[1]
-    assert (first.wait(), second.returncode) == (0, 0)
-    if "waiting" in said:  # where the second starts only after the first has ended, it makes them again
-        assert said.strip() == f"{out}: another process is making these labels; waiting for it"
-    assert out.read_bytes() == undisturbed(folder, tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["both.parquet", "whole.parquet"]
 
 
 @pytest.mark.parametrize("same", [True, False])

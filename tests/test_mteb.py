@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_encoder import make_encoder
 
-from rnnreranker import InputError, QueryVectors, RnnParams, RnnReranker, Run, build_index, open_index, open_vectors
+from rnnreranker import InputError, QueryVectors, RnnParams, RnnReranker, Run, open_vectors
 from rnnreranker.base.errors import DataWarning
 
 mteb = pytest.importorskip("mteb", reason="MTEB is not installed: pip install 'rnnreranker[mteb]'")
@@ -145,23 +144,6 @@ def test_scores_are_those_of_beir(own: Path, model: Any) -> None:
     gains = [1 / np.log2(2 + places[f"d{at}"].index(f"d{at + 10}")) for at in range(6)]
     expected = np.mean([gain if gain >= 1 / np.log2(11) else 0.0 for gain in gains])
     assert result.get_score() == pytest.approx(expected, abs=1e-5)
-
-
-def test_an_index_leaves_it_out_too(own: Path, tmp_path: Path) -> None:
-    encoder = f"{make_encoder(tmp_path / 'encoder', words=['w0', 'w1', 'w2', 'w3', *WORDS])}:pooling=mean"
-    search = HybridSearch(parts=["dense"], encoder=encoder)
-    task = local_task(own)
-    found = searched(search, task, 20)
-    data = task.dataset["default"]["test"]["queries"]
-    topics = dict(zip(data["id"], data["text"], strict=True))
-    documents = [json.loads(line) for line in (own / "corpus.jsonl").read_text().splitlines()]
-    build_index([(one["_id"], one["text"]) for one in documents], str(tmp_path / "index"), ["dense"], encoder)
-    want = open_index(tmp_path / "index").search(topics, "auto", "rnn", 20, remove_query=True)
-    assert {qid: [*hits] for qid, hits in found.items()} == {qid: [docid for docid, _ in want[qid]] for qid in topics}
-    assert all(len(hits) == 20 and qid not in hits for qid, hits in found.items())
-    given = {qid: ["d9", qid, "d8"] for qid in found}
-    assert all({*hits} == {"d8", "d9"} for hits in searched(search, task, top_ranked=given).values())
-    assert all(qid in hits for qid, hits in searched(search, local_task(own, remove_query=False), 20).items())
 
 
 @pytest.mark.long

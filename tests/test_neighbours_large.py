@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pickle
 import re
 import shutil
@@ -12,24 +11,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_matrix
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.index.__main__ import main
-from rnnreranker.parts.impacts.files import write_impacts
 from rnnreranker.parts.neighbours import approximate as approximate_module
 from rnnreranker.parts.neighbours import files as graph_files
 from rnnreranker.parts.neighbours import on_device, open_neighbours, pairs, part
 from rnnreranker.parts.neighbours.approximate import ApproximateNeighbours, approximate
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
-from rnnreranker.parts.neighbours.nearest_words import WordNeighbours
 from rnnreranker.parts.neighbours.params import GraphParams
 from rnnreranker.parts.neighbours.part import graph_source
 from rnnreranker.parts.vectors import open_vectors
 
 SEARCHES = ("hnsw", "ivf")
-BACKENDS = ["loky", *(["dask"] if importlib.util.find_spec("distributed") else [])]
 
 
 def clustered(count: int = 600, seed: int = 0) -> np.ndarray:
@@ -158,27 +153,6 @@ def recording(make: Callable[..., Any], made: list[Any]) -> Callable[..., Any]:
         return lists
 
     return highest
-
-
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_blocks_made_by_others_are_the_same(
-    backend: str, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Sources go to other processes as paths, whose files these open."""
-    weights = np.where(np.random.default_rng(0).random((1200, 20)) < 0.2, 7, 0).astype(np.float32)
-    write_impacts(tmp_path / "words", lambda: [csr_matrix(weights)], 20, exact=False)
-    (tmp_path / "docid").write_text("".join(f"d{row}\n" for row in range(1200)))
-    docids = [f"d{row}" for row in range(1200)]
-    words = WordNeighbours(tmp_path / "words", docids, 20, "impact", "mark", tmp_path / "docid")
-    vectors = np.concatenate([clustered(), clustered(seed=1)])
-    np.save(index / "vectors.npy", vectors)
-    (index / "docid").write_text("".join(f"d{row}\n" for row in range(1200)))
-    dense = DenseNeighbours(open_vectors(index), index)
-    for name, source in (("dense", dense), ("words", words)):
-        assert len(pickle.dumps(source)) < 2000
-        write_graph(source, tmp_path / f"{name}-plain", 4)
-        write_graph(source, tmp_path / f"{name}-{backend}", 4, threads=2, backend=backend)
-        assert content(tmp_path / f"{name}-{backend}") == content(tmp_path / f"{name}-plain")
 
 
 @pytest.mark.parametrize(

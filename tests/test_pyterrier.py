@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import pickle
 import re
 from pathlib import Path
 
@@ -169,25 +168,6 @@ def test_what_needs_no_score_takes_what_union_leaves(folder: Path, topics: pd.Da
         InputError, match=r"no score, as behind \|, and a query has \d+ candidates, of which 5 take part"
     ):
         (union >> index.reranker("encoder:context=5"))(topics)
-
-
-def test_they_are_pickled_by_their_paths(folder: Path, topics: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As workers of another process take them, in another folder, and after they were used."""
-    monkeypatch.chdir(folder.parent)
-    index = RnnIndex(folder.name)
-    pipelines = [
-        index.retriever("dense", None, 60) >> index.reranker("rnn:k=4"),
-        index.retriever("dense", None, 60) >> RnnTransformer({"k": 4}, graph=open_neighbours(folder.name)),
-    ]
-    want = [pipeline(topics) for pipeline in pipelines]
-    written = pickle.dumps((pipelines, index.index))
-    assert len(written) < 20_000
-    monkeypatch.chdir("/")
-    again, opened = pickle.loads(written)
-    for pipeline, before in zip(again, want, strict=True):
-        pd.testing.assert_frame_equal(pipeline(topics), before)
-    asked = dict(topics[["qid", "query"]].to_numpy().tolist())
-    assert opened.search(asked, "dense", "rnn:k=4", 60).ranked("7") == want[0][want[0]["qid"] == "7"]["docno"].tolist()
 
 
 def test_pyterrier_loads_the_index_and_walks_its_graph(folder: Path, topics: pd.DataFrame) -> None:

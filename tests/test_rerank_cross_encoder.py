@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from rnnreranker import Run
-from rnnreranker.adapters import inputs_of, rerank_requests
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, make_params
 from rnnreranker.encode.cross.encoder import PairScorer
@@ -152,28 +151,6 @@ def test_from_python_the_order_of_the_run_changes_nothing(world: Path, calls: li
     scorer = PairScorer.load(f"{world}/one", **CrossEncoderParams(max_length=32).to_dict())
     docid, score = found["q0"][0]
     assert score == pytest.approx(scorer.score([(inputs.topics["q0"], inputs.texts[docid])]).scores[0], abs=1e-6)
-
-
-def test_requests_of_rank_llm_bring_their_texts(world: Path) -> None:
-    topics, texts, run = make_topics(), make_texts(), make_run()
-    requests = [
-        {
-            "query": {"qid": qid, "text": topics[qid]},
-            "candidates": [
-                {"docid": docid, "score": score, "doc": {"contents": texts[docid]}} for docid, score in run[qid]
-            ],
-        }
-        for qid in run
-    ]
-    params = make_params("reranker", "cross-encoder", {"model": f"{world}/one"})
-    found = rerank_requests(requests, make_reranker("cross-encoder", inputs_of(requests), params))
-    scores = expected(world, "one")
-    for request in found:
-        own = scores[request["query"]["qid"]]
-        assert [one["docid"] for one in request["candidates"]] == sorted(own, key=lambda docid: -own[docid])
-        assert all(one["doc"] == {"contents": texts[one["docid"]]} for one in request["candidates"])
-    with pytest.raises(InputError, match="query q1: candidate d1: no text; expected a string under one of text"):
-        inputs_of([{"query": {"qid": "q1", "text": "w1"}, "candidates": [{"docid": "d1", "score": 1.0}]}])
 
 
 def test_a_kill_in_the_middle_changes_no_byte(world: Path, tmp_path: Path, home: Path) -> None:

@@ -495,26 +495,3 @@ def test_the_python_of_the_page_runs(collection: ServedIndex, capsys: pytest.Cap
     assert len(capsys.readouterr().out.splitlines()) == 10
     assert len(names["best"]["results"]) == 3
     assert len(names["same"]["results"]) == 2
-
-
-def test_clients_of_other_packages_are_answered(collection: ServedIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    cohere = pytest.importorskip("milvus_lite.rerank.cohere_provider", reason="milvus-lite is not installed")
-    jina = pytest.importorskip("lancedb.rerankers.jinaai", reason="lancedb is not installed")
-    import pyarrow
-
-    texts = list(TEXTS.values())[:15]
-    order, scores = rerank_hits(collection.encode(["w1 w2"])[0], collection.encode(texts, "documents"))
-    with running(collection) as address:
-        provider = cohere.CohereProvider(api_key="any", base_url=f"{address}/v2")
-        results = provider.rerank("w1 w2", texts, top_n=6)
-        assert [one.index for one in results] == order[:6].tolist()
-        assert [one.relevance_score for one in results] == pytest.approx(scores[:6].tolist())
-        monkeypatch.setattr(jina, "API_URL", f"{address}/v1/rerank")
-        table = pyarrow.table({"text": texts, "_distance": [0.0] * len(texts)})
-        reranked = jina.JinaReranker(api_key="any").rerank_vector("w1 w2", table)
-        assert reranked["text"].to_pylist() == [texts[row] for row in order.tolist()]
-        assert reranked["_relevance_score"].to_pylist() == pytest.approx(scores.tolist())
-        with pytest.raises(RuntimeError, match="query is empty"):
-            jina.JinaReranker(api_key="any").rerank_vector(" ", table)
-        with pytest.raises(RuntimeError, match="query is empty"):
-            provider.rerank(" ", texts)

@@ -59,13 +59,6 @@ def test_hours_are_those_of_the_arithmetic(assumed: dict[str, Any]) -> None:
     assert {step.by for step in made.steps if step.on == "core"} == {"measured"}
 
 
-def test_vectors_that_a_gpu_does_not_hold_are_read_from_disk(assumed: dict[str, Any]) -> None:
-    small, large = computed(rows(), assumed).step("exact search of the topics").hours
-    work = 2 * 6980 * 1e6 * 100 / 5e14
-    assert 3600 * small == pytest.approx(work + 2e8 / 1e12)
-    assert 3600 * large == pytest.approx(1000 * work + 2e11 / 2e9)
-
-
 def test_disk_memory_and_money(assumed: dict[str, Any]) -> None:
     made = computed(rows(), assumed)
     assert made.gigabytes["vectors, float16"] == pytest.approx((0.2, 200))

@@ -25,7 +25,7 @@ from rnnreranker.lab.study.comparisons import by_query, study_rows
 from rnnreranker.lab.study.conclusion import conclusion
 from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.lab.study.studying import run_study
-from rnnreranker.lab.study.tasks import SEEN, UNSEEN, Task, fold_tasks, transfer_task
+from rnnreranker.lab.study.tasks import Task, fold_tasks
 from rnnreranker.lab.study.trainings import Workers, with_rates
 from rnnreranker.regress.records import Figures
 
@@ -52,20 +52,6 @@ def test_folds_test_every_query_once_and_never_train_on_it() -> None:
     assert any(not a.positives.equals(b.positives) for a, b in zip(tasks, others, strict=True))
     with pytest.raises(InputError, match="folds=11: expected at least 2, and at most one per query"):
         fold_tasks(TOPICS, QRELS, 11, 0, share=0.25)
-
-
-def test_transfer_groups_queries_by_what_training_saw() -> None:
-    tested = pandas.DataFrame(
-        [("t1", "d0", 1), ("t2", "d99", 1), ("t2", "d5", 0)], columns=["query_id", "doc_id", "relevance"]
-    )
-    only = QRELS[(QRELS["query_id"] == "q0") & (QRELS["doc_id"] == "d0")]
-    task = transfer_task({"q0": "a"}, only, {"t1": "b", "t2": "c"}, tested, 0, share=0.5)
-    assert task.groups == {"t1": SEEN, "t2": UNSEEN}
-    assert task.test == ("t1", "t2")
-    with pytest.raises(InputError, match="1 query id in both the training and the test topics"):
-        transfer_task(TOPICS, QRELS, {"q3": "b"}, QRELS, 0, share=0.5)
-    with pytest.raises(InputError, match="none of 1 topics has a judgement of grade 3 or more"):
-        fold_tasks({"q1": "a"}, QRELS, 2, 0, share=0.5, relevant=3)
 
 
 def arms_of(*arms: Any, **others: Any) -> list[Arm]:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.lab.study.__main__ import main
@@ -78,27 +77,3 @@ def test_workers_of_a_cluster_take_the_same_trials(world: Path, backend: str) ->
     assert [one["command"] for one in there.commands] == [one["command"] for one in here.commands]
     names = [{path.name for path in (world / folder).glob("*.json")} for folder in ("here", backend)]
     assert names[0] == names[1] != set()
-
-
-@pytest.mark.parametrize(
-    ("flags", "message"),
-    [
-        (("--model", "cross:seed=3"), "--arms trained: seed: a study draws its own; give --seeds"),
-        (("--model", "masked"), "--model masked: no study trains it; known: cross, dual, late, query, sparse"),
-        (("--model", "query:group_size=3"), "--model query: no setting group_size, which is for "),
-        (("--epochs", "0"), "--epochs 0.0: expected a finite number > 0"),
-        (("--model", "cross", "--context", "8"), "--context: means nothing to a study of the model cross"),
-        (("--address", "tcp://x:1"), "--address tcp://x:1 goes with --backend dask or ray"),
-        (("--model", "sparse"), "--model sparse: --encoder is missing"),
-        (("--model", "cross", "--arms", "a:negatives=bm26"), "--arms a: negatives=bm26: did you mean bm25"),
-        (("--model", "cross", "--arms", "a:prf=colbert"), "--arms a:prf=colbert: prf: is not for a study of the model"),
-        (("--model", "cross", "--arms", "a", "a"), "--arms a: a: an arm of that name is there"),
-        (("--model", "cross", "--arms", "a:loss=lcee"), "--arms a:loss=lcee: --loss lcee: no such loss"),
-        (("--model", "cross", "--arms", "a", "b:against=c"), "--arms b: c: no such arm"),
-    ],
-)
-def test_what_does_not_belong_together_is_said(world: Path, flags: tuple[str, ...], message: str) -> None:
-    argv = ["--index", str(world / "index"), "--topics", str(world / "topics.tsv"), "--output", str(world / "no.json")]
-    with pytest.raises(InputError, match=message):
-        main([*argv, "--qrels", str(world / "qrels.txt"), *flags])
-    assert not (world / "no.json").exists()

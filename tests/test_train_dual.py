@@ -58,19 +58,6 @@ def test_equations_6_and_8_by_hand() -> None:
     assert distance(0, [1.0, -1.0], [0.5, 0.25], [1, 0], [1, 1]) == pytest.approx(0)
 
 
-@pytest.mark.parametrize("filling", [7.5, float("inf"), float("nan")])
-def test_padding_takes_no_part_in_the_distance(filling: float) -> None:
-    whole = distance(0.3, [0.6, -0.2], [0.5, 0.25], [1, 0], [1, 1])
-    padded = distance(0.3, [0.6, -0.2, filling], [0.5, 0.25, filling], [1, 0, 1], [1, 1, 0])
-    assert padded == pytest.approx(whole)
-    scores = torch.tensor([[0.6, filling]], dtype=torch.float64, requires_grad=True)
-    marked = torch.tensor([[True, False]])
-    find("loss", "distance")()(scores, torch.tensor([[0.5, filling]], dtype=torch.float64), marked, marked).backward()
-    assert scores.grad is not None
-    # d/ds of .5 (1 - f - .5)^2 + .5 (1 - f - 1)^2 where 1 - f = .8: (.3 - .2) times 1/2
-    assert scores.grad[0].tolist() == pytest.approx([0.05, 0])
-
-
 def labels(scores: list[float], positive: list[int]) -> Labels:
     targets = np.array(positive, dtype=np.float32) / sum(positive)
     docids = [f"d{place + 1}" for place in range(len(scores))]

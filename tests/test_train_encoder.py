@@ -16,11 +16,10 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.labels import SoftLabels
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.train.checkpoints import read_mark, resume_from, write_mark
-from rnnreranker.train.query.batches import Collator, add_negatives, score
 from rnnreranker.train.query.params import TrainParams
-from rnnreranker.train.query.samples import Sample, read_samples, renumber
+from rnnreranker.train.query.samples import read_samples, renumber
 from rnnreranker.train.query.start import start_encoder
-from rnnreranker.train.query.table import VectorTable, load_table
+from rnnreranker.train.query.table import load_table
 from rnnreranker.train.query.training import train_encoder
 from rnnreranker.train.validation import ndcg, rank_positives, reciprocal_rank
 
@@ -179,35 +178,6 @@ def test_candidates_keep_what_has_probability_and_drop_unknown_documents(source:
     table = load_table(source, rows)
     assert renumber(samples, rows)[0].rows.tolist() == [1, 0, 2]
     assert np.allclose(table.gather(np.array([1, 0])), source.fetch(np.array([5, 1])), atol=2e-3)
-
-
-def test_scores_of_a_padded_batch_are_inner_products(tiny: Path, source: VectorSource, topics: dict[str, str]) -> None:
-    params = TrainParams(inverse_temperature=3.0, dropout=0.0)
-    model, tokens, _ = start_encoder(str(tiny), DIMENSION, params, "mean")
-    samples = [
-        Sample("q0", np.array([4, 2]), np.array([1, 0], np.float32), np.array([True, False])),
-        Sample("q1", np.array([2, 7, 9]), np.array([0, 1, 0], np.float32), np.array([False, True, False])),
-    ]
-    table = VectorTable(source.fetch(np.arange(DOCUMENTS)).astype(np.float16))
-    collator = Collator(samples, tokens.cut([topics["q0"], topics["q1"]]), tokens)
-    batch = collator.batch([0, 1])
-    assert batch.valid.tolist() == [[True, True, False], [True, True, True]]
-    model.eval()
-    found = score(model, table, batch).detach().numpy()
-    for line, sample in enumerate(samples):
-        query = model(*tokens.pad([collator.cut[line]])).detach().numpy()[0]
-        assert np.allclose(
-            found[line, : len(sample.rows)], 3 * table.vectors[sample.rows].astype(np.float32) @ query, atol=1e-4
-        )
-    more = add_negatives(batch, DOCUMENTS, 5, True, np.random.default_rng(0))
-    assert set(more.rows[0, 3:]) >= {7}
-    assert 4 not in more.rows[0, 3:]
-    assert set(more.rows[1, 3:]) >= {4}
-    assert 7 not in more.rows[1, 3:]
-    for line in more.rows:
-        assert len(set(line[line >= 0])) == (line >= 0).sum()
-    assert not more.positive[:, 3:].any()
-    assert not more.targets[:, 3:].any()
 
 
 def test_ranks_and_measures() -> None:

@@ -30,7 +30,6 @@ from rnnreranker.lab.tune.heldout import cross_validate, on_test_set, tune
 from rnnreranker.lab.tune.leave_out import draw, leave_one_out
 from rnnreranker.lab.tune.query_set import load_objective
 from rnnreranker.lab.tune.space import Between
-from rnnreranker.lab.tune.sweeps import sweep, without_terms
 
 TOPICS, DOCUMENTS, DIMENSION = 12, 40, 6
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -329,25 +328,6 @@ def test_held_out_values_come_from_topics_not_searched(made: QuerySet) -> None:
     assert held_out.low <= held_out.gain <= held_out.high
     other = on_test_set(tune(objective, SMALL, 8, seed=0), SMALL, objective, TOPICS)
     assert other.tuned >= other.default  # the same topics: the default was among the trials
-
-
-def test_sweeps(made: QuerySet) -> None:
-    objective, params = made.objective(), RnnParams(context=20, k=5)
-    found = sweep(["context", "lambda", "grid", "ablations"], objective, params)
-    assert [row["context"] for row in found["context"]] == [10, 20]
-    assert found["context"][-1]["value"] == pytest.approx(objective.values(params).mean())
-    assert found["lambda"][-1]["value"] == pytest.approx(found["ablations"][5]["value"])  # lambda 1
-    assert found["lambda"][-1]["fold_low"] <= found["lambda"][-1]["value"] <= found["lambda"][-1]["fold_high"]
-    assert {(row["context"], row["k"]) for row in found["grid"]} == {
-        (size, k) for size in (10, 20) for k in (3, 5, 7, 10, 15) if k < size
-    }
-    assert found["ablations"][0]["difference"] == 0
-    terms = ["no rank", "no run scores", "no inner products", "the query the only probe", "no smoothing"]
-    assert [row["what"] for row in found["ablations"]][-5:] == terms
-    alone = RnnParams.preset("vectors")  # one term, one probe: nothing to leave out
-    assert without_terms(alone) == without_terms(RnnParams(scale="none")) == {}
-    with pytest.raises(InputError, match="sweep 'lamda': did you mean lambda"):
-        sweep(["lamda"], objective, params)
 
 
 @pytest.mark.parametrize("rule", ["capped", "mean"])

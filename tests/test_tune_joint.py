@@ -16,8 +16,7 @@ from rnnreranker import LabelParams, QueryVectors, RnnParams, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.encode.dense.encoder import Encoder
-from rnnreranker.index.opening import open_index
-from rnnreranker.lab.tune import LeaveOutRequest, Space, tune_collections
+from rnnreranker.lab.tune import Space
 from rnnreranker.lab.tune.joint.queries import load_trainings
 from rnnreranker.lab.tune.joint.request import TuneTrainRequest, check
 from rnnreranker.lab.tune.joint.space import NARROW_NAME, Joint, JointSpace, LabelSpace
@@ -201,29 +200,6 @@ def test_encoders_are_trained_with_the_settings_that_the_index_names(
     np.testing.assert_allclose(vectors, base.vectors, atol=1e-5)  # base and trained encoder differ in weights alone
 
 
-def test_collections_in_memory_give_what_their_files_give(
-    tiny: Path, data: Path, trainings: Trainings, tmp_path: Path
-) -> None:
-    halves = [dict(list(trainings.topics.items())[n::2]) for n in (0, 1)]
-    cells = {"a": {"index": open_index(data)}, "b": {"index": data, "protocol": "binary"}}
-    lines = []
-    for (name, cell), half in zip(cells.items(), halves, strict=True):
-        (tmp_path / f"{name}.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in half.items()))
-        cell |= {"topics": half, "qrels": trainings.qrels}
-        protocol = ", protocol: binary" if "protocol" in cell else ""
-        lines.append(f"{name}: {{index: {data}, topics: {tmp_path}/{name}.tsv, qrels: {data}/qrels.txt{protocol}}}\n")
-    (tmp_path / "cells.yaml").write_text("".join(lines))
-    asked: dict[str, Any] = {"encoder": f"{tiny}:pooling=mean", "trials": 3, "hits": 30, "rerank": "rnn:k=4"}
-    files, memory = (
-        tune_collections(LeaveOutRequest(collections=collections, **asked))
-        for collections in (tmp_path / "cells.yaml", cells)
-    )
-    assert files.to_dict() == memory.to_dict()
-    assert files.runs == memory.runs
-    assert {params.k for params in files.search.settings} == {4}
-    assert [cell.name for cell in files.search.cells] == ["a", "b"]
-
-
 def test_what_the_command_cannot_do_is_said(data: Path, tmp_path: Path) -> None:
     from rnnreranker.lab.tune.__main__ import main
 
@@ -283,18 +259,6 @@ def test_the_help_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = make_parser().format_help()
     assert shown.count("\n") <= 60
     assert "--method joint:context=40,n_max=8 --model query:epochs=3,batch_size=16 --loss listnet" in shown
-
-
-def test_a_search_starts_from_a_published_preset_or_a_file(tmp_path: Path) -> None:
-    def start(preset: str) -> Joint:
-        return TuneTrainRequest(index="i", topics="t", qrels="q", preset=preset).searched.fixed
-
-    assert start("tas-b") == Joint(RnnParams.preset("tas-b"))
-    (tmp_path / "my.yaml").write_text("rnn: {k: 4}\nlabels: {boost: 2.0}\n")
-    of_file = dataclasses.replace(RnnParams.preset("vectors"), k=4)
-    assert start(str(tmp_path / "my.yaml")) == Joint(of_file, LabelParams(boost=2.0), loss={"raise_positives": False})
-    with pytest.raises(InputError, match="preset tasb: not known"):
-        start("tasb")
 
 
 @pytest.mark.parametrize(

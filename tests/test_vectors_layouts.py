@@ -12,7 +12,6 @@ import pytest
 
 from rnnreranker.base.errors import InputError, MissingDependencyError
 from rnnreranker.parts.vectors import open_vectors
-from rnnreranker.parts.vectors.mapped import PART, MappedRows, map_matrix
 
 COUNT, DIMENSION = 230, 6
 DOCIDS = [f"d{row}" for row in range(COUNT)]
@@ -109,27 +108,6 @@ def test_pickles_are_not_opened(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(b"cos\nsystem\n")
     with pytest.raises(InputError, match=rf"pickled vectors \(it has {name}\) are not read.*numpy.save"):
         open_vectors(tmp_path)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_many_readers_read_what_one_does(tmp_path: Path, dtype: str) -> None:
-    paths = []
-    for number in range(3):
-        paths.append(tmp_path / f"{number}.npy")
-        np.save(paths[-1], np.random.default_rng(number).standard_normal((1000, 4)).astype(dtype))
-    one = MappedRows([map_matrix(path) for path in paths])
-    many = MappedRows([map_matrix(path) for path in paths], large=1)
-    assert (one.spread, many.spread) == (False, True)
-    rows = np.random.default_rng(9).integers(0, 3000, size=40 * PART + 3)
-    first, second = np.empty((len(rows), 4), np.float32), np.zeros((len(rows), 4), np.float32)
-    one.take(rows, first)
-    many.take(rows, second)
-    np.testing.assert_array_equal(first, second)
-    whole = np.concatenate([np.load(path) for path in paths]).astype(np.float32)
-    np.testing.assert_array_equal(second, whole[rows])
-    blocks = list(many.blocks(700))
-    assert [start for start, _ in blocks] == [0, 700, 1000, 1700, 2000, 2700]
-    np.testing.assert_array_equal(np.concatenate([block for _, block in blocks]), whole)
 
 
 def test_a_matrix_stored_by_columns_is_read_without_copying_it(tmp_path: Path) -> None:
