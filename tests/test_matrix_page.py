@@ -120,9 +120,9 @@ def test_every_cell_once_with_its_address_and_details() -> None:
     assert [entry["about"] for entry in shown] == [0, 1, 0]  # equal details stand there once
     texts = made["texts"]
     first, second = made["details"]
-    assert [texts[number] for number in first["commands"]] == ["one command"]
+    assert [[texts[word] for word in texts[number]] for number in first["commands"]] == [["one", "command"]]
     assert [texts[number] for number in first["parameters"]] == ["path", "x"]
-    assert (first["history"], second["commands"], page.count("one command")) == ([], first["commands"], 1)
+    assert (first["history"], second["commands"], texts.count("command")) == ([], first["commands"], 1)
     assert [[texts[number] for number in entry] for entry in second["history"]] == [
         ["date", "2026-11-21", "value", 0.1]
     ]

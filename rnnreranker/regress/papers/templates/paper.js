@@ -18,7 +18,10 @@ function element(tag, attributes, ...children) {
 }
 
 function readable(numbered) { // every text stands once: cells and details have its number
-  const text = number => numbered.texts[number];
+  const text = number => {
+    const one = numbered.texts[number];
+    return Array.isArray(one) ? one.map(text).join(" ") : one;
+  };
   const pairs = flat => flat.flatMap((_, at) => at % 2 ? [] : [[text(flat[at]), text(flat[at + 1])]]);
   const cells = numbered.cells.map(row => ({
     ...Object.fromEntries(numbered.keys.map((key, at) => [key, text(row[at])])), about: row.at(-1)}));
