@@ -198,6 +198,8 @@ def test_langchain_refusals(langchain: Any) -> None:
         LangChainRnnRetriever(store=langchain, search_kwarg={"filter": None})
     with pytest.raises(InputError, match="store is a Numbers; expected a VectorStore"):
         LangChainRnnRetriever(store=langchain.embeddings)
+    with pytest.raises(InputError, match="store is a NoneType; expected a VectorStore"):
+        LangChainRnnRetriever(k=3)
     with pytest.raises(InputError, match="search_type is 'mmr'; expected 'similarity'"):
         LangChainRnnRetriever(store=langchain.as_retriever(search_type="mmr"))
     with pytest.raises(InputError, match=r"search_kwargs has k; give k= for the documents returned, params\.context"):

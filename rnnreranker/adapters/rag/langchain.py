@@ -141,7 +141,7 @@ def _of_store(fields: dict[str, Any]) -> dict[str, Any]:
         search = {**given.search_kwargs, **fields.get("search_kwargs", {})}
         k = {"k": search.pop("k")} if "k" in search else {}
         return {**k, **fields, "store": given.vectorstore, "search_kwargs": search}
-    if "store" in fields and not hasattr(given, "similarity_search_by_vector"):
+    if not hasattr(given, "similarity_search_by_vector"):
         raise InputError(f"store is a {type(given).__name__}; expected a VectorStore, which searches by a vector")
     return fields
 
