@@ -49,8 +49,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.fixture(scope="session", autouse=True)
 def not_a_command() -> Iterator[None]:
-    """The tests run many commands and are none: Java starts here with the logger that all of Anserini takes."""
+    """The tests run many commands and are none: Java starts here with the logger that all of Anserini takes.
+
+    A slow machine adds no line on a phase to what a command prints.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("rnnreranker.base.process.phases.LOGGED", 3600.0)
         patch.setattr("rnnreranker.base.process.quiet.is_command", lambda: False)
         yield
 

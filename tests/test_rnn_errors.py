@@ -54,10 +54,10 @@ def test_numpy_numbers_become_plain_ones() -> None:
 
 
 def test_the_default_and_the_published_presets() -> None:
-    first_stage = (1.0, 1.0, 1.0, 10.0, 2)  # weights of rank, run score and q.d; rank constant; probes
+    first_stage = (1.0, 1.0, 1.0, 10.0)  # weights of rank, run score and q.d; rank constant; then the probes
     mixture = (10, 2, 0.5, 0.6, "linear", 2.4, None, "minmax", 60, "authors", *first_stage)
-    assert RnnParams() == RnnParams(*mixture, 0.25, 15)  # type: ignore[arg-type]
-    assert RnnParams.preset("mixture") == RnnParams(*mixture, 0.0)  # type: ignore[arg-type]
+    assert RnnParams() == RnnParams(*mixture, 3, 0.25, 15)  # type: ignore[arg-type]
+    assert RnnParams.preset("mixture") == RnnParams(*mixture, 2, 0.0)  # type: ignore[arg-type]
     assert (RnnParams().smoothed_over, RnnParams.preset("mixture").smoothed_over) == (15, 0)
     assert RnnParams(scale="none").smoothed_over == 0  # eq. 1 is as published
     alone = (0.0, 0.0, 1.0, 10.0, 1, 0.0)

@@ -236,22 +236,6 @@ def test_what_a_request_cannot_be(given: dict[str, Any], message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_a_flag_that_is_gone_says_the_written_form(capsys: pytest.CaptureFixture[str]) -> None:
-    from rnnreranker.lab.tune.__main__ import main
-
-    common = ["train", "--index", "i", "--topics", "t", "--qrels", "q"]
-    for flag, said in (
-        ("--k-exp", "evidence: --method evidence:k_exp=VALUE"),
-        ("--n-max", "--method: --method evidence:n_max=VALUE"),
-        ("--epochs", "query: --model query:epochs=VALUE"),
-        ("--alpha", "distance: --loss distance:alpha=VALUE"),
-        ("--pooling", "--encoder: --encoder NAME:pooling=VALUE"),
-    ):
-        with pytest.raises(SystemExit):
-            main([*common, flag, "1"])
-        assert f"error: {flag} is a setting of {said}" in capsys.readouterr().err
-
-
 def test_the_help_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
     from rnnreranker.lab.tune.joint.__main__ import make_parser
 

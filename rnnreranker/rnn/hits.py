@@ -57,7 +57,7 @@ def rerank_hits(
     >>> import numpy as np
     >>> order, scores = rerank_hits(np.eye(2)[0], np.array([[0.0, 1.0], [1.0, 0.0]]))
     >>> [(row, round(score, 2)) for row, score in zip(order.tolist(), scores.tolist())]
-    [(1, 0.78), (0, 0.35)]
+    [(1, 0.74), (0, 0.39)]
     """
     settings = params_of(params)
     load_kept()

@@ -37,6 +37,7 @@ _drawn = False
 _bar: Callable[[], object] | None = None  # draws the progress bar that has the line
 _terminal: IO[str] | None = None  # a stream of this module's own: that of the process may be turned elsewhere
 _lock = threading.RLock()
+_commands = 0  # that have begun in this process: the lines are those of the last one
 
 
 @contextlib.contextmanager
@@ -87,11 +88,12 @@ def summary() -> str:
 
 def start() -> None:
     """Begin to show phases."""
-    global _terminal
+    global _terminal, _commands
     spent.clear()
+    _commands += 1
     if sys.stderr.isatty():
         _terminal = os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding=sys.stderr.encoding, errors="replace")
-    threading.Thread(target=_tick if _terminal else _log, daemon=True, name="phases").start()
+    threading.Thread(target=_tick if _terminal else _log, args=(_commands,), daemon=True, name="phases").start()
 
 
 def clear() -> None:
@@ -132,9 +134,9 @@ def _show() -> None:
             _drawn = True
 
 
-def _tick() -> None:
+def _tick(command: int) -> None:
     time.sleep(FIRST)
-    while True:
+    while command == _commands:
         with contextlib.suppress(ValueError, OSError):  # the stream is closed
             if _bar:
                 _bar()
@@ -143,13 +145,13 @@ def _tick() -> None:
         time.sleep(EVERY)
 
 
-def _log() -> None:
+def _log(command: int) -> None:
     """Write a line on the phase when the command has taken 10 seconds, 20, 40 …, then every ten minutes."""
     begun = time.monotonic()
-    while True:
+    while command == _commands:
         time.sleep(min(max(LOGGED, time.monotonic() - begun), LOGGED_AT_LEAST))
         at = _stack[-1] if _stack else None
-        if at is not None and at.name not in (STARTING, WORKING) and in_command():
+        if at is not None and at.name not in (STARTING, WORKING) and in_command() and command == _commands:
             with contextlib.suppress(ValueError, OSError):  # the stream is closed
                 sys.stderr.write(f"{at}: {time.perf_counter() - at.begun:.0f} s\n")
                 sys.stderr.flush()
