@@ -328,6 +328,8 @@ def test_topics_of_trec_are_those_of_ir_datasets(tmp_path: Path) -> None:
         "<top><num>C041</num><title>Pesticides</title><desc>d</desc></top><TOP><NUM>2</NUM><TITLE>x</TITLE></TOP>"
     )
     assert load_topics(written(tmp_path / "one.txt", one_line)) == {"C041": "Pesticides", "2": "x"}
+    clinical = '<topics task="2021 TREC CT">\n<topic number="1">\nA man of 45 &amp; more,\nwho\n</topic>\n</topics>\n'
+    assert load_topics(written(tmp_path / "ct.xml", clinical)) == {"1": "A man of 45 & more, who"}
 
 
 @pytest.mark.parametrize(

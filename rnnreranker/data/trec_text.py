@@ -135,7 +135,8 @@ def _in_place_of(markup: re.Match[str]) -> str:
 def topics(text: str, source: str) -> Iterator[tuple[str, str, str, str]]:
     """(file:line, qid, text, narrative) of every <top> or <topic>; fields may go on over lines.
 
-    The qid is <num> or the attribute `number` of <topic>; the text is <title>, else <query>.
+    The qid is <num> or the attribute `number` of <topic>; the text is <title>, else <query>, or what a topic without
+    tags has.
 
     Raises:
         InputError: a topic without number or text, with one twice, or that does not end, text outside topics (with
@@ -169,6 +170,8 @@ def _topic(block: str, attributes: str, where: str) -> tuple[str, str, str]:
             again = int(line) + block.count("\n", 0, field.start())
             raise InputError(f"{source}:{again}: <{name}> a second time in the topic of line {line}; expected it once")
         fields[name] = " ".join(plain(content).split())
+    if "<" not in block:  # as the topics of TREC's clinical trials
+        fields["title"] = " ".join(plain(block).split())
     if given := _ATTRIBUTE.search(attributes):
         fields.setdefault("num", html.unescape(given[1]).strip())
     qid, query, narrative = (
