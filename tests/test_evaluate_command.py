@@ -11,7 +11,7 @@ import pandas
 import pytest
 
 from rnnreranker import evaluate_run
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.evaluate import evaluate_runs
 from rnnreranker.evaluate.__main__ import main
 from rnnreranker.runs import Run
@@ -68,6 +68,10 @@ def test_runs_of_every_kind(files: Path) -> None:
     numbers = frame.replace({"query_id": {"q1": 1, "q2": 2}}).astype({"query_id": int})
     assert evaluate_run(numbers, {1: {"a": 1}, 2: {"c": 1}}, "RR@10").iloc[0, 0] == 0.75
     assert evaluate_run(frame.set_axis(["qid", "docno", "score"], axis=1), qrels, "RR@10").iloc[0, 0] == 0.75
+    with pytest.warns(
+        DataWarning, match=r"run: no judged docid is in the run, so every measure is 0 \(its first docid: "
+    ):
+        assert evaluate_run(frame, {"q1": {"x": 1}}, "RR@10").iloc[0, 0] == 0
     for wrong, said in (
         (frame.assign(doc_id=["b", None, "c"]), "run: doc_id nan is of type float; expected text"),
         ({"q1": {}}, "none of its 1 queries has entries"),
