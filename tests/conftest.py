@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -75,10 +76,16 @@ def built_in_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+@pytest.fixture(scope="session")
+def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the tests' cache folders are, out of the folder that pytest looks through for every `tmp_path`."""
+    return tmp_path_factory.mktemp("homes")
+
+
 @pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder of the test's own, and no hub."""
-    folder = tmp_path_factory.mktemp("home")
+    folder = Path(tempfile.mkdtemp(dir=homes))
     monkeypatch.setenv("RNNRERANKER_HOME", str(folder))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     return folder

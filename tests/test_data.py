@@ -452,6 +452,7 @@ def test_null_is_told_from_a_missing_key(tmp_path: Path, text: str) -> None:
         list(load_documents(written(tmp_path / "d.jsonl", text)))
 
 
+@pytest.mark.long
 def test_a_pipe_is_read_as_the_file_whatever_is_in_it(tmp_path: Path) -> None:
     """Process substitution: no name tells the format, and no one can read a pipe twice."""
     written(tmp_path / "d.jsonl", '{"id": "a", "text": "x y"}\n{"id": "b", "text": "z"}\n')

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -53,9 +54,15 @@ def modules() -> list[Path]:
     return [path for path in sorted(PACKAGE.rglob("*.py")) if path not in top]
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def imports_of(path: Path) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -70,19 +77,19 @@ def test_every_folder_is_listed_and_the_top_has_commands_alone() -> None:
     assert {name.removesuffix(".py") for name in there if name.endswith(".py")} <= {*COMMANDS, "_version", "plugins"}
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_point_one_way(path: Path) -> None:
-    folder, *rest = path.relative_to(PACKAGE).parts
-    for imported in imports_of(path):
-        asked, *below = imported.split(".")[1:]
-        assert not imported.startswith("rnnreranker.regress.__main__"), f"{path} imports a command"
-        if folder not in FOLDERS:
-            continue
-        if asked in FOLDERS:
-            assert FOLDERS.index(asked) <= FOLDERS.index(folder), f"{folder} imports {imported}"
-        order, own = BELOW.get(folder, ()), rest[0].removesuffix(".py")
-        if asked == folder and own in order and below[0] in order:
-            assert order.index(below[0]) <= order.index(own), f"{path} imports {imported}"
+def test_imports_point_one_way() -> None:
+    for path in modules():
+        folder, *rest = path.relative_to(PACKAGE).parts
+        for imported in imports_of(path):
+            asked, *below = imported.split(".")[1:]
+            assert not imported.startswith("rnnreranker.regress.__main__"), f"{path} imports a command"
+            if folder not in FOLDERS:
+                continue
+            if asked in FOLDERS:
+                assert FOLDERS.index(asked) <= FOLDERS.index(folder), f"{folder} imports {imported}"
+            order, own = BELOW.get(folder, ()), rest[0].removesuffix(".py")
+            if asked == folder and own in order and below[0] in order:
+                assert order.index(below[0]) <= order.index(own), f"{path} imports {imported}"
 
 
 def test_entry_points_keep_their_names() -> None:
@@ -132,7 +139,7 @@ def test_no_import_goes_in_a_circle() -> None:
 def test_no_command_is_called_from_python() -> None:
     """A command's `main` belongs to the shell; what another module needs of it is a function of the room."""
     for path in set(PACKAGE.rglob("*.py")) - set(PACKAGE.glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rnnreranker"):
                 assert "main" not in [alias.name for alias in node.names], f"{path} imports a main"
 
@@ -147,7 +154,7 @@ def test_flags_are_parsed_in_commands_alone() -> None:
 def test_no_two_classes_have_one_name() -> None:
     homes: dict[str, list[str]] = {}
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef):
                 homes.setdefault(node.name, []).append(str(path.relative_to(PACKAGE)))
     assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}

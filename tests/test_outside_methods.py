@@ -26,6 +26,7 @@ from tiny_encoder import (
 from rnnreranker import Run, SoftLabels
 from rnnreranker.train.query.inputs import hard_labels
 
+pytestmark = pytest.mark.long  # every test starts commands
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -122,7 +123,6 @@ def test_a_labeler_makes_labels(command: Command, collection: Path) -> None:
     )
 
 
-@pytest.mark.long
 def test_a_loss_trains_by_flag_and_by_preset_file(command: Command, tmp_path: Path) -> None:
     shown = " ".join(command("train", "--help").stdout.split()).replace("- ", "-")
     assert "multi-tier, triplet, best-positive (default: that of the model)" in shown
@@ -187,7 +187,6 @@ def coded(command: Command, collection: Path) -> Path:
     return collection / "coded"
 
 
-@pytest.mark.long
 def test_a_part_is_made_searched_and_made_again(command: Command, collection: Path, coded: Path) -> None:
     assert "neighbours, codes, NAME:KEY=VALUE" in " ".join(command("index", "--help").stdout.split()).replace("- ", "-")
     settings = " ".join(command("__main__", "methods", "codes").stdout.split())
@@ -263,7 +262,6 @@ def hub(tmp_path: Path) -> Path:
     return cache
 
 
-@pytest.mark.long
 def test_models_of_theirs_encode_and_score(
     hub: Path, outside_methods: dict[str, str], home: Path, collection: Path
 ) -> None:
@@ -287,7 +285,6 @@ def test_models_of_theirs_encode_and_score(
     assert len(Run.read(collection / "late.txt").ranked("q1")) == 3
 
 
-@pytest.mark.long
 def test_a_kind_of_model_in_a_study(command: Command, tmp_path: Path) -> None:
     """One file says how it is tested; its arms are YAML, or words of a line."""
     pytest.importorskip("sentence_transformers")

@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 PACKAGE = Path(__file__).resolve().parent.parent / "rnnreranker"
 DOCS = PACKAGE.parent / "docs" / "source"
 MODULES = sorted([*PACKAGE.rglob("*.py"), *DOCS.rglob("*.py")])
@@ -46,13 +44,15 @@ def functions_of(tree: ast.AST) -> Iterator[ast.AST]:
     return (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE.parent)))
-def test_names_say_what_a_value_is(path: Path) -> None:
+def test_names_say_what_a_value_is() -> None:
     """Fields of a record are exempt: their names are keys of files that are kept."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    empty = {(name, line) for function in functions_of(tree) for name, line in names_of(function)}
-    assert sorted((line, name) for name, line in empty if name in SAYING_NOTHING) == []
-    assert sorted((line, name, PRIVATE[name]) for name, line in names_of(tree) if name in PRIVATE) == []
+    empty, private = set(), set()
+    for path in MODULES:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        names = {(name, line) for function in functions_of(tree) for name, line in names_of(function)}
+        empty |= {f"{path}:{line}: {name}" for name, line in names if name in SAYING_NOTHING}
+        private |= {f"{path}:{line}: {name} is {PRIVATE[name]}" for name, line in names_of(tree) if name in PRIVATE}
+    assert sorted(empty) == sorted(private) == []
 
 
 def test_texts_have_the_words_of_the_field() -> None:
