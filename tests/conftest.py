@@ -16,6 +16,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # several workers: torch and BLAS of on
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 ROOT = Path(__file__).resolve().parent.parent
+OWN_GRAPHS = ("test_encode_graph", "test_graphs", "test_doctor")  # whose tests look at how graphs are made and kept
 
 
 @pytest.fixture(scope="session")
@@ -83,9 +84,12 @@ def homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def home(homes: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache folder of the test's own, and no hub."""
+def home(homes: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
+    """A cache folder of the test's own, and no hub; graphs of encoders, which take seconds, are made once for all."""
     folder = Path(tempfile.mkdtemp(dir=homes))
+    if request.path.stem not in OWN_GRAPHS:
+        (homes / "graphs").mkdir(exist_ok=True)
+        (folder / "graphs").symlink_to(homes / "graphs")
     monkeypatch.setenv("RNNRERANKER_HOME", str(folder))
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     return folder
