@@ -125,3 +125,14 @@ def test_help_fits_a_screen(capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     with pytest.raises(SystemExit):
         main(["--help"])
     assert len(capsys.readouterr().out.splitlines()) <= 60
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [("--alpha 1", "distance: --loss distance:alpha=VALUE"), ("--group-size 2", "--model cross:group_size=VALUE")],
+)
+def test_a_setting_as_a_flag_says_the_written_form(flags: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--output", "x", *flags.split()])
+    assert caught.value.code == 2
+    assert said in capsys.readouterr().err
