@@ -263,7 +263,7 @@ def test_a_transformer_is_trained_indexed_searched_and_reranks(
     assert main(command(world, transformer, "--model", "late:loss=kl,group_size=4,dimension=16")) == 0
     said = capsys.readouterr()
     assert "nDCG@10\tbefore" in said.out
-    assert len(said.err.splitlines()) == 1  # no bar of a library
+    assert len(said.err.splitlines()) == 2  # the warning of few validation queries and the summary: no bar of a library
     record = json.loads((world / "out" / "training.json").read_text())
     assert (record["model"], record["params"]["dimension"], record["params"]["raise_positives"]) == ("late", 16, False)
     argv = ["--documents", str(world / "documents.jsonl"), "--parts", "tokens", "--output", str(world / "index")]
