@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rnnreranker import QueryVectors, RnnParams, rerank_hits, rnn_similarity
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.rnn import contexts, dense
 
 
@@ -70,6 +70,18 @@ def test_what_stands_for_arrays(kind: str) -> None:
     np.testing.assert_array_equal(order, expected.order)
     if kind == "bfloat16":
         np.testing.assert_array_equal(QueryVectors(["a"], given(exact[0][None])).vectors[0], exact[0])
+
+
+@pytest.mark.filterwarnings("error")
+def test_distances_for_scores_are_reported() -> None:
+    rng = np.random.default_rng(1)
+    vectors = rng.normal(size=(20, 8))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    distances = ((vectors - vectors[0]) ** 2).sum(axis=1)
+    with pytest.raises(DataWarning, match="give distances as -d"):
+        rerank_hits(vectors[0], vectors, distances)
+    for scores in (-distances, rng.normal(size=20), np.ones(20)):
+        rerank_hits(vectors[0], vectors, scores)
 
 
 def test_params_may_be_a_mapping() -> None:

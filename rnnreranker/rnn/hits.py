@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.given import array_of
 from rnnreranker.rnn import checks
@@ -73,6 +74,8 @@ def rerank_hits(
         similarity = given_similarity(_with_query(known[first], hits[first]), settings, base=known[first])
     else:
         query = _finite(query_vector, "query_vector", hits.shape[1], "as the hits").astype(np.float32)
+        if known is not None and _falls(known, hits @ query):
+            notice("scores fall where the inner products with the query rise; higher is better: give distances as -d")
         by = hits.astype(np.float64) @ query if known is None else known
         first = np.argsort(-by, kind="stable")
         base = None if known is None else known[first][None]
@@ -92,6 +95,12 @@ def params_of(params: RnnParams | Mapping[str, Any] | None) -> RnnParams:
     if not isinstance(params, Mapping):
         raise InputError(f"params={params!r}: expected RnnParams, or a mapping of its settings")
     return RnnParams.of(params, "params")
+
+
+def _falls(scores: np.ndarray, products: np.ndarray) -> bool:
+    """Whether scores are lower the larger the inner products are, nearly on a line; never of fewer than eight."""
+    apart, other = scores - scores.mean(), products - products.mean()
+    return len(scores) >= 8 and float(apart @ other) < -0.9 * float(np.linalg.norm(apart) * np.linalg.norm(other))
 
 
 def _finite(values: Any, name: str, count: int, what: str) -> np.ndarray:
