@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import subprocess
 import sys
@@ -197,3 +198,21 @@ def test_every_help_can_be_shown_in_ascii(name: str) -> None:
     done = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "example"),
+    [
+        ("labels", "--method evidence:k=21"),
+        ("labels.negatives", "--filter rnn:k=21"),
+        ("train", "--model "),
+        ("lab.tune", "--rerank rnn:context=100,tau=0.5"),
+        ("lab.tune.joint", "--method joint:context=40,n_max=8 --model query:epochs=3,batch_size=16 --loss listnet"),
+        ("lab.study", "--arms "),
+    ],
+)
+def test_the_help_of_a_command_fits_a_screen(name: str, example: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    shown = importlib.import_module(f"rnnreranker.{name}.__main__").make_parser().format_help()
+    assert shown.count("\n") <= 60
+    assert example in shown

@@ -13,7 +13,7 @@ from rnnreranker.base.errors import DataWarning
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.index.opening import open_index
-from rnnreranker.labels.__main__ import main, make_parser
+from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.request import choose_labeler
 from rnnreranker.search.own_documents import without_own
@@ -81,13 +81,6 @@ def test_messages_name_arguments(given: dict[str, object], said: str, tmp_path: 
     small(tmp_path)
     with pytest.raises(InputError, match=said):
         make_labels(tmp_path / "run.txt", tmp_path / "qrels.txt", **given)  # type: ignore[arg-type]
-
-
-def test_the_help_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    shown = make_parser().format_help()
-    assert shown.count("\n") <= 60
-    assert "--method evidence:k=21" in shown
 
 
 def test_labels_say_that_a_query_is_among_its_candidates(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from rnnreranker import InputError, QueryVectors, RnnParams, Run, open_vectors
 from rnnreranker.base.method import Inputs
-from rnnreranker.labels.negatives.__main__ import main, make_parser
+from rnnreranker.labels.negatives.__main__ import main
 from rnnreranker.labels.negatives.filters import Pool, discarded, pools, suspicion
 from rnnreranker.labels.negatives.forms import labeled_pairs, rows_of, write_rows
 from rnnreranker.labels.negatives.make import mine_negatives
@@ -354,10 +354,3 @@ def test_messages_from_python_name_arguments(given: dict[str, object], said: str
     small(tmp_path)
     with pytest.raises(InputError, match=said):
         mine_negatives(tmp_path / "run.txt", tmp_path / "qrels.txt", **given)  # type: ignore[arg-type]
-
-
-def test_the_help_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    shown = make_parser().format_help()
-    assert shown.count("\n") <= 60
-    assert "--filter rnn:k=21" in shown

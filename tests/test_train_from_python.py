@@ -120,19 +120,7 @@ def test_messages_name_arguments_and_flags(given: dict[str, Any], said: str, fla
     assert not (tmp_path / "out").exists()
 
 
-def test_help_fits_a_screen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    assert len(capsys.readouterr().out.splitlines()) <= 60
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [("--alpha 1", "distance: --loss distance:alpha=VALUE"), ("--group-size 2", "--model cross:group_size=VALUE")],
-)
-def test_a_setting_as_a_flag_says_the_written_form(flags: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["--output", "x", *flags.split()])
-    assert caught.value.code == 2
-    assert said in capsys.readouterr().err
+def test_a_setting_as_a_flag_says_the_written_form(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["--output", "x", "--alpha", "1"])
+    assert "distance: --loss distance:alpha=VALUE" in capsys.readouterr().err

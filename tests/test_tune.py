@@ -24,7 +24,7 @@ from rnnreranker.lab.tune import (
     search,
     tune_reranker,
 )
-from rnnreranker.lab.tune.__main__ import main, make_parser
+from rnnreranker.lab.tune.__main__ import main
 from rnnreranker.lab.tune.choice_rules import RULES
 from rnnreranker.lab.tune.heldout import cross_validate, on_test_set, tune
 from rnnreranker.lab.tune.leave_out import draw, leave_one_out
@@ -447,13 +447,6 @@ def test_what_a_request_cannot_be(given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as caught:
         tune_reranker(TuneRequest(index="i", topics="t", qrels="q", **given))
     assert message in str(caught.value)
-
-
-def test_the_help_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    shown = make_parser().format_help()
-    assert shown.count("\n") <= 60
-    assert "--rerank rnn:context=100,tau=0.5" in shown
 
 
 @pytest.mark.parametrize(

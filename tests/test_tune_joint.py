@@ -236,15 +236,6 @@ def test_what_a_request_cannot_be(given: dict[str, Any], message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_the_help_fits_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rnnreranker.lab.tune.joint.__main__ import make_parser
-
-    monkeypatch.setenv("COLUMNS", "100")
-    shown = make_parser().format_help()
-    assert shown.count("\n") <= 60
-    assert "--method joint:context=40,n_max=8 --model query:epochs=3,batch_size=16 --loss listnet" in shown
-
-
 @pytest.mark.parametrize(
     "content",
     [
