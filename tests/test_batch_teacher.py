@@ -88,6 +88,7 @@ def test_the_teacher_late_says_maxsim_of_any_document(world: Path, made: Path, t
         asked_again(world, labels).logits(pools, ["d1", "nowhere"])
 
 
+@pytest.mark.long
 def test_a_student_is_trained_so(world: Path, made: Path, tmp_path: Path) -> None:
     labels = tmp_path / "labels.parquet"
     collective.labelled(world, made, labels, *COLLECTIVE)

@@ -470,6 +470,7 @@ def test_more_own_vectors_join_an_index(tmp_path: Path, own_vectors: np.ndarray,
     assert {**content(grown), DESCRIPTION: b""} == {**content(whole), DESCRIPTION: b""}
 
 
+@pytest.mark.long
 def test_own_vectors_that_do_not_go_together_are_refused(tmp_path: Path, own_vectors: np.ndarray) -> None:
     def refused(message: str, *argv: str) -> None:
         with pytest.raises(InputError, match=message):

@@ -154,6 +154,7 @@ def test_judgements(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["pydoc", "pydoc/shallow"])
+@pytest.mark.long
 def test_two_judges_agree(name: str) -> None:
     agreed = judged_twice(name)
     assert agreed.pairs >= 0.1 * len(load_qrels(name))

@@ -296,6 +296,7 @@ class TestTheProjectsOwn:
         for name in spec_names(folder):
             assert read_spec(folder / f"{name}.yaml", data=True).name == name
 
+    @pytest.mark.long
     def test_every_command_of_every_plan_is_taken_by_its_parser(self) -> None:
         parsers = {}
         for name in spec_names(specs_folder()):

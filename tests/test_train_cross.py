@@ -150,6 +150,7 @@ def command(world: Path, tiny: Path, *argv: str) -> list[str]:
     return [*words, "--max-steps", "3", *argv]
 
 
+@pytest.mark.long
 def test_the_command(world: Path, tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labels = ["--labels", str(world / "labels.parquet")]
     assert main(command(world, tiny, *labels, "--loss", "listnet", "--plots", str(world / "plots"))) == 0
@@ -177,6 +178,7 @@ def write_rows(world: Path) -> None:
     (world / "negatives.jsonl").write_text("".join(lines))
 
 
+@pytest.mark.long
 def test_negatives_of_a_file_by_ids_and_by_texts(world: Path, tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_rows(world)
     for name in ("negatives.tsv", "negatives.jsonl"):

@@ -118,9 +118,3 @@ def test_messages_name_arguments_and_flags(given: dict[str, Any], said: str, fla
         check(TrainRequest(tmp_path / "out", **kind, **given))
     assert flagged in str(caught.value)
     assert not (tmp_path / "out").exists()
-
-
-def test_a_setting_as_a_flag_says_the_written_form(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(["--output", "x", "--alpha", "1"])
-    assert "distance: --loss distance:alpha=VALUE" in capsys.readouterr().err

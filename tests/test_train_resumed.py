@@ -40,6 +40,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "kind", [*list(KINDS)[:2], *(pytest.param(kind, marks=pytest.mark.slow) for kind in list(KINDS)[2:])]
 )
+@pytest.mark.long
 def test_all_files_are_those_of_no_kill(kind: str, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = dict(KINDS[kind])
     scorer = ScorerParams(chosen.pop("scorer"), blocks=1, heads=2, width=8) if "scorer" in chosen else None

@@ -125,6 +125,7 @@ def test_an_untrained_scorer_is_the_inner_product(tiny: Path, source: VectorSour
     assert torch.allclose(states[1, :length], by_itself[0, :length], atol=1e-5)
 
 
+@pytest.mark.long
 def test_a_cascade_from_the_command_line(tiny: Path, tmp_path: Path) -> None:
     """M_F = a run that has nothing to do with the vectors; labels on it (M_C); vectors of the index (M_D)."""
     from rnnreranker.labels.__main__ import main as label

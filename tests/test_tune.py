@@ -313,6 +313,7 @@ def test_an_error_of_the_data_ends_the_search_and_the_trial_is_taken_again(tmp_p
     assert (again.pruned, calls) == (0, 7)
 
 
+@pytest.mark.long
 def test_held_out_values_come_from_topics_not_searched(made: QuerySet) -> None:
     objective = made.objective()
     held_out = cross_validate(objective, SMALL, 8, folds=3, seed=0)

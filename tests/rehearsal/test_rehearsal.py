@@ -60,6 +60,7 @@ def test_a_chain_runs_to_its_end(condition: str, spec: Spec, miniatures: Path) -
     assert {(one.id, condition) for one in sets} <= measured, came.reasons()
 
 
+@pytest.mark.long
 def test_the_matrix_says_when_the_present_commands_were_rehearsed(spec: Spec) -> None:
     """Another command is another chain: what the record does not have by this fingerprint is not rehearsed."""
     records = {record.spec: record for record in read_records(records_file(specs_folder(), "", "rehearsal"))}
