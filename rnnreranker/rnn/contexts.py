@@ -233,7 +233,7 @@ def scored(
     @np.errstate(all="ignore")  # infinities are seen in the result
     def work() -> None:
         fill, room = contexts.filler(engine), matrices(chunk, widest)
-        while (start := next(starts)) < batch:  # one chunk for whoever comes next
+        while (start := next(starts)) < batch:  # each thread takes the next chunk
             part = slice(start, min(start + chunk, batch))
             gram = room[: part.stop - start]
             fill(part, gram)

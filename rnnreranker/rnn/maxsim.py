@@ -109,7 +109,7 @@ def ragged_maxsim(
     def work() -> None:
         block = np.empty((largest, asked.shape[1]), dtype=np.float32)
         room = np.empty((largest, len(whole)), dtype=np.float32)
-        for first, last in coming:  # one part for whoever comes next
+        for first, last in coming:  # each thread takes the next part
             own = first + np.flatnonzero(lengths[first:last])  # those that have tokens
             starts = np.concatenate([[0], np.cumsum(lengths[own])])
             for row, start, end in zip(chosen[own].tolist(), starts[:-1].tolist(), starts[1:].tolist(), strict=True):

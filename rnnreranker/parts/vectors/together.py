@@ -51,7 +51,7 @@ def mismatch(run: Run, queries: QueryVectors, source: VectorSource) -> str:
         return ""
     query_rows = np.array([row_of[run.qids[number]] for number in numbers[left].tolist()])
     pairs = _Pairs(queries, source, query_rows, rows[known], owner)
-    with np.errstate(over="ignore", invalid="ignore"):  # whoever uses the vectors says which are not finite
+    with np.errstate(over="ignore", invalid="ignore"):  # the user of the vectors reports those that are not finite
         return pairs.other_lengths() or pairs.apart_or_shifted()
 
 
