@@ -22,6 +22,7 @@ from rnnreranker.base.files import write_atomically
 from rnnreranker.base.files.json_files import read_json
 
 SCHEMA = 3
+DIGITS = 9  # significant ones of a float on disk
 NEEDED = ("kind", "spec", "name", "outcome")  # keys of every record on disk
 KINDS = ("run", "study", "tuning", "sweep", "recovery", "diagnosis", "benchmark", "rehearsal")
 VERSIONS_OF = (
@@ -176,18 +177,31 @@ def read_records(path: str | Path) -> list[Record]:
 def write_records(path: str | Path, records: Iterable[Record]) -> None:
     """Write records as JSON, one a line, whole or not at all.
 
-    What is empty or unknown of a record is left out.
+    Leaves out what is empty or unknown of a record; floats keep `DIGITS` significant digits.
 
     Raises:
         InputError: the file cannot be written.
     """
     lines = []
     for record in records:
-        kept = {key: value for key, value in asdict(record).items() if value or key in NEEDED}
+        kept = {key: rounded(value) for key, value in asdict(record).items() if value or key in NEEDED}
         lines.append(json.dumps(kept, ensure_ascii=False, separators=(",", ":")))
     text = ",\n".join(lines)
     with write_atomically(path) as stream:
         stream.write(f'{{"schema":{SCHEMA},"records":[\n{text}\n]}}\n'.encode())
+
+
+def rounded(value: Any) -> Any:
+    """A value of JSON, its floats with `DIGITS` significant digits.
+
+    >>> rounded({"nDCG@10": [0.733812345678912, 12]})
+    {'nDCG@10': [0.733812346, 12]}
+    """
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, dict):
+        return {key: rounded(entry) for key, entry in value.items()}
+    return [rounded(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def add_records(path: str | Path, new: Sequence[Record]) -> None:
