@@ -24,10 +24,10 @@ test: $(VENV)/dev.stamp
 
 # what takes more than a few seconds: with `test`, what is run before a change is taken
 test-long: $(VENV)/dev.stamp
-	$(VENV)/bin/python -m pytest -n logical --dist worksteal -m 'long and not slow'
+	$(VENV)/bin/python -m pytest tests -o addopts=-q -n logical --dist worksteal -m 'long and not slow'
 
 test-slow: $(VENV)/dev.stamp
-	$(VENV)/bin/python -m pytest -n logical --dist worksteal -m slow
+	$(VENV)/bin/python -m pytest tests -o addopts=-q -n logical --dist worksteal -m slow
 
 lint: $(VENV)/dev.stamp
 	$(VENV)/bin/ruff check .
