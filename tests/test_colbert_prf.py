@@ -18,10 +18,9 @@ from rnnreranker.index.opening import open_index
 from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams
 from rnnreranker.methods.rerank.prf import PrfParams, PrfReranker
 from rnnreranker.methods.retrieve.late import LateRetriever
-from rnnreranker.parts.tokens.files import FOLDER, write_tokens
 from rnnreranker.parts.tokens.lexicon import NEAREST, Lexicon
 from rnnreranker.parts.tokens.queries import QueryTokens
-from rnnreranker.parts.tokens.source import TokenSource
+from rnnreranker.parts.tokens.source import TokenSource, write_tokens
 from rnnreranker.runs import Run
 from tests.test_impacts import run_index, run_search
 from tests.test_tokens import D, unit
@@ -39,7 +38,7 @@ def made_up(folder: Path, documents: int = 60, most: int = 12, seed: int = 0) ->
     ids[rng.random(count) < 0.2] = 1
     vectors = unit(rng, WORDS_HERE, D)[ids] + 0.2 * unit(rng, count, D)
     folder.mkdir(parents=True, exist_ok=True)
-    write_tokens(folder / FOLDER, lambda: [(vectors.astype(np.float16), offsets, ids)], D)
+    write_tokens(folder / TokenSource.files, lambda: [(vectors.astype(np.float16), offsets, ids)], D)
     docids = [f"d{(7 * row) % documents}" for row in range(documents)]
     (folder / "docid").write_text("".join(f"{docid}\n" for docid in docids))
     return TokenSource(folder, {"encoder": {"name": "x", "settings": {}, "digest": "y"}})

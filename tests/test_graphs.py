@@ -20,10 +20,8 @@ from rnnreranker.encode.late.encoder import LateEncoder
 from rnnreranker.encode.sparse.encoder import SparseEncoder
 from rnnreranker.index.build import write_index
 from rnnreranker.parts.description import describe
-from rnnreranker.parts.impacts.params import ImpactParams
-from rnnreranker.parts.impacts.part import ImpactPart
-from rnnreranker.parts.tokens.params import TokenParams
-from rnnreranker.parts.tokens.part import TokensPart
+from rnnreranker.parts.impacts.part import ImpactParams, ImpactPart
+from rnnreranker.parts.tokens.part import TokenParams, TokensPart
 from tests.test_cross_encoder import PAIRS, many_pairs
 from tests.test_encode_graph import LARGER
 from tests.test_encode_late import TEXTS, VOCABULARY

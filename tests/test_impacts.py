@@ -13,10 +13,9 @@ from scipy.sparse import random as random_sparse
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.encode.model_folder import find_model
 from rnnreranker.encode.sparse.encoder import SparseEncoder
+from rnnreranker.parts import postings
 from rnnreranker.parts.impacts import ImpactSource
-from rnnreranker.parts.impacts import source as source_module
-from rnnreranker.parts.impacts.files import FOLDER, write_impacts
-from rnnreranker.parts.impacts.quantization import whole
+from rnnreranker.parts.impacts.source import whole
 
 WORDS = [f"w{number}" for number in range(40)]
 TEXTS = ["w1 w2 w3", "w4", "", "w5 w6 w7 w8 w1 w1", "  ", "w9 " * 90, "w4", "w30 w31 w2"]
@@ -97,7 +96,7 @@ def written(tmp_path: Path, matrix: csr_matrix, docids: list[str], factor: float
     tmp_path.mkdir(parents=True, exist_ok=True)
     kept = matrix if factor is None else whole(matrix, factor)
     halves = [kept[: kept.shape[0] // 2], kept[kept.shape[0] // 2 :]]
-    write_impacts(tmp_path / FOLDER, lambda: halves, kept.shape[1], factor is None)
+    postings.write_postings(tmp_path / ImpactSource.files, lambda: halves, kept.shape[1], factor is None)
     (tmp_path / "docid").write_text("".join(f"{docid}\n" for docid in docids))
     described = {"encoder": {"name": "x"}, "vocabulary": kept.shape[1], "words": "y", "factor": factor}
     return ImpactSource(tmp_path, described)
@@ -127,8 +126,8 @@ def test_search_is_exact_whatever_blocks_and_threads(
         if factor is not None:  # whole numbers: no rounding, so that ties are ties
             assert found == [docid for _, docid in best]
         np.testing.assert_allclose(scores[query], [-score for score, _ in best], rtol=1e-12)
-    monkeypatch.setattr(source_module, "BLOCK", 100)
-    monkeypatch.setattr(source_module, "KEPT", 0)
+    monkeypatch.setattr(postings, "BLOCK", 100)
+    monkeypatch.setattr(postings, "KEPT", 0)
     again = written(tmp_path / "again", documents, docids, factor)
     for one, other in zip((scores, rows), again.search(asked, 25, 3), strict=True):
         for mine, its in zip(one, other, strict=True):
@@ -139,14 +138,14 @@ def test_types_are_as_small_as_they_can_be(tmp_path: Path) -> None:
     matrix = made_up(20, 80, 1)
     for name, factor, kind in (("a", 10.0, np.uint8), ("b", 1000.0, np.uint16), ("c", None, np.float32)):
         source = written(tmp_path / name, matrix, [str(row) for row in range(20)], factor)
-        assert np.load(tmp_path / name / FOLDER / "weights.npy").dtype == kind
-        assert np.load(tmp_path / name / FOLDER / "terms.npy").dtype == np.uint16
+        assert np.load(tmp_path / name / ImpactSource.files / "weights.npy").dtype == kind
+        assert np.load(tmp_path / name / ImpactSource.files / "terms.npy").dtype == np.uint16
         np.testing.assert_allclose(
             source.fetch(np.array([3, 1])).toarray() / (factor or 1), matrix[[3, 1]].toarray(), atol=0.5 / (factor or 1)
         )
         assert source.rows(["3", "x"]).tolist() == [3, -1]
         assert source.document_frequencies.sum() == source.postings
-    assert np.load(written(tmp_path / "d", made_up(3, 70000, 1), ["a", "b", "c"])._folder / "terms.npy").dtype == "u4"
+    assert np.load(written(tmp_path / "d", made_up(3, 70000, 1), ["a", "b", "c"]).folder / "terms.npy").dtype == "u4"
 
 
 def test_a_weight_that_overflows_is_refused() -> None:

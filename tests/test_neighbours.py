@@ -21,12 +21,11 @@ from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.neighbours import files as graph_files
-from rnnreranker.parts.neighbours import highest, nearest, open_neighbours, pairs
+from rnnreranker.parts.neighbours import nearest, open_neighbours, pairs
 from rnnreranker.parts.neighbours.files import write_graph
-from rnnreranker.parts.neighbours.highest import Highest
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
-from rnnreranker.parts.neighbours.params import GraphParams
-from rnnreranker.parts.neighbours.part import NeighboursPart, has_graph
+from rnnreranker.parts.neighbours.part import GraphParams, NeighboursPart, has_graph
+from rnnreranker.parts.neighbours.scan import scan
 from rnnreranker.parts.vectors import open_vectors
 
 VECTORS = np.array([[1, 0], [3, 4], [0.6, 0.8], [3, 4], [0, 1]], dtype=np.float32)
@@ -55,17 +54,19 @@ def graph_in(folder: Path, vectors: np.ndarray = VECTORS, k: int = 3) -> Path:
     return folder / "neighbours"
 
 
-@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize(
     ("threads", "rows", "least", "block"), [(1, 512, 4096, 1024), (3, 37, 60, 16), (2, 20, 20, 33), (4, 7, 1, 100)]
 )
 def test_bytes_depend_neither_on_threads_nor_on_blocks_nor_on_stretches(
-    threads: int, rows: int, least: int, block: int, compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    threads: int, rows: int, least: int, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Whether each two documents are multiplied once, by the compiled scan, or blocks with all, by NumPy."""
     source = open_vectors(index_of(tmp_path, random_vectors(150)))
     write_graph(DenseNeighbours(source), tmp_path / "plain", 5)
     monkeypatch.setattr(graph_files, "ROWS", rows)
-    monkeypatch.setattr(highest, "SMALL", -1 if compiled else 2**60)
+    write_graph(DenseNeighbours(source), tmp_path / "blocks", 5, threads=threads)
+    assert content(tmp_path / "blocks") == content(tmp_path / "plain")
+    monkeypatch.setattr(graph_files, "SMALL", -1)
     for name, value in (("LEAST", least), ("ROWS", block), ("HELD", 48 * 50)):
         monkeypatch.setattr(pairs, name, value)
     write_graph(DenseNeighbours(source), tmp_path / "other", 5, threads=threads)
@@ -84,30 +85,30 @@ def test_some_documents_have_the_neighbours_that_all_together_have(
     np.testing.assert_array_equal(similarities.astype(np.float16), graph.weights[rows])
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_the_highest_products_are_kept_whatever_the_order(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_highest_products_are_kept_whatever_the_order() -> None:
     """Rising, so that every product is among the highest when it comes, falling, and with one value many times."""
-    monkeypatch.setattr(highest, "SMALL", -1 if compiled else 2**60)
     products = np.sort(np.random.default_rng(0).standard_normal((70, 900)).astype(np.float32), axis=1)
     products[:, 400:500] = products[:, [450]]
     for given in (products, products[:, ::-1]):
-        floors = np.sort(given, axis=1)[:, -6].copy()
+        highest_of = -np.sort(-given, axis=1)[:, :6]
+        floors = highest_of[:, -1].copy()
         floors[::2] = np.nextafter(floors[::2], np.float32(-np.inf))
-        lists = Highest.empty(70, 6, 1), Highest.empty(80, 6, 1), Highest.empty(70, 6, 1, floors)
+        lists = [pairs.empty_lists(70, 6), pairs.empty_lists(80, 6), pairs.empty_lists(70, 6, floors.copy())]
+        of_others = [one[10:] for one in lists[1]]
         for first in range(0, 900, 90):
             block = np.ascontiguousarray(given[:, first : first + 90])
-            lists[0].offer(block, first)
-            lists[2].offer(block, first)
-            Highest.empty(90, 6, 1).offer(np.ascontiguousarray(block.T), 0, lists[1].of(slice(10, None)), first)
-        of_others = lists[1].of(slice(10, None))
-        for scores, documents in (lists[0].best(), of_others.best()):
-            np.testing.assert_array_equal(scores, -np.sort(-given, axis=1)[:, :6])
-            np.testing.assert_array_equal(np.take_along_axis(given, documents, axis=1), scores)
+            scan(block, *lists[0], first, *pairs.empty_lists(0, 6), 0)
+            scan(block, *lists[2], first, *pairs.empty_lists(0, 6), 0)
+            scan(np.ascontiguousarray(block.T), *pairs.empty_lists(90, 6), 0, *of_others, first)
+        for scores, documents, *_ in (lists[0], of_others):
+            order = np.argsort(-scores, axis=1)
+            scores, documents = (np.take_along_axis(one, order, axis=1) for one in (scores, documents))
+            np.testing.assert_array_equal(scores, highest_of)
+            np.testing.assert_array_equal(np.take_along_axis(given, documents.astype(np.int64), axis=1), scores)
             assert all(len({*line}) == 6 for line in documents.tolist())
-        assert not lists[1].of(slice(10)).best()[1].any()
-        highest_of, scores = -np.sort(-given, axis=1)[:, :6], lists[2].best()[0]
+        assert not lists[1][1][:10].any()
         above = highest_of > floors[:, None]  # equal ones may be left out
-        np.testing.assert_array_equal(scores[above], highest_of[above])
+        np.testing.assert_array_equal(-np.sort(-lists[2][0], axis=1)[above], highest_of[above])
 
 
 def test_a_build_that_is_killed_loses_the_pairs_of_stretches_that_are_not_whole(
@@ -116,6 +117,7 @@ def test_a_build_that_is_killed_loses_the_pairs_of_stretches_that_are_not_whole(
     source = open_vectors(index_of(tmp_path, random_vectors()))
     write_graph(DenseNeighbours(source), tmp_path / "plain", 5)
     monkeypatch.setattr(graph_files, "ROWS", 50)
+    monkeypatch.setattr(graph_files, "SMALL", -1)
     monkeypatch.setattr(pairs, "LEAST", 100)
     made, put = [], pairs.put_array
 

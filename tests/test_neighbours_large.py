@@ -14,17 +14,13 @@ import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.index.__main__ import main
-from rnnreranker.parts.neighbours import approximate as approximate_module
 from rnnreranker.parts.neighbours import files as graph_files
+from rnnreranker.parts.neighbours import nearest as nearest_module
 from rnnreranker.parts.neighbours import on_device, open_neighbours, pairs, part
-from rnnreranker.parts.neighbours.approximate import ApproximateNeighbours, approximate
 from rnnreranker.parts.neighbours.files import write_graph
-from rnnreranker.parts.neighbours.nearest import DenseNeighbours
-from rnnreranker.parts.neighbours.params import GraphParams
-from rnnreranker.parts.neighbours.part import graph_source
+from rnnreranker.parts.neighbours.nearest import ApproximateNeighbours, DenseNeighbours
+from rnnreranker.parts.neighbours.part import GraphParams, graph_source
 from rnnreranker.parts.vectors import open_vectors
-
-SEARCHES = ("hnsw", "ivf")
 
 
 def clustered(count: int = 600, seed: int = 0) -> np.ndarray:
@@ -47,12 +43,11 @@ def content(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 def test_what_faiss_proposes_is_weighed_and_ordered_as_exact_search_does(
-    search: str, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    exact = DenseNeighbours(open_vectors(index), index)
-    source = approximate(exact, search, 8, tmp_path / "work")
+    exact = DenseNeighbours(open_vectors(index))
+    source = graph_source(index, "dense", tmp_path / "work", "ivf", 8)
     edges, scores = source.nearest(np.arange(600), 8)
     found = edges != np.arange(600)[:, None]
     np.testing.assert_array_equal(exact.similarities(np.arange(600), edges)[found], scores[found])
@@ -61,38 +56,35 @@ def test_what_faiss_proposes_is_weighed_and_ordered_as_exact_search_does(
     shared = np.mean([len(set(a) & set(b)) / 8 for a, b in zip(edges.tolist(), nearest.tolist(), strict=True)])
     assert 0.9 <= shared <= 1
     assert (scores <= best + 1e-12).all()
-    monkeypatch.setattr(approximate_module, "GOAL", 1.0)
-    wide = approximate(exact, search, 8, tmp_path / "work")
+    monkeypatch.setattr(nearest_module, "GOAL", 1.0)
+    wide = graph_source(index, "dense", tmp_path / "work", "ivf", 8)
     assert wide.width > source.width or shared == 1
     again = pickle.loads(pickle.dumps(source))
     np.testing.assert_array_equal(again.nearest(np.arange(600), 8)[0], edges)
 
 
-@pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.usefixtures("as_command")
 def test_recall_is_measured_and_kept(
-    search: str, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The bytes depend neither on threads nor on the folder of the work."""
-    monkeypatch.setattr(approximate_module, "SAMPLE", 100)
+    monkeypatch.setattr(nearest_module, "SAMPLE", 100)
     monkeypatch.setattr(graph_files, "ROWS", 128)
     for name, threads in (("plain", 1), ("other", 3)):
-        source = graph_source(index, "dense", tmp_path / f"work-{name}", search, 8)
+        source = graph_source(index, "dense", tmp_path / f"work-{name}", "ivf", 8)
         write_graph(source, tmp_path / name, 8, threads=threads, work=tmp_path / f"work-{name}")
     assert content(tmp_path / "plain") == content(tmp_path / "other")
     assert not (tmp_path / "work-plain").exists()
     monkeypatch.undo()
     shutil.copy(index / "docid", tmp_path / "docid")
     graph = open_neighbours(tmp_path / "plain")
-    assert (graph.origin.search, graph.origin.sampled) == (search, 100)
+    assert (graph.origin.search, graph.origin.sampled) == ("ivf", 100)
     rows = np.sort(np.random.default_rng(0).choice(600, 100, replace=False))
     nearest = DenseNeighbours(open_vectors(index)).nearest(rows, 8)[0]
     shared = [len(set(a) & set(b)) for a, b in zip(graph.edges[rows].tolist(), nearest.tolist(), strict=True)]
     assert graph.origin.recall == pytest.approx(np.mean(shared) / 8, abs=1e-12)
     said = capsys.readouterr().err.splitlines()
-    assert (
-        f"neighbours: {search} has found {graph.origin.recall:.1%} of the 8 nearest of 100 documents that" in said[-1]
-    )
+    assert f"neighbours: ivf has found {graph.origin.recall:.1%} of the 8 nearest of 100 documents that" in said[-1]
     assert re.fullmatch(
         r"neighbours: 8 of each of 600 documents take 0\.0288 MB; 4 blocks to come, about [\d.]+ seconds "
         r"at the pace of the first",
@@ -109,8 +101,8 @@ def test_search_is_exact_up_to_a_number_of_documents(
     assert isinstance(found, ApproximateNeighbours)
     assert found.search == "ivf"
     assert graph_source(index, "dense", tmp_path / "work", "exact").search == "exact"
-    with pytest.raises(InputError, match="graph search hnsw is of dense vectors; bm25 is searched exactly"):
-        graph_source(index, "bm25", tmp_path / "work", "hnsw")
+    with pytest.raises(InputError, match="graph search ivf is of dense vectors; bm25 is searched exactly"):
+        graph_source(index, "bm25", tmp_path / "work", "ivf")
     with pytest.raises(InputError, match="graph search ivf is of dense vectors; impact is searched exactly"):
         GraphParams(by="impact", search="ivf")
 
@@ -129,7 +121,7 @@ def test_products_in_half_precision_propose_the_same(
     vectors *= np.float32(min(1, 200 / np.linalg.norm(vectors, axis=1).max()))
     np.save(index / "vectors.npy", vectors)
     (index / "docid").write_text("".join(f"d{row}\n" for row in range(2400)))
-    source = DenseNeighbours(open_vectors(index), index)
+    source = DenseNeighbours(open_vectors(index))
     write_graph(source, tmp_path / "plain", 3)
     monkeypatch.setattr(pairs, "LEAST", 1024)
     monkeypatch.setattr(on_device, "LARGEST", 704)
@@ -160,12 +152,12 @@ def recording(make: Callable[..., Any], made: list[Any]) -> Callable[..., Any]:
     [
         (
             ["--parts", "dense,neighbours:search=flat"],
-            "neighbours:search=flat: search='flat': expected one of exact, hnsw, ivf or none",
+            "neighbours:search=flat: search='flat': expected one of exact, ivf or none",
         ),
         (["--parts", "dense,neighbours", "--address", "x"], "--address x goes with --backend dask or ray"),
         (
-            ["--parts", "impact,neighbours:by=impact,search=hnsw"],
-            "graph search hnsw is of dense vectors; impact is searched exactly",
+            ["--parts", "impact,neighbours:by=impact,search=ivf"],
+            "graph search ivf is of dense vectors; impact is searched exactly",
         ),
     ],
 )

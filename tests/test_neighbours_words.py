@@ -13,14 +13,14 @@ from scipy.sparse import csr_matrix
 from rnnreranker.data.document import Document
 from rnnreranker.index.build import add_parts, write_index
 from rnnreranker.index.opening import open_index
+from rnnreranker.parts import postings
 from rnnreranker.parts.bm25.part import Bm25Part
-from rnnreranker.parts.impacts.files import write_impacts
-from rnnreranker.parts.neighbours import bm25_words, nearest_words
+from rnnreranker.parts.impacts import ImpactSource
 from rnnreranker.parts.neighbours import files as graph_files
+from rnnreranker.parts.neighbours import words as words_module
 from rnnreranker.parts.neighbours.files import write_graph
-from rnnreranker.parts.neighbours.nearest_words import WordNeighbours
-from rnnreranker.parts.neighbours.params import GraphParams
-from rnnreranker.parts.neighbours.part import NeighboursPart, graph_source, has_graph
+from rnnreranker.parts.neighbours.part import GraphParams, NeighboursPart, graph_source, has_graph
+from rnnreranker.parts.neighbours.words import WordNeighbours
 
 WORDS = 30
 
@@ -58,14 +58,16 @@ def by_loops(weights: np.ndarray, k: int) -> tuple[list[list[int]], list[list[fl
 
 
 def source_of(folder: Path, weights: np.ndarray, exact: bool = False) -> WordNeighbours:
-    write_impacts(folder, lambda: [csr_matrix(weights.astype(np.float32))], WORDS, exact=exact)
-    return WordNeighbours(folder, [f"d{row}" for row in range(len(weights))], WORDS, "impact", "mark")
+    postings.write_postings(folder / "impacts", lambda: [csr_matrix(weights.astype(np.float32))], WORDS, exact=exact)
+    (folder / "docid").write_text("".join(f"d{row}\n" for row in range(len(weights))))
+    described = {"vocabulary": WORDS, "words": "", "factor": None, "encoder": {"name": "x"}}
+    return WordNeighbours(ImpactSource(folder, described), "impact", "mark")
 
 
 @pytest.mark.parametrize("block", [2**23, 40])
 def test_cosines_are_those_of_loops(block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest_words, "BLOCK", block)
-    monkeypatch.setattr(nearest_words, "KEPT", 1000)
+    monkeypatch.setattr(postings, "BLOCK", block)
+    monkeypatch.setattr(words_module, "KEPT", 1000)
     weights = weights_of(90)
     source = source_of(tmp_path / "words", weights)
     edges, scores = source.nearest(np.arange(90), 6)
@@ -87,7 +89,7 @@ def test_a_graph_of_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     source = source_of(tmp_path / "words", weights_of(90) * 100)
     write_graph(source, tmp_path / "plain", 5)
     monkeypatch.setattr(graph_files, "ROWS", 7)
-    monkeypatch.setattr(nearest_words, "QUERIES", 3)
+    monkeypatch.setattr(postings, "QUERIES", 3)
     write_graph(source, tmp_path / "other", 5, threads=3)
     for name in ("edges.u32.np", "weights.f16.np", "pt_meta.json"):
         assert (tmp_path / "other" / name).read_bytes() == (tmp_path / "plain" / name).read_bytes()
@@ -121,11 +123,11 @@ def test_words_weigh_what_lucene_gives_them(tmp_path: Path, monkeypatch: pytest.
     for row, one in enumerate(kept):
         for word in one:
             weights[row, words.index(word)] = reader.compute_bm25_term_weight(f"d{row}", word, analyzer=None)
-    monkeypatch.setattr(bm25_words, "BLOCK", 2)
+    monkeypatch.setattr(words_module, "BLOCK", 2)
     source = graph_source(index, "bm25", tmp_path / "work")
     assert isinstance(source, WordNeighbours)
     found = np.zeros_like(weights)
-    offsets, terms, values = (np.load(source.folder / f"{name}.npy") for name in ("offsets", "terms", "weights"))
+    offsets, terms, values = (np.load(source.words.folder / f"{name}.npy") for name in ("offsets", "terms", "weights"))
     for row in range(len(documents)):
         found[row, terms[offsets[row] : offsets[row + 1]]] = values[offsets[row] : offsets[row + 1]]
     np.testing.assert_allclose(found, weights, rtol=2e-6)

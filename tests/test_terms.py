@@ -25,8 +25,8 @@ from rnnreranker.methods.retrieve.bm25 import Bm25Params
 from rnnreranker.methods.retrieve.bm25s import Bm25sRetriever
 from rnnreranker.methods.retrieve.tf_idf import TfIdfParams, TfIdfRetriever
 from rnnreranker.parts.description import describe
-from rnnreranker.parts.terms.bm25 import bm25_weights
 from rnnreranker.parts.terms.part import TermsPart
+from rnnreranker.parts.terms.source import bm25_weights
 from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 

@@ -17,13 +17,10 @@ from rnnreranker.index.build import write_index
 from rnnreranker.index.opening import open_index
 from rnnreranker.lab.diagnose.token_search import token_search
 from rnnreranker.parts.description import describe
-from rnnreranker.parts.tokens.files import FOLDER, write_tokens
-from rnnreranker.parts.tokens.ivf_pq import FILE
-from rnnreranker.parts.tokens.neighbours import TokenNeighbours
-from rnnreranker.parts.tokens.params import TokenParams
-from rnnreranker.parts.tokens.part import TokensPart
+from rnnreranker.parts.tokens.neighbours import FILE, TokenNeighbours
+from rnnreranker.parts.tokens.part import TokenParams, TokensPart
 from rnnreranker.parts.tokens.queries import query_tokens
-from rnnreranker.parts.tokens.source import TokenSource
+from rnnreranker.parts.tokens.source import TokenSource, write_tokens
 from rnnreranker.runs import Run
 from tests.test_checksums import without_checksums
 from tests.test_impacts import run_index, run_search
@@ -45,7 +42,7 @@ def written(folder: Path, lengths: np.ndarray, seed: int = 0) -> TokenSource:
     vectors = unit(rng, 50, D)[rng.integers(50, size=count)] + 0.3 * unit(rng, count, D)
     folder.mkdir(parents=True, exist_ok=True)
     block = (vectors.astype(np.float16), offsets, np.arange(count, dtype=np.int32))
-    np.testing.assert_array_equal(write_tokens(folder / FOLDER, lambda: [block], D), offsets)
+    np.testing.assert_array_equal(write_tokens(folder / TokenSource.files, lambda: [block], D), offsets)
     docids = [f"d{(7 * row) % len(lengths)}" for row in range(len(lengths))]
     (folder / "docid").write_text("".join(f"{docid}\n" for docid in docids))
     return TokenSource(folder, {"encoder": {"name": "x", "settings": {}, "digest": "y"}})
@@ -151,7 +148,7 @@ def test_a_killed_encoding_goes_on_to_the_same_bytes(
     assert not (tmp_path / "killed").exists()
     assert write_index(documents, tmp_path / "killed", [TokensPart(encoder, params)]).reused == 512
     for name in ("vectors", "offsets", "ids"):
-        one, other = (tmp_path / which / FOLDER / f"{name}.npy" for which in ("whole", "killed"))
+        one, other = (tmp_path / which / TokenSource.files / f"{name}.npy" for which in ("whole", "killed"))
         assert one.read_bytes() == other.read_bytes()
     assert describe(tmp_path / "whole") == describe(tmp_path / "killed")
 
@@ -189,7 +186,7 @@ def test_an_index_by_nearest_tokens_says_what_it_misses(
     with pytest.raises(InputError, match=r"tokens:search=ivf-pq: \d+ tokens; expected at least 9984: leave it out"):
         run_index(*of_index(world, tmp_path / "small", "--parts", "tokens:search=ivf-pq"))
     without_checksums(index)
-    (index / FOLDER / FILE).write_bytes(b"nothing")
+    (index / TokenSource.files / FILE).write_bytes(b"nothing")
     with pytest.raises(InputError, match=r"neighbours.faiss: cannot be read as a Faiss index"):
         run_search(*of_search(world, index, run))
 

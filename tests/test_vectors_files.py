@@ -250,7 +250,7 @@ DESCRIBED = {"vocabulary": 5, "words": "x", "factor": None, "encoder": {"name": 
         ("offsets", np.array([0, 2, 4]), "offsets.npy ends at .4., terms.npy has 3"),
         ("offsets", np.array([0.0, 2, 3]), "has shape .* and type float64"),
         ("terms", np.array([0, 5, 2], dtype=np.uint16), "terms.npy: has word 5 of 5"),
-        ("terms", np.array([0, 4], dtype=np.uint16), "terms.npy has 2 and weights.npy 3"),
+        ("terms", np.array([0, 4], dtype=np.uint16), "terms.npy has 2, weights.npy has 3"),
         ("weights", np.array([1, np.nan, 3], dtype=np.float32), "weights.npy: has NaN or infinite weights"),
         ("weights", np.array([1, np.inf, 3], dtype=np.float32), "weights.npy: has NaN or infinite weights"),
         ("weights", np.array([[1, 2, 3]], dtype=np.float32), r"has shape \(1, 3\)"),

@@ -154,12 +154,12 @@ def _name(index: str | Path | IndexOnDisk) -> str:
 
 
 def _impacts(index: IndexOnDisk, topics: dict[str, str], threads: int | None) -> dict[str, float] | None:
-    """`WordUse` of the queries' weights by the index's model, where it has impacts and the model is here; else None."""
+    """`word_use` of queries weighed by the index's model, where it has impacts and the model is here; else None."""
     if not index.has("impacts") or not topics:
         return None
     from rnnreranker.base.method import Inputs
     from rnnreranker.methods.retrieve.impact import ImpactRetriever
-    from rnnreranker.parts.impacts.word_use import word_use
+    from rnnreranker.parts.impacts.source import word_use
 
     source = index.given("impacts")
     retriever = ImpactRetriever(Inputs(topics=topics, impacts=source), threads=threads)
@@ -169,12 +169,12 @@ def _impacts(index: IndexOnDisk, topics: dict[str, str], threads: int | None) ->
         say(f"words of queries left out: {error}")
         return None
     use = word_use(queries, source.document_frequencies, len(source.docids))
-    return {name: round(value, 4) for name, value in use.to_dict().items()}
+    return {name: round(value, 4) for name, value in use.items()}
 
 
 def _token_search(index: IndexOnDisk, topics: dict[str, str], threads: int | None) -> list[dict[str, Any]] | None:
     """What a search by nearest tokens finds, where the index has one and its encoder is here; else None."""
-    from rnnreranker.parts.tokens.ivf_pq import FILE
+    from rnnreranker.parts.tokens.neighbours import FILE
 
     if not index.has("tokens") or not topics or not (index.token_vectors.folder / FILE).is_file():
         return None

@@ -104,7 +104,7 @@ def masses(records: Records) -> dict[str, dict[str, list[float]]]:
 
 
 def words(records: Records) -> dict[str, dict[str, float]]:
-    """Arm → the use of words in the test (see `WordUse`), means over its trainings; empty where none has any."""
+    """Arm → the use of words in the test (see `word_use`), means over its trainings; empty where none has any."""
     by_arm: dict[str, list[Mapping[str, float]]] = {}
     for record in records:
         if "words" in record:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from rnnreranker.base import settings
 from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
 from rnnreranker.methods.retrieve.bm25 import Bm25Params
-from rnnreranker.parts.terms.bm25 import bm25_weights
+from rnnreranker.parts.terms.source import bm25_weights
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run

@@ -9,7 +9,7 @@ from rnnreranker.base import settings
 from rnnreranker.base.errors import require
 from rnnreranker.base.settings import setting
 from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
-from rnnreranker.parts.terms.tf_idf import cosine_weights, paper_weights
+from rnnreranker.parts.terms.source import cosine_weights, paper_weights
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run

@@ -3,26 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from rnnreranker.base import settings
 from rnnreranker.base.command import counted, say
+from rnnreranker.base.settings import setting
 from rnnreranker.encode.params import SparseEncoderParams
 from rnnreranker.parts.base import encoder_form
 from rnnreranker.parts.encoded import CountedPart
-from rnnreranker.parts.impacts import ImpactSource
-from rnnreranker.parts.impacts.files import FOLDER, write_impacts
-from rnnreranker.parts.impacts.params import ImpactParams, ImpactPartParams
-from rnnreranker.parts.impacts.quantization import whole
+from rnnreranker.parts.impacts.source import ImpactSource, whole
+from rnnreranker.parts.postings import write_postings
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from rnnreranker.encode.base import TextEncoder
     from rnnreranker.encode.sparse.encoder import Encoded, SparseEncoder
+
+
+@dataclass(frozen=True)
+class ImpactParams(settings.Params):
+    """Settings of stored weights; InputError: values out of range."""
+
+    weights: Literal["whole", "float"] = setting(
+        "whole", "stored weights: whole = rounded after times the factor, float = as they are"
+    )
+    factor: float = setting(100.0, "factor of whole weights before they are rounded", above=0)
+
+
+@dataclass(frozen=True)
+class ImpactPartParams(ImpactParams):
+    """Settings of stored weights, and the encoder that gives them; InputError: values out of range."""
+
+    encoder: str = setting(
+        "splade-tiny", "a name, a folder or a Hugging Face id, NAME:max_length=256", flag="impact-encoder"
+    )
+
+    @property
+    def kept(self) -> ImpactParams:
+        """How the weights are kept."""
+        return ImpactParams(self.weights, self.factor)
 
 
 class ImpactPart(CountedPart):
@@ -42,7 +66,7 @@ class ImpactPart(CountedPart):
     rank: ClassVar[int] = 20
     aliases: ClassVar[tuple[str, ...]] = ("splade", "impacts", "sparse")
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "sentence-transformers", "onnxruntime", "scipy")
-    folder: ClassVar[str] = FOLDER
+    folder: ClassVar[str] = "impacts"
     _encoder: SparseEncoder
     _params: ImpactParams
     _old: ImpactSource | None
@@ -92,7 +116,7 @@ class ImpactPart(CountedPart):
         documents with a weight for t; `diagnose` has those of queries.
         """
         made_by, exact = self._encoder, self._params.weights == "float"
-        documents = write_impacts(folder / FOLDER, self._blocks, made_by.vocabulary, exact)
+        documents = write_postings(folder / self.folder, self._blocks, made_by.vocabulary, exact)
         postings, flops = int(documents.sum()), float(((documents / count) ** 2).sum())
         said = [f"{counted(postings, 'weight')}, {postings / count:.1f} words a document, FLOPS of two {flops:.2f}"]
         say(f"impacts: {'; '.join([*said, *self.lost(made_by.max_length)])}")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import struct
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+
+import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint, write_json
@@ -66,12 +70,45 @@ def read_description(folder: Path) -> tuple[int, int, Origin]:
     sizes = meta.get("doc_count"), meta.get("k")
     if not all(type(size) is int and size > 0 for size in sizes):
         raise InputError(f"{path}: doc_count {sizes[0]!r}, k {sizes[1]!r}; expected two integers >= 1")
-    own = meta.get("rnnreranker", {})
-    own = own if isinstance(own, dict) else {"version": own}
-    said: dict[str, Any] = {name: own.get(name) for name in asdict(Origin())}
-    if not own:
+    if not (own := meta.get("rnnreranker")):
         return *sizes, Origin()
-    kinds = {name: type(value) for name, value in asdict(Origin()).items()}
-    if own.get("version") != VERSION or not all(type(value) is kinds[name] for name, value in said.items()):
+    own = own if isinstance(own, dict) else {"version": own}
+    usual = asdict(Origin())
+    said: dict[str, Any] = {name: own.get(name) for name in usual}
+    if own.get("version") != VERSION or any(type(said[name]) is not type(value) for name, value in usual.items()):
         raise InputError(f"{path}: version {own.get('version')!r} of a graph; this version reads {VERSION}; {REPAIR}")
     return *sizes, Origin(**said)
+
+
+def write_docnos(stream: IO[bytes], docids: Sequence[str]) -> None:
+    """Write `docnos.npids`, in which readers of a corpus graph look docids up, in both directions.
+
+    The layout of the package npids: a head, the docids padded to one length, and buckets of rows by a hash of the
+    docid; each begins with its kind, where the next begins, how many docids it has, and a mapping in JSON. At least
+    one docid, none of which ends in a NUL.
+    """
+    names = np.array([docid.encode() for docid in docids])
+    bits = (len(names) - 1).bit_length()
+    buckets = _fnv(names) & np.uint32((1 << bits) - 1)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(buckets, minlength=1 << bits))])
+    rows = np.argsort(buckets, kind="stable")
+    fixed = {"format": "fixedbytes", "length": names.dtype.itemsize, "prefix": ""}
+    hashed = {"format": "hash", "hash_bits": bits, "hash_fn": "fnv1_32"}
+    sections = [
+        (int.from_bytes(b"NPID", "little"), 0, {"version": 1}, b""),
+        (0, len(names), fixed, names.tobytes()),
+        (1, len(names), hashed, starts.astype("<u4").tobytes() + rows.astype("<u4").tobytes()),
+    ]
+    for kind, count, config, content in sections:
+        about = json.dumps(config).encode()
+        size = struct.calcsize("<IqqI") + len(about) + len(content)
+        following = -1 if kind == 1 else stream.tell() + size
+        stream.write(struct.pack("<IqqI", kind, following, count, len(about)) + about + content)
+
+
+def _fnv(names: np.ndarray) -> np.ndarray:
+    """(n,) uint32: the FNV-1a hash, 32 bits, of (n,) byte strings."""
+    hashes = np.full(len(names), 0x811C9DC5, dtype=np.uint32)
+    for column in names.view(np.uint8).reshape(len(names), -1).T:
+        hashes = np.where(column != 0, (hashes ^ column) * np.uint32(0x01000193), hashes)
+    return hashes

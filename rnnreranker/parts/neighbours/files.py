@@ -6,12 +6,12 @@ says what it is: the layout of corpus graphs in pyterrier_dr and pyterrier_adapt
 
 from __future__ import annotations
 
+import operator
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,6 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint, folder_written_whole
 from rnnreranker.base.process.backends import check_backend, do_parts
 from rnnreranker.base.process.blas import one_blas_thread
-from rnnreranker.base.shards import Share
-from rnnreranker.parts.neighbours.approximate import ProposedNeighbours, recall_of, sample_of
 from rnnreranker.parts.neighbours.description import (
     DOCNOS,
     EDGES,
@@ -32,135 +30,157 @@ from rnnreranker.parts.neighbours.description import (
     Origin,
     docids_mark,
     write_description,
+    write_docnos,
 )
-from rnnreranker.parts.neighbours.docnos import write_docnos
 from rnnreranker.parts.neighbours.graph import NeighbourGraph, map_graph
-from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.nearest import ApproximateNeighbours, DenseNeighbours, GraphSource
 from rnnreranker.parts.neighbours.on_device import HalfProducts
 from rnnreranker.parts.neighbours.pairs import Pairs
-from rnnreranker.parts.neighbours.source import ENTRY, Earlier, GraphSource, as_entries, entries_of
 from rnnreranker.parts.vectors.ids import Ids
 from rnnreranker.parts.vectors.npy_files import put_array
+from rnnreranker.rnn.contexts import compiles
 
 K = 16
 ROWS = 1024  # documents of a block
+SMALL = 2**24  # products of a collection that NumPy goes through sooner than the kernel is loaded
+LARGEST = float(np.finfo(np.float16).max)
+ENTRY = np.dtype([("edge", "<u4"), ("weight", "<f2")])
 
 
-def write_graph(
-    source: GraphSource,
-    output: str | os.PathLike[str],
-    k: int = K,
-    *,
-    threads: int | None = None,
-    backend: str = "threads",
-    address: str | None = None,
-    work: Path | None = None,
-    earlier: Earlier | None = None,
-    half: tuple[HalfProducts, ...] = (),
-) -> int:
-    """Write the folder of a graph; how many documents an earlier, interrupted build had done.
+@dataclass(frozen=True)
+class Earlier:
+    """An exact graph of the first documents, from before others joined.
 
-    Before the second block, one line says how large the graph is and how long it takes at the pace of the first.
+    Args:
+        folder: of the graph; count: of its documents; k: neighbours of each.
+        kept: so many of the first documents are compared as they were then.
+    """
+
+    folder: Path
+    count: int
+    k: int
+    kept: int
+
+    def edges(self, rows: np.ndarray) -> np.ndarray:
+        """(R, k) int64: the neighbours then."""
+        return map_graph(self.folder, self.count, self.k)[0][rows].astype(np.int64)
+
+
+@dataclass
+class GraphFiles:
+    """The files of a graph while it is made; each can be made by any process.
 
     Args:
         source: N >= 2 documents.
-        output: the folder; one there already is replaced when the new one is whole.
         k: neighbours of a document; N - 1 where that is less.
-        threads: blocks made at the same time, each with one thread of BLAS; None = one per core. The bytes do not
-            depend on it.
+        work: the folder where they are kept until the end.
+        threads: files made at the same time, each with one thread of BLAS; None = one per core.
         backend: threads of this process, its processes (loky), or the workers of a Dask or Ray cluster, which must see
             the same files.
         address: of the cluster; None starts one on this machine.
-        work: where blocks are kept until the end; None = `<output>.partial`.
-        earlier: as `entries_of`; half: devices for the products of vectors; the bytes depend on neither.
+        earlier: a graph with k neighbours of some documents: what it has is compared with the others alone.
+        half: devices for the products of vectors. The bytes depend on none of these five.
 
     Raises:
-        InputError: fewer than two documents, k < 1, an unknown backend; as `entries_of`.
+        InputError: fewer than two documents, k < 1, an unknown backend.
         MissingDependencyError: a backend that is not installed.
+    """
+
+    source: GraphSource
+    k: int
+    work: Path
+    threads: int | None = None
+    backend: str = "threads"
+    address: str | None = None
+    earlier: Earlier | None = None
+    half: tuple[HalfProducts, ...] = ()
+
+    def __post_init__(self) -> None:
+        source, count = self.source, len(self.source.docids)
+        check_backend(self.backend)
+        if self.k < 1:
+            raise InputError(f"neighbours={self.k}: expected an integer >= 1")
+        if count < 2:
+            raise InputError(f"{counted(count, 'document')}: no neighbours; expected at least two documents")
+        self.k = min(self.k, count - 1)
+        self.work.mkdir(parents=True, exist_ok=True)
+        mark = fingerprint(source.of, source.fingerprint, source.search, source.width, self.k, ROWS, VERSION)
+        blocks = [range(first, min(first + ROWS, count)) for first in range(0, count, ROWS)]
+        pairs = None
+        large = bool(self.half) or (count**2 > SMALL and compiles())
+        if isinstance(source, DenseNeighbours) and self.earlier is None and large:
+            pairs = Pairs.of(source, self.k, ROWS, self.work, self.half)
+        files = {self.work / f"{rows.start:010d}-{mark}.npy": rows for rows in blocks}
+        earlier = self.earlier if self.earlier is not None and self.earlier.k == self.k else None
+        self.blocks = {file: (make_block, source, rows, self.k, file, earlier, pairs) for file, rows in files.items()}
+        self.pairs = {} if pairs is None else {file: (pairs.make, pair) for pair, file in pairs.files.items()}
+
+    def share(self, number: int, shares: int) -> tuple[int, int]:
+        """Make one process's share of what needs no other file: how many files it made, and has in all."""
+        jobs, unit = (self.pairs, "pair") if self.pairs else (self.blocks, "block")
+        own = dict(list(jobs.items())[number::shares])
+        return self.make(own, unit), len(own)
+
+    def make(self, jobs: Mapping[Path, tuple[Any, ...]], unit: str, announced: bool = True) -> int:
+        """Make those files that are not there; how many. After the first, one line says how long the others take."""
+        missing = [job for file, job in jobs.items() if not file.is_file()]
+        if missing:
+            workers = (len(self.half) if unit == "pair" else 0) or self.threads or cores()
+            begun = time.perf_counter()
+            operator.call(*missing[0])
+            if announced and len(missing) > 1:
+                self._foretell(missing, unit, workers, time.perf_counter() - begun)
+            do_parts(
+                operator.call,
+                missing[1:],
+                workers=workers,
+                backend=self.backend,
+                address=self.address,
+                shown=lambda made: progress(made, unit=f"{unit}s", total=len(missing) - 1, what="neighbours"),
+            )
+        return len(missing)
+
+    def _foretell(self, missing: list[Any], unit: str, workers: int, seconds: float) -> None:
+        """Say how large the graph is, and how long the files take that are left; most pairs take twice the first."""
+        size, left = len(self.source.docids) * self.k * ENTRY.itemsize, len(missing) - 1
+        took = seconds * (2 if unit == "pair" else 1) * -(-left // workers)
+        units = ((3600, "hours"), (60, "minutes"), (1, "seconds"))
+        of_time, name = next((one for one in units if took >= one[0]), units[-1])
+        say(
+            f"neighbours: {self.k} of each of {counted(len(self.source.docids), 'document')} take {size / 1e6:.3g} MB; "
+            f"{counted(left, unit)} to come, about {took / of_time:.1f} {name} at the pace of the first"
+        )
+
+
+def write_graph(
+    source: GraphSource, output: str | os.PathLike[str], k: int = K, *, work: Path | None = None, **how: Any
+) -> int:
+    """Write the folder of a graph; how many documents an earlier, interrupted build had done.
+
+    Args:
+        source, k: as of `GraphFiles`, as are `how`: threads, backend, address, earlier, half.
+        output: the folder; one there already is replaced when the new one is whole.
+        work: where blocks are kept until the end; None = `<output>.partial`.
+
+    Raises:
+        InputError: as `GraphFiles`; as `as_entries`.
+        MissingDependencyError: as `GraphFiles`.
     """
     output = Path(output).expanduser()
     work = output.with_name(output.name + ".partial") if work is None else work
-    count = len(source.docids)
-    k = _checked(source, k, backend)
-    work.mkdir(parents=True, exist_ok=True)
-    rows_of = _files(source, k, work)
-    missing = [file for file in rows_of if not file.is_file()]
-    done = count - sum(len(rows_of[file]) for file in missing)
-    do, workers = partial(_do_all, backend=backend, address=address), threads or cores()
-    pairs = None
-    if missing and earlier is None and isinstance(source, DenseNeighbours):
-        pairs = Pairs.of(source, k, ROWS, work, half)
-        lacking = [pair for pair, file in pairs.files.items() if not file.is_file()]
-        tell_pairs = partial(_foretell, source, k, "pair", 2 if len(pairs.stretches) > 1 else 1)
-        do([(pairs.make, pair) for pair in lacking], tell_pairs, "pairs", "neighbours", workers=len(half) or workers)
-    blocks = [(make_block, source, rows_of[file], k, file, earlier, pairs) for file in missing]
-    do(
-        blocks,
-        partial(_foretell, source, k, "block", 1) if pairs is None else None,
-        "blocks",
-        "neighbours",
-        workers=workers,
-    )
+    files = GraphFiles(source, k, work, **how)
+    lacking = [job[2] for file, job in files.blocks.items() if not file.is_file()]
+    if lacking:
+        files.make(files.pairs, "pair")
+        files.make(files.blocks, "block", announced=not files.pairs)
     with folder_written_whole(output) as folder:
-        _write(folder, list(rows_of), source, k, work)
+        _write(folder, list(files.blocks), source, files.k)
     shutil.rmtree(work)
-    return done
-
-
-def write_share(
-    source: GraphSource,
-    k: int,
-    share: Share,
-    work: Path,
-    *,
-    threads: int | None = None,
-    backend: str = "threads",
-    address: str | None = None,
-    half: tuple[HalfProducts, ...] = (),
-) -> tuple[int, int]:
-    """Make one process's share of the files that `write_graph` puts together: how many it made, and has in all.
-
-    Args:
-        source, k, threads, backend, address, half: as there; an exact search.
-        share: of this process; work: where files are kept, the same of all of them.
-
-    Raises:
-        InputError, MissingDependencyError: as `write_graph`.
-    """
-    k = _checked(source, k, backend)
-    work.mkdir(parents=True, exist_ok=True)
-    jobs: dict[Path, tuple[Any, ...]]
-    if isinstance(source, DenseNeighbours):
-        pairs, unit = Pairs.of(source, k, ROWS, work, half), "pair"
-        jobs = {file: (pairs.make, pair) for pair, file in pairs.files.items()}
-    else:
-        unit = "block"
-        jobs = {file: (make_block, source, rows, k, file) for file, rows in _files(source, k, work).items()}
-    own = list(jobs)[share[0] :: share[1]]
-    lacking = [jobs[file] for file in own if not file.is_file()]
-    tell = partial(_foretell, source, k, unit, 1)
-    workers = len(half) or threads or cores()
-    _do_all(lacking, tell, f"{unit}s", "neighbours", workers=workers, backend=backend, address=address)
-    return len(lacking), len(own)
-
-
-def _checked(source: GraphSource, k: int, backend: str) -> int:
-    """The neighbours that documents can have, at most k.
-
-    Raises:
-        InputError, MissingDependencyError: as `write_graph`.
-    """
-    count = len(source.docids)
-    check_backend(backend)
-    if k < 1:
-        raise InputError(f"neighbours={k}: expected an integer >= 1")
-    if count < 2:
-        raise InputError(f"{counted(count, 'document')}: no neighbours; expected at least two documents")
-    return min(k, count - 1)
+    return len(source.docids) - sum(map(len, lacking))
 
 
 def make_block(
-    source: GraphSource, rows: range, k: int, file: Path, earlier: Earlier | None = None, pairs: Pairs | None = None
+    source: Any, rows: range, k: int, file: Path, earlier: Earlier | None = None, pairs: Pairs | None = None
 ) -> None:
     """Write some rows of the graph into a file that appears when they are all there.
 
@@ -168,71 +188,62 @@ def make_block(
     """
     numbers = np.array(rows)
     with one_blas_thread():
-        if pairs is None:
-            entries = entries_of(source, numbers, k, earlier)
+        if pairs is not None:
+            entries = as_entries(source, numbers, *source.nearest(numbers, k, proposed=pairs.proposals(rows)))
         else:
-            nearest = pairs.source.nearest(numbers, k, proposed=pairs.proposals(rows))
-            entries = as_entries(source, numbers, *nearest)
+            entries, left = np.empty((len(rows), k), dtype=ENTRY), np.ones(len(rows), dtype=bool)
+            known = numbers[numbers < earlier.kept] if earlier is not None else numbers[:0]
+            if earlier is not None and len(known):
+                edges, scores, sure = _merged(source, known, earlier.edges(known), earlier.kept)
+                entries[: len(known)] = as_entries(source, known, edges, scores)
+                left[: len(known)] = ~sure
+            if left.any():
+                entries[left] = as_entries(source, numbers[left], *source.nearest(numbers[left], k))
     put_array(file, entries)
 
 
-def _do_all(
-    jobs: Sequence[tuple[Any, ...]],
-    tell: Callable[[int, int, float], None] | None,
-    unit: str,
-    what: str,
-    *,
-    workers: int,
-    backend: str,
-    address: str | None,
-) -> None:
-    """Do jobs, functions with what they are given: the first, then those that are left, several at a time.
+def as_entries(source: GraphSource, rows: np.ndarray, edges: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """(R, k) of `ENTRY`: what is known of some rows as the graph has it.
 
-    tell: is given how many are left, the workers, and the seconds that the first took.
+    Raises:
+        InputError: a similarity that float16 cannot hold.
     """
-    if not jobs:
-        return
-    begun = time.perf_counter()
-    _do(*jobs[0])
-    if tell is not None:
-        tell(len(jobs) - 1, workers, time.perf_counter() - begun)
-    do_parts(
-        _do,
-        jobs[1:],
-        workers=workers,
-        backend=backend,
-        address=address,
-        shown=lambda made: progress(made, unit=unit, total=len(jobs) - 1, what=what),
-    )
-
-
-def _do(do: Callable[..., None], *given: Any) -> None:
-    do(*given)
-
-
-def _files(source: GraphSource, k: int, work: Path) -> dict[Path, range]:
-    """Files of blocks, named by everything that they depend on, and their rows."""
-    width = source.width if isinstance(source, ProposedNeighbours) else 0
-    mark = fingerprint(source.of, source.fingerprint, source.search, width, k, ROWS, VERSION)
-    count = len(source.docids)
-    firsts = range(0, count, ROWS)
-    return {work / f"{first:010d}-{mark}.npy": range(first, min(first + ROWS, count)) for first in firsts}
-
-
-def _foretell(source: GraphSource, k: int, unit: str, beside: int, jobs: int, workers: int, seconds: float) -> None:
-    """Say how large a graph is and how long the jobs that are left take, each `beside` times as long as the first."""
-    if jobs:
-        size = len(source.docids) * k * ENTRY.itemsize
-        took = seconds * beside * -(-jobs // workers)
-        units = ((3600, "hours"), (60, "minutes"), (1, "seconds"))
-        of_time, name = next((one for one in units if took >= one[0]), units[-1])
-        say(
-            f"neighbours: {k} of each of {counted(len(source.docids), 'document')} take {size / 1e6:.3g} MB; "
-            f"{counted(jobs, unit)} to come, about {took / of_time:.1f} {name} at the pace of the first"
+    entries = np.empty(edges.shape, dtype=ENTRY)
+    entries["edge"] = edges
+    with np.errstate(over="ignore"):
+        entries["weight"] = scores
+    beyond = ~np.isfinite(entries["weight"])
+    if beyond.any():
+        docid = source.docids[int(rows[np.flatnonzero(beyond.any(axis=1))[0]])]
+        raise InputError(
+            f"the inner products of {docid} with its neighbours are beyond {LARGEST:g}, the largest that a graph "
+            "holds; make the vectors shorter, as with --encoder NAME:normalize=true"
         )
+    return entries
 
 
-def _write(folder: Path, blocks: list[Path], source: GraphSource, k: int, work: Path) -> None:
+def _merged(
+    source: GraphSource, rows: np.ndarray, before: np.ndarray, kept: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The k nearest of (R, k) documents and all from `kept` on: edges, similarities, (R, k) each, and which are sure.
+
+    Documents of before from `kept` on are no longer what they were. Without them a line is sure as long as nothing in
+    it stands behind the last that it had: what it did not have does not go before that one.
+    """
+    lost, last = before >= kept, before[:, -1]
+    before = np.where(lost, rows[:, None], before)
+    joined, joined_scores = source.nearest(rows, before.shape[1], kept)
+    edges = np.concatenate([before, joined], axis=1)
+    scores = np.concatenate([source.similarities(rows, before), joined_scores], axis=1)
+    none = edges == rows[:, None]
+    order = np.lexsort((edges, np.where(none, np.inf, -scores)), axis=1)[:, : before.shape[1]]
+    scores[none] = 0.0
+    edges, scores = np.take_along_axis(edges, order, axis=1), np.take_along_axis(scores, order, axis=1)
+    behind = (edges[:, :-1] == last[:, None]).any(axis=1) & (last != rows)
+    return edges, scores, ~lost.any(axis=1) | ((last < kept) & ~behind)
+
+
+def _write(folder: Path, blocks: list[Path], source: GraphSource, k: int) -> None:
     with open(folder / EDGES, "wb") as edges, open(folder / WEIGHTS, "wb") as weights:
         for file in blocks:
             entries = np.load(file, allow_pickle=False)
@@ -243,12 +254,12 @@ def _write(folder: Path, blocks: list[Path], source: GraphSource, k: int, work: 
     count = len(source.docids)
     origin = Origin(source.of, source.similarity, source.fingerprint, docids_mark(source.docids), source.search)
     mapped_edges, values = map_graph(folder, count, k)
-    if isinstance(source, ProposedNeighbours):
-        rows, nearest = sample_of(source.exact, k, work)
-        origin = replace(origin, recall=recall_of(mapped_edges[rows], nearest), sampled=len(rows))
+    if isinstance(source, ApproximateNeighbours):
+        sampled = len(source.sample)
+        origin = replace(origin, recall=source.recall_of(mapped_edges[source.sample]), sampled=sampled)
         say(
             f"neighbours: {source.search} has found {origin.recall:.1%} of the {k} nearest of "
-            f"{counted(origin.sampled, 'document')} that were looked for exactly"
+            f"{counted(sampled, 'document')} that were looked for exactly"
         )
     write_description(folder, count, k, origin)
     NeighbourGraph(folder, Ids(list(source.docids), str(folder / DOCNOS)), mapped_edges, values, origin).check_whole()

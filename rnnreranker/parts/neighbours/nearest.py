@@ -1,51 +1,78 @@
-"""The nearest other documents by inner products of vectors, exactly; a block of rows depends on nothing but itself."""
+"""What a graph is made from: documents that can be compared, and the nearest others of each, exactly or nearly so."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from rnnreranker.base.command import progress
+from rnnreranker.base.errors import require
+from rnnreranker.base.files import fingerprint
 from rnnreranker.base.process.blas import one_blas_thread
-from rnnreranker.parts.neighbours.highest import Highest, multiplied
-from rnnreranker.parts.vectors import VectorSource, open_vectors
-from rnnreranker.parts.vectors.exact import exact_search, inner_products, rounding
+from rnnreranker.base.process.faiss_threads import one_thread
+from rnnreranker.parts.vectors import VectorSource
+from rnnreranker.parts.vectors.exact import by_blocks, exact_search, inner_products
+from rnnreranker.parts.vectors.npy_files import put_array
 
 COLUMNS = 8192  # documents that a block of rows is compared with at a time
-AT_ONCE = 2**21  # products made at a time, where they are not too few for a list
 SPARE = 9  # documents proposed beyond a list and the document itself
+SPARE_OF_FAISS = 16
+# documents up to which search is exact: N^2 d multiplications are 4 x 10^14 at 384 dimensions, 80 minutes of a core
+EXACT = 2**20
+SAMPLE = 256  # documents whose nearest are looked for exactly
+GOAL = 0.95  # share of them that Faiss has to propose
+TRAINED = 64  # documents a list that centroids are trained on
 
 
-class DenseNeighbours:
-    """A `GraphSource` of N vectors.
+class GraphSource(ABC):
+    """Documents and how alike they are. A document in its own row of neighbours, at 0, stands for no neighbour.
 
-    The order is that of inner products summed in one way in float64, so that it depends neither on the rows beside
-    one another nor on threads.
-
-    Args:
-        vectors: compared.
-        path: where other processes open them; None = they are sent there.
+    Attributes:
+        of: the part of an index; similarity: "inner product" or "cosine"; docids: row -> docid.
+        search: how the nearest are looked for; width: how widely, where the search is not exact.
+        fingerprint: what tells these documents and how they are compared from others.
+        opened: a function and its arguments that open it in another process; None = it is sent there.
     """
 
     of = "dense"
     similarity = "inner product"
     search = "exact"
+    width = 0
+    docids: Sequence[str]
+    fingerprint: str
+    opened: tuple[Callable[..., GraphSource], tuple[Any, ...]] | None = None
 
-    def __init__(self, vectors: VectorSource, path: Path | None = None) -> None:
-        self.vectors, self.path = vectors, path
-        self.docids: Sequence[str] = vectors.docids
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return super().__reduce_ex__(protocol) if self.opened is None else self.opened
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Another process opens the vectors itself."""
-        return (DenseNeighbours, (self.vectors,)) if self.path is None else (_opened, (self.path, self.fingerprint))
+    @abstractmethod
+    def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Edges (R, k) int64 and similarities (R, k) float64 of the k nearest others among the rows from `first` on.
 
-    @property
-    def fingerprint(self) -> str:
-        """Of the vectors."""
-        return self.vectors.fingerprint
+        Largest similarity first, ties by the lower row; the result of a row depends on nothing but its document and
+        those that it is compared with. rows: (R,) int64.
+        """
+
+    @abstractmethod
+    def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
+        """(R, k) float64: of (R,) rows with (R, k) others, to the last digit as `nearest` gives them."""
+
+
+def no_neighbours(rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Edges and similarities (R, k) of documents without neighbours, to be filled."""
+    return np.repeat(rows[:, None], k, axis=1), np.zeros((len(rows), k))
+
+
+class DenseNeighbours(GraphSource):
+    """N vectors, in the order of inner products summed in one way in float64, which neither rows nor threads change."""
+
+    def __init__(self, vectors: VectorSource) -> None:
+        self.vectors, self.docids, self.fingerprint = vectors, vectors.docids, vectors.fingerprint
 
     def nearest(
         self, rows: np.ndarray, k: int, first: int = 0, proposed: tuple[np.ndarray, np.ndarray] | None = None
@@ -60,31 +87,22 @@ class DenseNeighbours:
         Raises:
             InputError: NaN or infinite vectors.
         """
-        count = len(self.docids) - first
 
         def propose(queries: np.ndarray, wanted: int) -> tuple[np.ndarray, np.ndarray]:
             if proposed is not None and len(proposed[0]) == len(queries) and proposed[0].shape[1] >= wanted:
                 return proposed
-            if wanted >= count:  # all are settled
-                shape = len(queries), count
-                return np.zeros(shape, dtype=np.float32), np.broadcast_to(np.arange(count), shape)
-            highest = Highest.empty(len(queries), wanted, len(queries) * count)
-            step = max(wanted, min(COLUMNS, AT_ONCE // max(1, len(queries))))
-            for start in range(first, first + count, step):
-                rows = np.arange(start, min(start + step, first + count))
-                with one_blas_thread():
-                    products = multiplied(queries, self.vectors.fetch(rows))
-                highest.offer(products, start - first)
-            return highest.best()
+            with one_blas_thread():
+                return by_blocks(queries, wanted, self.blocks(first), lambda *_: None)
 
         def fetch(positions: np.ndarray) -> np.ndarray:
             return self.vectors.fetch(positions + first)
 
-        numbers: Sequence[str] = range(count)  # type: ignore[assignment]  # ties go to the lower row
-        nearest = exact_search(self.vectors.fetch(rows), k + 1, numbers, propose, fetch, SPARE)
-        edges, scores = np.repeat(rows[:, None], k, axis=1), np.zeros((len(rows), k))
-        if not count or not len(rows):
+        numbers: Any = range(len(self.docids) - first)  # ties go to the lower row
+        edges, scores = no_neighbours(rows, k)
+        if not numbers or not len(rows):
             return edges, scores
+        with np.errstate(invalid="ignore"):  # products beyond float32
+            nearest = exact_search(self.vectors.fetch(rows), k + 1, numbers, propose, fetch, SPARE)
         # of k + 1 the document itself falls out, or the last
         similarities, best = np.stack(nearest[0]), np.stack(nearest[1]) + first
         order = np.argsort(best == rows[:, None], axis=1, kind="stable")[:, :k]
@@ -93,22 +111,84 @@ class DenseNeighbours:
         scores[:, : order.shape[1]] = np.where(others, np.take_along_axis(similarities, order, axis=1), 0.0)
         return edges, scores
 
-    def bounds(self, rows: np.ndarray, first: int) -> np.ndarray:
-        """As `GraphSource`: the highest float32 product and what rounding may have taken from it."""
-        own, bounds = self.vectors.fetch(rows), np.full(len(rows), -np.inf)
-        for start in range(first, len(self.docids), COLUMNS):
-            others = self.vectors.fetch(np.arange(start, min(start + COLUMNS, len(self.docids))))
-            with one_blas_thread():
-                products = multiplied(own, others).max(axis=1)
-            bounds = np.maximum(bounds, products + rounding(own, others[None]))
-        return bounds
-
     def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
         own = self.vectors.fetch(rows)
         return np.array([inner_products(one, self.vectors.fetch(line)) for one, line in zip(own, edges, strict=True)])
 
+    def blocks(self, first: int = 0) -> Iterator[tuple[int, np.ndarray]]:
+        """The vectors from row `first` on, in blocks, each with the position behind it that it begins at."""
+        count = len(self.docids)
+        for start in range(first, count, COLUMNS):
+            yield start - first, self.vectors.fetch(np.arange(start, min(start + COLUMNS, count)))
 
-@lru_cache(maxsize=1)
-def _opened(path: Path, mark: str) -> DenseNeighbours:
-    """The vectors at a path, once in a process for as long as it is of them."""
-    return DenseNeighbours(open_vectors(path), path)
+
+class ApproximateNeighbours(GraphSource):
+    """N vectors of which the nearest are chosen among those that an index of Faiss proposes.
+
+    Weights and order are those of exact search, documents may be missing. The width, `nprobe` of Faiss, is doubled
+    until `GOAL` of the nearest of a sample are proposed, which were looked for exactly. The index does not depend on
+    the number of threads: it is made by one.
+
+    Args:
+        exact: the vectors; k: neighbours that the sample is to have.
+        work: a folder for the index and the sample; those that it has are used.
+    """
+
+    search = "ivf"
+
+    def __init__(self, exact: DenseNeighbours, k: int, work: Path) -> None:
+        self.exact, self.docids, self.fingerprint = exact, exact.docids, exact.fingerprint
+        self._faiss = require("faiss", "neighbours:search=ivf", "faiss-cpu")
+        work.mkdir(parents=True, exist_ok=True)
+        count = len(self.docids)
+        self.sample = np.sort(np.random.default_rng(0).choice(count, min(SAMPLE, count), replace=False))
+        sampled = work / f"sample-{fingerprint(self.fingerprint, k, SAMPLE)}.npy"
+        if not sampled.is_file():
+            with one_blas_thread():
+                put_array(sampled, exact.nearest(self.sample, k)[0])
+        self._nearest = np.load(sampled, allow_pickle=False)
+        file = work / f"ivf-{fingerprint(self.fingerprint, TRAINED)}.faiss"
+        if not file.is_file():
+            begun = file.with_suffix(".begun")
+            with one_thread(self._faiss), one_blas_thread():
+                self._faiss.write_index(self._build(), str(begun))
+            with open(begun, "rb") as written:
+                os.fsync(written.fileno())
+            os.replace(begun, file)
+        self._index = self._faiss.read_index(str(file), self._faiss.IO_FLAG_MMAP | self._faiss.IO_FLAG_READ_ONLY)
+        self.width = 8
+        while self.width < count and self.recall_of(self.nearest(self.sample, k)[0]) < GOAL:
+            self.width *= 2
+
+    def recall_of(self, edges: np.ndarray) -> float:
+        """The share of the nearest of the sample that stand in its rows of a graph, (S, k), in the mean."""
+        shared = [np.intersect1d(one, other).size for one, other in zip(edges, self._nearest, strict=True)]
+        return float(np.mean(shared) / self._nearest.shape[1])
+
+    def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """As `GraphSource`, of the documents that are proposed."""
+        own, (edges, scores) = self.exact.vectors.fetch(rows), no_neighbours(rows, k)
+        with one_thread(self._faiss):
+            self._index.nprobe = min(self.width, self._index.nlist)
+            proposed = self._index.search(own, min(k + 1 + SPARE_OF_FAISS, len(self.docids)))[1]
+        for line, row in enumerate(rows.tolist()):
+            others = np.unique(proposed[line])
+            others = others[(others >= first) & (others != row)]
+            values = inner_products(own[line], self.exact.vectors.fetch(others))
+            order = np.lexsort((others, -values))[:k]
+            edges[line, : len(order)], scores[line, : len(order)] = others[order], values[order]
+        return edges, scores
+
+    def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
+        return self.exact.similarities(rows, edges)
+
+    def _build(self) -> Any:
+        count, dimension = len(self.docids), self.exact.vectors.dimension
+        lists = max(1, min(int(4 * np.sqrt(count)), count // TRAINED))
+        flat, metric = self._faiss.IndexFlatIP(dimension), self._faiss.METRIC_INNER_PRODUCT
+        index = self._faiss.IndexIVFFlat(flat, dimension, lists, metric)
+        chosen = np.random.default_rng(0).choice(count, min(count, TRAINED * lists), replace=False)
+        index.train(self.exact.vectors.fetch(np.sort(chosen)))
+        for _, block in progress(self.exact.blocks(), unit="blocks", what="ivf", total=-(-count // COLUMNS)):
+            index.add(block)
+        return index

@@ -14,7 +14,6 @@ import numpy as np
 
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.process.blas import one_blas_thread
-from rnnreranker.parts.neighbours.highest import Highest, multiplied
 from rnnreranker.parts.neighbours.nearest import SPARE, DenseNeighbours
 from rnnreranker.parts.neighbours.on_device import HalfProducts
 from rnnreranker.parts.vectors.npy_files import map_array, put_array
@@ -25,6 +24,8 @@ STRETCHES = 16  # of a large collection; every document has proposals of each
 LEAST = 8192  # documents of a stretch, where there are more
 SPARE_OF_HALVES = 16  # documents proposed beyond a list and the document itself, of products in half precision
 HELD = 2**26  # bytes of the vectors of a stretch that are in memory at a time
+SAFE = 1e37  # sums of products below it fit float32
+LOWEST = float(np.finfo(np.float32).min)
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Pairs:
         if self.half:
             made = self.half[sum(pair) % len(self.half)].highest(self._fetch, own, others, self.count)
         else:
-            made = [(one.scores, one.documents) for one in self._highest(pair)]
+            made = [(scores, documents) for scores, documents, *_ in self._highest(pair)]
         proposed = np.empty((sum(len(scores) for scores, _ in made), self.count), dtype=PROPOSED)
         proposed["score"] = np.concatenate([scores for scores, _ in made])
         proposed["document"] = np.concatenate([documents for _, documents in made])
@@ -82,32 +83,60 @@ class Pairs:
         best = np.take_along_axis(joined, order, axis=1)
         return best["score"], best["document"].astype(np.int64)
 
-    def _highest(self, pair: tuple[int, int]) -> list[Highest]:
+    def _highest(self, pair: tuple[int, int]) -> list[tuple[np.ndarray, ...]]:
+        """The lists of the documents of two stretches, or of one, as `scan` fills them."""
+        from rnnreranker.parts.neighbours.scan import scan
+
         own, others = (self.stretches[number] for number in pair)
-        same, products = own == others, len(self.source.docids) ** 2
-        highest = Highest.empty(len(own), self.count, products, self._floors(pair[0]))
-        theirs = highest if same else Highest.empty(len(others), self.count, products, self._floors(pair[1]))
+        same = own == others
+        lists = [self._lists(number) for number in dict.fromkeys(pair)]
         room = np.empty(ROWS * ROWS, dtype=np.float32)
         for part in _cut(others, max(1, HELD // (4 * self.source.vectors.dimension))):
             vectors = self._fetch(part)
             for block in _cut(own, ROWS):
-                mine = self._fetch(block)
+                mine, rows = self._fetch(block), slice(block.start - own.start, block.stop - own.start)
                 for columns in _cut(range(max(part.start, block.start) if same else part.start, part.stop), ROWS):
                     with one_blas_thread():
                         got = multiplied(mine, vectors[columns.start - part.start : columns.stop - part.start], room)
                     begun = min(columns.stop, max(columns.start, block.stop)) if same else columns.start
-                    lists = theirs.of(slice(begun - others.start, columns.stop - others.start))
-                    rows = slice(block.start - own.start, block.stop - own.start)
-                    highest.of(rows).offer(got, columns.start, lists, block.start)
-        return [highest] if same else [highest, theirs]
+                    theirs = slice(begun - others.start, columns.stop - others.start)
+                    of_rows, of_columns = [one[rows] for one in lists[0]], [one[theirs] for one in lists[-1]]
+                    scan(got, *of_rows, columns.start, *of_columns, block.start)
+        return lists
 
-    def _floors(self, number: int) -> np.ndarray | None:
-        """Of the documents of a stretch what so many products are not below; None as long as that is not known."""
-        file = self.files[number, number]
-        return map_array(file)["score"].min(axis=1) if file.is_file() else None
+    def _lists(self, number: int) -> tuple[np.ndarray, ...]:
+        """Empty ones of a stretch; their floors are what so many products are not below, where that is known."""
+        file, size = self.files[number, number], len(self.stretches[number])
+        return empty_lists(size, self.count, map_array(file)["score"].min(axis=1) if file.is_file() else None)
 
     def _fetch(self, rows: range) -> np.ndarray:
         return self.source.vectors.fetch(np.array(rows))
+
+
+def empty_lists(rows: int, count: int, floors: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
+    """Lists of the highest products of so many documents, which `scan` fills, `count` of each at most.
+
+    Returns:
+        Scores (R, m) float32, in no order, -inf where there are fewer; documents (R, m) int32; (R,) int64 how many a
+        list has; (R,) float32 floors: what is not above them is left out, nothing where none are given.
+    """
+    scores, documents = np.full((rows, count), -np.inf, dtype=np.float32), np.zeros((rows, count), dtype=np.int32)
+    floors = np.full(rows, -np.inf, dtype=np.float32) if floors is None else floors
+    return scores, documents, np.zeros(rows, dtype=np.int64), floors
+
+
+def multiplied(vectors: np.ndarray, others: np.ndarray, room: np.ndarray) -> np.ndarray:
+    """(R, C) float32: the products of (R, d) and (C, d), where those beyond float32 are the lowest, or infinite.
+
+    What is infinite is settled in float64. room: where they are put, at least R * C float32.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        shape = len(vectors), len(others)
+        products: np.ndarray = np.matmul(vectors, others.T, out=room[: shape[0] * shape[1]].reshape(shape))
+        squares = [float(np.dot(values, values)) for values in (vectors.reshape(-1), others.reshape(-1))]
+        if not squares[0] * squares[1] < SAFE**2:
+            np.nan_to_num(products, copy=False, nan=np.inf, posinf=np.inf, neginf=LOWEST)
+    return products
 
 
 def _cut(rows: range, size: int) -> Iterator[range]:

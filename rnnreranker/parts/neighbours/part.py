@@ -3,32 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, Literal
 
 from rnnreranker.base import settings
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.files.checksums import check_files
+from rnnreranker.base.settings import setting
 from rnnreranker.base.shards import Share
 from rnnreranker.parts.base import BLOCK, Part
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.impacts import ImpactSource
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
-from rnnreranker.parts.neighbours.approximate import EXACT, approximate
-from rnnreranker.parts.neighbours.bm25_words import K1, B, write_bm25_words
 from rnnreranker.parts.neighbours.description import read_description
-from rnnreranker.parts.neighbours.files import K, write_graph, write_share
+from rnnreranker.parts.neighbours.files import Earlier, GraphFiles, K, write_graph
 from rnnreranker.parts.neighbours.graph import PART
-from rnnreranker.parts.neighbours.nearest import DenseNeighbours
-from rnnreranker.parts.neighbours.nearest_words import WordNeighbours
+from rnnreranker.parts.neighbours.nearest import EXACT, ApproximateNeighbours, DenseNeighbours, GraphSource
 from rnnreranker.parts.neighbours.on_device import HalfProducts
-from rnnreranker.parts.neighbours.params import GraphParams
-from rnnreranker.parts.neighbours.source import Earlier, GraphSource
+from rnnreranker.parts.neighbours.words import K1, B, WordNeighbours, bm25_words
 from rnnreranker.parts.vectors import open_vectors
-from rnnreranker.parts.vectors.ids import read_ids
+
+
+@dataclass(frozen=True)
+class GraphParams(settings.Params):
+    """The graph of an index. None leaves a choice to what is there: a graph that an index has stays.
+
+    Raises:
+        InputError: values out of range, an approximate search of another part than dense.
+    """
+
+    k: int | None = setting(None, "neighbours of a document; none: 16", at_least=1)
+    by: Literal["dense", "impact", "bm25"] | None = setting(
+        None,
+        "the part that documents are compared by; none: the first of these that the index has",
+    )
+    search: Literal["exact", "ivf"] | None = setting(
+        None,
+        f"of dense vectors; none: exact up to {EXACT} documents and ivf beyond",
+    )
+    device_memory: float | None = setting(
+        None, "GB of each --device for blocks of vectors and their products; none: half of what is free", above=0
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.search == "ivf" and self.by not in (None, "dense"):
+            raise InputError(f"graph search {self.search} is of dense vectors; {self.by} is searched exactly")
 
 
 class NeighboursPart(Part):
@@ -38,12 +62,10 @@ class NeighboursPart(Part):
         params: of the graph; without a part of dense vectors.
     """
 
-    name: ClassVar[str] = PART
-    Params: ClassVar[type[settings.Params]] = GraphParams
-    gives: ClassVar[str] = "neighbours"
-    made_of: ClassVar[tuple[str, ...]] = ("dense", "impact", "bm25")
-    rank: ClassVar[int] = 50
-    aliases: ClassVar[tuple[str, ...]] = ("graph",)
+    name, gives, rank = PART, "neighbours", 50
+    Params = GraphParams
+    made_of = ("dense", "impact", "bm25")
+    aliases = ("graph",)
 
     @classmethod
     def make(cls, params: GraphParams, beside: Mapping[str, Any]) -> NeighboursPart:
@@ -66,7 +88,8 @@ class NeighboursPart(Part):
 
     @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> GraphParams:
-        return GraphParams(*(described.get(key) for key in ("wanted", "of", "search")))
+        search = described.get("search")
+        return GraphParams(described.get("wanted"), described.get("of"), "ivf" if search == "hnsw" else search)
 
     @classmethod
     def at(cls, path: Path) -> Path | None:
@@ -112,53 +135,34 @@ class NeighboursPart(Part):
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
         """As `write_graph`, from the part beside the texts; k, how many were wanted, and what it was made from."""
-        wanted = K if self._params.k is None else self._params.k
-        k = min(wanted, max(1, count - 1))
-        source = graph_source(corpus.parent, self._of, self._work, self._params.search, k)
-        self.reused = write_graph(
-            source,
-            folder / PART,
-            wanted,
-            threads=self._threads,
-            backend=self.backend,
-            address=self.address,
-            work=self._work,
-            earlier=self._earlier,
-            half=self._half(),
-        )
+        wanted = self._params.k or K
+        source = graph_source(corpus.parent, self._of, self._work, self._params.search, min(wanted, max(1, count - 1)))
+        self.reused = write_graph(source, folder / PART, wanted, work=self._work, earlier=self._earlier, **self._how)
         _, k, origin = read_description(folder / PART)
         return {"k": k, "wanted": wanted, **asdict(origin)}
 
     def write_share(self, index: Path, share: Share) -> str:
         """See `Part`: pairs of stretches of vectors, or blocks of documents with impacts."""
-        if self._of == "bm25" or self._params.search in ("ivf", "hnsw"):
-            of = f"of {self._of}" if self._of == "bm25" else f"with search={self._params.search}"
+        search = self._params.search
+        if self._of == "bm25" or search == "ivf":
+            of = f"of {self._of}" if self._of == "bm25" else f"with search={search}"
             raise InputError(f"{argument('shard_id', share[0])}: a graph {of} is made by one process; leave it out")
         source = graph_source(index, self._of, self._work, "exact")
-        if self._of == "dense" and self._params.search is None and len(source.docids) > EXACT:
+        if self._of == "dense" and search is None and len(source.docids) > EXACT:
             raise InputError(
                 f"{argument('shard_id', share[0])}: a graph of {len(source.docids)} documents is made by ivf, in one "
                 "process, where nothing else is said; give neighbours:search=exact here and to put it together"
             )
-        made, own = write_share(
-            source,
-            K if self._params.k is None else self._params.k,
-            share,
-            self._work,
-            threads=self._threads,
-            backend=self.backend,
-            address=self.address,
-            half=self._half(),
-        )
+        made, own = GraphFiles(source, self._params.k or K, self._work, **self._how).share(*share)
         return f"{made} files made, {own - made} were there"
 
-    def _half(self) -> tuple[HalfProducts, ...]:
-        """The GPUs that products of vectors are made on; none = they are made by the processor, in float32."""
-        if self.devices is None or not self.devices.elsewhere:
-            return ()
-        given = self._params.device_memory
-        memory = None if given is None else int(given * 1e9)
-        return tuple(HalfProducts(name, memory) for name in self.devices.names)
+    @property
+    def _how(self) -> dict[str, Any]:
+        """Who makes the files; on GPUs, where there are some, products of vectors are made in half precision."""
+        memory = None if self._params.device_memory is None else int(self._params.device_memory * 1e9)
+        names = self.devices.names if self.devices is not None and self.devices.elsewhere else ()
+        half = tuple(HalfProducts(name, memory) for name in names)
+        return {"threads": self._threads, "backend": self.backend, "address": self.address, "half": half}
 
 
 def graph_source(index: Path, of: str, work: Path, search: str | None = None, k: int = K) -> GraphSource:
@@ -172,23 +176,34 @@ def graph_source(index: Path, of: str, work: Path, search: str | None = None, k:
 
     Raises:
         InputError: no such part, or one that cannot be used.
-        UnavailableError: as `write_bm25_words`.
+        UnavailableError: as `bm25_words`.
     """
+    source: GraphSource
     if of == "dense":
-        exact = DenseNeighbours(open_vectors(index), index)
-        search = search or ("exact" if len(exact.docids) <= EXACT else "ivf")
-        return exact if search == "exact" else approximate(exact, search, k, work)
-    if search not in (None, "exact"):
+        source = DenseNeighbours(open_vectors(index))
+        if (search or ("exact" if len(source.docids) <= EXACT else "ivf")) == "ivf":
+            source = ApproximateNeighbours(source, k, work)
+    elif search == "ivf":
         raise InputError(f"graph search {search} is of dense vectors; {of} is searched exactly")
-    if of == "impact":
-        impacts = ImpactSource(index, describe(index).get("parts", {}).get("impact", {}))
-        folder, vocabulary, docids = index / "impacts", impacts.vocabulary, impacts.docids
-        return WordNeighbours(folder, docids, vocabulary, of, impacts.fingerprint, index / "docid")
-    check_files(index, "bm25")
-    mark, docids = source_mark(index, of), read_ids(index / "docid").names
-    words = work.with_name(f"words-{mark}")
-    write_bm25_words(index / "bm25", docids, words)
-    return WordNeighbours(words, docids, None, of, mark, index / "docid")
+    elif of == "impact":
+        impacts = _impacts(index)
+        source = WordNeighbours(impacts, of, impacts.fingerprint)
+    else:
+        check_files(index, "bm25")
+        mark = source_mark(index, of)
+        source = WordNeighbours(bm25_words(index, work.with_name(f"words-{mark}")), of, mark)
+    source.opened = (_opened, (index, of, work, search, k, source.fingerprint))
+    return source
+
+
+@lru_cache(maxsize=1)
+def _opened(index: Path, of: str, work: Path, search: str | None, k: int, mark: str) -> GraphSource:
+    """The documents in another process, once for as long as they have this fingerprint."""
+    return graph_source(index, of, work, search, k)
+
+
+def _impacts(index: Path) -> ImpactSource:
+    return ImpactSource(index, describe(index).get("parts", {}).get("impact", {}))
 
 
 def source_mark(index: Path, of: str) -> str:
@@ -199,9 +214,9 @@ def source_mark(index: Path, of: str) -> str:
     """
     if of == "dense":
         return open_vectors(index).fingerprint
-    described = describe(index)
     if of == "impact":
-        return ImpactSource(index, described.get("parts", {}).get("impact", {})).fingerprint
+        return _impacts(index).fingerprint
+    described = describe(index)
     language = described.get("parts", {}).get("bm25", {}).get("language")
     return fingerprint("bm25", described.get("content"), K1, B, *([language] if language else []))
 

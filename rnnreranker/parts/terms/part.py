@@ -15,8 +15,8 @@ from rnnreranker.base.files.json_files import read_json
 from rnnreranker.encode.words.analysis import Analyser
 from rnnreranker.encode.words.params import TermParams
 from rnnreranker.parts.encoded import EncodedPart
-from rnnreranker.parts.terms.counts import FOLDER, Counted, count_words, load_counted, save_counted, write_counts
-from rnnreranker.parts.terms.source import TermSource
+from rnnreranker.parts.postings import write_postings
+from rnnreranker.parts.terms.source import FOLDER, VOCABULARY, Counted, TermSource, count_words, joined, save_counted
 
 
 class TermsPart(EncodedPart):
@@ -85,15 +85,20 @@ class TermsPart(EncodedPart):
         Raises:
             InputError: no document has a word.
         """
-        words, postings, empty = write_counts(folder / FOLDER, lambda: map(load_counted, self._files))
+        words, matrices = joined(self._files)
         if not words:
             raise InputError(f"no document has a word; expected texts in the language {self._params.language}")
+        large = any(one.data.max(initial=0) >= 2**16 for one in matrices())
+        postings = int(write_postings(folder / FOLDER, matrices, len(words), exact=large).sum())
+        lines = "".join(f"{word}\n" for word in words)
+        (folder / FOLDER / VOCABULARY).write_text(lines, encoding="utf-8", newline="\n")
+        empty = int(sum((np.diff(one.indptr) == 0).sum() for one in matrices()))
         lost = f"; {counted(empty, 'document')} without a word, never found" if empty else ""
-        say(f"terms: {counted(words, 'word')}, {postings / count:.1f} different ones a document{lost}")
+        say(f"terms: {counted(len(words), 'word')}, {postings / count:.1f} different ones a document{lost}")
         return {
             "settings": self._params.to_dict(),
             "analysis": self._analyser.fingerprint,
             "package": self._analyser.package,
-            "words": words,
+            "words": len(words),
             "postings": postings,
         }

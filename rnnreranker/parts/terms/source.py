@@ -1,90 +1,126 @@
-"""The words of an index's documents on disk, counted, and found by the words of queries."""
+"""The counted words of an index's documents, found by the words of queries; BM25 and TF-IDF of them without Java.
+
+A folder `terms` holds `vocabulary.txt`, the words in the order of their characters, one a line, and the counts as
+postings.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from rnnreranker.base.command import cores, counted, say
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import file_digest, fingerprint, read_text
-from rnnreranker.base.files.checksums import check_files
 from rnnreranker.encode.words.analysis import Analyser
 from rnnreranker.encode.words.params import TermParams
-from rnnreranker.parts.impacts.exact import best_impacts
-from rnnreranker.parts.impacts.files import OFFSETS, REPAIR, TERMS, WEIGHTS, check_postings, map_impacts, positions_of
-from rnnreranker.parts.terms.counts import FOLDER, VOCABULARY, Counted, count_words
-from rnnreranker.parts.vectors.ids import ids_of_documents
+from rnnreranker.parts.postings import Postings, best_products
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
+FOLDER = "terms"
+VOCABULARY = "vocabulary.txt"
 
-class TermSource:
-    """How often each of V words stands in each of N documents of an index.
 
-    Args:
-        index: the folder of the index, with `docid` and a folder `terms`.
-        described: what rnnreranker.json says of this part.
+class Counted(NamedTuple):
+    """The words of n documents: the different ones, ascending, and (n, V) CSR, how often each stands in each."""
 
-    Attributes:
-        index: the folder of the index.
-        docids: row → docid; vocabulary: number → word, ascending; params: what counts as a word.
+    vocabulary: list[str]
+    counts: csr_matrix
 
-    Raises:
-        InputError: files that are missing, cut short or do not fit together, a description that is not one.
+
+def count_words(documents: Iterable[Sequence[str]]) -> Counted:
+    """How often each word stands in each document.
+
+    >>> counted = count_words([["b", "a", "b"], []])
+    >>> counted.vocabulary, counted.counts.toarray().tolist()
+    (['a', 'b'], [[1, 2], [0, 0]])
     """
+    documents = list(documents)
+    vocabulary = sorted(set(itertools.chain.from_iterable(documents)))
+    number = dict(zip(vocabulary, itertools.count(), strict=False))
+    return Counted(vocabulary, _counts([[number[word] for word in own] for own in documents], len(vocabulary)))
 
-    def __init__(self, index: Path, described: Mapping[str, Any]) -> None:
-        check_files(index, "terms")
-        self.index = index
-        self._folder = index / FOLDER
-        self._kept: dict[tuple[Any, ...], csr_matrix] = {}
-        self._offsets, self._terms, self._counts = map_impacts(self._folder)
-        self._ids = ids_of_documents(index, self._offsets, self._folder / OFFSETS)
-        self.docids: Sequence[str] = self._ids.names
-        try:
-            self.params = TermParams(**described["settings"])
-            self._analysis = str(described["analysis"])
-        except (KeyError, TypeError, InputError):
-            raise InputError(
-                f"{index / 'rnnreranker.json'}: does not describe terms as this version does; make the index again"
-            ) from None
+
+def _counts(documents: Sequence[Sequence[int]], size: int) -> csr_matrix:
+    """(n, size) CSR, ascending: how often each number stands in each document."""
+    from scipy.sparse import csr_matrix
+
+    numbers = np.fromiter(itertools.chain.from_iterable(documents), dtype=np.int32)
+    offsets = np.cumsum([0, *map(len, documents)])
+    counts = csr_matrix((np.ones(len(numbers), dtype=np.int64), numbers, offsets), (len(documents), size))
+    counts.sum_duplicates()
+    return counts
+
+
+def save_counted(stream: IO[bytes], block: Counted) -> None:
+    """Write a block as `.npz`."""
+    words, counts = np.frombuffer("\n".join(block.vocabulary).encode(), dtype=np.uint8), block.counts
+    np.savez(stream, words=words, data=counts.data, indices=counts.indices, indptr=counts.indptr)
+
+
+def load_counted(file: Path) -> Counted:
+    """A block that `save_counted` wrote."""
+    from scipy.sparse import csr_matrix
+
+    with np.load(file, allow_pickle=False) as block:
+        words = block["words"].tobytes().decode()
+        vocabulary = words.split("\n") if words else []
+        shape = (len(block["indptr"]) - 1, len(vocabulary))
+        return Counted(vocabulary, csr_matrix((block["data"], block["indices"], block["indptr"]), shape))
+
+
+def joined(files: Sequence[Path]) -> tuple[list[str], Callable[[], Iterator[csr_matrix]]]:
+    """The words of all blocks, ascending, and what gives the counts of each block, (n, V) CSR, whenever it is called.
+
+    files: the blocks of all documents in their order, as `save_counted` wrote them.
+    """
+    words = sorted({word for file in files for word in load_counted(file).vocabulary})
+    number = {word: rank for rank, word in enumerate(words)}
+
+    def matrices() -> Iterator[csr_matrix]:
+        for vocabulary, counts in map(load_counted, files):
+            counts.indices = np.array([number[word] for word in vocabulary], dtype=np.int32)[counts.indices]
+            counts.resize(counts.shape[0], len(words))
+            yield counts
+
+    return words, matrices
+
+
+class TermSource(Postings):
+    """How often each of V words stands in each of N documents of an index. `params`: what counts as a word."""
+
+    part, files = "terms", FOLDER
+
+    def _take(self, described: Mapping[str, Any]) -> None:
+        self.params, self._analysis = TermParams(**described["settings"]), str(described["analysis"])
+        self._weighed: dict[tuple[Any, ...], csr_matrix] = {}
 
     @cached_property
     def fingerprint(self) -> str:
         """What tells these counted words from others."""
-        files = (self._folder / name for name in (OFFSETS, TERMS, WEIGHTS, VOCABULARY))
-        return fingerprint("terms", self._analysis, *(file_digest(path) for path in files))
-
-    def rows(self, docids: Sequence[str]) -> np.ndarray:
-        """(n,) int64: the row of each docid, -1 where it is unknown."""
-        return self._ids.rows(docids)
+        files = sorted([*self.folder.glob("*.npy"), self.folder / VOCABULARY])
+        return fingerprint("terms", self._analysis, *map(file_digest, files))
 
     @cached_property
     def vocabulary(self) -> list[str]:
-        """The words, ascending.
-
-        Raises:
-            InputError: a file without words, with a word twice, or with words that are not in their order.
-        """
-        file = self._folder / VOCABULARY
-        words = read_text(file, "file of words, one a line").split("\n")[:-1]
-        if any(one >= other for one, other in itertools.pairwise(words)):
-            raise InputError(f"{file}: its words do not ascend; build the index again")
-        if not words:
-            raise InputError(f"{file}: no document has a word; expected texts in the language {self.params.language}")
-        return words
+        """The words, ascending; InputError: no such file."""
+        return read_text(self.folder / VOCABULARY, "file of words, one a line").split("\n")[:-1]
 
     @cached_property
     def _number(self) -> dict[str, int]:
         """Word → its number."""
         return {word: number for number, word in enumerate(self.vocabulary)}
+
+    @property
+    def words_count(self) -> int:
+        return len(self.vocabulary)
 
     @cached_property
     def analyser(self) -> Analyser:
@@ -97,63 +133,45 @@ class TermSource:
         analyser = Analyser(self.params)
         if analyser.fingerprint != self._analysis:
             raise InputError(
-                f"{self._folder}: its words are those of another version of what reads them, so those of queries would "
+                f"{self.folder}: its words are those of another version of what reads them, so those of queries would "
                 "be others; make the index again"
             )
         return analyser
 
     @cached_property
     def counts(self) -> csr_matrix:
-        """(N, V) float64 CSR, words ascending: how often each document has each word.
-
-        Raises:
-            InputError: counts that are no whole numbers from 1, a word beyond the vocabulary or twice in a document.
-        """
-        matrix = self._matrix(self._terms, self._counts, self._offsets)
-        first = np.zeros(matrix.nnz + 1, dtype=bool)
-        first[matrix.indptr] = True
-        if not (matrix.data >= 1).all() or (matrix.data != np.floor(matrix.data)).any():
-            raise InputError(f"{self._folder / WEIGHTS}: has counts that are no whole numbers from 1; {REPAIR}")
-        if ((np.diff(matrix.indices) <= 0) & ~first[1:-1]).any():
-            raise InputError(f"{self._folder / TERMS}: words of a document do not ascend; {REPAIR}")
-        return matrix
-
-    @cached_property
-    def docid_ranks(self) -> np.ndarray:
-        """(N,) int64: the place of each row among the docids in their order, for ties."""
-        return self._ids.docid_ranks
+        """(N, V) float64 CSR, words ascending: how often each document has each word; InputError: as `fetch`."""
+        return self._matrix(slice(None), self.offsets)
 
     def counted(self, rows: np.ndarray) -> Counted:
         """The words of some documents."""
-        positions, ends = positions_of(self._offsets, rows)
-        used, words = np.unique(self._terms[positions], return_inverse=True)
-        vocabulary = [self.vocabulary[term] for term in used.tolist()]
-        return Counted(vocabulary, words.astype(np.int32), self._counts[positions].astype(np.int64), np.diff(ends))
+        counts = self.fetch(rows).astype(np.int64)
+        used = np.unique(counts.indices)
+        return Counted([self.vocabulary[term] for term in used.tolist()], counts[:, used])
 
     def queries(self, texts: Sequence[str]) -> csr_matrix:
         """(Q, V) float64 CSR, words ascending: how often each text has each word that a document has.
 
-        Says how many texts have none.
+        One line says how many texts have none.
 
         Raises:
             InputError, MissingDependencyError: as `vocabulary` and `analyser`.
         """
         number = self._number
-        counts = count_words([word for word in own if word in number] for own in self.analyser.words(texts))
-        terms = np.array([number[word] for word in counts.vocabulary], dtype=np.int32)[counts.words]
-        if lacking := int((counts.lengths == 0).sum()):
+        known = [[number[word] for word in own if word in number] for own in self.analyser.words(texts)]
+        if lacking := known.count([]):
             said = "has no word" if lacking == 1 else "have no word"
             say(f"{counted(lacking, 'query', 'queries')} of {len(texts)} {said} that a document has: nothing is found")
-        return self._matrix(terms, counts.counts, np.concatenate([[0], np.cumsum(counts.lengths)]))
+        return _counts(known, len(number)).astype(np.float64)
 
     def weighed(self, name: tuple[Any, ...], weights: Callable[[], csr_matrix]) -> csr_matrix:
         """(V, N) float64 CSR: the documents of each word with the word's weights there; the last ones are kept.
 
         name: of the weights; weights: gives them, (N, V), where they are not kept.
         """
-        if name not in self._kept:
-            self._kept = {name: weights().T.tocsr()}
-        return self._kept[name]
+        if name not in self._weighed:
+            self._weighed = {name: weights().T.tocsr()}
+        return self._weighed[name]
 
     def search(
         self, queries: csr_matrix, postings: csr_matrix, hits: int, threads: int | None = None
@@ -168,12 +186,66 @@ class TermSource:
             hits: documents per query, at most.
             threads: None = one per core.
         """
-        best = best_impacts(queries, [(0, postings)], hits, self.docid_ranks, threads or cores())
+        best = best_products(queries, [(0, postings)], hits, self.docid_ranks, threads or cores())
         return [scores for scores, _ in best], [rows for _, rows in best]
 
-    def _matrix(self, terms: np.ndarray, counts: np.ndarray, offsets: np.ndarray) -> csr_matrix:
-        from scipy.sparse import csr_matrix
 
-        check_postings(terms, counts, len(self.vocabulary), self._folder)
-        shape = (len(offsets) - 1, len(self.vocabulary))
-        return csr_matrix((counts.astype(np.float64), terms.astype(np.int32), offsets), shape)
+def bm25_weights(counts: csr_matrix, k1: float, b: float) -> csr_matrix:
+    """ln(1 + (N - n_w + .5) / (n_w + .5)) times tf / (tf + k1 (1 - b + b |d| / avgdl)), as Lucene has it.
+
+    Lucene keeps |d| in one byte and so rounded, here it is exact: scores differ by a little. N and avgdl also count
+    documents without a word.
+
+    Args:
+        counts: (N, V) float64 CSR, tf; words ascending.
+        k1, b: of BM25.
+
+    Returns:
+        (N, V) float64 CSR, words ascending.
+    """
+    from scipy.sparse import csr_matrix
+
+    documents, vocabulary = counts.shape
+    have = np.bincount(counts.indices, minlength=vocabulary)
+    rarity = np.log(1.0 + (documents - have + 0.5) / (have + 0.5))
+    lengths = np.asarray(counts.sum(axis=1)).ravel()
+    damped = k1 * (1.0 - b + b * lengths / max(lengths.mean(), 1e-300))
+    weights = rarity[counts.indices] * (counts.data / (counts.data + np.repeat(damped, np.diff(counts.indptr))))
+    return csr_matrix((weights, counts.indices, counts.indptr), counts.shape)
+
+
+def cosine_weights(documents: csr_matrix, queries: csr_matrix) -> tuple[csr_matrix, csr_matrix]:
+    """The weights of scikit-learn's TfidfVectorizer: count times ln((1 + N) / (1 + n_w)) + 1, rows of length 1.
+
+    Inner products of the two are cosines. N documents, n_w of them with the word w.
+
+    Args:
+        documents, queries: (n, V) float64 CSR, counts.
+
+    Raises:
+        MissingDependencyError: scikit-learn is not installed.
+    """
+    text = require("sklearn.feature_extraction.text", "TF-IDF", "'rnnreranker[terms]'")
+    weighting = text.TfidfTransformer().fit(documents)
+    return weighting.transform(documents), weighting.transform(queries)
+
+
+def paper_weights(documents: csr_matrix) -> csr_matrix:
+    """Eq. 1 of paper 004: t = η(w, y) / |y| ln(|Y| / (η(w, Y) + 1)); what is not above 0 is left out.
+
+    η(w, y) is how often the word w stands in the document y of |y| words, η(w, Y) how many of the |Y| documents have
+    it. The paper calls words of negative weight, those that all documents have, insignificant and discards them.
+
+    Args:
+        documents: (N, V) float64 CSR, counts.
+
+    Returns:
+        (N, V) float64 CSR.
+    """
+    weights = documents.astype(np.float64, copy=True)
+    have = np.bincount(weights.indices, minlength=weights.shape[1])
+    lengths = np.repeat(np.asarray(weights.sum(axis=1)).ravel(), np.diff(weights.indptr))
+    weights.data *= np.log(weights.shape[0] / (have + 1.0))[weights.indices] / lengths
+    weights.data[weights.data < 0] = 0
+    weights.eliminate_zeros()
+    return weights

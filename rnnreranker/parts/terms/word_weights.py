@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -57,11 +58,6 @@ def label_distribution(
     return _distribution(_kept(query_weights), _kept(document_weights), SharedWords(products, scale))[0]
 
 
-def shared_words(query_weights: Weights, document_weights: Weights) -> list[str]:
-    """The words that `label_distribution` sums over, in the order of their characters."""
-    return sorted(_kept(query_weights).keys() & _kept(document_weights).keys())
-
-
 class CollectionWeights:
     """The static weights of words, from the counts of a collection: eq. 1 of paper 004.
 
@@ -80,10 +76,9 @@ class CollectionWeights:
 
     def of_documents(self, rows: Sequence[int] | np.ndarray) -> list[dict[str, float]]:
         """The words of documents of the collection with their weights, which may be below 0."""
-        counted = self._source.counted(np.asarray(rows, dtype=np.int64))
-        words = map(counted.vocabulary.__getitem__, counted.words.tolist())
-        pairs = zip(words, counted.counts.tolist(), strict=True)
-        return [self._weighted([next(pairs) for _ in range(length)]) for length in counted.lengths.tolist()]
+        vocabulary, counts = self._source.counted(np.asarray(rows, dtype=np.int64))
+        pairs = [(vocabulary[word], count) for word, count in zip(counts.indices, counts.data.tolist(), strict=True)]
+        return [self._weighted(pairs[first:last]) for first, last in itertools.pairwise(counts.indptr)]
 
     def of_texts(self, texts: Sequence[str]) -> list[dict[str, float]]:
         """The words of any texts with their weights; a word that no document has is as rare as a word can be."""
@@ -97,9 +92,7 @@ class CollectionWeights:
     @cached_property
     def _have(self) -> dict[str, int]:
         """How many documents have each word."""
-        vocabulary = self._source.vocabulary
-        frequencies = np.bincount(self._source.counts.indices, minlength=len(vocabulary))
-        return dict(zip(vocabulary, frequencies.tolist(), strict=True))
+        return dict(zip(self._source.vocabulary, self._source.document_frequencies.tolist(), strict=True))
 
 
 def distributions(

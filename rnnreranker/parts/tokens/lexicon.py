@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -13,9 +13,9 @@ from rnnreranker.base.files import cache_home, file_digest, fingerprint
 from rnnreranker.base.process.faiss_threads import one_thread
 from rnnreranker.encode.kept_queries import keep, read_kept
 from rnnreranker.encode.late.encoder import special_tokens
-from rnnreranker.parts.tokens.files import IDS, OFFSETS, VECTORS
+from rnnreranker.parts.ragged import OFFSETS
 from rnnreranker.parts.tokens.neighbours import NPROBE, TokenNeighbours
-from rnnreranker.parts.tokens.source import TokenSource
+from rnnreranker.parts.tokens.source import IDS, VECTORS, TokenSource
 from rnnreranker.parts.vectors.exact import by_blocks, exact_search
 
 NEAREST = 10  # tokens of the collection that say which of the vocabulary a vector stands for
@@ -103,28 +103,31 @@ class Lexicon:
         if self._given is not None:
             return np.asarray(self._given, dtype=np.int64)
         encoder = self.source.encoder
-        path = cache_home() / "tokens" / f"{fingerprint('special tokens', encoder['digest'])}.npz"
-        if (kept := read_kept(path, {"special"})) is not None:
-            return kept["special"]
-        numbers = special_tokens(encoder["name"])
-        keep(path, special=numbers)
-        return numbers
+        return _kept(fingerprint("special tokens", encoder["digest"]), lambda: special_tokens(encoder["name"]))
 
     @cached_property
     def _frequencies(self) -> np.ndarray:
         """(V,) int64: df of every number up to the largest; kept in the cache folder."""
-        ids, offsets = self.source.ids, self.source.offsets
         files = [file_digest(self.source.folder / name) for name in (IDS, OFFSETS)]
-        path = cache_home() / "tokens" / f"{fingerprint('document frequencies', files)}.npz"
-        if (kept := read_kept(path, {"frequencies"})) is not None:
-            return kept["frequencies"]
+        return _kept(fingerprint("document frequencies", files), self._counted)
+
+    def _counted(self) -> np.ndarray:
+        ids, offsets = self.source.ids, self.source.offsets
         size = int(ids.max(initial=-1)) + 1
         frequencies = np.zeros(size, dtype=np.int64)
-        count = len(offsets) - 1
-        for first in progress(range(0, count, DOCUMENTS), unit="blocks", what="frequencies of tokens"):
+        for first in progress(range(0, len(offsets) - 1, DOCUMENTS), unit="blocks", what="frequencies of tokens"):
             own = np.asarray(offsets[first : first + DOCUMENTS + 1])
             documents = np.repeat(np.arange(len(own) - 1), np.diff(own))
             pairs = np.unique(documents * size + ids[own[0] : own[-1]])
             frequencies += np.bincount(pairs % size, minlength=size) if size else 0
-        keep(path, frequencies=frequencies)
         return frequencies
+
+
+def _kept(name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
+    """An array from a file of the cache folder, made where it is not there."""
+    path = cache_home() / "tokens" / f"{name}.npz"
+    if (kept := read_kept(path, {"values"})) is not None:
+        return kept["values"]
+    values = make()
+    keep(path, values=values)
+    return values

@@ -2,18 +2,56 @@
 
 from __future__ import annotations
 
+import os
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from rnnreranker.base.command import cores, progress
 from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.process.blas import one_blas_thread
 from rnnreranker.base.process.faiss_threads import one_thread
-from rnnreranker.parts.tokens.ivf_pq import FILE
-from rnnreranker.parts.tokens.source import Found, TokenSource
+from rnnreranker.parts.ragged import Hits
+from rnnreranker.parts.tokens.source import TokenSource
 
+FILE = "neighbours.faiss"  # beside the tokens
 NPROBE = 32  # lists of the index that are searched for a token
+LISTS, TRAINED = 32_768, 64  # at most; tokens that a list is trained with
+BYTES = 16  # of a quantised token, at most
+FEWEST = 39 * 256  # tokens that the quantiser is trained with
+BLOCK = 1 << 16  # tokens that are added at a time
+
+
+def write_neighbours(vectors: np.ndarray, folder: Path) -> None:
+    """Write the Faiss index of tokens, IVF-PQ by inner product; one thread makes it, always to the same bytes.
+
+    4 √T lists, at most 32,768; 16 bytes a token, of 8 bits for as many equal parts of a vector, or of fewer parts where
+    16 do not divide it. Trained on tokens drawn by a fixed seed.
+
+    Args:
+        vectors: (T, d) float16.
+
+    Raises:
+        InputError: too few tokens to train it.
+    """
+    faiss = require("faiss", "tokens:search=ivf-pq", "faiss-cpu")
+    count, dimension = vectors.shape
+    if count < FEWEST:
+        raise InputError(f"tokens:search=ivf-pq: {count} tokens; expected at least {FEWEST}: leave it out")
+    lists = max(1, min(LISTS, int(4 * np.sqrt(count)), count // TRAINED))
+    parts = next(parts for parts in range(min(BYTES, dimension), 0, -1) if dimension % parts == 0)
+    index: Any = faiss.IndexIVFPQ(faiss.IndexFlatIP(dimension), dimension, lists, parts, 8, faiss.METRIC_INNER_PRODUCT)
+    wanted = min(count, max(TRAINED * lists, 2 * FEWEST))
+    chosen = np.sort(np.random.default_rng(0).choice(count, wanted, replace=False))
+    begun = folder / f"{FILE}.begun"
+    with one_thread(faiss), one_blas_thread():
+        index.train(vectors[chosen].astype(np.float32))
+        for first in progress(range(0, count, BLOCK), unit="blocks", what="tokens"):
+            index.add(vectors[first : first + BLOCK].astype(np.float32))
+        faiss.write_index(index, str(begun))
+    os.replace(begun, folder / FILE)
 
 
 class TokenNeighbours:
@@ -21,6 +59,9 @@ class TokenNeighbours:
 
     Args:
         source: the tokens, beside which the index of Faiss lies.
+
+    Attributes:
+        lists: lists of tokens, of which `nprobe` are searched.
 
     Raises:
         InputError: no such index, or one of other tokens.
@@ -40,11 +81,7 @@ class TokenNeighbours:
                 f"{file}: has {self._index.ntotal} tokens of {self._index.d} dimensions, "
                 f"{source.folder} {len(source.vectors)} of {source.dimension}; build the index again"
             )
-
-    @property
-    def lists(self) -> int:
-        """Lists of tokens, of which `nprobe` are searched."""
-        return int(self._index.nlist)
+        self.lists = int(self._index.nlist)
 
     def nearest(self, vectors: np.ndarray, depth: int, nprobe: int) -> np.ndarray:
         """(n, depth) int64: tokens near each of n vectors, by quantised inner products, best first, -1 where too few.
@@ -58,8 +95,7 @@ class TokenNeighbours:
 
     def documents_of(self, tokens: np.ndarray) -> np.ndarray:
         """(n,) int64: the rows of the documents that have some of these tokens, ascending, each once."""
-        own = tokens[tokens >= 0]
-        return np.unique(np.searchsorted(self._ends, own, side="right"))
+        return np.unique(np.searchsorted(self._source.offsets[1:], tokens[tokens >= 0], side="right"))
 
     def search(
         self,
@@ -76,7 +112,7 @@ class TokenNeighbours:
         source = self._source
         source.scores(queries[:0], np.zeros(1, dtype=np.int64))  # refuses another dimension
 
-        def of_query(number: int) -> Found:
+        def of_query(number: int) -> Hits:
             part = slice(query_offsets[number], query_offsets[number + 1])
             own, weighed = queries[part], None if weights is None else weights[part]
             rows = self.documents_of(self.nearest(own, depth, nprobe)) if len(own) else np.empty(0, dtype=np.int64)
@@ -86,10 +122,6 @@ class TokenNeighbours:
         with one_thread(self._faiss), ThreadPoolExecutor(threads or cores()) as pool:
             best = list(progress(pool.map(of_query, range(len(query_offsets) - 1)), unit="queries", what="search"))
         return [scores for scores, _ in best], [rows for _, rows in best]
-
-    @cached_property
-    def _ends(self) -> np.ndarray:
-        return np.asarray(self._source.offsets[1:])
 
 
 def neighbours_in(source: TokenSource) -> TokenNeighbours | None:

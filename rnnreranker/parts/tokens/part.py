@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -12,21 +13,45 @@ from rnnreranker.base import settings
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.settings import setting
 from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.parts.base import encoder_form
 from rnnreranker.parts.encoded import CountedPart
-from rnnreranker.parts.tokens.files import FOLDER, Block, map_tokens, write_tokens
-from rnnreranker.parts.tokens.ivf_pq import write_neighbours
-from rnnreranker.parts.tokens.params import EXACT, TokenParams, TokensPartParams
-from rnnreranker.parts.tokens.stored import StoredTokens
+from rnnreranker.parts.tokens.source import VECTORS, Block, TokenSource, write_tokens
+from rnnreranker.parts.vectors.npy_files import map_array
 
 if TYPE_CHECKING:
     from rnnreranker.encode.base import TextEncoder
     from rnnreranker.encode.late.encoder import LateEncoder, TokenVectors
     from rnnreranker.parts.tokens.queries import QueryTokens
-    from rnnreranker.parts.tokens.source import TokenSource
 
 MB = 1e6
+EXACT = 1 << 20  # tokens up to which a search compares a query with all of them
+
+
+@dataclass(frozen=True)
+class TokenParams(settings.Params):
+    """Settings of stored tokens; InputError: values out of range."""
+
+    search: Literal["auto", "exact", "ivf-pq"] = setting(
+        "auto",
+        f"exact: MaxSim with all documents; ivf-pq: with those of the nearest tokens by a Faiss index, 16 bytes a "
+        f"token more; auto: exact up to {EXACT} tokens",
+    )
+
+
+@dataclass(frozen=True)
+class TokensPartParams(TokenParams):
+    """Settings of stored tokens, and the encoder that gives them; InputError: values out of range."""
+
+    encoder: str = setting(
+        "minilm-tokens", "a name, a folder or a Hugging Face id, NAME:document_length=180", flag="token-encoder"
+    )
+
+    @property
+    def kept(self) -> TokenParams:
+        """How the tokens are searched."""
+        return TokenParams(self.search)
 
 
 class TokensPart(CountedPart):
@@ -37,20 +62,20 @@ class TokensPart(CountedPart):
         params: how they are searched.
     """
 
-    name: ClassVar[str] = FOLDER
+    name: ClassVar[str] = "tokens"
     Params: ClassVar[type[settings.Params]] = TokensPartParams
     gives: ClassVar[str] = "tokens"
     gives_queries: ClassVar[str] = "query tokens"
     encoder: ClassVar[str] = "late-encoder"
     OfEncoder: ClassVar[type[settings.Params] | None] = LateEncoderParams
-    folder: ClassVar[str] = FOLDER
+    folder: ClassVar[str] = "tokens"
     automatic: ClassVar[bool] = False  # large
     rank: ClassVar[int] = 30
     aliases: ClassVar[tuple[str, ...]] = ("late", "colbert")
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "sentence-transformers", "onnxruntime", "faiss-cpu")
     _encoder: LateEncoder
     _params: TokenParams
-    _old: StoredTokens | None
+    _old: TokenSource | None
 
     @classmethod
     def encoders(cls) -> type[TextEncoder]:
@@ -71,8 +96,6 @@ class TokensPart(CountedPart):
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> TokenSource:
-        from rnnreranker.parts.tokens.source import TokenSource
-
         return TokenSource(at, described)
 
     @classmethod
@@ -86,9 +109,6 @@ class TokensPart(CountedPart):
         from rnnreranker.parts.tokens.queries import query_tokens
 
         return query_tokens(opened, topics, threads, devices)
-
-    def opened(self, index: Path, described: dict[str, Any]) -> StoredTokens:
-        return StoredTokens(index, described)
 
     def encoded(self, texts: list[str]) -> TokenVectors:
         """Vectors (T, d) float32, offsets and numbers of the tokens, and how many texts were cut."""
@@ -130,13 +150,15 @@ class TokensPart(CountedPart):
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
         """Write the folder `tokens`; encoder, dimension, how many tokens, and how they are searched."""
-        made_by, path = self._encoder, folder / FOLDER
+        made_by, path = self._encoder, folder / self.folder
         tokens = int(write_tokens(path, self._blocks, made_by.dimension)[-1])
         search = self._params.search
         if search == "auto":
             search = "exact" if tokens <= EXACT else "ivf-pq"
         if search == "ivf-pq":
-            write_neighbours(map_tokens(path)[0], path)
+            from rnnreranker.parts.tokens.neighbours import write_neighbours
+
+            write_neighbours(map_array(path / VECTORS), path)
         size = sum(file.stat().st_size for file in path.iterdir())
         said = [f"{counted(tokens, 'vector')} of {made_by.dimension} numbers, {tokens / count:.1f} a document"]
         said += [f"{size / MB:.1f} MB on disk", f"searched by {search}"]

@@ -12,6 +12,7 @@ from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.kept_queries import kept_queries
 from rnnreranker.encode.late.encoder import LateEncoder
+from rnnreranker.parts.ragged import positions_of
 from rnnreranker.parts.tokens.source import TokenSource
 
 
@@ -29,24 +30,18 @@ class QueryTokens:
 
     def one(self, qid: str) -> np.ndarray:
         """(q, d): the tokens of a query; InputError: no such query."""
-        self._known([qid])
-        number = self._numbers[qid]
-        tokens: np.ndarray = self.vectors[self.offsets[number] : self.offsets[number + 1]]
-        return tokens
+        return self.of([qid]).vectors
 
     def of(self, qids: Sequence[str]) -> QueryTokens:
         """Those of these queries, in this order; InputError: a query that is not there."""
-        self._known(qids)
-        parts = [self.one(qid) for qid in qids]
-        offsets = np.cumsum([0, *map(len, parts)], dtype=np.int64)
-        return QueryTokens(tuple(qids), np.concatenate([self.vectors[:0], *parts]), offsets)
-
-    def _known(self, qids: Sequence[str]) -> None:
         if lost := [qid for qid in qids if qid not in self._numbers]:
             raise InputError(
                 f"{len(lost)} of {len(qids)} queries have no tokens (first: {', '.join(lost[:3])}); give the topics "
                 "that the run was made from"
             )
+        rows = np.array([self._numbers[qid] for qid in qids], dtype=np.int64)
+        positions, offsets = positions_of(self.offsets, rows)
+        return QueryTokens(tuple(qids), self.vectors[positions], offsets)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:

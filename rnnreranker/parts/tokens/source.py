@@ -1,22 +1,53 @@
-"""Tokens on disk, searched by MaxSim."""
+"""Tokens of documents on disk, found by docid and searched by MaxSim.
+
+`tokens/vectors.npy` has the vectors, (T, d) float16, `tokens/ids.npy` the numbers of the tokens in the vocabulary of
+the encoder, (T,) int32; `tokens/offsets.npy` says where each document begins.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.parts.tokens.files import VECTORS
-from rnnreranker.parts.tokens.stored import StoredTokens
-from rnnreranker.rnn.maxsim import ragged_maxsim
+from rnnreranker.parts.ragged import Hits, RaggedSource, best_first, write_ragged
 
+VECTORS, IDS = "vectors.npy", "ids.npy"
 QUERIES = 8  # that all documents are compared with at a time
-Found = tuple[np.ndarray, np.ndarray]  # scores (n,) float64 and rows (n,) int64, best first
+
+Block = tuple[np.ndarray, np.ndarray, np.ndarray]  # vectors (t, d) float16, offsets (n + 1,), ids (t,)
 
 
-class TokenSource(StoredTokens):
-    """`StoredTokens`, and how near queries are to them."""
+def write_tokens(folder: Path, blocks: Callable[[], Iterable[Block]], dimension: int) -> np.ndarray:
+    """Write the three files; (N + 1,) int64, the offsets.
+
+    Args:
+        folder: made here; blocks: gives the documents' tokens whenever it is called; dimension: of a vector.
+    """
+    arrays = {VECTORS: ("<f2", (dimension,)), IDS: ("<i4", ())}
+    lengths = (np.diff(offsets) for _, offsets, _ in blocks())
+    return write_ragged(folder, lengths, arrays, ((vectors, ids) for vectors, _, ids in blocks()))
+
+
+class TokenSource(RaggedSource):
+    """The vectors of the tokens of an index's documents, and how near queries are to them.
+
+    Attributes:
+        dimension: of a vector; vectors: (T, d) float16; ids: (T,) int32; memory-mapped, as offsets.
+        encoder: its name, settings and digest, for `LateEncoder.load(name, **settings)`.
+    """
+
+    part = files = "tokens"
+    arrays: ClassVar = {VECTORS: (2, (np.float16,)), IDS: (1, (np.int32,))}
+
+    def _take(self, described: Mapping[str, Any]) -> None:
+        self.vectors, self.ids = self._arrays
+        self.dimension = int(self.vectors.shape[1])
+        self.encoder: Mapping[str, Any] = {name: described["encoder"][name] for name in ("name", "settings", "digest")}
 
     def scores(
         self,
@@ -35,6 +66,8 @@ class TokenSource(StoredTokens):
         Raises:
             InputError: queries of another dimension, stored vectors that are NaN or infinite.
         """
+        from rnnreranker.rnn.maxsim import ragged_maxsim
+
         if queries.shape[1] != self.dimension:
             raise InputError(
                 f"the tokens of queries have {queries.shape[1]} dimensions, those of {self.folder / VECTORS} "
@@ -61,34 +94,21 @@ class TokenSource(StoredTokens):
 
         Args and Raises: as `scores`; hits: documents per query, at most.
         """
-        best: list[Found] = []
+        best: list[Hits] = []
         for first in range(0, len(query_offsets) - 1, QUERIES):
             own = query_offsets[first : first + QUERIES + 1]
             part = slice(own[0], own[-1])
-            weighed = None if weights is None else weights[part]
-            scores = self.scores(queries[part], own - own[0], threads=threads, weights=weighed)
-            best += [
-                self.best(one, self._filled, hits) if end > start else self.best(one[:0], self._filled[:0], hits)
-                for one, start, end in zip(scores[:, self._filled], own[:-1], own[1:], strict=True)
-            ]
+            scores = self.scores(queries[part], own - own[0], None, threads, None if weights is None else weights[part])
+            for one, tokens in zip(scores, np.diff(own), strict=True):
+                rows = self._filled if tokens else self._filled[:0]
+                best.append(self.best(one[rows], rows, hits))
         return [scores for scores, _ in best], [rows for _, rows in best]
 
-    def best(self, scores: np.ndarray, rows: np.ndarray, hits: int) -> Found:
+    def best(self, scores: np.ndarray, rows: np.ndarray, hits: int) -> Hits:
         """The best of some documents, (n,) scores and rows: scores float64, ties by docid."""
-        if len(scores) > hits:
-            enough = scores >= np.partition(scores, len(scores) - hits)[len(scores) - hits]
-            scores, rows = scores[enough], rows[enough]
-        order = np.lexsort((self._order[rows], -scores))[:hits]
-        return scores[order].astype(np.float64), rows[order]
+        return best_first(scores, rows, hits, self.docid_ranks)
 
     @cached_property
     def _filled(self) -> np.ndarray:
         """(n,) int64: the documents that have tokens."""
         return np.flatnonzero(np.diff(self.offsets))
-
-    @cached_property
-    def _order(self) -> np.ndarray:
-        """(N,) int64: the place of each row among the docids in their order, for ties."""
-        order = np.empty(len(self.docids), dtype=np.int64)
-        order[np.argsort(np.array(self.docids, dtype=object), kind="stable")] = np.arange(len(order))
-        return order

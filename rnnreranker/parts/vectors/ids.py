@@ -80,18 +80,3 @@ def read_ids(path: Path, what: str = "file of ids, one a line") -> Ids:
     ids = Ids(names, str(path))
     ids.check()
     return ids
-
-
-def ids_of_documents(index: Path, offsets: np.ndarray, file: Path) -> Ids:
-    """The ids of an index whose documents begin at `offsets`, (N + 1,), as a file of one of its parts says.
-
-    Raises:
-        InputError: as `read_ids`, or not N ids.
-    """
-    ids = read_ids(index / "docid")
-    if len(ids.names) != len(offsets) - 1:
-        raise InputError(
-            f"{index / 'docid'}: has {len(ids.names)} docids, {file} is of {len(offsets) - 1} documents; expected as "
-            "many: build the index again"
-        )
-    return ids

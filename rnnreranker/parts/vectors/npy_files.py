@@ -9,7 +9,7 @@ import math
 import os
 import warnings
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 
@@ -24,6 +24,11 @@ HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.re
 def write_array(stream: IO[bytes], array: np.ndarray) -> None:
     """Write an array as `numpy.save` does, by which what fails as the C library closes a file goes unsaid."""
     np.lib.format.write_array(_Written(stream), array, allow_pickle=False)
+
+
+def write_header(stream: IO[bytes], kind: Any, shape: tuple[int, ...]) -> None:
+    """Write the header of an array in C order, whose bytes follow."""
+    np.lib.format.write_array_header_1_0(stream, {"descr": kind, "fortran_order": False, "shape": shape})
 
 
 def put_array(path: Path, array: np.ndarray) -> None:

@@ -21,7 +21,7 @@ from rnnreranker.encode.params import EncoderParams
 from rnnreranker.parts.base import BLOCK, Part, check_encoder, encoder_form
 from rnnreranker.parts.encoded import EncodedPart, PartByEncoder
 from rnnreranker.parts.vectors import VectorSource, open_vectors
-from rnnreranker.parts.vectors.npy_files import write_array
+from rnnreranker.parts.vectors.npy_files import write_array, write_header
 
 if TYPE_CHECKING:
     from rnnreranker.encode.base import TextEncoder
@@ -220,8 +220,7 @@ class DensePart(PartByEncoder):
     def _write_matrix(self, path: Path, count: int) -> None:
         """One matrix, (n, d) float16."""
         with open(path, "wb") as stream:
-            described = {"descr": "<f2", "fortran_order": False, "shape": (count, self.dimension)}
-            np.lib.format.write_array_header_1_0(stream, described)
+            write_header(stream, "<f2", (count, self.dimension))
             self._write(stream, "<f2")
 
     def _write(self, stream: IO[bytes], dtype: str) -> None:

@@ -22,7 +22,7 @@ from rnnreranker.encode.model_settings import TextKind, read_settings
 from rnnreranker.encode.sparse.encoder import check_kind
 from rnnreranker.encode.vocabulary import words_of
 from rnnreranker.labels.soft import Labels
-from rnnreranker.parts.impacts.word_use import word_use
+from rnnreranker.parts.impacts.source import word_use
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.largest_logits import largest_logits, skipped
 from rnnreranker.train.group.padded_parts import padded_parts
@@ -98,7 +98,7 @@ class SparseLearner(TwoSidedLearner):
             (documents[own] @ queries[row].T).toarray().ravel().astype(np.float32) for row, own in enumerate(candidates)
         ]
         frequencies = np.bincount(documents.indices, minlength=self._vocabulary)
-        return Scored(scores, scores, word_use(queries, frequencies, documents.shape[0]).to_dict())
+        return Scored(scores, scores, word_use(queries, frequencies, documents.shape[0]))
 
     def features(self, texts: list[str], kind: TextKind) -> dict[str, torch.Tensor]:
         if kind == "query" and self._doc:

@@ -19,12 +19,11 @@ class SparseStudy(GroupStudy):
     whole = True
 
     def tested(self, model: str, task: Task) -> dict[str, Any]:
-        """The values of its search, and `words`: what its weights cost, see `WordUse`."""
+        """The values of its search, and `words`: what its weights cost, see `word_use`."""
         from rnnreranker.encode.sparse.encoder import SparseEncoder
         from rnnreranker.methods.retrieve.base import run_of_rows
-        from rnnreranker.parts.impacts.exact import best_impacts
-        from rnnreranker.parts.impacts.quantization import whole
-        from rnnreranker.parts.impacts.word_use import word_use
+        from rnnreranker.parts.impacts.source import whole, word_use
+        from rnnreranker.parts.postings import best_products
 
         encoder = SparseEncoder.load(model, devices=self.devices, max_length=self.max_length)
         documents = whole(encoder.encode_documents(list(self.documents.values()), threads=1), FACTOR)
@@ -32,10 +31,10 @@ class SparseStudy(GroupStudy):
         docids = list(self.documents)
         docid_ranks = np.argsort(np.argsort(np.array(docids, dtype=object).astype(str)))
         turned = documents.astype(np.float64).T.tocsr()
-        hits = best_impacts(queries.astype(np.float64), [(0, turned)], self.hits, docid_ranks, 1)
+        hits = best_products(queries.astype(np.float64), [(0, turned)], self.hits, docid_ranks, 1)
         run = run_of_rows(task.test, docids, [scores for scores, _ in hits], [rows for _, rows in hits])
         counts = np.bincount(documents.indices, minlength=documents.shape[1])
         return {
             "values": self.values(run, task),
-            "words": word_use(queries, counts, len(docids)).to_dict(),
+            "words": word_use(queries, counts, len(docids)),
         }

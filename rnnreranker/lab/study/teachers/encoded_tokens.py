@@ -13,10 +13,9 @@ from rnnreranker.base.files import folder_written_whole, write_json
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.methods.feedback.base import second_pass_tokens
 from rnnreranker.methods.retrieve.base import run_of_rows
-from rnnreranker.parts.tokens.files import FOLDER, Block, write_tokens
 from rnnreranker.parts.tokens.lexicon import Lexicon
 from rnnreranker.parts.tokens.queries import QueryTokens
-from rnnreranker.parts.tokens.source import TokenSource
+from rnnreranker.parts.tokens.source import Block, TokenSource, write_tokens
 
 if TYPE_CHECKING:
     from rnnreranker.encode.late.encoder import LateEncoder
@@ -61,7 +60,7 @@ class TokenSearch:
                 yield block.vectors.astype(np.float16), block.offsets, block.ids
 
         (folder / "docid").write_text("".join(f"{docid}\n" for docid in documents), encoding="utf-8")
-        write_tokens(folder / FOLDER, halves, self._encoder.dimension)
+        write_tokens(folder / TokenSource.files, halves, self._encoder.dimension)
         write_json(folder / SECONDS, time.perf_counter() - begun)
 
     def queries(self, topics: Mapping[str, str]) -> QueryTokens:

@@ -1,0 +1,174 @@
+"""The nearest other documents by the weights of their words: cosines, exactly, as products of sparse matrices.
+
+Weights of words have no common length: an inner product would bring every document near the longest ones, and those of
+whole numbers are beyond what float16 holds. So the similarity is the cosine. Documents without a word in common are no
+neighbours.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rnnreranker.base.command import progress
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import put_folder, write_atomically, write_json
+from rnnreranker.base.files.json_files import read_json
+from rnnreranker.base.java import start_java
+from rnnreranker.parts.impacts import ImpactSource
+from rnnreranker.parts.neighbours.nearest import GraphSource, no_neighbours
+from rnnreranker.parts.postings import KEPT, best_products, transposed, write_postings
+from rnnreranker.parts.terms.source import Counted, joined, save_counted
+from rnnreranker.parts.vectors.ids import read_ids
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+K1, B = 0.9, 0.4  # Pyserini's
+BLOCK = 1024  # documents read together
+DESCRIBED = "words.json"
+
+
+class WordNeighbours(GraphSource):
+    """N documents with weights of words. Words are summed in ascending order in float64.
+
+    Args:
+        words: the weights; of: the part that they are of; mark: the fingerprint of the weights.
+    """
+
+    similarity = "cosine"
+
+    def __init__(self, words: ImpactSource, of: str, mark: str) -> None:
+        self.words, self.docids, self.of, self.fingerprint = words, words.docids, of, mark
+
+    def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        edges, scores = no_neighbours(rows, k)
+        lists = self._kept if not first and self.words.postings <= KEPT else self._lists(first)
+        best = best_products(self._unit(rows), lists, k + 1, self._ranks, 1)
+        for line, (values, documents) in enumerate(best):
+            others = np.flatnonzero(documents != rows[line])[:k]
+            edges[line, : len(others)], scores[line, : len(others)] = documents[others], values[others]
+        return edges, scores
+
+    def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
+        similarities = np.zeros(edges.shape)
+        for line, row in enumerate(rows.tolist()):
+            product = self._unit(np.array([row])) @ self._unit(edges[line]).T.tocsr()
+            similarities[line, product.indices] = product.data
+        return similarities
+
+    def _unit(self, rows: np.ndarray) -> csr_matrix:
+        """(n, V) float64 CSR: the weights of rows, each of length 1 or without words."""
+        return _normalised(self.words.fetch(rows).astype(np.float64))
+
+    @cached_property
+    def _ranks(self) -> np.ndarray:
+        return np.arange(len(self.docids))  # ties go to the lower row
+
+    @cached_property
+    def _kept(self) -> list[tuple[int, csr_matrix]]:
+        return list(self._lists())
+
+    def _lists(self, first: int = 0) -> Iterator[tuple[int, csr_matrix]]:
+        return transposed((start, _normalised(block)) for start, block in self.words.blocks(first))
+
+
+def _normalised(matrix: csr_matrix) -> csr_matrix:
+    owners = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    matrix.data = matrix.data / np.sqrt(np.bincount(owners, matrix.data * matrix.data, matrix.shape[0]))[owners]
+    return matrix
+
+
+def bm25_words(index: Path, folder: Path) -> ImpactSource:
+    """The BM25 weights of the words of an index's documents, out of its Lucene index.
+
+    A word t of a document d weighs idf(t) tf / (tf + k1 (1 - b + b |d| / avgdl)), with idf(t) = ln(1 + (N - n_t + .5) /
+    (n_t + .5)): what Lucene adds to the score of d for a query with t. Lucene keeps |d| in one byte, and rounds it so.
+
+    Args:
+        index: with `docid`; documents that Lucene left out, for they have no text, have no words.
+        folder: of the weights, float32; one that is there is opened, and work that was killed goes on.
+
+    Raises:
+        InputError: an index without document vectors, or of none of these documents.
+        UnavailableError: no Java 21 or newer.
+    """
+    if not folder.is_dir():
+        start_java()
+        docids = read_ids(index / "docid").names
+        blocks = folder.with_name(folder.name + ".blocks")
+        blocks.mkdir(parents=True, exist_ok=True)
+        files = [blocks / f"{first:010d}.npz" for first in range(0, len(docids), BLOCK)]
+        if missing := [file for file in files if not file.is_file()]:
+            from pyserini.index.lucene import LuceneIndexReader
+
+            reader = LuceneIndexReader(str((index / "bm25").absolute()))
+            for file in progress(missing, unit="blocks", what="words of documents"):
+                first = int(file.stem)
+                with write_atomically(file) as stream:
+                    save_counted(stream, _counted(map(reader.get_document_vector, docids[first : first + BLOCK])))
+                    stream.flush()
+                    os.fsync(stream.fileno())
+        whole = blocks / "whole"
+        shutil.rmtree(whole, ignore_errors=True)
+        words = _write(whole / ImpactSource.files, files, index)
+        shutil.copy(index / "docid", whole / "docid")
+        write_json(whole / DESCRIBED, {"vocabulary": words, "words": "", "factor": None, "encoder": {"name": "bm25"}})
+        put_folder(whole, folder)
+        shutil.rmtree(blocks)
+    return ImpactSource(folder, read_json(folder / DESCRIBED))
+
+
+def _counted(documents: Iterable[dict[str, int] | None]) -> Counted:
+    """Words of documents and how often each stands there, as Lucene keeps them."""
+    from scipy.sparse import csr_matrix
+
+    counts = [sorted((one or {}).items()) for one in documents]
+    vocabulary = sorted({word for own in counts for word, _ in own})
+    number = {word: rank for rank, word in enumerate(vocabulary)}
+    terms = np.array([number[word] for own in counts for word, _ in own], dtype=np.int32)
+    data = np.array([count for own in counts for _, count in own], dtype=np.int64)
+    offsets = np.cumsum([0, *map(len, counts)])
+    return Counted(vocabulary, csr_matrix((data, terms, offsets), (len(counts), len(vocabulary))))
+
+
+def _write(folder: Path, files: list[Path], index: Path) -> int:
+    """Write the weights of all documents; how many words there are."""
+    words, matrices = joined(files)
+    if not words:
+        raise InputError(f"{index / 'bm25'}: has no words of these documents; make it again with index --parts bm25")
+    frequencies, of_blocks = np.zeros(len(words), dtype=np.int64), []
+    for counts in matrices():
+        frequencies += np.bincount(counts.indices, minlength=len(words))
+        of_blocks.append(np.asarray(counts.sum(axis=1)).ravel())
+    lengths = np.concatenate(of_blocks)
+    documents = int(np.count_nonzero(lengths))
+    idf = np.log(1 + (documents - frequencies + 0.5) / (frequencies + 0.5))
+    damped = K1 * (1 - B + B * _as_lucene(lengths) / (lengths.sum() / documents))
+
+    def weights() -> Iterator[csr_matrix]:
+        first = 0
+        for counts in matrices():
+            own = np.repeat(damped[first : first + counts.shape[0]], np.diff(counts.indptr))
+            weights = counts.astype(np.float64)
+            weights.data = idf[counts.indices] * counts.data / (counts.data + own)
+            yield weights
+            first += counts.shape[0]
+
+    write_postings(folder, weights, len(words), exact=True)
+    return len(words)
+
+
+def _as_lucene(lengths: np.ndarray) -> np.ndarray:
+    """Numbers of words as they come out of the byte that Lucene keeps them in."""
+    import jnius
+
+    byte = jnius.autoclass("org.apache.lucene.util.SmallFloat")
+    distinct, inverse = np.unique(lengths, return_inverse=True)
+    return np.array([byte.byte4ToInt(byte.intToByte4(int(length))) for length in distinct], dtype=np.float64)[inverse]

@@ -1,0 +1,165 @@
+"""Rows of different lengths of all documents, in memory-mapped arrays: words with weights, tokens with vectors.
+
+Document r has the entries offsets[r] to offsets[r + 1] of every other array, along their first axis.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import file_digest, fingerprint
+from rnnreranker.base.files.checksums import DESCRIPTION, check_files
+from rnnreranker.parts.vectors.ids import Ids, read_ids
+from rnnreranker.parts.vectors.npy_files import map_array, write_array, write_header
+
+OFFSETS = "offsets.npy"
+REPAIR = "build the index again"
+Hits = tuple[np.ndarray, np.ndarray]  # scores (float64) and rows (int64)
+
+
+def write_ragged(
+    folder: Path,
+    lengths: Iterable[np.ndarray],
+    arrays: Mapping[str, tuple[Any, tuple[int, ...]]],
+    blocks: Iterable[Sequence[np.ndarray]],
+) -> np.ndarray:
+    """Write the files of a folder; (N + 1,) int64, the offsets.
+
+    Args:
+        folder: made here.
+        lengths: (n_i,) each, the entries of every document of a block.
+        arrays: name of a file → its type, and the shape of an entry.
+        blocks: the entries of the documents of a block, an array for each file.
+    """
+    offsets = np.cumsum(np.concatenate([[0], *lengths]), dtype=np.int64)
+    folder.mkdir(parents=True)
+    with contextlib.ExitStack() as stack:
+        write_array(stack.enter_context(open(folder / OFFSETS, "wb")), offsets)
+        streams = [stack.enter_context(open(folder / name, "wb")) for name in arrays]
+        for stream, (kind, entry) in zip(streams, arrays.values(), strict=True):
+            write_header(stream, kind, (int(offsets[-1]), *entry))
+        for block in blocks:
+            for stream, (kind, _), values in zip(streams, arrays.values(), block, strict=True):
+                stream.write(values.astype(kind).tobytes())
+    return offsets
+
+
+def map_ragged(folder: Path, arrays: Mapping[str, tuple[int, tuple[Any, ...]]]) -> list[np.ndarray]:
+    """Offsets (N + 1,) int64 and the other arrays, memory-mapped.
+
+    Args:
+        arrays: name of a file → how many axes its array has, and which types it may have.
+
+    Raises:
+        InputError: a file that is missing or cut short, or files that do not fit together.
+    """
+    offsets, *others = mapped = [map_array(folder / name, REPAIR) for name in (OFFSETS, *arrays)]
+    expected = {OFFSETS: (1, (np.int64,)), **arrays}
+    for (name, (axes, kinds)), array in zip(expected.items(), mapped, strict=True):
+        if array.ndim != axes or array.dtype not in kinds or not array.flags.c_contiguous:
+            raise InputError(f"{folder / name}: has shape {array.shape} and type {array.dtype}; {REPAIR}")
+    if len(offsets) < 2 or any(len(one) != offsets[-1] for one in others):
+        lengths = ", ".join(f"{name} has {len(one)}" for name, one in zip(arrays, others, strict=True))
+        raise InputError(
+            f"{folder}: {OFFSETS} ends at {offsets[-1:].tolist()}, {lengths} entries; expected files of the same "
+            f"index: {REPAIR}"
+        )
+    if offsets[0] != 0 or (np.diff(offsets) < 0).any():
+        raise InputError(f"{folder / OFFSETS}: does not ascend from 0; {REPAIR}")
+    return mapped
+
+
+def positions_of(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Positions of the entries of some documents, (p,) int64, document after document, and their (n + 1,) offsets.
+
+    >>> positions_of(np.array([0, 2, 3, 6]), np.array([2, 0]))
+    (array([3, 4, 5, 0, 1]), array([0, 3, 5]))
+    """
+    starts, lengths = offsets[rows], offsets[rows + 1] - offsets[rows]
+    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths), ends
+
+
+def best_first(scores: np.ndarray, rows: np.ndarray, hits: int, docid_ranks: np.ndarray) -> Hits:
+    """The best of some documents by descending score, ties by docid.
+
+    Args:
+        scores, rows: (n,) each; hits: at most; docid_ranks: (N,) the rank of each row among the docids in their order.
+
+    >>> [one.tolist() for one in best_first(np.array([1.0, 2.0, 1.0]), np.array([5, 0, 3]), 2, np.arange(6))]
+    [[2.0, 1.0], [0, 3]]
+    """
+    if len(scores) > hits:
+        best = np.flatnonzero(scores >= np.partition(scores, len(scores) - hits)[len(scores) - hits])
+        scores, rows = scores[best], rows[best]
+    order = np.argsort(-scores)
+    scores, rows = scores[order], rows[order].astype(np.int64)
+    tied = scores[1:] == scores[:-1]
+    if tied.any():
+        entries = np.flatnonzero(np.append(tied, False) | np.append(False, tied))
+        stretches = np.append(0, np.cumsum(~tied))
+        rows[entries] = rows[entries[np.lexsort((docid_ranks[rows[entries]], stretches[entries]))]]
+    return scores[:hits].astype(np.float64), rows[:hits]
+
+
+class RaggedSource:
+    """The rows of all documents of an index, in a folder of files; a subclass says which files, and searches them.
+
+    Args:
+        index: the folder of the index, with `docid` and the folder of the part.
+        described: what rnnreranker.json says of the part.
+
+    Attributes:
+        index, folder: of the index and of the files.
+        docids: row -> docid; offsets: (N + 1,) int64.
+
+    Raises:
+        InputError: files that are missing, cut short or do not fit together, a description of another form.
+    """
+
+    part: ClassVar[str]
+    files: ClassVar[str]  # the folder in the index
+    arrays: ClassVar[Mapping[str, tuple[int, tuple[Any, ...]]]]  # see `map_ragged`
+    _marks: tuple[str, ...] = ()  # of the fingerprint, besides the files
+
+    def __init__(self, index: Path, described: Mapping[str, Any]) -> None:
+        check_files(index, self.part)
+        self.index, self.folder = index, index / self.files
+        self.offsets, *self._arrays = map_ragged(self.folder, self.arrays)
+        self._ids: Ids = read_ids(index / "docid")
+        self.docids: Sequence[str] = self._ids.names
+        if len(self.docids) != len(self.offsets) - 1:
+            raise InputError(
+                f"{index / 'docid'}: has {len(self.docids)} docids, {self.folder / OFFSETS} is of "
+                f"{len(self.offsets) - 1} documents; expected as many: {REPAIR}"
+            )
+        try:
+            self._take(described)
+        except (KeyError, TypeError, ValueError, InputError):
+            raise InputError(
+                f"{index / DESCRIPTION}: does not describe {self.files} as this version does; make the index again"
+            ) from None
+
+    def _take(self, described: Mapping[str, Any]) -> None:
+        """Take what is needed of the description."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells these rows from others."""
+        return fingerprint(self.files, *map(file_digest, sorted(self.folder.glob("*.npy"))), *self._marks)
+
+    def rows(self, docids: Sequence[str]) -> np.ndarray:
+        """(n,) int64: the row of each docid, -1 where the docid is unknown."""
+        return self._ids.rows(docids)
+
+    @property
+    def docid_ranks(self) -> np.ndarray:
+        """(N,) int64: the rank of each row among the docids in their order, for ties."""
+        return self._ids.docid_ranks
