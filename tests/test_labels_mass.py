@@ -19,7 +19,7 @@ from rnnreranker.labels.mass.learnt import learn_mass
 from rnnreranker.labels.methods.base import Labeler, make_labeler
 from rnnreranker.labels.methods.joint import JointParams
 from rnnreranker.labels.targets import with_share
-from rnnreranker.labels.vector_labeler import VectorLabeler
+from rnnreranker.labels.methods.base import VectorLabeler
 
 TOPICS, SIZE, DIMENSION = 100, 6, 24  # documents of a topic lie near each other
 

@@ -1,10 +1,11 @@
-"""Methods: found by file name in their room, else by entry point of another package; and what they read."""
+"""Methods: found by name in the files of their kind, else by entry point of another package; and what they read."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import importlib
+import re
 from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
@@ -19,7 +20,7 @@ GIVEN = ("run scores", "topics", "query vectors", "texts", "qrels", "teacher")  
 
 
 class Kind(NamedTuple):
-    """Where methods of a kind are: a folder of this package in which every public file is one, and an entry point.
+    """Where methods of a kind are: a folder or a file of this package with classes that have a name, and an entry point.
 
     each: the file in every folder in it that is one, where methods of a kind have folders of their own.
     """
@@ -44,13 +45,13 @@ KINDS = {
     "late-encoder": Kind("encode/late/models", "rnnreranker.late_encoders"),
     "cross-encoder": Kind("encode/cross/models", "rnnreranker.cross_encoders"),
 }
-SHARED = ("__init__", "base")  # files of such a folder that are no method
+NAMED = re.compile(r'^    name(?:: ClassVar\[str\])? = "(.+)"$', re.MULTILINE)  # in the class of a method
 
 
 class Method(Protocol):
     """What every method says of itself, as class attributes."""
 
-    name: ClassVar[str]  # on the command line and in YAML; its file is called so, with _ for -
+    name: ClassVar[str]  # on the command line and in YAML; `names` reads it without importing the file
     needs: ClassVar[frozenset[str]]  # of `known_needs`
     Params: ClassVar[type[Params]]  # its settings
 
@@ -164,8 +165,10 @@ def _own(kind: str) -> dict[str, str]:
         modules = [f"{home}.{path.parent.name}.{each}" for path in (PACKAGE / folder).glob(f"*/{each}.py")]
         kinds = sorted((_class_in(module) for module in modules), key=lambda one: (one.rank, one.name))
         return {one.name: one.__module__ for one in kinds}
-    files = sorted(path.stem for path in (PACKAGE / folder).glob("*.py") if path.stem not in SHARED)
-    return {stem.replace("_", "-"): f"{home}.{stem}" for stem in files}
+    folder_or_file = PACKAGE / folder
+    files = [*folder_or_file.glob("*.py")] if folder_or_file.is_dir() else [folder_or_file.with_suffix(".py")]
+    modules = {path: f"{home}.{path.stem}" if folder_or_file.is_dir() else home for path in files}
+    return dict(sorted((name, module) for path, module in modules.items() for name in NAMED.findall(path.read_text())))
 
 
 def _class_in(module: str, name: str = "") -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -151,42 +151,42 @@ def _context(
 ) -> JudgedContext:
     """The context of a query: pairs and first, its R positives with their rows; the others as the run has them."""
     there = {docid for docid, _ in pairs}.intersection(candidates)
-    ranks_of_positives = [candidates.index(docid) if docid in there else -1 for docid, _ in pairs]
-    taken = sorted({rank for rank in ranks_of_positives if rank >= 0}, reverse=True)
-    rest = candidates.copy()
-    for rank in taken:
-        del rest[rank]
+    ranks = np.array([candidates.index(docid) if docid in there else -1 for docid, _ in pairs], dtype=np.int64)
     left = np.ones(len(candidates), dtype=bool)
-    left[taken] = False
+    left[ranks[ranks >= 0]] = False
     others = np.flatnonzero(left)
-    ranks, known = _of_run(np.concatenate([np.array(ranks_of_positives, dtype=np.int64), others])[:size], scores)
+    ranks = np.concatenate([ranks, others])[:size]
+    known = scores[ranks] if len(scores) else np.zeros(len(ranks))
+    if (lacking := ranks < 0).any():  # positives that the run does not have
+        known[lacking] = known[~lacking].min() if not lacking.all() else 0.0
+        ranks[lacking] = len(scores) + np.arange(np.count_nonzero(lacking))
     return JudgedContext(
         qid,
-        [docid for docid, _ in pairs] + rest,
+        [docid for docid, _ in pairs] + list(itertools.compress(candidates, left.tolist())),
         np.concatenate([first, rows[others]])[:size],
         np.array([grade for _, grade in pairs[:size]], dtype=np.float64),
-        np.arange(len(pairs) + len(rest)) < len(pairs),
+        np.arange(len(pairs) + len(others)) < len(pairs),
         ranks,
         known,
     )
 
 
-def _of_run(ranks: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`JudgedContext.ranks` and `.scores`, of (size,) ranks in a run, -1 where it lacks a positive, and its scores."""
-    lacking = ranks < 0
-    if not lacking.any():
-        return ranks, scores[ranks]
-    known = scores[ranks] if len(scores) else np.zeros(len(ranks))
-    known[lacking] = known[~lacking].min() if not lacking.all() else 0.0
-    ranks[lacking] = len(scores) + np.arange(np.count_nonzero(lacking))
-    return ranks, known
+def batches(
+    contexts: Sequence[JudgedContext],
+    bytes_each: int = 0,
+    vectors: VectorSource | None = None,
+    queries: Any = None,
+) -> Iterator[JudgedBatch]:
+    """The contexts in batches of those with equally many positives; the vectors of a batch live until the next.
 
-
-def stacked(contexts: Sequence[JudgedContext], bytes_each: int) -> Iterator[JudgedBatch]:
-    """The contexts in batches without vectors, those with equally many positives together.
-
-    bytes_each: of a candidate; a batch has no more than `BATCH_BYTES`.
+    Args:
+        contexts: any number of them.
+        bytes_each: of a candidate, without vectors; a batch has no more than `BATCH_BYTES`.
+        vectors, queries: `VectorSource` and `QueryVectors`, for batches with vectors.
     """
+    row_of = {} if queries is None else {qid: row for row, qid in enumerate(queries.qids)}
+    bytes_each = bytes_each if vectors is None else 4 * vectors.dimension
+    buffer = np.empty((0, 0, 0), dtype=np.float32)
     groups: dict[int, list[int]] = {}
     for index, context in enumerate(contexts):
         groups.setdefault(len(context.grades), []).append(index)
@@ -195,30 +195,23 @@ def stacked(contexts: Sequence[JudgedContext], bytes_each: int) -> Iterator[Judg
         at_once = max(1, BATCH_BYTES // (bytes_each * (widest + 1)))
         for first in range(0, len(members), at_once):
             chosen = members[first : first + at_once]
-            lengths = np.array([contexts[index].size for index in chosen])
-            rows, scores = np.zeros((len(chosen), widest), dtype=np.int64), np.zeros((len(chosen), widest))
-            ranks = np.full(rows.shape, np.iinfo(np.int64).max)
-            for line, one in enumerate(contexts[index] for index in chosen):
-                rows[line, : one.size], ranks[line, : one.size] = one.rows, one.ranks
-                scores[line, : one.size] = one.scores
-            grades = np.stack([contexts[index].grades for index in chosen])
-            yield JudgedBatch(chosen, lengths, grades, np.arange(widest) < lengths[:, None], rows, ranks, scores)
-
-
-def batches(contexts: Sequence[JudgedContext], vectors: VectorSource, queries: QueryVectors) -> Iterator[JudgedBatch]:
-    """The contexts in batches as `stacked` makes them; the vectors of a batch live until the next."""
-    row_of = {qid: row for row, qid in enumerate(queries.qids)}
-    buffer = np.empty((0, 0, vectors.dimension), dtype=np.float32)
-    for batch in stacked(contexts, 4 * vectors.dimension):
-        shape = len(batch.rows), batch.rows.shape[1] + 1
-        if buffer.shape[1] != shape[1] or len(buffer) < shape[0]:
-            buffer = np.empty((*shape, vectors.dimension), dtype=np.float32)
-        part = buffer[: shape[0]]
-        for into, index in zip(part, batch.indices, strict=True):
-            context = contexts[index]
-            into[0] = queries.vectors[row_of[context.qid]]
-            vectors.fetch(context.rows, into[1 : context.size + 1])
-        yield dataclasses.replace(batch, vectors=part)
+            own = [contexts[index] for index in chosen]
+            lengths = np.array([one.size for one in own])
+            shape = len(own), widest
+            rows, ranks, scores = np.zeros(shape, np.int64), np.full(shape, np.iinfo(np.int64).max), np.zeros(shape)
+            part: Any = None
+            if vectors is not None:
+                if buffer.shape[1] != widest + 1 or len(buffer) < len(own):
+                    buffer = np.empty((len(own), widest + 1, vectors.dimension), dtype=np.float32)
+                part = buffer[: len(own)]
+            for line, one in enumerate(own):
+                for into, values in ((rows, one.rows), (ranks, one.ranks), (scores, one.scores)):
+                    into[line, : one.size] = values
+                if vectors is not None:
+                    part[line, 0] = queries.vectors[row_of[one.qid]]
+                    vectors.fetch(one.rows, part[line, 1 : one.size + 1])
+            real = np.arange(widest) < lengths[:, None]
+            yield JudgedBatch(chosen, lengths, np.stack([one.grades for one in own]), real, rows, ranks, scores, part)
 
 
 def assembled(
@@ -238,8 +231,7 @@ def assembled(
     for start, one, given in zip(offsets[:-1].tolist(), scores, target_lists, strict=True):
         all_scores[start : start + len(one)] = one
         all_targets[start : start + len(given)] = given
-    docids = np.empty(offsets[-1], dtype=object)
-    docids[:] = [docid for context in contexts for docid in context.docids]
+    docids = np.array([docid for context in contexts for docid in context.docids], dtype=object)
     positive = np.concatenate([np.zeros(0, dtype=bool), *(context.positive for context in contexts)])
     qids = tuple(context.qid for context in contexts)
     return SoftLabels(qids, offsets, docids, all_scores, all_targets, positive, metadata)

@@ -10,7 +10,7 @@ import numpy as np
 from rnnreranker.labels.judged import Judged, contexts_of
 
 if TYPE_CHECKING:
-    from rnnreranker.labels.vector_labeler import VectorLabeler
+    from rnnreranker.labels.methods.base import VectorLabeler
     from rnnreranker.runs import Run
 
 QUERIES = 5  # at least so many must have a candidate above a threshold: fewer say nothing of others

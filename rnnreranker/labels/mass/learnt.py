@@ -17,7 +17,7 @@ from rnnreranker.labels.mass.held_out_loss import FOLDS, SHARES, Listwise, best_
 from rnnreranker.labels.mass.hidden_positives import even_threshold, hidden_positives, likeliest_share
 from rnnreranker.labels.methods.base import Labeler
 from rnnreranker.labels.params import SHARED, LabelParams
-from rnnreranker.labels.vector_labeler import VectorLabeler
+from rnnreranker.labels.methods.base import VectorLabeler
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run

@@ -13,7 +13,7 @@ from rnnreranker.labels.graph_similarity import Asked, GraphSimilarity
 from rnnreranker.labels.judged import JudgedBatch
 from rnnreranker.labels.methods.base import Source
 from rnnreranker.labels.similarity import Similarity
-from rnnreranker.labels.vector_labeler import VectorLabeler
+from rnnreranker.labels.methods.base import VectorLabeler
 from rnnreranker.methods.rerank.base import inner_products
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import VECTORS_ALONE

@@ -20,7 +20,7 @@ from rnnreranker.base.settings import choices, hints_of
 from rnnreranker.labels.judged import Judged, JudgedBatch, JudgedContext, check_queries, contexts_of
 from rnnreranker.labels.methods.base import Source, make_labeler
 from rnnreranker.labels.negatives.params import NegativeParams
-from rnnreranker.labels.vector_labeler import VectorLabeler
+from rnnreranker.labels.methods.base import VectorLabeler
 from rnnreranker.parts.vectors.of_run import FetchedTogether
 from rnnreranker.rnn import RnnParams
 
