@@ -128,7 +128,7 @@ def test_eq_1_divides_by_the_length_of_the_sentence(sentences: Path, tmp_path: P
 
 def test_models_and_labels_read_the_fields_of_the_index(sentences: Path, tmp_path: Path, monkeypatch: Any) -> None:
     """What `train` and `labels` read of --documents beside --index are the texts that the index was made of."""
-    from rnnreranker.labels.job import Job, _texts, digest_of_texts
+    from rnnreranker.labels.shards import Job
     from rnnreranker.search.texts import texts_for
 
     name, output = "collections/canada-reqa", tmp_path / "index"
@@ -137,9 +137,9 @@ def test_models_and_labels_read_the_fields_of_the_index(sentences: Path, tmp_pat
     assert texts_for(ALONE, index, name) == texts_for(ALONE, index, None) == ALONE
     assert texts_for(ALONE, None, name) == WHOLE
     assert texts_for(ALONE, index, name, ("title", "text")) == WHOLE
-    jobs = [Job("cross-encoder", None, None, None, 1, name, fields=fields) for fields in (("text",), None)]  # type: ignore[arg-type]
-    assert [_texts(job, list(ALONE)) for job in jobs] == [ALONE, WHOLE]
-    assert digest_of_texts(jobs[0]) != digest_of_texts(jobs[1])
+    jobs = [Job(None, documents=name, fields=fields) for fields in (("text",), None)]  # type: ignore[arg-type]
+    assert [job.texts_of(list(ALONE)) for job in jobs] == [ALONE, WHOLE]
+    assert jobs[0].digest_of_texts() != jobs[1].digest_of_texts()
 
 
 def test_fields_without_documents_are_refused(sentences: Path, tmp_path: Path, capsys: Any) -> None:

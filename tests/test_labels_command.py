@@ -76,7 +76,9 @@ def test_hard_needs_no_index(tmp_path: Path) -> None:
 
 
 def test_bad_flags_are_said_at_once(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"needs --index.*needs --topics.*--address goes.*--audit-output goes with"):
+    with pytest.raises(
+        InputError, match=r"needs --index.*needs --topics.*--address tcp://x goes.*--audit-output goes with"
+    ):
         main(["--run", "r", "--qrels", "q", "--output", "o", "--audit-output", "x", "--address", "tcp://x"])
     with pytest.raises(SystemExit):
         main([*flags(tmp_path), "--n-max", "many"])

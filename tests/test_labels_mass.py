@@ -16,10 +16,9 @@ from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.mass.held_out_loss import Listwise, fitted
 from rnnreranker.labels.mass.hidden_positives import HiddenPositives, likeliest_share
 from rnnreranker.labels.mass.learnt import learn_mass
-from rnnreranker.labels.methods.base import Labeler, make_labeler
+from rnnreranker.labels.methods.base import Labeler, VectorLabeler, make_labeler
 from rnnreranker.labels.methods.joint import JointParams
 from rnnreranker.labels.targets import with_share
-from rnnreranker.labels.methods.base import VectorLabeler
 
 TOPICS, SIZE, DIMENSION = 100, 6, 24  # documents of a topic lie near each other
 

@@ -14,9 +14,9 @@ import pytest
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, SoftLabels
 from rnnreranker.base.errors import InputError
 from rnnreranker.labels.__main__ import main
-from rnnreranker.labels.job import Job, stored_part
 from rnnreranker.labels.judged import positives_of
-from rnnreranker.labels.shards import LabelInputs, make_shards
+from rnnreranker.labels.request import ChosenLabeler
+from rnnreranker.labels.shards import Job, LabelInputs, make_shards
 from rnnreranker.labels.soft import write_joined
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,10 +48,14 @@ def job(folder: Path) -> tuple[Job, Run, dict[str, list[tuple[str, int]]], Query
     from rnnreranker.data.qrels import load_qrels
     from rnnreranker.parts.vectors.queries import load_encoded_queries
 
-    stored = (stored_part("vectors", folder / "v.npy", {}),)
-    work = Job("evidence", None, RnnParams(k=4, context=20), LabelParams(), 1, stored=stored)
+    labeler = ChosenLabeler("evidence", RnnParams(k=4, context=20), LabelParams())
+    work = Job(labeler, stored=(("vectors", folder / "v.npy", "{}"),))
     judged = positives_of(load_qrels(folder / "qrels.txt"))
     return work, Run.read(folder / "run.txt"), judged, load_encoded_queries(folder / "q.npy")
+
+
+def boosted(work: Job) -> Job:
+    return replace(work, labeler=replace(work.labeler, label_params=LabelParams(boost=3.0)))
 
 
 def undisturbed(folder: Path, tmp_path: Path) -> bytes:
@@ -98,9 +102,9 @@ sys.path.insert(0, {tests!r})
 import rnnreranker.labels.shards as shards
 from test_labels_shards import job
 made = shards.make_shard
-def slowly(work, shard):
+def slowly(*given):
     time.sleep(0.05)
-    return made(work, shard)
+    return made(*given)
 shards.make_shard = slowly
 work, *inputs = job(Path({folder!r}))
 shards.make_shards(Path({out!r}), work, shards.LabelInputs(*inputs), jobs=2, shard_size=1)
@@ -115,11 +119,11 @@ def count(folder: Path) -> int:
 def test_labels_that_were_waited_for(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same: bool) -> None:
     work, run, judged, queries = job(folder)
     out = tmp_path / "x.parquet"
-    other = work if same else replace(work, label_params=LabelParams(boost=3.0))
+    other = work if same else boosted(work)
     make_shards(out, other, LabelInputs(run, judged, queries))
     made: list[Path] = []
     monkeypatch.setattr("rnnreranker.labels.shards.alone", lambda *_: contextlib.nullcontext(True))
-    monkeypatch.setattr("rnnreranker.labels.shards.make_shard", lambda _, shard: made.append(shard.path))
+    monkeypatch.setattr("rnnreranker.labels.shards.make_shard", lambda _, path, *__: made.append(path))
     if same:
         assert make_shards(out, work, LabelInputs(run, judged, queries))["queries"] == QUERIES
     else:
@@ -159,10 +163,10 @@ def test_other_settings_do_not_meet_the_shards_of_a_killed_job(folder: Path, tmp
     work, run, judged, queries = job(folder)
     out = tmp_path / "x.parquet"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rnnreranker.labels.shards._assemble", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+        patch.setattr("rnnreranker.labels.shards.write_joined", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             make_shards(out, work, LabelInputs(run, judged, queries), shard_size=7)
-    other = replace(work, label_params=LabelParams(boost=3.0))
+    other = boosted(work)
     metadata = make_shards(out, other, LabelInputs(run, judged, queries), shard_size=7)
     assert metadata["labels"]["boost"] == 3.0
     whole = SoftLabels.read(tmp_path / "x.parquet")

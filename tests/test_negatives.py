@@ -11,12 +11,9 @@ import pytest
 from rnnreranker import InputError, QueryVectors, RnnParams, Run, open_vectors
 from rnnreranker.base.method import Inputs
 from rnnreranker.labels.negatives.__main__ import main
-from rnnreranker.labels.negatives.filters import Pool, discarded, pools, suspicion
-from rnnreranker.labels.negatives.forms import labeled_pairs, rows_of, write_rows
+from rnnreranker.labels.negatives.files import read_negatives, rows_of, write_rows
+from rnnreranker.labels.negatives.filters import Mined, NegativeParams, Pool, discarded, mine, pools, suspicion
 from rnnreranker.labels.negatives.make import mine_negatives
-from rnnreranker.labels.negatives.mining import Mined, mine, mine_queries
-from rnnreranker.labels.negatives.params import NegativeParams
-from rnnreranker.labels.negatives.reading import read_negatives
 
 POOL = Pool(
     "q",
@@ -42,13 +39,13 @@ def test_suspicions_by_hand() -> None:
         suspicion(POOL, "rnm")
 
 
-def random(seed: int) -> NegativeParams:
-    return NegativeParams("none", negatives=2, sampling="random", seed=seed)
+def random(seed: int, form: str = "triplet") -> NegativeParams:
+    return NegativeParams("none", negatives=2, sampling="random", seed=seed, form=form)  # type: ignore[arg-type]
 
 
 def test_top_and_random_negatives() -> None:
     mined = mine([POOL], 0.5, NegativeParams(negatives=2))
-    assert [(one.positive, one.negatives) for one in mined] == [("p1", ("a", "c")), ("p2", ("a", "c"))]
+    assert [(one.positives, one.negatives) for one in mined] == [(("p1",), ("a", "c")), (("p2",), ("a", "c"))]
     drawn = mine([POOL], 0.0, random(1))
     assert drawn == mine([POOL], 0.0, random(1))
     seen = {mine([POOL], 0.0, random(seed))[0].negatives for seed in range(20)}
@@ -93,13 +90,14 @@ def test_labeled_rows_and_files(tmp_path: Path) -> None:
     """Beside p1 only `a` is discarded, beside p2 `b` too: with the query no positive says otherwise."""
     params = NegativeParams("margin", negatives=2)
     assert mine([POOL], 0.0, params)[1].negatives == ("c", "d")
-    both = mine_queries([POOL], 0.0, params)
+    together = NegativeParams("margin", negatives=2, form="labeled-pair")
+    both = mine([POOL], 0.0, together)
     assert (both[0].positives, both[0].negatives) == (("p1", "p2"), ("c", "d"))
-    names, rows = labeled_pairs(both)
+    names, rows = rows_of(both, "labeled-pair", 2)
     assert names == FORMS["labeled-pair"]
     assert rows == [("q", "p1", 1), ("q", "p2", 1), ("q", "c", 0), ("q", "d", 0)]
-    alone = mine_queries([POOL], -1.0, params)
-    assert labeled_pairs(alone)[1] == [("q", "p1", 1), ("q", "p2", 1)]
+    alone = mine([POOL], -1.0, together)
+    assert rows_of(alone, "labeled-pair", 2)[1] == [("q", "p1", 1), ("q", "p2", 1)]
     names, rows = rows_of(mine([POOL], 0.0, params), "labeled-list", 2)
     assert rows == [("q", ("p1", "b", "c"), (1, 0, 0)), ("q", ("p2", "c", "d"), (1, 0, 0))]
     texts = {docid: f"text of {docid}" for docid in ("a", "b", "c", "d", "p1", "p2")}
@@ -110,7 +108,7 @@ def test_labeled_rows_and_files(tmp_path: Path) -> None:
         write_rows(tmp_path / "x.tsv", names, rows, {}, {})
     one = POOL.__class__("q", ("p1",), POOL.candidates, POOL.positive_scores[:1], POOL.scores, {})
     for seed in range(5):
-        (drawn,), (alike,) = mine_queries([one], 0.0, random(seed)), mine([one], 0.0, random(seed))
+        (drawn,), (alike,) = (mine([one], 0.0, random(seed, form)) for form in ("labeled-pair", "triplet"))
         assert drawn.negatives == alike.negatives
 
 
@@ -174,7 +172,7 @@ def test_what_is_written_of_every_form_is_what_sentence_transformers_gives(tmp_p
     for one in loaded["jsonl"]:
         assert isinstance(one, Mined)
         assert len(one.negatives) == 2
-        assert not expected or expected[one.qid, one.positive] in one.negatives
+        assert not expected or expected[one.qid, one.positives[0]] in one.negatives
     assert len(loaded["jsonl"]) == len(pairs)
 
 

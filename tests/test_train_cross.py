@@ -16,7 +16,7 @@ from tiny_encoder import make_documents, make_encoder, make_text_labels, make_to
 from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.base.method import find
 from rnnreranker.encode.cross.encoder import PairScorer
-from rnnreranker.labels.negatives.mining import Mined
+from rnnreranker.labels.negatives.filters import Mined
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.fit import Trained
@@ -93,7 +93,7 @@ def test_queries_without_enough_negatives_are_left_out(caplog: pytest.LogCapture
 
 
 def test_mined_negatives_are_pools_of_a_positive_and_one_list_to_validate_on() -> None:
-    mined = [Mined("q", "p1", ("n1", "n2")), Mined("q", "p2", ("n2", "p1", "n3"))]
+    mined = [Mined("q", ("p1",), ("n1", "n2")), Mined("q", ("p2",), ("n2", "p1", "n3"))]
     pools = pools_of(mined)
     assert [(one.docids, one.positive.tolist()) for one in pools] == [
         (["p1", "n1", "n2"], [True, False, False]), (["p2", "n2", "p1", "n3"], [True, False, False, False]),

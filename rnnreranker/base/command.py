@@ -30,6 +30,7 @@ from rnnreranker.base.errors import (
 from rnnreranker.base.private.python import flags_of_parser
 from rnnreranker.base.process import phases
 from rnnreranker.base.process.quiet import quiet_others
+from rnnreranker.base.request import NUMBERS, kinds_of
 from rnnreranker.base.settings import Params, hints_of, member, typed_name, words_of
 from rnnreranker.base.typed_numbers import READERS
 
@@ -215,7 +216,33 @@ def main(function: Callable[[Sequence[str]], int]) -> Callable[[Sequence[str]], 
 def request(args: argparse.Namespace, kind: type[T], **given: Any) -> T:
     """The request of a command: its fields by the flags of the same names, but for those that are given."""
     named = {field.name for field in dataclasses.fields(kind)} - set(given)  # type: ignore[arg-type]
-    return kind(**{name: value for name, value in vars(args).items() if name in named}, **given)
+    with naming_flags(named):
+        return kind(**{name: value for name, value in vars(args).items() if name in named}, **given)
+
+
+def add_request_flags(group: Any, kind: type, *names: str, **metavars: str) -> None:
+    """The flags of fields of a request that `setting` declares: each has its name, type, words, default and help.
+
+    Args:
+        group: of a parser; kind: the request.
+        names: of the fields, in the order of the help.
+        metavars: by name, what the help shows for a value; else the name in capitals.
+    """
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    for name in names:
+        field, kinds = fields[name], kinds_of(str(fields[name].type))
+        required = field.default is dataclasses.MISSING
+        options: dict[str, Any] = {"default": None if required else field.default}
+        usual = "" if options["default"] in (None, False) else f" (default: {field.default})"
+        text = field.metadata["help"] + (f": {', '.join(words)}" if (words := words_of(field, str)) else "")
+        if "bool" in kinds:
+            options["action"] = "store_true"
+        else:
+            number = next((NUMBERS[one] for one in kinds if one in NUMBERS), str)
+            metavar = metavars.get(name, "N" if number is int else name.upper())
+            options |= {"type": READERS.get(number, str), "metavar": metavar, "choices": words or None}
+            options["required"] = required
+        group.add_argument(flag(name), help=(text + usual).replace("%", "%%"), **options)
 
 
 def parser(prog: str, description: str, epilog: str = "", usage: str = "") -> argparse.ArgumentParser:

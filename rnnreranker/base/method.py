@@ -20,7 +20,7 @@ GIVEN = ("run scores", "topics", "query vectors", "texts", "qrels", "teacher")  
 
 
 class Kind(NamedTuple):
-    """Where methods of a kind are: a folder or a file of this package with classes that have a name, and an entry point.
+    """Where methods of a kind are: a folder or a file of this package, whose classes have names, and an entry point.
 
     each: the file in every folder in it that is one, where methods of a kind have folders of their own.
     """

@@ -37,7 +37,7 @@ class Request:
     def __post_init__(self) -> None:
         problems = []
         for field in dataclasses.fields(self):  # type: ignore[arg-type]
-            value, kinds = getattr(self, field.name), _kinds(str(field.type))
+            value, kinds = getattr(self, field.name), kinds_of(str(field.type))
             if number := next((NUMBERS[kind] for kind in kinds if kind in NUMBERS), None):
                 value, problem = checked(field, number | None if "None" in kinds else number, value)
                 object.__setattr__(self, field.name, value)
@@ -75,20 +75,20 @@ ALIASES = {"Form": "str | Mapping | Written", "Qrels": "str | Path | Mapping | S
 
 
 @functools.cache
-def _kinds(annotation: str) -> tuple[str, ...]:
+def kinds_of(annotation: str) -> tuple[str, ...]:
     """The names of the types in an annotation, without modules and what stands in brackets.
 
-    >>> _kinds("str | Mapping[str, Mapping[str, int]] | pandas.DataFrame | None")
+    >>> kinds_of("str | Mapping[str, Mapping[str, int]] | pandas.DataFrame | None")
     ('str', 'Mapping', 'DataFrame', 'None')
     """
     while (shorter := re.sub(r"\[[^][]*\]", "", annotation)) != annotation:
         annotation = shorter
     names = [name.strip().rpartition(".")[2] for name in annotation.split("|")]
-    return tuple(dict.fromkeys(one for name in names for one in _kinds_of_alias(name)))
+    return tuple(dict.fromkeys(one for name in names for one in _of_alias(name)))
 
 
-def _kinds_of_alias(name: str) -> tuple[str, ...]:
-    return _kinds(ALIASES[name]) if name in ALIASES else (name,)
+def _of_alias(name: str) -> tuple[str, ...]:
+    return kinds_of(ALIASES[name]) if name in ALIASES else (name,)
 
 
 def _is_one_of(value: Any, kinds: tuple[str, ...]) -> bool:

@@ -54,6 +54,13 @@ def qrels_of(given: Qrels) -> pandas.DataFrame:
     return _checked(pandas.DataFrame(_rows(given), columns=[*COLUMNS]), "qrels")
 
 
+def grades_of(given: Qrels) -> dict[tuple[str, str], int]:
+    """(query id, docid) → grade, of all judgements; Args and Raises: as of `qrels_of`."""
+    qrels = qrels_of(given)
+    pairs = zip(qrels["query_id"], qrels["doc_id"], strict=True)
+    return dict(zip(pairs, qrels["relevance"].tolist(), strict=True))
+
+
 def _rows(given: Any) -> list[tuple[Any, Any, Any]]:
     """The judgements of a mapping or of an iterable of tuples."""
     if isinstance(given, Mapping):

@@ -3,13 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import write_atomically
-from rnnreranker.labels.soft import SoftLabels
+from rnnreranker.base.request import Request
+from rnnreranker.base.settings import setting
+from rnnreranker.labels.soft import Labels, SoftLabels
+
+
+@dataclass(frozen=True)
+class FormsRequest(Request):
+    """What the command writes beside the parquet file: other forms, the audit page, pictures."""
+
+    tsv: str | None = setting(None, "qid<TAB>docid<TAB>score")
+    qrels_output: str | None = setting(None, "TREC qrels; a query's largest target becomes --highest")
+    highest: int = setting(100, "its grade", at_least=1)
+    listwise: str | None = setting(None, "parquet of query, docs, labels for sentence-transformers")
+    list_size: int = setting(16, "documents a query there", at_least=2)
+    audit: int | None = setting(None, "page with N queries' proposed positives", at_least=1)
+    audit_output: str | None = setting(None, "HTML (default: OUTPUT.audit.html)")
+    truth: str | None = setting(None, "fuller judgements: how many proposals are relevant")
+    plots: str | None = setting(None, "folder of pictures of scores and label mass by rank")
 
 
 def write_tsv(labels: SoftLabels, path: str | os.PathLike[str]) -> int:
@@ -18,14 +36,12 @@ def write_tsv(labels: SoftLabels, path: str | os.PathLike[str]) -> int:
     Only candidates that took part have a line; the score is the label before normalisation, with 9 significant digits,
     which give back the float32. Plain, or compressed when the name ends in .gz.
     """
-    lines = 0
-    with write_atomically(path) as stream:
-        for one in labels:
-            there = np.flatnonzero(np.isfinite(one.scores)).tolist()
-            text = (f"{one.qid}\t{one.docids[candidate]}\t{one.scores[candidate]:.9g}\n" for candidate in there)
-            stream.write("".join(text).encode())
-            lines += len(there)
-    return lines
+
+    def lines(one: Labels) -> list[str]:
+        there = np.flatnonzero(np.isfinite(one.scores)).tolist()
+        return [f"{one.qid}\t{one.docids[candidate]}\t{one.scores[candidate]:.9g}\n" for candidate in there]
+
+    return _write_lines(labels, path, lines)
 
 
 def write_qrels(labels: SoftLabels, path: str | os.PathLike[str], highest: int = 100) -> int:
@@ -38,16 +54,24 @@ def write_qrels(labels: SoftLabels, path: str | os.PathLike[str], highest: int =
     """
     if highest < 1:
         raise InputError(f"highest={highest}: expected an integer >= 1")
-    lines = 0
+
+    def lines(one: Labels) -> list[str]:
+        largest = float(one.targets.max(initial=0.0)) or 1.0
+        grades = np.rint(one.targets.astype(np.float64) / largest * highest).astype(int)
+        return [f"{one.qid} 0 {one.docids[at]} {grades[at]}\n" for at in np.flatnonzero(grades).tolist()]
+
+    return _write_lines(labels, path, lines)
+
+
+def _write_lines(labels: SoftLabels, path: str | os.PathLike[str], lines_of: Callable[[Labels], list[str]]) -> int:
+    """Write the lines of every query; how many these are."""
+    written = 0
     with write_atomically(path) as stream:
         for one in labels:
-            largest = float(one.targets.max(initial=0.0)) or 1.0
-            grades = np.rint(one.targets.astype(np.float64) / largest * highest).astype(int)
-            there = np.flatnonzero(grades).tolist()
-            text = (f"{one.qid} 0 {one.docids[candidate]} {grades[candidate]}\n" for candidate in there)
-            stream.write("".join(text).encode())
-            lines += len(there)
-    return lines
+            lines = lines_of(one)
+            stream.write("".join(lines).encode())
+            written += len(lines)
+    return written
 
 
 def write_listwise(
@@ -68,15 +92,19 @@ def write_listwise(
     """
     if size < 2:
         raise InputError(f"size={size}: expected at least 2 documents a query")
-    chosen = {one.qid: best(one.targets, size) for one in labels}
-    check_texts(labels, chosen, topics, texts)
     import pyarrow
     import pyarrow.parquet as parquet
 
-    rows = [
-        (topics[one.qid], [texts[one.docids[at]] for at in chosen[one.qid]], one.targets[chosen[one.qid]].tolist())
-        for one in labels
-    ]
+    chosen = [(one, best(one.targets, size)) for one in labels]
+    if queries := [qid for qid in labels.qids if qid not in topics]:
+        raise InputError(f"{len(queries)} labelled queries have no text (first: {queries[0]}); give their topics")
+    wanted = dict.fromkeys(one.docids[at] for one, own in chosen for at in own)
+    if lost := [docid for docid in wanted if docid not in texts]:
+        raise InputError(
+            f"{len(lost)} documents have no text (first: {lost[0]}); use an index made with texts by "
+            "python -m rnnreranker.index, or give --documents"
+        )
+    rows = [(topics[one.qid], [texts[one.docids[at]] for at in own], one.targets[own].tolist()) for one, own in chosen]
     kinds = (pyarrow.string(), pyarrow.list_(pyarrow.string()), pyarrow.list_(pyarrow.float32()))
     columns = [pyarrow.array([row[at] for row in rows], type=kind) for at, kind in enumerate(kinds)]
     with write_atomically(path) as stream:
@@ -87,19 +115,3 @@ def write_listwise(
 def best(targets: np.ndarray, size: int) -> list[int]:
     """The columns of the `size` highest targets, from the highest on, ties in candidate order."""
     return np.argsort(-targets, kind="stable")[:size].tolist()
-
-
-def check_texts(
-    labels: SoftLabels, chosen: Mapping[str, list[int]], topics: Mapping[str, str], texts: Mapping[str, str]
-) -> None:
-    """Look that what is to be written has texts; InputError: how many queries or documents have none, and the first."""
-    queries = [qid for qid in labels.qids if qid not in topics]
-    if queries:
-        raise InputError(f"{len(queries)} labelled queries have no text (first: {queries[0]}); give their topics")
-    wanted = dict.fromkeys(one.docids[candidate] for one in labels for candidate in chosen[one.qid])
-    lost = [docid for docid in wanted if docid not in texts]
-    if lost:
-        raise InputError(
-            f"{len(lost)} documents have no text (first: {lost[0]}); use an index made with texts by "
-            "python -m rnnreranker.index, or give --documents"
-        )

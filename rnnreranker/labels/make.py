@@ -10,25 +10,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
-from rnnreranker.base.command import say
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.command import counted, say
+from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.request import asked
 from rnnreranker.base.shards import Share
 from rnnreranker.data.fields import asked_fields
-from rnnreranker.labels.check import check
 from rnnreranker.labels.params import unlearnt
-from rnnreranker.labels.request import LabelsRequest
+from rnnreranker.labels.request import LabelsRequest, check
 from rnnreranker.labels.soft import SoftLabels
 from rnnreranker.parts.needs import givers
 
 if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
-    from rnnreranker.labels.job import Job
-    from rnnreranker.labels.judged import Judged
-    from rnnreranker.labels.shards import LabelInputs
+    from rnnreranker.labels.shards import Job, LabelInputs
     from rnnreranker.runs import Run
 
 
@@ -37,7 +36,7 @@ class Made:
     """Labels that were made.
 
     Attributes:
-        path: their file; metadata: what it says of them.
+        path: their file; metadata: what it says of them, or of a share how many shards were `made`, of its `own`.
         topics: query id to text, empty where none were given; index: that was opened, None without one.
         encoding_seconds: that the vectors of queries took; seconds: that the labels took.
     """
@@ -79,67 +78,34 @@ def make_labels(
         return SoftLabels.read(write_labels(request, Path(folder) / "labels.parquet").path)
 
 
-def write_labels(request: LabelsRequest, output: str | Path) -> Made:
-    """The labels of a request that was checked, in a parquet file; errors as `make_labels`."""
-    from rnnreranker.labels.shards import make_shards
+def write_labels(request: LabelsRequest, output: str | Path, share: Share | None = None) -> Made:
+    """Write the labels of a request that was checked to a parquet file, or make a share of their shards alone.
 
-    inputs = _inputs(request)
-    metadata = make_shards(output, inputs.job, inputs.of_labels, **_workers(request))
-    return Made(
-        Path(output), metadata, inputs.topics, inputs.index, inputs.seconds, time.perf_counter() - inputs.encoded
-    )
-
-
-def write_share(request: LabelsRequest, output: str | Path, share: Share) -> tuple[int, int]:
-    """One process's share of `write_labels`, as of `make_share`."""
-    from rnnreranker.labels.shards import make_share
-
-    inputs = _inputs(request)
-    return make_share(output, inputs.job, inputs.of_labels, share=share, **_workers(request))
-
-
-def _workers(request: LabelsRequest) -> dict[str, Any]:
-    return {name: getattr(request, name) for name in ("backend", "jobs", "address", "shard_size")}
-
-
-@dataclass(frozen=True)
-class _Inputs:
-    """What a request names, opened: a job and its inputs; topics, index, how long encoding took, when it ended."""
-
-    job: Job
-    of_labels: LabelInputs
-    topics: dict[str, str]
-    index: IndexOnDisk | None
-    seconds: float
-    encoded: float
-
-
-def _inputs(request: LabelsRequest) -> _Inputs:
-    """What a request that was checked names, opened and encoded; errors as `make_labels`."""
+    Raises:
+        InputError, UnavailableError, MissingDependencyError: as `make_labels`.
+    """
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.evaluate.scores import notice_unjudged
     from rnnreranker.index.opening import open_index
-    from rnnreranker.labels.candidates import candidates_of
-    from rnnreranker.labels.job import with_learnt_mass
     from rnnreranker.labels.judged import docids_of, positives_of
-    from rnnreranker.labels.shards import LabelInputs
+    from rnnreranker.labels.shards import LabelInputs, make_shards
     from rnnreranker.parts.vectors.together import notice_mismatch
     from rnnreranker.search.own_documents import notice_own
     from rnnreranker.search.queries import query_vectors
 
     labeler = request.labeler
-    needs = labeler.needs
+    needs, learns = labeler.needs, unlearnt(labeler.label_params)
     judged = positives_of(qrels_of(request.qrels), request.relevant, request.shown("qrels"))
-    validation: Judged = {}
-    if unlearnt(labeler.label_params):
-        source = "qrels" if request.validation_qrels is None else "validation_qrels"
-        validation = positives_of(qrels_of(getattr(request, source)), request.relevant, request.shown(source))
+    validation = judged
+    if learns and request.validation_qrels is not None:
+        own = qrels_of(request.validation_qrels)
+        validation = positives_of(own, request.relevant, request.shown("validation_qrels"))
     run, pairs = candidates_of(request)
     notice_own(run, "leave it out of the run with --remove-query of search, or it is a candidate like others")
     notice_unjudged(
         {request.shown("run"): run}, docids_of(judged), "positives are put in behind the candidates of every query"
     )
-    wanted = [qid for qid in run if qid in judged or qid in validation]
+    wanted = [qid for qid in run if qid in judged or (learns and qid in validation)]
     topics = _topics(request, needs, wanted)
     index = None if request.index is None else open_index(request.index, needs=needs)
     begun = time.perf_counter()
@@ -149,49 +115,101 @@ def _inputs(request: LabelsRequest) -> _Inputs:
         if "vectors" in needs:
             notice_mismatch(run, queries, index.vectors)
     if index is not None and "query tokens" in needs:
-        tokens = index.given_queries(
-            "query tokens", {qid: topics[qid] for qid in wanted}, request.jobs, request.devices
-        )
+        asked = {qid: topics[qid] for qid in wanted}
+        tokens = index.given_queries("query tokens", asked, request.jobs, request.devices)
     encoded = time.perf_counter()
-    job = dataclasses.replace(_job(request, index), pairs=pairs)
-    if unlearnt(labeler.label_params):
-        job = with_learnt_mass(job, run, validation, queries, threads=request.jobs)
-        say(str(job.learnt))
-    asked_topics = topics if "topics" in needs else None
-    return _Inputs(
-        job, LabelInputs(run, judged, queries, asked_topics, tokens), topics, index, encoded - begun, encoded
-    )
+    inputs = LabelInputs(run, judged, queries, topics if "topics" in needs else None, tokens)
+    job = _job(request, index, pairs)
+    if learns:
+        job = _with_learnt_mass(job, dataclasses.replace(inputs, judged=validation), request.jobs)
+    workers: dict[str, Any] = {name: getattr(request, name) for name in ("backend", "jobs", "address", "shard_size")}
+    metadata = make_shards(output, job, inputs, share=share, **workers)
+    return Made(Path(output), metadata, topics, index, encoded - begun, time.perf_counter() - encoded)
 
 
-def _job(request: LabelsRequest, index: IndexOnDisk | None) -> Job:
+def _job(request: LabelsRequest, index: IndexOnDisk | None, pairs: str | None) -> Job:
     """What all shards share: the method, and the files that whoever makes a shard opens."""
-    from rnnreranker.labels.job import Job, stored_part
+    import json
+
+    from rnnreranker.labels.shards import Job
 
     labeler, needs = request.labeler, request.labeler.needs
-    stored, texts = [], None
+    job = Job(labeler, request.relevant, devices=request.devices if labeler.takes_device else None, pairs=pairs)
     if index is not None:
+        stored = []
         for need in sorted(needs & {*givers()}):
             _ = index.given(need)  # opened once here, so that what is wrong with it is said before any work
             name = givers()[need]
-            stored.append(stored_part(need, index.folders[name], index.described(name)))
-        texts = index.texts if "texts" in needs else None
-    documents = request.documents if "texts" in needs else None
-    if "texts" in needs and documents is None and texts is None:
-        name = index.name if index is not None else argument("index")
+            stored.append((need, index.folders[name], json.dumps(dict(index.described(name)))))
+        job = dataclasses.replace(job, stored=tuple(stored))
+    if "texts" not in needs:
+        return job
+    if request.documents is not None:
+        fields = asked_fields(request.documents, request.fields) or (None if index is None else index.fields)
+        return dataclasses.replace(job, documents=request.documents, fields=fields)
+    if index is None or index.texts is None:
+        name = argument("index") if index is None else index.name
         raise InputError(f"{name}: no texts in this index; give {argument('documents')}, what it was made from")
-    fields = asked_fields(request.documents, request.fields) or (index.fields if index is not None else None)
-    return Job(
-        labeler.name,
-        texts,
-        labeler.params,
-        labeler.label_params,
-        request.relevant,
-        documents,
-        labeler.source,
-        tuple(stored),
-        devices=request.devices if labeler.takes_device else None,
-        fields=fields if documents else None,
-    )
+    return dataclasses.replace(job, texts=index.texts)
+
+
+def _with_learnt_mass(job: Job, validation: LabelInputs, threads: int | None) -> Job:
+    """The job with the share, and the threshold, that its `mass` asks for and its parameters do not give.
+
+    validation: candidates of the validation queries and their positives, see `learn_mass`, which raises what this does.
+    """
+    from rnnreranker.labels.mass.learnt import learn_mass
+    from rnnreranker.labels.shards import labeler_of
+
+    def with_labels(**changed: Any) -> Job:
+        params = dataclasses.replace(job.labeler.label_params, **changed)
+        return dataclasses.replace(job, labeler=dataclasses.replace(job.labeler, label_params=params))
+
+    params = job.labeler.label_params
+    labeler = labeler_of(with_labels(mass="own"), validation, threads)
+    learnt = learn_mass(labeler, params.mass or "own", validation.run, validation.judged)
+    say(str(learnt))
+    learnt_values = {name: getattr(learnt.params, name) for name in unlearnt(params)}
+    return dataclasses.replace(with_labels(**learnt_values), learnt=learnt)
+
+
+def candidates_of(request: LabelsRequest) -> tuple[Run, str | None]:
+    """The candidates of each query of the run, and whose pairs gave them where they were asked for and are here.
+
+    Raises:
+        InputError: a run or pairs that cannot be read.
+    """
+    from rnnreranker.data.pairs import load_pairs
+    from rnnreranker.search.first_stage import first_stage_of
+
+    run = first_stage_of(request.run).head(request.depth)
+    if request.pairs is None:
+        return run, None
+    try:
+        pairs = load_pairs(request.pairs, request.depth)
+    except UnavailableError as error:
+        say(f"{error}; candidates are those of {request.shown('run')}, in place of published pairs")
+        return run, None
+    taken = sum(qid in pairs for qid in run.qids)
+    say(f"{request.pairs}: candidates of {taken} of {counted(len(run.qids), 'query', 'queries')}")
+    return _first_of(pairs, run), request.pairs
+
+
+def _first_of(pairs: Run, run: Run) -> Run:
+    """The queries of a run, each with its entries of the pairs, or of the run where the pairs have none."""
+    import pandas
+
+    from rnnreranker.runs import Run
+
+    codes, docids = pandas.factorize(np.concatenate([run.docids, pairs.docids]))
+    rows = np.concatenate([codes[run.rows], codes[len(run.docids) + pairs.rows]])
+    scores = np.concatenate([run.scores, pairs.scores])
+    bounds = np.concatenate([run.offsets, len(run.rows) + pairs.offsets[1:]])  # the pairs begin where the run ends
+    row_of = {qid: len(run.qids) + number for number, qid in enumerate(pairs.qids)}
+    chosen = np.array([row_of.get(qid, number) for number, qid in enumerate(run.qids)])
+    entries = np.concatenate([np.arange(bounds[number], bounds[number + 1]) for number in chosen.tolist()])
+    offsets = np.concatenate([[0], np.cumsum(bounds[chosen + 1] - bounds[chosen])])
+    return Run.from_parts(run.qids, offsets, docids, rows[entries], scores[entries])
 
 
 def _topics(request: LabelsRequest, needs: frozenset[str], wanted: Sequence[str]) -> dict[str, str]:

@@ -1,25 +1,30 @@
-"""What labels are asked for: a request, and the method that it names with its settings, checked before any work."""
+"""A request for labels, and the method that it names with its settings, checked before any work."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rnnreranker.base.arguments import argument, in_command
 from rnnreranker.base.chosen_method import Form, naming
 from rnnreranker.base.device import EXACT, ComputesOnDevices
-from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.errors import InputError, nearest, problems_of, refuse
+from rnnreranker.base.files import check_writable
 from rnnreranker.base.method import fields_of, find, make_params, names
 from rnnreranker.base.preset_files import is_file_name, sections_of
+from rnnreranker.base.process.backends import BACKENDS, check_backend
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import Params, hints_of, plain, setting
 from rnnreranker.base.written_form import Written
+from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.labels.methods.base import Source, needs_of, takes_device
-from rnnreranker.labels.params import LabelParams
-from rnnreranker.labels.shards import SHARD
+from rnnreranker.labels.params import LabelParams, unlearnt
+from rnnreranker.parts.needs import givers
+from rnnreranker.search.flags import ENCODED, ENCODER, INDEX, QRELS, TOPICS
 from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:
@@ -31,7 +36,9 @@ if TYPE_CHECKING:
     from rnnreranker.runs import Run
 
 
+SHARD = 2048  # queries
 SOURCE, LABEL_PRESET = "from", "label_preset"  # settings of a written form, beside those of the method and of labels
+TEXT = (".txt", ".tsv", ".csv", ".json", ".jsonl", ".trec", ".qrels", ".html")  # endings that promise no parquet
 
 
 @dataclass(frozen=True)
@@ -82,56 +89,49 @@ def choose_labeler(form: Form, of: str = "") -> ChosenLabeler:
 def _chosen(written: Written) -> ChosenLabeler:
     if written.name not in names("labeler"):
         raise InputError(f"{written.name}: no such labeler; {nearest(written.name, names('labeler'))}")
-    own = [field.name for field in fields_of(find("labeler", written.name))]
+    method, given = find("labeler", written.name), written.params
+    own = [field.name for field in fields_of(method)]
     hints = {name: hint for name, hint in hints_of(LabelParams).items() if name not in own}
     known = [*own, *hints, SOURCE, LABEL_PRESET]
-    method = find("labeler", written.name)
-    others = [name for name in written.params if name not in known]
+    others = [name for name in given if name not in known]
     if others and method.inner is None:
         raise InputError("; ".join(f"no setting {name}, {nearest(name, known)}" for name in others))
     in_file = written.preset and is_file_name(written.preset) and "labels" in sections_of(written.preset)
-    preset = written.params.get(LABEL_PRESET) or (written.preset if in_file else None)
-    of_labels = {name: plain(value, hints[name]) for name, value in written.params.items() if name in hints}
+    preset = given.get(LABEL_PRESET) or (written.preset if in_file else None)
+    of_labels = {name: plain(value, hints[name]) for name, value in given.items() if name in hints}
+    of_method = {name: value for name, value in given.items() if name in (*own, *others)}
     return ChosenLabeler(
         written.name,
-        make_params(
-            "labeler",
-            written.name,
-            {name: value for name, value in written.params.items() if name in (*own, *others)},
-            written.preset or None,
-        ),
+        make_params("labeler", written.name, of_method, written.preset or None),
         dataclasses.replace(LabelParams.named(str(preset)) if preset else LabelParams(), **of_labels),
-        str(written.params.get(SOURCE, "vectors")),  # type: ignore[arg-type]  # looked at with the needs
+        str(given.get(SOURCE, "vectors")),  # type: ignore[arg-type]  # looked at with the needs
     )
 
 
 @dataclass(frozen=True)
 class JudgedRunRequest(ComputesOnDevices, Request):
-    """A run, its judgements, and where its queries and documents come from.
+    """A run, its judgements, and where its queries and documents come from; of Python objects as well as of files.
 
     Attributes:
-        run: candidates, a Run or a file.
-        qrels: judgements: a name, a file, {qid: {docid: grade}} or a data frame.
-        index: where vectors, texts, … come from: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini;
-            None where nothing reads it.
+        run: a Run or a file; qrels: a name, a file, {qid: {docid: grade}} or a data frame.
+        index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini; None where nothing reads it.
         topics: a name, a file, or qid → text; None where nothing reads a text of a query.
-        encoder: of queries, `name:key=value,…`; None = the one that made the index.
+        encoder: `name:key=value,…`; None = the one that made the index.
         encoded_queries: a .npy file of query vectors, `QueryVectors`, or (Q, d) floats of the topics in their order.
-        relevant: grade from which on a document is positive.
-        documents: texts in place of those of the index; fields: which of theirs, "title,text" or "text".
+        fields: "title,text" or "text".
         device, compute_dtype: where and in which type queries are encoded, and of labels a teacher such as a
             cross-encoder computes, as of `devices_of`; None = on the processor.
     """
 
-    run: str | Path | Run
-    qrels: Qrels
-    index: str | Path | IndexOnDisk | None = None
-    topics: str | Path | Mapping[str, str] | None = None
-    encoder: Form | None = None
-    encoded_queries: str | Path | QueryVectors | np.ndarray | None = None
+    run: str | Path | Run = setting(MISSING, "candidates (TREC or MS MARCO format)")
+    qrels: Qrels = setting(MISSING, f"{QRELS}, `pydoc/train`")
+    index: str | Path | IndexOnDisk | None = setting(None, INDEX)
+    topics: str | Path | Mapping[str, str] | None = setting(None, TOPICS)
+    encoder: Form | None = setting(None, ENCODER)
+    encoded_queries: str | Path | QueryVectors | np.ndarray | None = setting(None, ENCODED)
     relevant: int = setting(1, "grade from which on a document is positive", at_least=1)
-    documents: str | None = None
-    fields: str | None = None
+    documents: str | None = setting(None, "texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
+    fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES])
     device: str | None = None
     compute_dtype: str = EXACT
 
@@ -150,22 +150,71 @@ class LabelsRequest(JudgedRunRequest):
         depth: candidates kept of the run, or of the pairs.
         pairs: published pairs of a relevant and another document, see `load_pairs`: these others are the candidates of
             the queries that have pairs, in place of those of the run. Where the pairs are not here the run's are taken.
-        validation_qrels: all known positives of queries of the run, which `mass` share and confident learn from;
-            None = `qrels`.
-        backend, address: who makes shards, as `do_parts`; jobs: shards at the
-            same time, None = one per core; shard_size: queries of one. Labels depend on none of these.
+        validation_qrels: all known positives of queries of the run; None = `qrels`.
+        backend, address, jobs, shard_size: who makes shards, as of `make_shards`; labels depend on none of these.
     """
 
-    method: Form = "evidence"
-    depth: int = setting(1000, "candidates kept of the run", at_least=1)
-    pairs: str | None = None
-    validation_qrels: Qrels | None = None
-    backend: str = "threads"
-    address: str | None = None
-    jobs: int | None = setting(None, "shards at the same time, one per core where None", at_least=1)
+    method: Form = setting("evidence", "NAME:key=value,…, one of " + ", ".join(names("labeler")))
+    depth: int = setting(1000, "candidates kept", at_least=1)
+    pairs: str | None = setting(None, "published pairs, their negatives the candidates: file, ir_datasets id")
+    validation_qrels: Qrels | None = setting(None, "what mass=share and confident learn from (default: --qrels)")
+    backend: str = setting("threads", "who makes shards", one_of=lambda: [*BACKENDS])
+    address: str | None = setting(None, "of dask or ray (default: start one here)")
+    jobs: int | None = setting(None, "shards at the same time (default: one per core)", at_least=1)
     shard_size: int = setting(SHARD, "queries of a shard", at_least=1)
 
     @cached_property
     def labeler(self) -> ChosenLabeler:
         """The method, and how its scores become labels."""
         return choose_labeler(self.method, "method")
+
+
+def check(request: LabelsRequest, output: str | Path | None = None, *others: tuple[object, str]) -> None:
+    """Refuse what can be seen to fail, before any work.
+
+    Args:
+        request: what to make; output: the file to write, None = none.
+        others: more faults, reported with those of the request, see `refuse`.
+
+    Raises:
+        InputError: everything that is wrong; an unknown method, settings that it does not have.
+        MissingDependencyError: a backend that is not installed.
+    """
+    asked_fields(request.documents, request.fields)
+    labeler, untold = request.labeler, request.topics is None
+    needs = labeler.needs
+    method, topics = f"{argument('method', labeler.name)} needs", argument("topics")
+    from_index = sorted(needs & {*givers(), *([] if request.documents else ["texts"])}, reverse=True)
+    reads_topics = bool(needs & {"topics", "query tokens"})
+    encodes = bool(needs & {"query vectors", "query tokens"})
+    as_text = "--tsv FILE" if in_command() else "labels.export.write_tsv"
+    elsewhere = request.device is not None or request.compute_dtype != EXACT
+    refuse(
+        (
+            from_index and request.index is None,
+            f"{method} {argument('index')} (where {' and '.join(from_index)} come from)",
+        ),
+        (untold and reads_topics, f"{method} {topics} (texts of the queries)"),
+        (
+            untold and not reads_topics and "query vectors" in needs and not request.encoded_queries,
+            f"{method} {topics} or {argument('encoded_queries')} (vectors of the queries)",
+        ),
+        (
+            request.validation_qrels is not None and not unlearnt(labeler.label_params),
+            f"{argument('validation_qrels')} goes with mass=share or confident, where no share or threshold is given",
+        ),
+        (
+            output is not None and str(output).removesuffix(".gz").endswith(TEXT),
+            f"{output}: labels are written as parquet; give a name ending in .parquet ({as_text} for text)",
+        ),
+        (
+            elsewhere and not labeler.takes_device and not encodes,
+            f"{argument('device')} says where a teacher such as cross-encoder computes, and queries are encoded: not "
+            "with these labels",
+        ),
+        *((True, problem) for problem in problems_of(lambda: check_backend(request.backend, request.address))),
+        *others,
+    )
+    _ = request.devices, request.encoding  # each says what is wrong with it
+    if output is not None:
+        check_writable(output)

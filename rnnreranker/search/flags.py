@@ -18,24 +18,26 @@ from rnnreranker.search.request import NO_RERANKING, RNN
 
 TOPICS = "file (qid<TAB>text), ir_datasets id, or `pydoc`"
 QRELS = "judgements: file, ir_datasets id, or `pydoc`"
+INDEX = "folder, `pydoc`, or a prebuilt index of Pyserini"
+ENCODED = "query vectors (.npy), rows as in FILE.ids or the topics"
+ENCODER = "of queries: NAME|DIR|hub id[:pooling=cls,…] (default: the index's)"
 EVERYDAY = ("k", "k_exp", "tau", "lam", "context")  # settings of rNN that help shows
 
 
 def add_index(group: Any, *, required: bool = True) -> None:
     """The flag --index."""
-    group.add_argument("--index", required=required, help="folder, `pydoc`, or a prebuilt index of Pyserini")
+    group.add_argument("--index", required=required, help=INDEX)
 
 
 def add_topics(group: Any, *, required: bool = False) -> None:
     """The flags --topics and --encoded-queries."""
     group.add_argument("--topics", required=required, help=TOPICS)
-    group.add_argument("--encoded-queries", metavar="NPY", help="query vectors, rows as in FILE.ids or the topics")
+    group.add_argument("--encoded-queries", metavar="NPY", help=ENCODED)
 
 
 def add_encoder(group: Any) -> None:
     """The flag --encoder of a command that encodes queries."""
-    text = "of queries: NAME|DIR|hub id[:pooling=cls,…] (default: the index's)"
-    group.add_argument("--encoder", help=text)
+    group.add_argument("--encoder", help=ENCODER)
 
 
 def add_retrieval(group: Any) -> None:

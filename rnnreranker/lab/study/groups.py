@@ -158,9 +158,8 @@ class GroupStudy(StudiedModel):
     def _without_likely_positives(self, pools: list[Labels], task: Task, arm: Arm, run: Run) -> list[Labels]:
         """The pools without the tenth of their candidates that is nearest to a positive by reciprocal neighbours."""
         from rnnreranker.labels.judged import positives_of
-        from rnnreranker.labels.negatives import discarded, threshold_at
-        from rnnreranker.labels.negatives import pools as neighbourhoods
-        from rnnreranker.labels.negatives.params import DEFAULT_RATE
+        from rnnreranker.labels.negatives.filters import DEFAULT_RATE, discarded, threshold_at
+        from rnnreranker.labels.negatives.filters import pools as neighbourhoods
 
         inputs = Inputs(vectors=opened(self.index_name).vectors, query_vectors=self.queries)
         hoods = neighbourhoods(run, positives_of(task.part(validation=False)), inputs, threads=1)

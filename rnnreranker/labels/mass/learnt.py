@@ -15,9 +15,8 @@ from rnnreranker.labels import targets
 from rnnreranker.labels.judged import Judged, contexts_of
 from rnnreranker.labels.mass.held_out_loss import FOLDS, SHARES, Listwise, best_share, held_out_losses
 from rnnreranker.labels.mass.hidden_positives import even_threshold, hidden_positives, likeliest_share
-from rnnreranker.labels.methods.base import Labeler
+from rnnreranker.labels.methods.base import Labeler, VectorLabeler
 from rnnreranker.labels.params import SHARED, LabelParams
-from rnnreranker.labels.methods.base import VectorLabeler
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run

@@ -11,9 +11,8 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import setting
 from rnnreranker.labels.graph_similarity import Asked, GraphSimilarity
 from rnnreranker.labels.judged import JudgedBatch
-from rnnreranker.labels.methods.base import Source
+from rnnreranker.labels.methods.base import Source, VectorLabeler
 from rnnreranker.labels.similarity import Similarity
-from rnnreranker.labels.methods.base import VectorLabeler
 from rnnreranker.methods.rerank.base import inner_products
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import VECTORS_ALONE

@@ -58,7 +58,7 @@ class QueryLabeler(VectorLabeler):
 
 
 class UniformLabeler(VectorLabeler):
-    """Hard labels of which the other candidates get a part, all alike (paper 000, eq. 2): the control without preference.
+    """Hard labels of which the other candidates get a part, all alike (paper 000, eq. 2).
 
     The part is what evidence takes from the positives with the same parameters (Section 5.2), so a comparison gives
     both the same ones; with `mass` "own" the positives keep as much as they are.

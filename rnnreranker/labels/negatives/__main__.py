@@ -11,16 +11,12 @@ from rnnreranker.base.arguments import flag
 from rnnreranker.base.device import add_flags as add_device_flags
 from rnnreranker.base.tables import print_table
 from rnnreranker.base.written_form import PRESET, Written
-from rnnreranker.data.fields import add_documents_flags
 from rnnreranker.labels.methods.base import Source
-from rnnreranker.labels.negatives.filters import FILTERS
-from rnnreranker.labels.negatives.make import check, mined_negatives
-from rnnreranker.labels.negatives.mining import Toll
-from rnnreranker.labels.negatives.params import NegativeParams
-from rnnreranker.labels.negatives.request import SOURCE, NegativesRequest
+from rnnreranker.labels.negatives.filters import NegativeParams, Toll
+from rnnreranker.labels.negatives.make import NegativesRequest, check, mined_negatives
+from rnnreranker.labels.request import SOURCE
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
-from rnnreranker.search import flags
 
 SHOWN = ("k", "lam", "context")  # settings of rNN that help shows
 EPILOG = """examples (settings of a filter, joint:positive_weight=0.3, of mining and of rNN stand behind a colon):
@@ -66,23 +62,16 @@ def make_parser() -> argparse.ArgumentParser:
     """The flags of the command."""
     text = "Mine hard negatives without likely positives."
     parser = command.parser("negatives", text, EPILOG, usage=USAGE)
-    parser.add_argument("--run", required=True, help="candidates (TREC or MS MARCO format)")
-    parser.add_argument("--qrels", required=True, help=f"{flags.QRELS}, `pydoc/train`")
-    flags.add_index(parser, required=False)
-    flags.add_topics(parser)
-    flags.add_encoder(parser)
-    add_documents_flags(parser, "texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
-    parser.add_argument(
-        "--relevant", type=command.positive, default=1, metavar="N", help="grade from which on positive (default: 1)"
+    of_queries = ("index", "topics", "encoded_queries", "encoder", "documents", "fields", "relevant", "threads")
+    command.add_request_flags(
+        parser, NegativesRequest, "run", "qrels", *of_queries, encoded_queries="NPY", fields="NAMES"
     )
-    parser.add_argument("--threads", type=command.positive, metavar="N", help="default: one per core")
     add_device_flags(parser, "queries")
     parser.add_argument("--output", metavar="FILE", help=".parquet or .jsonl with texts, .tsv with ids")
-    parser.add_argument("--truth", metavar="QRELS", help="full judgements: print what each filter removes and loses")
+    command.add_request_flags(parser, NegativesRequest, "truth", truth="QRELS")
 
     mining = parser.add_argument_group("mining")
-    text = f"what is discarded: {', '.join(FILTERS)} (default: rnn)"
-    mining.add_argument("--filter", default="rnn", metavar="NAME", help=text)
+    command.add_request_flags(mining, NegativesRequest, "filter", filter="NAME")
     command.add_dataclass_flags(mining, NegativeParams, {"filter"})
 
     similarity = parser.add_argument_group(
@@ -97,19 +86,13 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _print(tolls: list[Toll]) -> None:
     """A line a filter, all at the share of pairs that the chosen one discards."""
-    table = [
-        [
-            one.filter,
-            f"{one.threshold:.4f}",
-            f"{one.discarded / one.pairs:.4f}",
-            f"{one.hidden_discarded}/{one.hidden}",
-            f"{one.hidden_discarded / max(one.hidden, 1):.4f}",
-            f"{one.negative_discarded}/{one.negative}",
-            f"{one.negative_discarded / max(one.negative, 1):.4f}",
-        ]
-        for one in tolls
-    ]
     header = ["filter", "threshold", "discarded", "hidden positives", "share", "true negatives", "share"]
+    table = []
+    for one in tolls:
+        row = [one.filter, f"{one.threshold:.4f}", f"{one.discarded / one.pairs:.4f}"]
+        for gone, number in ((one.hidden_discarded, one.hidden), (one.negative_discarded, one.negative)):
+            row += [f"{gone}/{number}", f"{gone / max(number, 1):.4f}"]
+        table.append(row)
     print_table(header, table)
 
 

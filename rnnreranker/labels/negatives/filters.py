@@ -1,4 +1,4 @@
-"""Which candidates are no negatives to train on: by similarity to the positives, to both ends, or by query score.
+"""Hard negatives: which candidates are none, by their similarity to positives or by query score, and which are chosen.
 
 Every filter gives each pair of a positive and a candidate a suspicion, and discards what is above a threshold: so
 filters can be compared at the same share of discarded pairs.
@@ -8,27 +8,59 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import Inputs
-from rnnreranker.base.settings import choices, hints_of
-from rnnreranker.labels.judged import Judged, JudgedBatch, JudgedContext, check_queries, contexts_of
+from rnnreranker.base.process.phases import phase
+from rnnreranker.base.settings import Params, choices, hints_of, setting
+from rnnreranker.labels.judged import Judged, batches, check_queries, contexts_of
 from rnnreranker.labels.methods.base import Source, make_labeler
-from rnnreranker.labels.negatives.params import NegativeParams
-from rnnreranker.labels.methods.base import VectorLabeler
-from rnnreranker.parts.vectors.of_run import FetchedTogether
 from rnnreranker.rnn import RnnParams
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
 
-FILTERS = tuple(choices(hints_of(NegativeParams)["filter"]))
+DEFAULT_RATE = 0.1  # share of pairs discarded where neither a threshold nor a rate is given
 SIMILAR = {"rnn": "evidence", "joint": "joint"}  # filter → the labels whose similarities it goes by
+
+
+@dataclass(frozen=True)
+class NegativeParams(Params):
+    """How hard negatives are mined; see `suspicion` for the filters.
+
+    Raises:
+        InputError: values out of range, a threshold beside a rate.
+    """
+
+    filter: Literal["rnn", "joint", "margin", "relative-margin", "max-score", "none"] = setting(
+        "rnn", "what is discarded"
+    )
+    threshold: float | None = setting(
+        None, "discard above it: s* for rnn, joint similarity for joint; see docs/negatives.md for the others"
+    )
+    rate: float | None = setting(
+        None, f"discard this share of pairs instead (without a threshold {DEFAULT_RATE})", at_least=0, at_most=1
+    )
+    form: Literal["triplet", "n-tuple", "labeled-pair", "labeled-list"] = setting(
+        "triplet", "rows of one negative, of all of a positive, of a document and its label, or of lists of both"
+    )
+    negatives: int = setting(3, "of a positive", at_least=1)
+    sampling: Literal["top", "random"] = setting("top", "the first kept ones of the run, or drawn")
+    seed: int = setting(0, "of --sampling random", at_least=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.threshold is not None and self.rate is not None:
+            raise InputError(f"threshold={self.threshold:g} and rate={self.rate:g}: give one of them, not both")
+
+
+FILTERS = tuple(choices(hints_of(NegativeParams)["filter"]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,109 +96,51 @@ def pools(
     params: Mapping[str, RnnParams] | None = None,
     threads: int | None = None,
     source: Source = "vectors",
+    size: int = 0,
 ) -> list[Pool]:
     """The pools of the queries of a run that have positives with a vector, in the order of the run.
 
     Args:
         run: candidates; the first `context` of the parameters, positives included, take part.
         judged: positives by query, see `labels.judged.positives_of`.
-        inputs: vectors of documents, and of every query with positives; or a graph of the collection, and what the
-            filter needs beside it.
+        inputs: vectors of documents and of every query with positives, for inner products; or a graph of the
+            collection, and what the filter needs beside it; or nothing, for the filter "none". Scores that are not
+            known are 0.
         params: filter → its parameters, of those of `SIMILAR` that are asked for; None = "rnn" with its defaults.
         threads: None = one per core; the pools do not depend on it.
-        source: where similarities come from; from "neighbours" no scores are known, and are 0.
+        source: where similarities come from.
+        size: in place of the context where no parameters are given.
 
     Raises:
         InputError: queries or candidates without a vector, or of another dimension; filters with several contexts.
     """
     asked = params if params is not None else {"rnn": RnnParams.preset("vectors")}
-    size, *others = sorted({one.context for one in asked.values()})
+    size, *others = sorted({one.context for one in asked.values()}) or [size]
     if others:
         raise InputError(f"context: filters have {size} and {others[0]}; expected one for all")
-    labelers = {
-        how: make_labeler(SIMILAR[how], inputs, own, threads=threads, source=source) for how, own in asked.items()
-    }
-    scores: dict[int, np.ndarray] = {}
-    alike: dict[str, dict[int, np.ndarray]] = {how: {} for how in labelers}
-    contexts: list[JudgedContext] = []
-    for how, labeler in labelers.items():
-        assert isinstance(labeler, VectorLabeler)
+    of_vectors = source == "vectors" and inputs.has("vectors")
+    if of_vectors:
+        check_queries(run, judged, inputs.vectors, inputs.query_vectors)
+    rows = inputs.vectors if of_vectors else inputs.neighbours if inputs.has("neighbours") else None
+    contexts, _ = contexts_of(run, judged, size, rows)
+    scores = [np.zeros(one.size) for one in contexts]
+    alike: list[dict[str, np.ndarray]] = [{} for _ in contexts]
+    for batch in batches(contexts, vectors=inputs.vectors, queries=inputs.query_vectors) if of_vectors else ():
+        for row, (index, length) in enumerate(zip(batch.indices, batch.lengths.tolist(), strict=True)):
+            scores[index] = (batch.vectors[row, 1 : length + 1] @ batch.vectors[row, 0]).astype(np.float64)
+    for how, own in asked.items():
+        labeler: Any = make_labeler(SIMILAR[how], inputs, own, threads=threads, source=source)
         labeler.check(run, judged)
-        contexts, _ = contexts_of(run, judged, size, labeler.source_of_rows)
         for batch in labeler.batches(contexts):
-            similarities = labeler.similarities(batch)
-            for row, index in enumerate(batch.indices):
-                alike[how][index] = similarities[row]
-            if source == "vectors" and how == next(iter(labelers)):
-                scores.update(_products(batch))
-    return [
-        _pool(
-            one,
-            scores.get(index, np.zeros(one.size)),
-            {how: similarities[index] for how, similarities in alike.items()},
-        )
-        for index, one in enumerate(contexts)
-    ]
-
-
-def scored(run: Run, judged: Judged, inputs: Inputs, size: int) -> list[Pool]:
-    """The pools for the filters of inner products with the query, for which no similarity is computed.
-
-    Args:
-        run, judged: as of `pools`; inputs: vectors, and of every query with positives.
-        size: candidates of a query that take part, positives included.
-
-    Raises:
-        InputError: queries or candidates without a vector, or of another dimension.
-    """
-    vectors, queries = inputs.vectors, inputs.query_vectors
-    check_queries(run, judged, vectors, queries)
-    contexts, _ = contexts_of(run, judged, size, vectors)
-    rows = np.concatenate([np.zeros(0, dtype=np.int64), *(one.rows for one in contexts)])
-    bounds = np.cumsum([0, *(one.size for one in contexts)]).tolist()
-    fetched = FetchedTogether(lambda part: vectors.fetch(rows[part]), bounds, vectors.dimension)
-    row_of = {qid: row for row, qid in enumerate(queries.qids)}
-    return [
-        _pool(one, (fetched.of(number) @ queries.vectors[row_of[one.qid]]).astype(np.float64), {})
-        for number, one in enumerate(contexts)
-    ]
-
-
-def _products(batch: JudgedBatch) -> Iterator[tuple[int, np.ndarray]]:
-    """The index of every context of a batch, and its (n,) float64 inner products with the query."""
-    for row, (index, length) in enumerate(zip(batch.indices, batch.lengths.tolist(), strict=True)):
-        products = batch.vectors[row, 1 : length + 1] @ batch.vectors[row, 0]
-        yield index, products.astype(np.float64)
-
-
-def _pool(context: JudgedContext, scores: np.ndarray, alike: Mapping[str, np.ndarray]) -> Pool:
-    """The pool of a context of n candidates: scores (n,), alike (R, n or more), the first R are the positives."""
-    docids, other, count = context.docids[: context.size], ~context.positive[: context.size], len(context.grades)
-    return Pool(
-        context.qid,
-        tuple(docids[:count]),
-        tuple(itertools.compress(docids, other.tolist())),
-        scores[:count],
-        scores[other],
-        {how: similarities[:, : context.size][:, other].astype(np.float64) for how, similarities in alike.items()},
-    )
-
-
-def unfiltered(run: Run, judged: Judged, size: int) -> list[Pool]:
-    """The pools for the filter "none", which looks at no vector: scores are 0, no similarity is known.
-
-    Args:
-        run, judged: as of `pools`; size: candidates of a query that take part, positives included.
-    """
-    contexts, _ = contexts_of(run, judged, size, None)
-    pools_of_run = []
-    for context in contexts:
-        docids = context.docids[: context.size]
-        count = int(context.positive[: context.size].sum())
-        rest = len(docids) - count
-        blank = np.zeros(count), np.zeros(rest)
-        pools_of_run.append(Pool(context.qid, tuple(docids[:count]), tuple(docids[count:]), *blank, {}))
-    return pools_of_run
+            for index, similarities in zip(batch.indices, labeler.similarities(batch), strict=True):
+                alike[index][how] = similarities[:, : contexts[index].size]
+    made = []
+    for one, products, near in zip(contexts, scores, alike, strict=True):
+        docids, other, count = one.docids[: one.size], ~one.positive[: one.size], len(one.grades)
+        candidates = tuple(itertools.compress(docids, other.tolist()))
+        similarity = {how: values[:, other].astype(np.float64) for how, values in near.items()}
+        made.append(Pool(one.qid, tuple(docids[:count]), candidates, products[:count], products[other], similarity))
+    return made
 
 
 def suspicion(pool: Pool, how: str) -> np.ndarray:
@@ -214,3 +188,66 @@ def threshold_at(several: Sequence[Pool], how: str, rate: float) -> float:
 def discarded(pool: Pool, how: str, threshold: float) -> np.ndarray:
     """(R, n) bool: the candidates that are no negatives to use with each positive: suspicion above the threshold."""
     return suspicion(pool, how) > threshold
+
+
+@dataclass(frozen=True)
+class Mined:
+    """A query, one of its positives or all of them, and negatives for them."""
+
+    qid: str
+    positives: tuple[str, ...]
+    negatives: tuple[str, ...]
+
+
+@phase("choosing negatives")
+def mine(several: Iterable[Pool], threshold: float, params: NegativeParams) -> list[Mined]:
+    """Up to `params.negatives` candidates for every positive that its filter keeps: the first of the run, or drawn.
+
+    A draw depends on the seed, the query and the positive alone. Positives that no candidate is left for are missing.
+    The form "labeled-pair" is of queries: candidates that the filter keeps beside each of their positives, and queries
+    that none is left for stay, with their positives.
+    """
+    mined, together = [], params.form == "labeled-pair"
+    for pool in several:
+        away = discarded(pool, params.filter, threshold)
+        rows = [(pool.positives, away.any(axis=0))] if together else zip(zip(pool.positives), away, strict=True)
+        for positives, gone in rows:
+            kept = np.flatnonzero(~gone)
+            if params.sampling == "random" and len(kept) > params.negatives:
+                key = zlib.crc32(f"{pool.qid}\t{positives[0]}".encode())
+                drawn = np.random.default_rng([params.seed, key]).choice(kept, params.negatives, replace=False)
+                kept = np.sort(drawn)
+            if len(kept) or together:
+                negatives = tuple(pool.candidates[candidate] for candidate in kept[: params.negatives].tolist())
+                mined.append(Mined(pool.qid, positives, negatives))
+    return mined
+
+
+@dataclass(frozen=True)
+class Toll:
+    """What a filter does by full judgements: judged pairs it discards, of positives hidden from it and of negatives."""
+
+    filter: str
+    threshold: float
+    pairs: int
+    discarded: int
+    hidden: int
+    hidden_discarded: int
+    negative: int
+    negative_discarded: int
+
+
+def toll(
+    several: Sequence[Pool], how: str, threshold: float, truth: Mapping[tuple[str, str], int], relevant: int = 1
+) -> Toll:
+    """Hidden positives that a filter removes and true negatives that it loses; pairs without a judgement do not count.
+
+    truth: (query id, docid) -> grade, of full judgements.
+    """
+    counts = np.zeros((3, 2), dtype=np.int64)
+    for pool in several:
+        away = discarded(pool, how, threshold)
+        grades = np.array([truth.get((pool.qid, docid), np.nan) for docid in pool.candidates], dtype=np.float64)
+        sides = np.ones(len(grades), dtype=bool), grades >= relevant, grades < relevant
+        counts += [(len(away) * side.sum(), away[:, side].sum()) for side in sides]
+    return Toll(how, threshold, *counts.ravel().tolist())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,31 +10,151 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import Form
-from rnnreranker.base.errors import InputError, refuse
+from rnnreranker.base.chosen_method import Form, naming
+from rnnreranker.base.errors import InputError, nearest, refuse
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.method import Inputs
 from rnnreranker.base.request import asked
+from rnnreranker.base.settings import hints_of, plain, setting
+from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields
-from rnnreranker.labels.negatives.filters import FILTERS, SIMILAR, Pool, pools, scored, threshold_at, unfiltered
-from rnnreranker.labels.negatives.forms import (
+from rnnreranker.labels.methods.base import Source, needs_of
+from rnnreranker.labels.methods.joint import JointLabeler, JointParams
+from rnnreranker.labels.negatives.files import (
     LABELED,
     OF_TEXTS,
     SUFFIXES,
     documents_in,
-    labeled_pairs,
+    holds_texts,
     rows_of,
     write_rows,
 )
-from rnnreranker.labels.negatives.mining import Mined, Toll, mine, mine_queries, toll
-from rnnreranker.labels.negatives.params import DEFAULT_RATE
-from rnnreranker.labels.negatives.request import NegativesRequest
+from rnnreranker.labels.negatives.filters import (
+    DEFAULT_RATE,
+    FILTERS,
+    SIMILAR,
+    Mined,
+    NegativeParams,
+    Pool,
+    Toll,
+    mine,
+    pools,
+    threshold_at,
+    toll,
+)
+from rnnreranker.labels.request import SOURCE, JudgedRunRequest
+from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn.params import OF_THE_MIXTURE
 
 if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels.judged import Judged
     from rnnreranker.runs import Run
+
+
+OF_MINING = tuple(name for name in hints_of(NegativeParams) if name != "filter")
+OF_SIMILARITY = tuple(name for name in hints_of(JointParams) if name not in OF_THE_MIXTURE)
+
+
+@dataclass(frozen=True)
+class ChosenFilter:
+    """A filter with settings that were checked.
+
+    Attributes:
+        mining: the filter, and which of the rest become negatives.
+        rnn, joint: the similarities that the filters of these names go by; `rnn.context` counts for all filters.
+        source: where similarities come from, "vectors" or "neighbours".
+    """
+
+    mining: NegativeParams
+    rnn: RnnParams
+    joint: JointParams
+    source: Source = "vectors"
+
+    @property
+    def name(self) -> str:
+        """Of the filter."""
+        return self.mining.filter
+
+    def similarities(self, compared: bool) -> dict[str, RnnParams]:
+        """Filter → settings of its similarity, of those that are wanted: the chosen one, or all that are compared."""
+        both: dict[str, RnnParams] = {"rnn": self.rnn, "joint": self.joint}
+        wanted = "joint" if self.name == "joint" else "rnn"
+        return both if compared else {wanted: both[wanted]}
+
+    def needs(self, compared: bool) -> frozenset[str]:
+        """What must be opened of the index and of the queries; compared: with the other filters, by judgements.
+
+        Raises:
+            InputError: a source that there is not, or not for these settings.
+        """
+        if self.name == "none" and (self.source == "neighbours" or not compared):
+            return frozenset()
+        asked = self.similarities(compared)
+        return frozenset[str]().union(*(needs_of(SIMILAR[how], own, self.source) for how, own in asked.items()))
+
+
+def choose_filter(form: Form, of: str = "") -> ChosenFilter:
+    """The filter of a written form, `rnn:rate=0.1,negatives=5,k=21,preset=tas-b,from=neighbours`.
+
+    Settings are those of `NegativeParams` and of the similarity, those of rNN with those of joint labels.
+
+    Args:
+        form: the filter; of: the argument that it was given with, for messages; "" = none.
+
+    Raises:
+        InputError: no such filter, settings that it does not have, values out of range, no such preset, no such source.
+    """
+    with naming(of, form):
+        written = Written.read(form)
+        if written.name not in FILTERS:
+            raise InputError(f"{written.name}: no such filter; {nearest(written.name, FILTERS)}")
+        known = [*OF_MINING, *OF_SIMILARITY, SOURCE]
+        if unknown := [name for name in written.params if name not in known]:
+            raise InputError("; ".join(f"no setting {name}, {nearest(str(name), known)}" for name in unknown))
+
+        def similarity(usual: Any) -> Any:
+            """The settings given, of these that it has, before those of a preset, before the usual."""
+            hints = {name: hint for name, hint in hints_of(type(usual)).items() if name in OF_SIMILARITY}
+            given = {name: plain(value, hints[name]) for name, value in written.params.items() if name in hints}
+            base = type(usual).named(written.preset, usual) if written.preset else usual
+            return dataclasses.replace(base, **given)
+
+        mining = {name: value for name, value in written.params.items() if name in OF_MINING}
+        chosen = ChosenFilter(
+            NegativeParams.of({"filter": written.name, **mining}),
+            similarity(RnnParams.preset("vectors")),
+            similarity(JointLabeler.defaults),
+            str(written.params.get(SOURCE, "vectors")),  # type: ignore[arg-type]  # looked at with the needs
+        )
+        chosen.needs(compared=False)
+    return chosen
+
+
+@dataclass(frozen=True)
+class NegativesRequest(JudgedRunRequest):
+    """Negatives to be mined: the arguments of `mine_negatives`, and the flags of the command.
+
+    Attributes:
+        filter: in its written form, see `choose_filter`.
+        truth: fuller judgements, by which all filters are compared at the same share of discarded pairs.
+        threads: None = one per core; negatives do not depend on it.
+    """
+
+    filter: Form = setting("rnn", "what is discarded: " + ", ".join(FILTERS))
+    truth: Qrels | None = setting(None, "full judgements: print what each filter removes and loses")
+    threads: int | None = setting(None, "default: one per core", at_least=1)
+
+    @cached_property
+    def chosen(self) -> ChosenFilter:
+        """The filter, and how negatives are chosen."""
+        return choose_filter(self.filter, "filter")
+
+    @cached_property
+    def needs(self) -> frozenset[str]:
+        """What must be opened of the index and of the queries."""
+        return self.chosen.needs(self.truth is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +178,7 @@ class MinedNegatives:
 
     @cached_property
     def mined(self) -> list[Mined]:
-        """A query, a positive and its negatives each."""
+        """Queries, positives and negatives, see `mine`."""
         return mine(self.pools, self.threshold, self.request.chosen.mining)
 
     def write(self, output: str | Path) -> int:
@@ -67,13 +188,9 @@ class MinedNegatives:
             InputError: another suffix, labels in a file of ids, a query or document without a text.
         """
         mining = self.request.chosen.mining
-        if mining.form == "labeled-pair":
-            names, rows = labeled_pairs(mine_queries(self.pools, self.threshold, mining))
-        else:
-            names, rows = rows_of(self.mined, mining.form, mining.negatives)
-        docids = set(documents_in(rows)) if _holds_texts(output) else set()
-        texts = _texts(docids, self.request, self.index) if docids else {}
-        write_rows(output, names, rows, self.topics, texts)
+        names, rows = rows_of(self.mined, mining.form, mining.negatives)
+        docids = set(documents_in(rows)) if holds_texts(output) else set()
+        write_rows(output, names, rows, self.topics, _texts(docids, self.request, self.index))
         return len(rows)
 
 
@@ -116,7 +233,7 @@ def check(request: NegativesRequest, output: str | Path | None = None, *others: 
         others: more faults, reported with those of the request, see `refuse`.
 
     Raises:
-        InputError: everything that is wrong; a filter that there is not, settings that it does not have.
+        InputError: everything that is wrong; an unknown filter, settings that it does not have.
     """
     asked_fields(request.documents, request.fields)
     chosen, needs = request.chosen, request.needs
@@ -124,7 +241,7 @@ def check(request: NegativesRequest, output: str | Path | None = None, *others: 
     index, topics, documents = argument("index"), argument("topics"), argument("documents")
     of_query = f"inner products with the query: not with {argument('from', 'neighbours')}"
     shown = f"{argument('output', output)} needs"
-    untold = request.topics is None
+    untold, texts = request.topics is None, output is not None and holds_texts(output)
     refuse(
         (
             by_graph and chosen.name not in (*SIMILAR, "none"),
@@ -150,13 +267,13 @@ def check(request: NegativesRequest, output: str | Path | None = None, *others: 
             "query vectors" in needs and untold and not request.encoded_queries,
             f"give {topics} or {argument('encoded_queries')} (vectors of the queries)",
         ),
-        (_holds_texts(output) and untold, f"{shown} {topics} (texts of the queries)"),
+        (texts and untold, f"{shown} {topics} (texts of the queries)"),
         (
-            _holds_texts(output) and no_index and not request.documents,
+            texts and no_index and not request.documents,
             f"{shown} {index} or {documents} (texts of the documents)",
         ),
     )
-    request.encoding  # noqa: B018  # read now: it says what is wrong with its written form
+    _ = request.encoding  # says what is wrong with its written form
     if output is not None:
         check_writable(output)
 
@@ -203,10 +320,9 @@ def _pools(
     from rnnreranker.parts.vectors.together import notice_mismatch
     from rnnreranker.search.queries import query_vectors
 
-    chosen, needs, context = request.chosen, request.needs, request.chosen.rnn.context
-    if not needs:
-        return unfiltered(run, judged, context)
-    assert index is not None
+    chosen, needs = request.chosen, request.needs
+    if not needs or index is None:
+        return pools(run, judged, Inputs(), {}, size=chosen.rnn.context)
     queries = None
     if "query vectors" in needs:
         queries = query_vectors(request.encoding, index, topics, wanted, threads=request.threads)
@@ -218,9 +334,8 @@ def _pools(
         neighbours=index.graph if "neighbours" in needs else None,
     )
     compared = request.truth is not None
-    if chosen.name in SIMILAR or compared:
-        return pools(run, judged, inputs, chosen.similarities(compared), request.threads, chosen.source)
-    return scored(run, judged, inputs, context)
+    wanted_filters = chosen.similarities(compared) if chosen.name in SIMILAR or compared else {}
+    return pools(run, judged, inputs, wanted_filters, request.threads, chosen.source, chosen.rnn.context)
 
 
 def _without_texts_of_positives(
@@ -232,26 +347,24 @@ def _without_texts_of_positives(
     """
     if not request.documents and (index is None or index.texts is None):
         return several
-    mining, kept = request.chosen.mining, list(several)
-    choose = mine_queries if mining.form == "labeled-pair" else mine
-    looked_at, texts = list(range(len(kept))), dict[str, str]()
+    kept, looked_at, texts = list(several), list(range(len(several))), dict[str, str]()
     while looked_at:
         chosen: dict[str, set[str]] = {}
-        for one in choose([kept[number] for number in looked_at], threshold, mining):
+        for one in mine([kept[number] for number in looked_at], threshold, request.chosen.mining):
             chosen.setdefault(one.qid, set()).update(one.negatives)
+        looked_at = [number for number in looked_at if kept[number].qid in chosen]
         positives = {docid for number in looked_at for docid in kept[number].positives}
         wanted = positives.union(*chosen.values()) - texts.keys()
-        texts_of_docids = _texts(wanted, request, index) if wanted else {}
-        texts |= {docid: " ".join(texts_of_docids.get(docid, "").split()) for docid in wanted}
-        looked_at = [number for number in looked_at if kept[number].qid in chosen]
-        for number in list(looked_at):
+        read = _texts(wanted, request, index)
+        texts |= {docid: " ".join(read.get(docid, "").split()) for docid in wanted}
+        again = []
+        for number in looked_at:
             pool = kept[number]
             relevant = {texts[docid] for docid in pool.positives} - {""}
-            same = {docid for docid in chosen[pool.qid] if texts[docid] in relevant}
-            if same:
+            if same := {docid for docid in chosen[pool.qid] if texts[docid] in relevant}:
                 kept[number] = pool.without(same)
-            else:
-                looked_at.remove(number)
+                again.append(number)
+        looked_at = again
     return kept
 
 
@@ -259,25 +372,21 @@ def _texts(docids: Collection[str], request: NegativesRequest, index: IndexOnDis
     """The texts of documents, by docid; some may have none."""
     from rnnreranker.search.texts import texts_for
 
-    return texts_for(docids, index, request.documents, asked_fields(request.documents, request.fields))
+    return (
+        {}
+        if not docids
+        else texts_for(docids, index, request.documents, asked_fields(request.documents, request.fields))
+    )
 
 
 def _tolls(request: NegativesRequest, mined: list[Pool], threshold: float) -> list[Toll]:
     """What every filter does by full judgements, at the share of pairs that the chosen one discards."""
-    from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.data.qrels import grades_of
 
     if request.truth is None:
         return []
-    qrels = qrels_of(request.truth)
-    pairs = zip(qrels["query_id"], qrels["doc_id"], strict=True)
-    truth = dict(zip(pairs, qrels["relevance"].tolist(), strict=True))
-    how = request.chosen.name
+    truth, how = grades_of(request.truth), request.chosen.name
     chosen = toll(mined, how, threshold, truth, request.relevant)
     rate = chosen.discarded / chosen.pairs
     others = [other for other in FILTERS if other not in (how, "none")]
     return [chosen, *(toll(mined, one, threshold_at(mined, one, rate), truth, request.relevant) for one in others)]
-
-
-def _holds_texts(output: str | Path | None) -> bool:
-    """Whether a file of negatives is one of texts, not of ids."""
-    return output is not None and not str(output).endswith(".tsv")

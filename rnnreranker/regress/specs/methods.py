@@ -194,7 +194,7 @@ def check_negatives(use: Written) -> None:
     Raises:
         InputError: no such filter, settings that it does not have, values out of range.
     """
-    from rnnreranker.labels.negatives.request import choose_filter
+    from rnnreranker.labels.negatives.make import choose_filter
 
     choose_filter(use_with_folders(use))
 

@@ -11,7 +11,7 @@ import numpy as np
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.labels.negatives.mining import Mined
+from rnnreranker.labels.negatives.filters import Mined
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.group.negative_kinds import AT_RANDOM, Kind, sampled, shares
 
@@ -146,7 +146,7 @@ def enough(pools: Sequence[Labels], size: int, depth: int) -> list[Labels]:
 
 def pools_of(mined: Sequence[Mined]) -> list[Labels]:
     """One pool for every positive of mined negatives, with the whole probability on it."""
-    return [_hard(one.qid, [one.positive], list(one.negatives)) for one in mined]
+    return [_hard(one.qid, list(one.positives), list(one.negatives)) for one in mined]
 
 
 def merged(pools: Sequence[Labels]) -> list[Labels]:

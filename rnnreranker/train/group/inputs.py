@@ -11,7 +11,7 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.fields import asked_fields
-from rnnreranker.labels.negatives.reading import holds_texts, read_negatives
+from rnnreranker.labels.negatives.files import holds_texts, read_negatives
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.group.batch_teacher import BatchTeacher
 from rnnreranker.train.group.groups import enough, first_candidates, merged, pools_of
