@@ -52,7 +52,7 @@ def test_the_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFix
     assert labels.metadata["labels"]["n_max"] == 6
     assert len((tmp_path / "x.tsv").read_text().splitlines()) == 5 * 20
     assert load_qrels(tmp_path / "x.qrels")["relevance"].max() == 100
-    names = ["scores-by-rank", "scores-of-one-query", "mass-by-rank", "normalization"]
+    names = ["scores-by-rank", "mass-by-rank"]
     printed = [Path(line).name for line in captured.out.splitlines()]
     assert printed == ["labels.parquet.audit.html", *(f"{name}.svg" for name in names)]
     for name in names:

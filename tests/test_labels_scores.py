@@ -9,7 +9,7 @@ import pytest
 
 from rnnreranker import InputError, SoftLabels
 from rnnreranker.labels.__main__ import main
-from rnnreranker.labels.report.distribution import distributions_of, edges_of, ranges_of
+from rnnreranker.labels.report.scores import distributions_of, edges_of, ranges_of
 
 SCORES = [[0.0, 0.1, 0.11, 1.0, -np.inf], [0.25, 0.0, -0.5]]
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +21,23 @@ from rnnreranker.base.files import write_atomically
 from rnnreranker.base.files.json_files import parse_json
 from rnnreranker.base.given import path_of
 from rnnreranker.base.process.phases import phase
-from rnnreranker.labels.invariants import check_columns, check_labels
 
 if TYPE_CHECKING:
     import pyarrow
 
+TOLERANCE = 1e-3  # how far the targets of a query may be from 1 in sum; float32 alone is within 1e-5
 KEY = b"rnnreranker"  # of the file's metadata: a JSON object
-COLUMNS = ("qid", "docids", "scores", "targets", "positive")
+EXPECTED = "expected a file of python -m rnnreranker.labels"
 ROW_GROUP = 4096  # queries
+KINDS: dict[str, Any] = {"docids": object, "scores": np.float32, "targets": np.float32, "positive": bool}
+LIST = r"(large_)?list<.*: %s( not null)?>"
+COLUMNS = {  # of a label file → what it holds, and the types that files of other tools may give it
+    "qid": ("strings", "(large_)?string"),
+    "docids": ("lists of strings", LIST % "(large_)?string"),
+    "scores": ("lists of floats", LIST % "(halffloat|float|double)"),
+    "targets": ("lists of floats", LIST % "(halffloat|float|double)"),
+    "positive": ("lists of bools", LIST % "bool"),
+}
 
 
 @dataclass(frozen=True)
@@ -69,7 +81,44 @@ class SoftLabels:
     metadata: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_labels(self)
+        offsets, count = self.offsets, len(self.docids)
+        if not isinstance(self.metadata, dict):
+            raise InputError(f"metadata is a {type(self.metadata).__name__}; expected an object of names and values")
+        ascending = offsets.shape == (len(self.qids) + 1,) and offsets.dtype.kind == "i" and offsets[0] == 0
+        if not ascending or offsets[-1] != count or (np.diff(offsets) < 0).any():
+            raise InputError(
+                f"offsets of shape {offsets.shape} and type {offsets.dtype} for {len(self.qids)} queries and {count} "
+                "candidates; expected one more integer than queries, from 0 ascending to the number of candidates"
+            )
+        for name, kind in zip(KINDS, "Offb", strict=True):
+            values = getattr(self, name)
+            if values.shape != (count,) or values.dtype.kind != kind:
+                raise InputError(f"{name} have shape {values.shape} and type {values.dtype}; expected one a docid")
+        _check_ids(self.qids, "query id")
+        docids, ends = self.docids.tolist(), offsets.tolist()
+        for query, qid in enumerate(self.qids):
+            _check_ids(docids[ends[query] : ends[query + 1]], f"query {qid}: docid")
+        targets, scores = self.targets, self.scores
+        for wrong, says in (
+            (~((targets >= 0) & (targets <= 1 + TOLERANCE)), "target {1:g} of {0}; expected a probability in 0..1"),
+            (np.isnan(scores) | np.isposinf(scores), "score {2:g} of {0}; expected a finite one, or -inf for none"),
+        ):
+            if wrong.any():
+                at = int(np.argmax(wrong))
+                qid = self.qids[np.searchsorted(offsets, at, side="right") - 1]
+                raise InputError(f"query {qid}: {says.format(docids[at], targets[at], scores[at])}")
+        sums, positives = (self._sums(values.astype(np.float64)) for values in (targets, self.positive))
+        for off, said in (
+            (np.abs(sums - 1) > TOLERANCE, "targets sum to {:.6g}; expected 1 (within {:g})"),
+            (positives == 0, "no positive; expected a candidate that is judged relevant"),
+        ):
+            if off.any():
+                at = int(np.argmax(off))
+                raise InputError(f"query {self.qids[at]}: {said.format(sums[at], TOLERANCE)}")
+
+    def _sums(self, values: np.ndarray) -> np.ndarray:
+        """(Q,): the sum of each query's values."""
+        return np.diff(np.concatenate([[0.0], np.cumsum(values)])[self.offsets])
 
     @classmethod
     def from_lists(
@@ -86,24 +135,15 @@ class SoftLabels:
         Raises:
             InputError: columns of different lengths, and as the constructor.
         """
-        lengths = [len(own) for own in docids]
-        for name, column in (("docids", docids), ("scores", scores), ("targets", targets), ("positive", positive)):
+        lengths, flat = [len(own) for own in docids], []
+        for (name, kind), column in zip(KINDS.items(), (docids, scores, targets, positive), strict=True):
             if len(column) != len(qids):
                 raise InputError(f"{len(qids)} qids for {len(column)} lists of {name}: expected equal numbers")
             for qid, values, expected in zip(qids, column, lengths, strict=True):
                 if len(values) != expected:
                     raise InputError(f"query {qid}: {expected} docids but {len(values)} {name}; expected as many")
-        flat = np.empty(sum(lengths), dtype=object)
-        flat[:] = [docid for own in docids for docid in own]
-        return cls(
-            tuple(qids),
-            np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64),
-            flat,
-            np.array([value for own in scores for value in own], dtype=np.float32),
-            np.array([value for own in targets for value in own], dtype=np.float32),
-            np.array([value for own in positive for value in own], dtype=bool),
-            dict(metadata or {}),
-        )
+            flat.append(np.array(list(chain.from_iterable(column)), dtype=kind))
+        return cls(tuple(qids), np.cumsum([0, *lengths], dtype=np.int64), *flat, dict(metadata or {}))
 
     @classmethod
     @phase("reading labels")
@@ -115,8 +155,15 @@ class SoftLabels:
                 columns, values or metadata that break what they must be, with the file and the query.
         """
         table, metadata = _read(path_of(path, "a label file"))
+        lists = {name: table.column(name).combine_chunks() for name in KINDS}
+        flat = [
+            lists[name].flatten().to_numpy(zero_copy_only=False).astype(kind)  # a copy, which may be written to
+            for name, kind in KINDS.items()
+        ]
+        lengths = lists["docids"].value_lengths().to_numpy(zero_copy_only=False)
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         try:
-            return cls._from_table(table, metadata)
+            return cls(tuple(table.column("qid").to_pylist()), offsets, *flat, metadata)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 
@@ -126,14 +173,24 @@ class SoftLabels:
         Raises:
             InputError: a path that cannot be written.
         """
-        _write(path, [self._to_table()], self.metadata)
+        import pyarrow
+
+        schema = _schema(self.metadata)
+        offsets = pyarrow.array(self.offsets, type=pyarrow.int32())
+        lists = [
+            pyarrow.ListArray.from_arrays(
+                offsets, pyarrow.array(getattr(self, name), schema.field(name).type.value_type)
+            )
+            for name in KINDS
+        ]
+        table = pyarrow.table([pyarrow.array(self.qids, pyarrow.string()), *lists], schema=schema)
+        _write(path, [table], self.metadata)
 
     def __len__(self) -> int:
         return len(self.qids)
 
     def __iter__(self) -> Iterator[Labels]:
-        for query in range(len(self.qids)):
-            yield self._at(query)
+        return map(self._at, range(len(self.qids)))
 
     def __getitem__(self, qid: str) -> Labels:
         return self._at(self._numbers[qid])
@@ -150,41 +207,19 @@ class SoftLabels:
 
     def _at(self, query: int) -> Labels:
         entries = slice(self.offsets[query], self.offsets[query + 1])
-        return Labels(
-            self.qids[query],
-            self.docids[entries].tolist(),
-            self.scores[entries],
-            self.targets[entries],
-            self.positive[entries],
-        )
+        docids, *others = (getattr(self, name)[entries] for name in KINDS)
+        return Labels(self.qids[query], docids.tolist(), *others)
 
-    def _to_table(self) -> pyarrow.Table:
-        import pyarrow
 
-        schema = _schema(self.metadata)
-        offsets = pyarrow.array(self.offsets, type=pyarrow.int32())
-        lists = [
-            pyarrow.ListArray.from_arrays(
-                offsets, pyarrow.array(getattr(self, name), schema.field(name).type.value_type)
-            )
-            for name in COLUMNS[1:]
-        ]
-        return pyarrow.table([pyarrow.array(self.qids, pyarrow.string()), *lists], schema=schema)
-
-    @classmethod
-    def _from_table(cls, table: pyarrow.Table, metadata: dict[str, Any]) -> SoftLabels:
-        """Labels of the columns that `_read` has looked at."""
-        lists = {name: table.column(name).combine_chunks() for name in COLUMNS[1:]}
-        offsets = np.concatenate([[0], np.cumsum(lists["docids"].value_lengths().to_numpy(zero_copy_only=False))])
-        return cls(
-            tuple(table.column("qid").to_pylist()),
-            offsets.astype(np.int64),
-            lists["docids"].flatten().to_numpy(zero_copy_only=False).astype(object),
-            lists["scores"].flatten().to_numpy(zero_copy_only=False).astype(np.float32),
-            lists["targets"].flatten().to_numpy(zero_copy_only=False).astype(np.float32),
-            lists["positive"].flatten().to_numpy(zero_copy_only=False).astype(bool),
-            metadata,
-        )
+def _check_ids(ids: Sequence[str], what: str) -> None:
+    """Look that ids are strings that are not empty, each once; `what` they are, for the InputError."""
+    distinct = set(ids)
+    if "" in distinct or not set(map(type, ids)) <= {str}:
+        bad = next(one for one in ids if not isinstance(one, str) or not one)
+        raise InputError(f"{what} {bad!r}; expected a string that is not empty")
+    if len(distinct) < len(ids):
+        twice = next(one for one, times in Counter(ids).items() if times > 1)
+        raise InputError(f"{what} {twice} is there twice; expected it once")
 
 
 def described(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -242,39 +277,62 @@ def _opened(path: Path) -> Iterator[pyarrow.parquet.ParquetFile]:
 def _read(path: Path) -> tuple[pyarrow.Table, dict[str, Any]]:
     """The columns of a label file, in the types that `write` gives them and of equal lengths, and its metadata."""
     with _opened(path) as file:
-        schema = file.schema_arrow
-        if missing := [name for name in COLUMNS if name not in schema.names]:
-            raise InputError(
-                f"{path}: no soft labels, it lacks columns {', '.join(missing)}; expected a file of python -m "
-                "rnnreranker.labels"
-            )
-        if twice := [name for name in COLUMNS if schema.names.count(name) > 1]:
-            raise InputError(f"{path}: has column {twice[0]} twice; expected a file of python -m rnnreranker.labels")
-        metadata = _metadata(path, schema)
-        table = file.read(columns=list(COLUMNS)).select(COLUMNS)
+        names = file.schema_arrow.names
+        if missing := [name for name in COLUMNS if name not in names]:
+            raise InputError(f"{path}: no soft labels, it lacks columns {', '.join(missing)}; {EXPECTED}")
+        if twice := [name for name in COLUMNS if names.count(name) > 1]:
+            raise InputError(f"{path}: has column {twice[0]} twice; {EXPECTED}")
+        metadata = _metadata(path, file.schema_arrow)
+        table = file.read(columns=list(COLUMNS)).select(list(COLUMNS))
         table.validate(full=True)
         try:
-            check_columns(table)
+            _check_columns(table)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
         return table.cast(_schema(metadata)), metadata
 
 
+def _check_columns(table: pyarrow.Table) -> None:
+    """Look at the types of the columns of a label file, at null values, and at lists of one row in several lengths."""
+    import pyarrow.compute as compute
+
+    lengths: np.ndarray | None = None
+    for name, (expected, types) in COLUMNS.items():
+        column, kind = table.column(name), " ".join(str(table.schema.field(name).type).split())
+        if not re.fullmatch(types, kind):
+            raise InputError(f"column {name} has the type {kind[:80]}; expected {expected}")
+        if column.null_count:
+            row = compute.index(compute.is_null(column), True).as_py()
+            raise InputError(f"row {row + 1}: {name} is null; expected {expected}")
+        if name == "qid":
+            continue
+        own = compute.list_value_length(column).to_numpy().astype(np.int64)
+        lengths = own if lengths is None else lengths
+        flat = compute.list_flatten(column)
+        if flat.null_count:
+            at = compute.index(compute.is_null(flat), True).as_py()
+            row = int(np.searchsorted(np.cumsum(own), at, side="right"))
+            raise InputError(f"query {table.column('qid')[row]}: a null among its {name}; expected {expected}")
+        if (other := np.flatnonzero(own != lengths)).size:
+            row = int(other[0])
+            raise InputError(
+                f"query {table.column('qid')[row]}: {lengths[row]} docids but {own[row]} {name}; expected as many"
+            )
+
+
 def _metadata(path: Path, schema: pyarrow.Schema) -> dict[str, Any]:
     """What a label file says of how its labels were made."""
-    expected = "expected a file of python -m rnnreranker.labels"
     described = (schema.metadata or {}).get(KEY)
     if described is None:
-        raise InputError(f"{path}: no soft labels, it lacks the metadata that says how they were made; {expected}")
+        raise InputError(f"{path}: no soft labels, it lacks the metadata that says how they were made; {EXPECTED}")
     try:
         metadata = parse_json(described.decode(), f"{path}: its metadata")
     except UnicodeDecodeError:
-        raise InputError(f"{path}: its metadata is no UTF-8; {expected}") from None
+        raise InputError(f"{path}: its metadata is no UTF-8; {EXPECTED}") from None
     except InputError as error:
-        raise InputError(f"{error}; {expected}") from None
+        raise InputError(f"{error}; {EXPECTED}") from None
     if not isinstance(metadata, dict):
-        kind = {list: "a list", type(None): "null", str: "a string"}.get(type(metadata), "a number")
-        raise InputError(f"{path}: its metadata is {kind}, not a JSON object; {expected}")
+        raise InputError(f"{path}: its metadata is no JSON object; {EXPECTED}")
     return metadata
 
 
@@ -282,9 +340,9 @@ def _schema(metadata: Mapping[str, Any]) -> pyarrow.Schema:
     import pyarrow
 
     kinds = (pyarrow.string(), pyarrow.float32(), pyarrow.float32(), pyarrow.bool_())
-    lists = [(name, pyarrow.list_(kind)) for name, kind in zip(COLUMNS[1:], kinds, strict=True)]
+    lists = [(name, pyarrow.list_(kind)) for name, kind in zip(KINDS, kinds, strict=True)]
     described = json.dumps(dict(metadata), sort_keys=True).encode()
-    return pyarrow.schema([(COLUMNS[0], pyarrow.string()), *lists], metadata={KEY: described})
+    return pyarrow.schema([("qid", pyarrow.string()), *lists], metadata={KEY: described})
 
 
 def _write(path: str | os.PathLike[str], tables: Iterable[pyarrow.Table], metadata: Mapping[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.labels.report.distribution import edges_of
+from rnnreranker.labels.report.scores import edges_of
 
 RANGES = 10  # of equal width, of distances from 0 to 1
 ROWS = 1024  # queries at a time

@@ -28,21 +28,14 @@ def by_confidence(
     >>> by_confidence(np.array([0.1, 0.4, 0.45]), np.array([False, True, False]), (0.0, 0.2, 0.5))[1]["relevant"]
     0.5
     """
-    counted = np.ones(len(values)) if weights is None else weights
+    own = np.ones(len(values)) if weights is None else weights
     bins = np.clip(np.searchsorted(edges, values, side="left") - 1, 0, len(edges) - 2)
     rows = []
-    for one_bin in np.unique(bins).tolist():
-        chosen = bins == one_bin
-        own = counted[chosen]
-        rows.append(
-            {
-                "low": float(edges[one_bin]),
-                "high": float(edges[one_bin + 1]),
-                "candidates": int(chosen.sum()),
-                "mean": float(np.average(values[chosen], weights=own)),
-                "relevant": float(np.average(relevant[chosen], weights=own)),
-            }
-        )
+    for one in np.unique(bins).tolist():
+        chosen = bins == one
+        means = [float(np.average(given[chosen], weights=own[chosen])) for given in (values, relevant)]
+        row = (float(edges[one]), float(edges[one + 1]), int(chosen.sum()), *means)
+        rows.append(dict(zip(("low", "high", "candidates", "mean", "relevant"), row, strict=True)))
     return rows
 
 
