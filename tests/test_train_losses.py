@@ -11,7 +11,7 @@ import torch
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find as find_method
 from rnnreranker.base.method import make_params, names
-from rnnreranker.train.losses.base import MarginParams
+from rnnreranker.train.losses import MarginParams
 from rnnreranker.train.query.fairness import neutrality_divergence
 from rnnreranker.train.query.params import TrainParams, training_settings
 

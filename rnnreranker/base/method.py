@@ -167,8 +167,8 @@ def _own(kind: str) -> dict[str, str]:
         return {one.name: one.__module__ for one in kinds}
     folder_or_file = PACKAGE / folder
     files = [*folder_or_file.glob("*.py")] if folder_or_file.is_dir() else [folder_or_file.with_suffix(".py")]
-    modules = {path: f"{home}.{path.stem}" if folder_or_file.is_dir() else home for path in files}
-    return dict(sorted((name, module) for path, module in modules.items() for name in NAMED.findall(path.read_text())))
+    module_of = {path: f"{home}.{path.stem}" if folder_or_file.is_dir() else home for path in files}
+    return dict(sorted((name, module) for path, module in module_of.items() for name in NAMED.findall(path.read_text())))
 
 
 def _class_in(module: str, name: str = "") -> Any:

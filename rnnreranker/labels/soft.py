@@ -135,15 +135,16 @@ class SoftLabels:
         Raises:
             InputError: columns of different lengths, and as the constructor.
         """
-        lengths, flat = [len(own) for own in docids], []
+        lengths, flat = [len(own) for own in docids], dict[str, np.ndarray]()
         for (name, kind), column in zip(KINDS.items(), (docids, scores, targets, positive), strict=True):
             if len(column) != len(qids):
                 raise InputError(f"{len(qids)} qids for {len(column)} lists of {name}: expected equal numbers")
             for qid, values, expected in zip(qids, column, lengths, strict=True):
                 if len(values) != expected:
                     raise InputError(f"query {qid}: {expected} docids but {len(values)} {name}; expected as many")
-            flat.append(np.array(list(chain.from_iterable(column)), dtype=kind))
-        return cls(tuple(qids), np.cumsum([0, *lengths], dtype=np.int64), *flat, dict(metadata or {}))
+            flat[name] = np.array(list(chain.from_iterable(column)), dtype=kind)
+        offsets = np.cumsum([0, *lengths], dtype=np.int64)
+        return cls(tuple(qids), offsets, **flat, metadata=dict(metadata or {}))
 
     @classmethod
     @phase("reading labels")
@@ -156,14 +157,14 @@ class SoftLabels:
         """
         table, metadata = _read(path_of(path, "a label file"))
         lists = {name: table.column(name).combine_chunks() for name in KINDS}
-        flat = [
-            lists[name].flatten().to_numpy(zero_copy_only=False).astype(kind)  # a copy, which may be written to
+        flat = {
+            name: lists[name].flatten().to_numpy(zero_copy_only=False).astype(kind)  # a copy, which may be written to
             for name, kind in KINDS.items()
-        ]
+        }
         lengths = lists["docids"].value_lengths().to_numpy(zero_copy_only=False)
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         try:
-            return cls(tuple(table.column("qid").to_pylist()), offsets, *flat, metadata)
+            return cls(tuple(table.column("qid").to_pylist()), offsets, **flat, metadata=metadata)
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.train.losses.base import BatchLoss, CosineLoss, Loss, PositivesLoss
+from rnnreranker.train.losses import BatchLoss, CosineLoss, Loss, PositivesLoss
 
 
 def check_read(params: Any, loss: Loss, given: Collection[str]) -> None:
@@ -34,7 +34,7 @@ def unread(params: Any, loss: Loss) -> dict[str, str]:
     """Settings of a training that are not read, by its loss and its other settings → why; only those that it has.
 
     >>> from rnnreranker.train.models.dual import DualParams
-    >>> from rnnreranker.train.losses.triplet import TripletLoss
+    >>> from rnnreranker.train.losses import TripletLoss
     >>> list(unread(DualParams(), TripletLoss()))
     ['label_scale', 'in_batch_negatives']
     """

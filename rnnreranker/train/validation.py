@@ -14,7 +14,7 @@ from rnnreranker.encode.dense.query_encoder import QueryEncoder
 from rnnreranker.encode.scorer.model import CandidateScorer
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.calibration import calibration_error
-from rnnreranker.train.losses.base import Loss, divergence
+from rnnreranker.train.losses import Loss, divergence
 from rnnreranker.train.query.batches import Collator, score
 from rnnreranker.train.query.table import VectorTable
 

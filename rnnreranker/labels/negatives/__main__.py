@@ -45,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
         rows = mined.write(args.output)
         command.say(
             f"{args.output}: {command.counted(rows, 'row')}, {command.counted(len(mined.pools), 'query', 'queries')}; "
-            f"filter {request.chosen.name}, discarded above {mined.threshold:.6g}"
+            f"filter {request.chosen.mining.filter}, discarded above {mined.threshold:.6g}"
         )
     return 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,13 +12,12 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form, naming
 from rnnreranker.base.errors import InputError, nearest, refuse
 from rnnreranker.base.files import check_writable
-from rnnreranker.base.method import Inputs
+from rnnreranker.base.method import Inputs, fields_of, find
 from rnnreranker.base.request import asked
-from rnnreranker.base.settings import hints_of, plain, setting
+from rnnreranker.base.settings import hints_of, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields
-from rnnreranker.labels.methods.base import Source, needs_of
-from rnnreranker.labels.methods.joint import JointLabeler, JointParams
+from rnnreranker.labels.methods.base import Source
 from rnnreranker.labels.negatives.files import (
     LABELED,
     OF_TEXTS,
@@ -42,9 +40,7 @@ from rnnreranker.labels.negatives.filters import (
     threshold_at,
     toll,
 )
-from rnnreranker.labels.request import SOURCE, JudgedRunRequest
-from rnnreranker.rnn import RnnParams
-from rnnreranker.rnn.params import OF_THE_MIXTURE
+from rnnreranker.labels.request import SOURCE, ChosenLabeler, JudgedRunRequest, choose_labeler
 
 if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
@@ -54,7 +50,6 @@ if TYPE_CHECKING:
 
 
 OF_MINING = tuple(name for name in hints_of(NegativeParams) if name != "filter")
-OF_SIMILARITY = tuple(name for name in hints_of(JointParams) if name not in OF_THE_MIXTURE)
 
 
 @dataclass(frozen=True)
@@ -63,36 +58,37 @@ class ChosenFilter:
 
     Attributes:
         mining: the filter, and which of the rest become negatives.
-        rnn, joint: the similarities that the filters of these names go by; `rnn.context` counts for all filters.
-        source: where similarities come from, "vectors" or "neighbours".
+        similarity: the settings of similarities, in their written form.
     """
 
     mining: NegativeParams
-    rnn: RnnParams
-    joint: JointParams
-    source: Source = "vectors"
+    similarity: Written
 
-    @property
-    def name(self) -> str:
-        """Of the filter."""
-        return self.mining.filter
+    def labeler(self, how: str) -> ChosenLabeler:
+        """The labels whose similarities a filter of `SIMILAR` goes by, with those of the settings that they have."""
+        own = {SOURCE, *(field.name for field in fields_of(find("labeler", SIMILAR[how])))}
+        given = {name: value for name, value in self.similarity.params.items() if name in own}
+        return choose_labeler(Written(SIMILAR[how], given, self.similarity.preset))
 
-    def similarities(self, compared: bool) -> dict[str, RnnParams]:
-        """Filter → settings of its similarity, of those that are wanted: the chosen one, or all that are compared."""
-        both: dict[str, RnnParams] = {"rnn": self.rnn, "joint": self.joint}
-        wanted = "joint" if self.name == "joint" else "rnn"
-        return both if compared else {wanted: both[wanted]}
+    def labelers(self, compared: bool) -> dict[str, ChosenLabeler]:
+        """Filter → its labels: of the chosen one, or of all that are compared; rnn's are of filters without any."""
+        chosen = self.mining.filter if self.mining.filter in SIMILAR else "rnn"
+        return {how: self.labeler(how) for how in (SIMILAR if compared else [chosen])}
+
+    @cached_property
+    def source(self) -> Source:
+        """Where similarities come from, "vectors" or "neighbours"."""
+        return self.labeler("rnn").source
 
     def needs(self, compared: bool) -> frozenset[str]:
         """What must be opened of the index and of the queries; compared: with the other filters, by judgements.
 
         Raises:
-            InputError: a source that there is not, or not for these settings.
+            InputError: an unknown source, or one that is not for these settings.
         """
-        if self.name == "none" and (self.source == "neighbours" or not compared):
+        if self.mining.filter == "none" and (self.source == "neighbours" or not compared):
             return frozenset()
-        asked = self.similarities(compared)
-        return frozenset[str]().union(*(needs_of(SIMILAR[how], own, self.source) for how, own in asked.items()))
+        return frozenset[str]().union(*(one.needs for one in self.labelers(compared).values()))
 
 
 def choose_filter(form: Form, of: str = "") -> ChosenFilter:
@@ -110,25 +106,16 @@ def choose_filter(form: Form, of: str = "") -> ChosenFilter:
         written = Written.read(form)
         if written.name not in FILTERS:
             raise InputError(f"{written.name}: no such filter; {nearest(written.name, FILTERS)}")
-        known = [*OF_MINING, *OF_SIMILARITY, SOURCE]
+        known = [*OF_MINING, *(field.name for field in fields_of(find("labeler", SIMILAR["joint"]))), SOURCE]
         if unknown := [name for name in written.params if name not in known]:
             raise InputError("; ".join(f"no setting {name}, {nearest(str(name), known)}" for name in unknown))
-
-        def similarity(usual: Any) -> Any:
-            """The settings given, of these that it has, before those of a preset, before the usual."""
-            hints = {name: hint for name, hint in hints_of(type(usual)).items() if name in OF_SIMILARITY}
-            given = {name: plain(value, hints[name]) for name, value in written.params.items() if name in hints}
-            base = type(usual).named(written.preset, usual) if written.preset else usual
-            return dataclasses.replace(base, **given)
-
         mining = {name: value for name, value in written.params.items() if name in OF_MINING}
+        others = {name: value for name, value in written.params.items() if name not in OF_MINING}
         chosen = ChosenFilter(
-            NegativeParams.of({"filter": written.name, **mining}),
-            similarity(RnnParams.preset("vectors")),
-            similarity(JointLabeler.defaults),
-            str(written.params.get(SOURCE, "vectors")),  # type: ignore[arg-type]  # looked at with the needs
+            NegativeParams.of({"filter": written.name, **mining}), Written(written.name, others, written.preset)
         )
         chosen.needs(compared=False)
+        _ = chosen.source
     return chosen
 
 
@@ -244,8 +231,8 @@ def check(request: NegativesRequest, output: str | Path | None = None, *others: 
     untold, texts = request.topics is None, output is not None and holds_texts(output)
     refuse(
         (
-            by_graph and chosen.name not in (*SIMILAR, "none"),
-            f"{argument('filter', chosen.name)} compares {of_query}",
+            by_graph and chosen.mining.filter not in (*SIMILAR, "none"),
+            f"{argument('filter', chosen.mining.filter)} compares {of_query}",
         ),
         (by_graph and request.truth is not None, f"{argument('truth')} compares filters of {of_query}"),
         ("neighbours" in needs and no_index, f"give {index} (its part neighbours)"),
@@ -321,8 +308,9 @@ def _pools(
     from rnnreranker.search.queries import query_vectors
 
     chosen, needs = request.chosen, request.needs
+    context = chosen.labeler("rnn").params.context  # of all filters
     if not needs or index is None:
-        return pools(run, judged, Inputs(), {}, size=chosen.rnn.context)
+        return pools(run, judged, Inputs(), {}, size=context)
     queries = None
     if "query vectors" in needs:
         queries = query_vectors(request.encoding, index, topics, wanted, threads=request.threads)
@@ -334,8 +322,9 @@ def _pools(
         neighbours=index.graph if "neighbours" in needs else None,
     )
     compared = request.truth is not None
-    wanted_filters = chosen.similarities(compared) if chosen.name in SIMILAR or compared else {}
-    return pools(run, judged, inputs, wanted_filters, request.threads, chosen.source, chosen.rnn.context)
+    params = {how: one.params for how, one in chosen.labelers(compared).items()}
+    used = params if chosen.mining.filter in SIMILAR or compared else {}
+    return pools(run, judged, inputs, used, request.threads, chosen.source, context)
 
 
 def _without_texts_of_positives(
@@ -385,7 +374,7 @@ def _tolls(request: NegativesRequest, mined: list[Pool], threshold: float) -> li
 
     if request.truth is None:
         return []
-    truth, how = grades_of(request.truth), request.chosen.name
+    truth, how = grades_of(request.truth), request.chosen.mining.filter
     chosen = toll(mined, how, threshold, truth, request.relevant)
     rate = chosen.discarded / chosen.pairs
     others = [other for other in FILTERS if other not in (how, "none")]

@@ -16,7 +16,7 @@ from rnnreranker.train.group.groups import Group
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.learner import GroupLearner
 from rnnreranker.train.group.params import OneLengthParams
-from rnnreranker.train.losses.base import Loss
+from rnnreranker.train.losses import Loss
 from rnnreranker.train.model_files import limit_of, loading, start_folder
 from rnnreranker.train.validation import Scored
 

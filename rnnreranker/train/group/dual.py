@@ -27,7 +27,7 @@ from rnnreranker.train.group.padded_parts import padded_parts
 from rnnreranker.train.group.two_sided import TwoSidedLearner, of_columns
 from rnnreranker.train.group.word_towers import word_towers
 from rnnreranker.train.label_scale import scaled_labels
-from rnnreranker.train.losses.base import CosineLoss, Loss
+from rnnreranker.train.losses import CosineLoss, Loss
 from rnnreranker.train.model_files import NOTHING, limit_of, loading, start_folder
 from rnnreranker.train.validation import Scored
 

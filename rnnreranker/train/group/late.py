@@ -25,7 +25,7 @@ from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.late_scores import Similarity, late_scores
 from rnnreranker.train.group.padded_parts import padded_parts
 from rnnreranker.train.group.two_sided import TwoSidedLearner, of_columns
-from rnnreranker.train.losses.base import Loss
+from rnnreranker.train.losses import Loss
 from rnnreranker.train.model_files import loading
 from rnnreranker.train.validation import Scored
 

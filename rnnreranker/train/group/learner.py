@@ -17,7 +17,7 @@ from rnnreranker.train.group.groups import Group, Groups
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.params import GroupParams
 from rnnreranker.train.learner import Learner
-from rnnreranker.train.losses.base import Loss
+from rnnreranker.train.losses import Loss
 from rnnreranker.train.validation import Scored, Validation, validate_lists
 
 

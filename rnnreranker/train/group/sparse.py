@@ -27,7 +27,7 @@ from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.largest_logits import largest_logits, skipped
 from rnnreranker.train.group.padded_parts import padded_parts
 from rnnreranker.train.group.two_sided import TwoSidedLearner, of_columns
-from rnnreranker.train.losses.base import Loss
+from rnnreranker.train.losses import Loss
 from rnnreranker.train.model_files import limit_of, loading, start_folder
 from rnnreranker.train.validation import Scored
 

@@ -16,7 +16,7 @@ from rnnreranker.train.group.groups import Group
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.learner import GroupLearner
 from rnnreranker.train.group.params import GroupParams
-from rnnreranker.train.losses.base import BatchLoss, Loss
+from rnnreranker.train.losses import BatchLoss, Loss
 
 AT_ONCE = 256  # texts of validation that are cut into tokens together
 

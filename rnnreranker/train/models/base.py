@@ -10,14 +10,14 @@ from rnnreranker.base import settings
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.train.group.params import GroupParams
-from rnnreranker.train.losses.base import BatchLoss, CosineLoss
+from rnnreranker.train.losses import BatchLoss, CosineLoss
 from rnnreranker.train.params import TrainingParams
 
 if TYPE_CHECKING:
     from rnnreranker.train.fit import Trained
     from rnnreranker.train.group.inputs import GroupInputs
     from rnnreranker.train.group.learner import GroupLearner
-    from rnnreranker.train.losses.base import Loss
+    from rnnreranker.train.losses import Loss
     from rnnreranker.train.request import TrainRequest
 
 

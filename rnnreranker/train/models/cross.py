@@ -11,13 +11,13 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
 from rnnreranker.base.setting_order import in_order
 from rnnreranker.train.group.params import OneLengthParams
-from rnnreranker.train.losses.base import BatchLoss
+from rnnreranker.train.losses import BatchLoss
 from rnnreranker.train.models.base import GroupModel
 
 if TYPE_CHECKING:
     from rnnreranker.train.group.inputs import GroupInputs
     from rnnreranker.train.group.learner import GroupLearner
-    from rnnreranker.train.losses.base import Loss
+    from rnnreranker.train.losses import Loss
 
 
 @in_order

@@ -13,14 +13,14 @@ from rnnreranker.base.setting_order import in_order
 from rnnreranker.base.settings import setting
 from rnnreranker.train.group.negative_kinds import Kind
 from rnnreranker.train.group.params import OneLengthParams
-from rnnreranker.train.losses.base import CosineLoss
+from rnnreranker.train.losses import CosineLoss
 from rnnreranker.train.models.base import GroupModel
 from rnnreranker.train.params import in_batch_setting, temperature_setting
 
 if TYPE_CHECKING:
     from rnnreranker.train.group.inputs import GroupInputs
     from rnnreranker.train.group.learner import GroupLearner
-    from rnnreranker.train.losses.base import Loss
+    from rnnreranker.train.losses import Loss
 
 
 @in_order

@@ -14,14 +14,14 @@ from rnnreranker.base.method import find
 from rnnreranker.base.setting_order import in_order
 from rnnreranker.base.settings import setting
 from rnnreranker.train.group.params import GroupParams
-from rnnreranker.train.losses.base import BatchLoss
+from rnnreranker.train.losses import BatchLoss
 from rnnreranker.train.models.base import GroupModel
 from rnnreranker.train.params import in_batch_setting
 
 if TYPE_CHECKING:
     from rnnreranker.train.group.inputs import GroupInputs
     from rnnreranker.train.group.learner import GroupLearner
-    from rnnreranker.train.losses.base import Loss
+    from rnnreranker.train.losses import Loss
     from rnnreranker.train.request import TrainRequest
 
 

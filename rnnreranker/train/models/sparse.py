@@ -15,7 +15,7 @@ from rnnreranker.train.models.base import GroupModel
 if TYPE_CHECKING:
     from rnnreranker.train.group.inputs import GroupInputs
     from rnnreranker.train.group.learner import GroupLearner
-    from rnnreranker.train.losses.base import Loss
+    from rnnreranker.train.losses import Loss
 
 
 @in_order

@@ -13,7 +13,7 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.base.files import read_lines
 from rnnreranker.runs.words import check_id, shown_word
-from rnnreranker.train.losses.base import divergence, log_shares
+from rnnreranker.train.losses import divergence, log_shares
 
 if TYPE_CHECKING:
     import torch

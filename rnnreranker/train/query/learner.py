@@ -21,7 +21,7 @@ from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.encode.scorer.folder import write_scorer
 from rnnreranker.encode.scorer.model import CandidateScorer
 from rnnreranker.train.learner import Learner
-from rnnreranker.train.losses.base import BatchLoss
+from rnnreranker.train.losses import BatchLoss
 from rnnreranker.train.query.batches import Collator, add_negatives, score
 from rnnreranker.train.query.dynamic import DynamicContext
 from rnnreranker.train.query.fairness import neutrality_divergence

@@ -1,0 +1,321 @@
+"""Losses of training, over the candidates of a batch of queries; a class with a name is one.
+
+The base classes say what a loss reads and which candidates it takes; sums run over the candidates of a query, and what
+is padded takes no part.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.settings import Params, setting
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+class Loss(ABC):
+    """A loss over the candidates of a batch of queries; a subclass writes `mean_of`.
+
+    Args:
+        params: of the loss; None = the defaults.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset()
+    Params: ClassVar[type[Params]] = Params
+
+    def __init__(self, params: Any = None) -> None:
+        self.params: Any = params or self.Params()
+
+    def __call__(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+        """The mean over the queries of a batch, a scalar.
+
+        Args:
+            scores: (B, N) float, larger = closer, inverse temperature already multiplied in.
+            targets: (B, N) float, probabilities that sum to 1 over the valid candidates of a query.
+            positive: (B, N) bool, judged relevant.
+            valid: (B, N) bool, False where a row is padded; what is there, NaN included, must not matter.
+
+        Raises:
+            InputError: tensors of different shapes.
+        """
+        shapes = {tuple(tensor.shape) for tensor in (scores, targets, positive, valid)}
+        if len(shapes) != 1 or scores.dim() != 2:
+            raise InputError(
+                f"scores, targets, positive, valid have shapes {sorted(shapes)}; expected one shape (B, N)"
+            )
+        return self.mean_of(scores, targets, positive, valid)
+
+    def reads_targets(self) -> bool:
+        """Whether the targets count, at its settings."""
+        return True
+
+    @abstractmethod
+    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+        """What a call returns; all tensors have one shape."""
+
+
+class GroupLoss(Loss):
+    """A loss made for a few candidates, drawn for a positive."""
+
+
+class BatchLoss(GroupLoss):
+    """A loss in which the candidates of the other queries of a batch take part."""
+
+
+class CosineLoss(GroupLoss):
+    """A loss of scores that are cosines; targets are labels in [0, 1], each by itself."""
+
+
+class PositivesLoss(Loss):
+    """A loss in which labels count for what is positive alone; a subclass writes `mean_of_positives`."""
+
+    def reads_targets(self) -> bool:
+        """They never count."""
+        return False
+
+    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+        """Without the targets, and without what is positive and no candidate."""
+        return self.mean_of_positives(scores, positive & valid, valid)
+
+    @abstractmethod
+    def mean_of_positives(self, scores: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+        """What a call returns; all tensors have one shape (B, N), and what is positive is valid."""
+
+
+@dataclass(frozen=True)
+class KlParams(Params):
+    """What targets go through before."""
+
+    raise_positives: bool = setting(False, "positives raised to the highest target of their query")
+
+
+class KlLoss(Loss):
+    """KL(targets || softmax(scores)), averaged over the queries (001, Eq. 3).
+
+    Raised, the positives' targets are first the highest of their query, and all are scaled to sum to 1 again: where
+    targets are the softmax of a teacher's scores, positives have the score of its favourite (paper 002's program).
+    """
+
+    name = "kl"
+    Params = KlParams
+
+    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+        """See `divergence`; what is positive counts where it is raised."""
+        if self.params.raise_positives:
+            import torch
+
+            highest = targets.where(valid, 0).amax(dim=1, keepdim=True)
+            targets = highest.where(positive, targets).where(valid, 0)
+            targets = targets / targets.sum(dim=1, keepdim=True).clamp(min=torch.finfo(targets.dtype).tiny)
+        return divergence(scores, targets, valid)
+
+
+class ListNetLoss(GroupLoss):
+    """-sum_c y_c log softmax(s)_c (ListNet, top one): `kl` and the entropy of the targets, which has no gradient."""
+
+    name = "listnet"
+
+    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+        """The targets alone count, not what is positive."""
+        return mean_over((-targets.where(valid, 0) * log_shares(scores, valid)).sum(dim=1), valid.any(dim=1))
+
+
+class CrossEntropyLoss(PositivesLoss):
+    """-log softmax(scores) of the positives, averaged over a query's positives, then over queries that have any."""
+
+    name = "cross-entropy"
+
+    def mean_of_positives(self, scores: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+        return _over(-log_shares(scores, valid), positive)
+
+
+class LceLoss(PositivesLoss, GroupLoss):
+    """-log(e^s_p / (e^s_p + sum over negatives of e^s_n)), averaged over positives, which do not compete (LCE).
+
+    Queries without a positive do not count.
+    """
+
+    name = "lce"
+
+    def mean_of_positives(self, scores: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+        import torch
+
+        rest = scores.where(valid & ~positive, _low(scores)).logsumexp(dim=1, keepdim=True)  # (B, 1)
+        return _over(torch.nn.functional.softplus(rest - scores.where(valid, 0)), positive)
+
+
+class InfoNceLoss(LceLoss, BatchLoss):
+    """As `lce`, where the candidates of the other queries of a batch are negatives too (InfoNCE)."""
+
+    name = "info-nce"
+
+
+class BceLoss(PositivesLoss, GroupLoss):
+    """-log sigmoid(s) of positives and -log(1 - sigmoid(s)) of the others, averaged over a query's candidates."""
+
+    name = "bce"
+
+    def mean_of_positives(self, scores: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+        import torch
+
+        return _over(torch.nn.functional.softplus((-scores).where(positive, scores).where(valid, 0)), valid)
+
+
+@dataclass(frozen=True)
+class DistanceParams(Params):
+    """How much labels in [0, 1] count beside hard ones."""
+
+    alpha: float = setting(0.5, "weight of the labels; hard labels have the rest", at_least=0, at_most=1)
+
+
+class DistanceLoss(CosineLoss):
+    """alpha (f + d - 1)^2 + (1 - alpha) (f + l - 1)^2, averaged over a query's candidates (paper 004, eq. 8).
+
+    f = (1 - s) / 2 is the distance of a query and a document whose cosine is s (eq. 6), l is 1 for a positive and 0 for
+    another document, d is its degree of relevance, which the paper calls label distribution: a number in [0, 1] by
+    itself (eq. 5), that shares no probability with others. So a document with d or l of 1 is drawn to the query, and
+    one with 0 is pushed to the opposite direction, f = 1.
+
+    The paper sums where this averages, a factor of the learning rate. It leaves open which documents are paired with a
+    query: here they are the candidates of its group. It states alpha 1 for SQuAD and for a cold start, .2 for Natural
+    Questions; 0 is LE-None, 1 is the label distribution alone.
+    """
+
+    name = "distance"
+    Params = DistanceParams
+
+    def reads_targets(self) -> bool:
+        """Not where hard labels have all the weight."""
+        return bool(self.params.alpha > 0)
+
+    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+        """scores: cosines; targets: labels in [0, 1], which need not sum to 1."""
+        alpha, relevance = self.params.alpha, 1 - ((1 - scores) / 2).where(valid, 1)  # 1 - f
+        hard = (positive & valid).to(scores.dtype)
+        return _over(alpha * (relevance - targets.where(valid, 0)) ** 2 + (1 - alpha) * (relevance - hard) ** 2, valid)
+
+
+class MarginMseLoss(GroupLoss):
+    """((s_p - s_n) - (log y_p - log y_n))^2, averaged over the pairs of a positive p and another candidate n.
+
+    Targets that are the softmax of a teacher's scores give its margins, as the logarithms differ from the scores by a
+    constant of the query. Candidates without probability have no margin and take no part, nor do queries without a
+    pair.
+    """
+
+    name = "margin-mse"
+    needs = frozenset({"teacher"})
+
+    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+        known = valid & (targets.where(valid, 0) > 0)
+        gaps = scores.where(known, 0) - targets.where(known, 1).log()  # a pair's error is the difference of two of them
+        pairs = (known & positive).unsqueeze(2) & (known & ~positive).unsqueeze(1)
+        errors = (gaps.unsqueeze(2) - gaps.unsqueeze(1)).where(pairs, 0) ** 2
+        count = pairs.sum(dim=(1, 2))
+        return mean_over(errors.sum(dim=(1, 2)) / count.clamp(min=1), count > 0)
+
+
+@dataclass(frozen=True)
+class MarginParams(Params):
+    """How far apart scores are to be."""
+
+    margin: float = setting(1.0, "between the scores of candidates that are told apart", above=0)
+
+
+class MarginLoss(PositivesLoss):
+    """sum over positives p and others n of max(0, margin - s_p + s_n), divided by the candidates of the query."""
+
+    name = "margin"
+    Params = MarginParams
+
+    def mean_of_positives(self, scores: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+        return hinge(scores, positive, valid & ~positive, valid, self.params.margin)
+
+
+@dataclass(frozen=True)
+class TripletParams(MarginParams):
+    """How much farther than a positive another document is to be; cosines lie between -1 and 1."""
+
+    margin: float = 0.5
+
+
+class TripletLoss(MarginLoss, BatchLoss, CosineLoss):
+    """max(0, D(q, p) - D(q, n) + margin) with D = 1 - cosine, over positives p and others n, divided by the candidates.
+
+    The loss of F-EBR (Huang et al., KDD 2020) as we remember it, not read from that paper: a sum there, which is a
+    factor of the learning rate. Others are the negatives of a query and the candidates of the other queries of its
+    batch. Paper 004 (4.2), which has F-EBR as a baseline, states neither loss nor margin.
+    """
+
+    name = "triplet"
+    Params = TripletParams
+
+
+class MultiTierLoss(Loss):
+    """The multi-label margin twice: positives over all others, and others with probability over those without.
+
+    So the judged documents are above the soft positives, and these above the rest, each by a margin. Where no other
+    document has probability it equals the loss `margin`.
+    """
+
+    name = "multi-tier"
+    Params = MarginParams
+
+    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+        """The sum of the two margins."""
+        others = valid & ~positive
+        first = hinge(scores, positive & valid, others, valid, self.params.margin)
+        return first + hinge(scores, others & (targets > 0), others & (targets <= 0), valid, self.params.margin)
+
+
+def divergence(scores: Tensor, targets: Tensor, valid: Tensor) -> Tensor:
+    """KL(targets || softmax(scores)) over the valid candidates, averaged over the queries that have any.
+
+    sum_c y_c (log y_c - log softmax(s)_c), with 0 log 0 = 0.
+    """
+    targets = targets.where(valid, 0)
+    each = targets.xlogy(targets) - targets * log_shares(scores, valid)  # (B, N)
+    return mean_over(each.sum(dim=1), valid.any(dim=1))
+
+
+def log_shares(scores: Tensor, valid: Tensor) -> Tensor:
+    """(B, N): log softmax over the valid candidates, 0 at the others: finite everywhere, and so are its gradients."""
+    return scores.where(valid, _low(scores)).log_softmax(dim=1).where(valid, 0)
+
+
+def _low(scores: Tensor) -> float:
+    """A low score that is finite, so that a row without any candidate gives no NaN."""
+    import torch
+
+    return torch.finfo(scores.dtype).min / 2
+
+
+def mean_over(each: Tensor, counts: Tensor) -> Tensor:
+    """The mean over the rows that count; 0 where none does."""
+    return each.where(counts, 0).sum() / counts.sum().clamp(min=1)
+
+
+def _over(each: Tensor, chosen: Tensor) -> Tensor:
+    """The mean over what is chosen of each query, then over queries that have any."""
+    count = chosen.sum(dim=1)
+    return mean_over(each.where(chosen, 0).sum(dim=1) / count.clamp(min=1), count > 0)
+
+
+def hinge(scores: Tensor, upper: Tensor, lower: Tensor, valid: Tensor, margin: float) -> Tensor:
+    """What is missing to the margin between every pair of upper and lower, over the count of valid candidates."""
+    import torch
+
+    scores = scores.where(valid, 0)
+    width = int(upper.sum(dim=1).max()) if upper.numel() else 0
+    if width == 0:
+        return scores.sum() * 0.0
+    chosen = upper.to(torch.int8).topk(width, dim=1).indices  # (B, P): the columns of the upper ones, then others
+    gaps = margin - scores.gather(1, chosen).unsqueeze(2) + scores.unsqueeze(1)  # (B, P, N)
+    pairs = upper.gather(1, chosen).unsqueeze(2) & lower.unsqueeze(1)
+    each = gaps.clamp(min=0).where(pairs, 0).sum(dim=(1, 2))
+    return mean_over(each / valid.sum(dim=1).clamp(min=1), valid.any(dim=1))

@@ -1,1 +1,0 @@
-"""Losses of training: one file each, found by its name."""
