@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.train.calibration import calibration_error
+from rnnreranker.train.validation import calibration_error
 from rnnreranker.train.query.fairness import CUTOFFS, neutrality, ranking_fairness, read_neutrality
 
 

@@ -8,14 +8,12 @@ from typing import Any
 
 from rnnreranker.base import command
 from rnnreranker.base.arguments import flag
-from rnnreranker.base.device import AUTO
-from rnnreranker.base.method import methods, names
+from rnnreranker.base.method import methods
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.typed_numbers import READERS
 from rnnreranker.base.written_form import PRESET, Written
-from rnnreranker.data.fields import CHOICES
 from rnnreranker.train.query.params import TrainParams
-from rnnreranker.train.request import KIND, SCORERS, TrainRequest
+from rnnreranker.train.request import KIND, TrainRequest
 from rnnreranker.train.training import train
 
 EVERYDAY = {  # settings of every model that are flags, too
@@ -49,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
     if args.plots:
         from rnnreranker.train.plots import write_plots
 
-        for path in write_plots(args.plots, {trained.path.name: trained.record}):
+        for path in write_plots(args.plots, trained.record):
             command.put(path)
     before = trained.history[0]
     for name in [name for name in trained.measures if name in before]:
@@ -73,15 +71,8 @@ def make_parser() -> argparse.ArgumentParser:
     """The flags of the command."""
     text = "Train an encoder (query, dual, sparse, late), a cross-encoder, a scorer of words or a language model."
     parser = command.parser("train", text, EPILOG, USAGE)
-    text = f"what is trained: {', '.join(names(KIND))} (default: query)"
-    parser.add_argument("--model", default="query", metavar="NAME", help=text)
-    parser.add_argument("--labels", metavar="FILE.parquet", help="of python -m rnnreranker.labels")
-    parser.add_argument("--negatives", metavar="FILE", help="of python -m rnnreranker.negatives, in place of labels")
-    parser.add_argument("--index", help="document vectors, or texts: folder, `pydoc`, prebuilt index")
-    parser.add_argument("--topics", help="query texts: file, ir_datasets id, `pydoc/train`")
-    text = "NAME|FOLDER|hub id[:pooling=cls]; none = a new model (default: that of the index)"
-    parser.add_argument("--encoder", help=f"to begin with: {text}")
-    parser.add_argument("--output", required=True, metavar="DIR", help="folder of the trained model")
+    command.add_request_flags(parser, TrainRequest, "model", "labels", "negatives", "index", "topics", "encoder")
+    command.add_request_flags(parser, TrainRequest, "output", output="DIR")
     parser.add_argument("--plots", metavar="DIR", help="curves of the training")
 
     settings = parser.add_argument_group("training (all other settings: --model NAME:key=value)")
@@ -90,30 +81,24 @@ def make_parser() -> argparse.ArgumentParser:
         settings.add_argument(flag(name), type=READERS[kind], metavar="NUMBER", help=text)
     text = f"published values ({_presets(ours=False)}), ours ({_presets(ours=True)}) or a YAML file"
     settings.add_argument("--preset", metavar="NAME", help=text)
-    settings.add_argument("--loss", metavar="NAME", help=f"{', '.join(names('loss'))} (default: that of the model)")
-    text = f"of candidates, for search --rerank scorer: {', '.join(SCORERS)} (default: the inner product)"
-    settings.add_argument("--scorer", metavar="NAME", help=text)
-    text = "docid<TAB>value in [0, 1], for query:neutrality_weight"
-    settings.add_argument("--neutrality", metavar="FILE.tsv", help=text)
+    command.add_request_flags(settings, TrainRequest, "loss", "scorer", "neutrality")
 
     texts = parser.add_argument_group("texts and labels of another source")
-    texts.add_argument("--documents", help="texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
-    text = f"of --documents: {' or '.join(CHOICES)}"
-    texts.add_argument("--fields", choices=tuple(CHOICES), metavar="NAMES", help=text)
-    texts.add_argument("--other-index", action="store_true", help="take labels that were made from another index")
+    command.add_request_flags(texts, TrainRequest, "documents", "fields", "other_index", fields="NAMES")
 
     checked = parser.add_argument_group("validation queries (default: a share of the training queries, held out)")
-    checked.add_argument("--validation-labels", metavar="FILE", help="candidates and targets of them")
-    checked.add_argument("--validation-run", metavar="RUN", help="candidates of them, in place of labels")
-    checked.add_argument(
-        "--validation-qrels", metavar="QRELS", help="judgements, beside a run; from grade 1 on relevant"
-    )
-    checked.add_argument("--validation-topics", metavar="FILE", help="texts of them, where --topics has them not")
+    shown = {
+        "validation_labels": "FILE",
+        "validation_run": "RUN",
+        "validation_qrels": "QRELS",
+        "validation_topics": "FILE",
+    }
+    command.add_request_flags(checked, TrainRequest, *shown, **shown)
 
     work = parser.add_argument_group("work")
     text = "write none at validations; a killed training begins again"
     work.add_argument("--no-checkpoints", dest="checkpoints", action="store_false", help=text)
-    work.add_argument("--device", default=AUTO, metavar="NAME", help=f"cpu, cuda, {AUTO} (default: {AUTO})")
+    command.add_request_flags(work, TrainRequest, "device", device="NAME")
     return parser
 
 

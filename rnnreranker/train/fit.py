@@ -76,7 +76,6 @@ def fit(
         import torch
         import transformers
 
-        from rnnreranker.train.best import Observer
         from rnnreranker.train.trainer import trainer_of
     output = Path(output)
     transformers.set_seed(params.seed)
@@ -88,9 +87,7 @@ def fit(
     folder, machine = output.with_name(output.name + ".checkpoints"), (device, torch.get_num_threads())
     belongs = fingerprint(*learner.identity(model, *machine))
     resumed = resume_from(folder, belongs) if checkpoints else None
-    trainer = trainer_of(learner, params, folder, checkpoints, device)
-    if on_validation is not None:
-        trainer.add_callback(Observer(on_validation))
+    trainer = trainer_of(learner, params, folder, checkpoints, device, on_validation)
     if resumed:
         trainer.validations[0] = trainer.validation()
     seconds = train_to_end(trainer, resumed)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
+from rnnreranker.base.device import AUTO
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import fields_of, find, methods, names
 from rnnreranker.base.request import Request
-from rnnreranker.base.settings import Params, choices, hints_of
+from rnnreranker.base.settings import Params, choices, hints_of, setting
 from rnnreranker.base.written_form import Written
+from rnnreranker.data.fields import FIELDS, asked_fields
 from rnnreranker.encode.params import TRAINED_POOLINGS, EncoderParams
 from rnnreranker.encode.scorer.params import ScorerParams
+from rnnreranker.search.flags import INDEX
 from rnnreranker.train.params import TrainingParams, settings_for
 
 if TYPE_CHECKING:
+    from rnnreranker.data.document import Document
     from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels import SoftLabels
@@ -68,25 +72,31 @@ class TrainRequest(Request):
         device: "cpu", "cuda" or "auto".
     """
 
-    output: str | Path
-    model: Form = "query"
-    labels: str | Path | SoftLabels | None = None
-    negatives: str | Path | None = None
-    index: str | Path | IndexOnDisk | None = None
-    documents: str | None = None
-    fields: str | None = None
-    topics: str | Path | Mapping[str, str] | None = None
-    encoder: Form | None = None
-    loss: Form | None = None
-    validation_labels: str | Path | SoftLabels | None = None
-    validation_run: str | Path | Run | None = None
-    validation_qrels: Qrels | None = None
-    validation_topics: str | Path | Mapping[str, str] | None = None
-    scorer: Form | None = None
-    neutrality: str | Path | Mapping[str, float] | None = None
-    other_index: bool = False
+    output: str | Path = setting(MISSING, "folder of the trained model")
+    model: Form = setting("query", f"what is trained, one of {', '.join(names(KIND))}")
+    labels: str | Path | SoftLabels | None = setting(None, "file of python -m rnnreranker.labels")
+    negatives: str | Path | None = setting(None, "file of python -m rnnreranker.negatives, in place of labels")
+    index: str | Path | IndexOnDisk | None = setting(None, f"document vectors, or texts: {INDEX}")
+    documents: str | None = setting(None, "texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
+    fields: str | None = setting(None, FIELDS)
+    topics: str | Path | Mapping[str, str] | None = setting(None, "query texts: file, ir_datasets id, `pydoc/train`")
+    encoder: Form | None = setting(
+        None, "to begin with: NAME|FOLDER|hub id[:pooling=cls]; none = a new model (default: that of the index)"
+    )
+    loss: Form | None = setting(None, f"{', '.join(names('loss'))} (default: that of the model)")
+    validation_labels: str | Path | SoftLabels | None = setting(None, "file of their candidates and targets")
+    validation_run: str | Path | Run | None = setting(None, "candidates of them, in place of labels")
+    validation_qrels: Qrels | None = setting(None, "judgements, beside a run; from grade 1 on relevant")
+    validation_topics: str | Path | Mapping[str, str] | None = setting(None, "texts of them, where --topics has none")
+    scorer: Form | None = setting(
+        None, f"of candidates, for search --rerank scorer: {', '.join(SCORERS)} (default: the inner product)"
+    )
+    neutrality: str | Path | Mapping[str, float] | None = setting(
+        None, "file of docid<TAB>value in [0, 1], for query:neutrality_weight"
+    )
+    other_index: bool = setting(False, "take labels that were made from another index")
     checkpoints: bool = True
-    device: str = "auto"
+    device: str = setting(AUTO, f"cpu, cuda, {AUTO}")
 
     @cached_property
     def training(self) -> Training:
@@ -152,6 +162,21 @@ class TrainRequest(Request):
     def lacking(self, *names: str) -> list[str]:
         """Those of some arguments that were not given, as their user writes them."""
         return [argument(name) for name in names if getattr(self, name) is None]
+
+
+def all_documents(request: TrainRequest, what: str) -> Iterable[Document]:
+    """All documents of the source that a request names, else of its index; InputError: neither has texts, for `what`."""
+    from rnnreranker.data.documents import load_documents
+    from rnnreranker.index.opening import open_index
+    from rnnreranker.parts.texts import documents_of
+
+    index = None if request.index is None else open_index(request.index)
+    if request.documents:
+        fields = asked_fields(request.documents, request.fields) or (None if index is None else index.fields)
+        return load_documents(request.documents, fields)
+    if index is None or index.texts is None:
+        raise InputError(f"give {argument('documents')}, or {argument('index')} of an index with texts: {what}")
+    return documents_of(index.texts)
 
 
 def labels_of(given: str | Path | SoftLabels) -> SoftLabels:

@@ -1,7 +1,9 @@
-"""What the trainers of transformers and sentence-transformers do otherwise here, whatever is trained."""
+"""What the trainers of transformers and sentence-transformers do otherwise: validate, and keep the best weights."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +16,92 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import ParameterError
 from rnnreranker.base.private.transformers import SecondsAside
 from rnnreranker.base.process import phases
-from rnnreranker.train.best import AtTheEnd, Best
-from rnnreranker.train.checkpoints import training_arguments
+from rnnreranker.train.checkpoints import read_mark, training_arguments, write_mark
 from rnnreranker.train.learner import Learner
 from rnnreranker.train.validation import Validation
 
+Tell = Callable[[int, dict[str, float]], None]  # is given step and measures of every validation
+BEST = "best.safetensors"  # in a checkpoint: the best weights so far
 WEIGHTS = "weights.safetensors"  # in a checkpoint: what is trained
+
+
+class Best(transformers.TrainerCallback):
+    """The best weights so far, the untrained ones included, kept in memory and with every checkpoint."""
+
+    def __init__(self, trainer: FitTrainer) -> None:
+        self._trainer = trainer
+        self._measure = f"eval_{trainer.params.key_measure}"
+        self._sign = -1.0 if trainer.params.key_measure == "loss" else 1.0
+        self.value: float | None = None
+        self.step = 0
+        self.stale = 0  # validations since
+        self.ended = False  # as of the checkpoint that was loaded: nothing is left to train
+        self.weights: dict[str, torch.Tensor] = {}
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Validate before the first step."""
+        if state.global_step == 0:
+            begun = time.perf_counter()
+            self._trainer.evaluate()
+            self._trainer.seconds_aside += time.perf_counter() - begun
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
+        """Validate after the last step, too, where the learner asks for it."""
+        if self._trainer.learner.validates_last and state.global_step >= state.max_steps:
+            control.should_evaluate = True
+        return control
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **others: Any) -> Any:
+        """Keep the weights where they are better; stop when they have not been for long; tell who asked for it."""
+        measured = others["metrics"][self._measure]
+        if self.value is None or self._sign * measured > self._sign * self.value:
+            self.value, self.step, self.stale = measured, int(state.global_step), 0
+            self.weights = {name: value.detach().cpu().clone() for name, value in self._trained().items()}
+        else:
+            self.stale += 1
+            patience = self._trainer.params.patience
+            if patience and self.stale >= patience:
+                control.should_training_stop = True
+        if self._trainer.tell is not None:
+            named = {name.removeprefix("eval_"): value for name, value in others["metrics"].items()}
+            self._trainer.tell(int(state.global_step), named)
+        return control
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Write the best weights into the checkpoint, and the mark that it is whole."""
+        folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
+        save_file(self.weights, str(folder / BEST))
+        if self._trainer.learner.kept is not None:
+            self._trainer.learner.kept.save(folder)
+        ended = bool(control.should_training_stop or state.global_step >= state.max_steps)
+        write_mark(folder, {"value": self.value, "step": self.step, "stale": self.stale, "ended": ended})
+
+    def load(self, checkpoint: Path) -> None:
+        """Take up where a checkpoint was written; InputError: a file of it that is not as it was written."""
+        kept = read_mark(checkpoint)
+        for name, value in kept.items():
+            setattr(self, name, value)
+        self.weights = load_file(str(checkpoint / BEST))
+        if self._trainer.learner.kept is not None:
+            self._trainer.learner.kept.load(checkpoint)
+
+    def put_back(self) -> None:
+        """Load the best weights into the model."""
+        self._trainer.learner.model.load_state_dict(self.weights, strict=False)
+
+    def _trained(self) -> dict[str, torch.Tensor]:
+        return {n: p for n, p in self._trainer.learner.model.named_parameters() if p.requires_grad}
 
 
 class FitTrainer(SecondsAside):
     """Put before a Trainer, see `trainer_of`: looks at the loss, validates as the learner does, keeps the best."""
 
-    def __init__(self, learner: Learner, params: Any, arguments: Any) -> None:
-        self.learner, self.params = learner, params
+    def __init__(self, learner: Learner, params: Any, arguments: Any, tell: Tell | None) -> None:
+        self.learner, self.params, self.tell = learner, params, tell
         self.best = Best(self)
         self.validations: dict[int, Validation] = {}  # by step, of this process
         self.seen, self.seconds_aside = 0, 0.0  # trained on; spent on validations and checkpoints
-        ended = [AtTheEnd()] if learner.validates_last else []
-        callbacks = [*ended, self.best, *learner.callbacks]
+        callbacks = [self.best, *learner.callbacks]
         super().__init__(model=learner.model, args=arguments, callbacks=callbacks, **learner.data())  # type: ignore[call-arg]
         for shown in (transformers.PrinterCallback, transformers.ProgressCallback):
             self.remove_callback(shown)  # type: ignore[attr-defined]
@@ -108,16 +178,19 @@ class LossTrainer(transformers.Trainer):
         return loss
 
 
-def trainer_of(learner: Learner, params: Any, folder: Path, checkpoints: bool, device: str) -> Any:
+def trainer_of(
+    learner: Learner, params: Any, folder: Path, checkpoints: bool, device: str, tell: Tell | None = None
+) -> Any:
     """The trainer of a learner: what `FitTrainer` says, the rest of what the learner's own does.
 
     Args:
         learner: the model and how it is trained; params: of the training.
         folder: of checkpoints; checkpoints: whether they are written.
         device: cpu or cuda.
+        tell: called with step and measures after every validation.
     """
     usual = training_arguments(params, folder, checkpoints, device)
     arguments = learner.arguments(**usual | learner.steps(params, checkpoints))
     small = [SmallCheckpoints] if learner.small_checkpoints else []
     kind: Any = type(learner.trainer.__name__, (FitTrainer, *small, learner.trainer), {})
-    return kind(learner, params, arguments)
+    return kind(learner, params, arguments, tell)

@@ -9,16 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.encode.dense.query_encoder import QueryEncoder
 from rnnreranker.encode.scorer.model import CandidateScorer
 from rnnreranker.labels.soft import Labels
-from rnnreranker.train.calibration import calibration_error
 from rnnreranker.train.losses import Loss, divergence
 from rnnreranker.train.query.batches import Collator, score
 from rnnreranker.train.query.table import VectorTable
 
 CUT = 10
+BINS = 10
 
 
 class Scored(NamedTuple):
@@ -195,3 +196,31 @@ def ndcg(ranks: np.ndarray) -> float:
         return 0.0
     ideal = (1 / np.log2(np.arange(1, min(len(ranks), CUT) + 1) + 1)).sum()
     return float((1 / np.log2(ranks[ranks <= CUT] + 1)).sum() / ideal)
+
+
+def calibration_error(probabilities: np.ndarray, relevant: np.ndarray, bins: int = BINS) -> float:
+    """The expected calibration error, in [0, 1]: sum over bins of n_b / n * |mean probability - share of relevant|.
+
+    Args:
+        probabilities: (n,) float in [0, 1], say the softmax share or the sigmoid of every candidate's score.
+        relevant: (n,) bool.
+        bins: of equal width; 1 falls into the last.
+
+    Raises:
+        InputError: arrays of different lengths or empty, values outside [0, 1].
+
+    >>> calibration_error(np.array([0.75, 0.75, 0.25, 0.25]), np.array([True, True, True, False]))
+    0.25
+    """
+    probabilities = np.asarray(probabilities, dtype=np.float64)
+    relevant = np.asarray(relevant, dtype=bool)
+    if probabilities.shape != relevant.shape or probabilities.ndim != 1 or not len(probabilities):
+        raise InputError(
+            f"{probabilities.shape} probabilities for {relevant.shape} judgements; expected one list of equal length"
+        )
+    if not ((probabilities >= 0) & (probabilities <= 1)).all():
+        raise InputError("probabilities outside [0, 1] or NaN; give softmax shares or sigmoids, not raw scores")
+    bin_of = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
+    said = np.bincount(bin_of, weights=probabilities, minlength=bins)
+    true = np.bincount(bin_of, weights=relevant, minlength=bins)
+    return float(np.abs(said - true).sum() / len(probabilities))

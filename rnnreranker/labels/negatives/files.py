@@ -116,10 +116,10 @@ def read_negatives(path: str | Path) -> list[Mined]:
     path = Path(path)
     if path.suffix not in SUFFIXES:
         raise InputError(f"{path}: {EXPECTED}, a name that ends in {', '.join(SUFFIXES)}")
-    groups: dict[str, tuple[str, list[str], list[str]]] = {}  # what belongs together → anchor, negatives, positives
+    groups: dict[str, tuple[str, tuple[list[str], list[str]]]] = {}  # of rows → anchor, its negatives and positives
     for where, record in _records(path):
         name = next((name for name in (LABEL, LABELS) if name in record), "")
-        cells, labels = [cell for own, cell in record.items() if own != name], record.get(name)
+        cells, labels = [cell for own, cell in record.items() if own != name], record.get(name, [])
         if name == LABELS and len(cells) == 2 and isinstance(cells[1], list) and isinstance(labels, list):
             cells = [cells[0], *cells[1]]
         elif name:
@@ -127,14 +127,14 @@ def read_negatives(path: str | Path) -> list[Mined]:
         if len(cells) < (2 if name else 3) or not all(isinstance(cell, str) and cell for cell in cells):
             raise InputError(f"{path}{where}: no anchor, positive and negative in it; {EXPECTED}")
         anchor, *documents = cells
-        labels = labels if name else [1] + [0] * (len(documents) - 1)
+        labels = labels if name else [1, *(0 for _ in documents[1:])]
         if len(labels) != len(documents) or not all(isinstance(one, int) and one in (0, 1) for one in labels):
             raise InputError(f"{path}{where}: labels {labels}: expected 0 or 1 for every document; {EXPECTED}")
-        group = groups.setdefault(anchor if len(documents) == 1 else where, (anchor, [], []))
+        group = groups.setdefault(anchor if len(documents) == 1 else where, (anchor, ([], [])))
         for document, label in zip(documents, labels, strict=True):
-            group[1 + label].append(document)
+            group[1][label].append(document)
     negatives_of: dict[tuple[str, str], dict[str, None]] = {}
-    for anchor, negatives, positives in groups.values():
+    for anchor, (negatives, positives) in groups.values():
         for positive in positives if negatives else ():
             negatives_of.setdefault((anchor, positive), {}).update(dict.fromkeys(negatives))
     if not negatives_of:

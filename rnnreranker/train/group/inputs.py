@@ -19,7 +19,7 @@ from rnnreranker.train.group.negative_kinds import AT_RANDOM
 from rnnreranker.train.group.params import GroupParams
 from rnnreranker.train.query.inputs import validation_of
 from rnnreranker.train.query.samples import split
-from rnnreranker.train.request import labels_of
+from rnnreranker.train.request import all_documents, labels_of
 
 if TYPE_CHECKING:
     from rnnreranker.train.request import TrainRequest
@@ -129,7 +129,10 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
         documents |= {docid: docid for one in checked for docid in one.docids}
     else:
         documents |= _texts(request, {docid: None for one in checked for docid in one.docids if docid not in documents})
-    collection = tuple(sorted(documents if texts else _whole(request, documents))) if params.kind in AT_RANDOM else ()
+    if params.kind in AT_RANDOM and not texts:
+        whole = all_documents(request, "random negatives are drawn from them")
+        documents |= {document.docid: document.text for document in whole}
+    collection = tuple(sorted(documents)) if params.kind in AT_RANDOM else ()
     return GroupInputs(pools, checked, queries, documents, made, margins, collection=collection)
 
 
@@ -138,28 +141,6 @@ def _ranks(pool: Labels) -> list[int]:
     negative = (~pool.positive).astype(int)
     ranks: list[int] = (negative.cumsum() - negative).tolist()
     return ranks
-
-
-def _whole(request: TrainRequest, documents: dict[str, str]) -> dict[str, str]:
-    """The texts of all documents of a source or the index, which are put to those that are known.
-
-    Raises:
-        InputError: neither has texts.
-    """
-    from rnnreranker.data.documents import load_documents
-    from rnnreranker.index.opening import open_index
-    from rnnreranker.parts.texts import documents_of
-
-    if request.documents:
-        loaded = load_documents(request.documents, asked_fields(request.documents, request.fields))
-    else:
-        texts = None if request.index is None else open_index(request.index).texts
-        if texts is None:
-            index, source = argument("index"), argument("documents")
-            raise InputError(f"random negatives: give {index}, of an index with texts, or {source}: all documents")
-        loaded = documents_of(texts)
-    documents |= {document.docid: document.text for document in loaded}
-    return documents
 
 
 def _texts(request: TrainRequest, wanted: Mapping[str, None]) -> dict[str, str]:

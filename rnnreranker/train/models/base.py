@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from abc import ABC, abstractmethod
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -74,9 +75,10 @@ class SingleTextModel(TrainedModel):
 
 
 class GroupModel(TrainedModel):
-    """A model that is trained on groups of texts: a subclass writes `learner`."""
+    """A model that is trained on groups of texts: a subclass names its learner, or writes `learner`."""
 
     reads = frozenset({"negatives", "documents", "fields"})
+    learns: ClassVar[str] = ""  # module:class of the learner, which is imported when it is made
 
     def train(self, request: TrainRequest, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
         from rnnreranker.train.group.training import train_on_groups
@@ -115,7 +117,6 @@ class GroupModel(TrainedModel):
                 "positive with the negatives of its group"
             )
 
-    @abstractmethod
     def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> GroupLearner:
         """The model to begin with, and how it is trained.
 
@@ -128,3 +129,6 @@ class GroupModel(TrainedModel):
         Raises:
             InputError: a model that cannot be trained so.
         """
+        module, _, name = self.learns.partition(":")
+        made: GroupLearner = getattr(importlib.import_module(module), name)(encoder, params, loss, inputs, device)
+        return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 from rnnreranker.base import settings
 from rnnreranker.base.arguments import argument
@@ -13,11 +13,6 @@ from rnnreranker.base.setting_order import in_order
 from rnnreranker.train.group.params import OneLengthParams
 from rnnreranker.train.losses import BatchLoss
 from rnnreranker.train.models.base import GroupModel
-
-if TYPE_CHECKING:
-    from rnnreranker.train.group.inputs import GroupInputs
-    from rnnreranker.train.group.learner import GroupLearner
-    from rnnreranker.train.losses import Loss
 
 
 @in_order
@@ -36,6 +31,7 @@ class Cross(GroupModel):
     """A cross-encoder: one score for a query and a document read together, from any encoder with a new head."""
 
     name = "cross"
+    learns = "rnnreranker.train.group.cross:CrossLearner"
     trains = "cross-encoder"
     Params: ClassVar[type[settings.Params]] = CrossParams
 
@@ -47,8 +43,3 @@ class Cross(GroupModel):
                 f"loss {params.loss}: takes the candidates of other queries, with which a cross-encoder would have to "
                 f"read every query; give {argument('loss', 'lce')}"
             )
-
-    def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> GroupLearner:
-        from rnnreranker.train.group.cross import CrossLearner
-
-        return CrossLearner(encoder, params, loss, inputs, device)

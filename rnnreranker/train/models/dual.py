@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from rnnreranker.base import settings
 from rnnreranker.base.errors import InputError
@@ -16,11 +16,6 @@ from rnnreranker.train.group.params import OneLengthParams
 from rnnreranker.train.losses import CosineLoss
 from rnnreranker.train.models.base import GroupModel
 from rnnreranker.train.params import in_batch_setting, temperature_setting
-
-if TYPE_CHECKING:
-    from rnnreranker.train.group.inputs import GroupInputs
-    from rnnreranker.train.group.learner import GroupLearner
-    from rnnreranker.train.losses import Loss
 
 
 @in_order
@@ -84,6 +79,7 @@ class Dual(GroupModel):
     """A dual encoder (paper 004, Section 3.4): one or two towers, mean pooling, vectors of length 1."""
 
     name = "dual"
+    learns = "rnnreranker.train.group.dual:DualLearner"
     trains = "encoder"
     Params: ClassVar[type[settings.Params]] = DualParams
     cosines = True
@@ -96,8 +92,3 @@ class Dual(GroupModel):
                 f"inverse_temperature={params.inverse_temperature:g}: expected none with the loss {params.loss}, which "
                 "is of the cosines themselves"
             )
-
-    def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> GroupLearner:
-        from rnnreranker.train.group.dual import DualLearner
-
-        return DualLearner(encoder, params, loss, inputs, device)

@@ -20,8 +20,6 @@ from rnnreranker.train.params import in_batch_setting
 
 if TYPE_CHECKING:
     from rnnreranker.train.group.inputs import GroupInputs
-    from rnnreranker.train.group.learner import GroupLearner
-    from rnnreranker.train.losses import Loss
     from rnnreranker.train.request import TrainRequest
 
 
@@ -86,6 +84,7 @@ class Late(GroupModel):
     """A late-interaction encoder (ColBERT), from one or from any transformer, whose tokens are then projected."""
 
     name = "late"
+    learns = "rnnreranker.train.group.late:LateLearner"
     trains = "late-encoder"
     Params: ClassVar[type[settings.Params]] = LateParams
     part = "tokens"
@@ -115,8 +114,3 @@ class Late(GroupModel):
         opened = open_index(request.index, needs={"tokens"})
         topics = {pool.qid: inputs.queries[pool.qid] for pool in inputs.pools}
         return dataclasses.replace(inputs, teacher=teacher_of(inputs.made["labels"], opened, topics))
-
-    def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> GroupLearner:
-        from rnnreranker.train.group.late import LateLearner
-
-        return LateLearner(encoder, params, loss, inputs, device)

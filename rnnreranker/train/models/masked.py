@@ -13,7 +13,6 @@ from rnnreranker.base.method import fields_of
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.setting_order import in_order
 from rnnreranker.base.settings import setting
-from rnnreranker.data.fields import asked_fields
 from rnnreranker.train.fit import Trained, fit
 from rnnreranker.train.model_files import NOTHING
 from rnnreranker.train.models.base import SingleTextModel
@@ -93,22 +92,9 @@ class Masked(SingleTextModel):
 
 def _texts(request: TrainRequest) -> dict[str, str]:
     """Docid -> text, of documents with a text, in the order of their docids."""
-    from rnnreranker.data.documents import load_documents
-    from rnnreranker.index.opening import open_index
-    from rnnreranker.parts.texts import documents_of
+    from rnnreranker.train.request import all_documents
 
-    documents, index = request.documents, None if request.index is None else open_index(request.index)
-    if documents:
-        fields = asked_fields(documents, request.fields) or (None if index is None else index.fields)
-        documents_read = load_documents(documents, fields)
-    elif index is None:
-        raise InputError(
-            f"give {argument('documents')}, or {argument('index')} of an index with texts: what the model learns from"
-        )
-    elif index.texts is not None:
-        documents_read = documents_of(index.texts)
-    else:
-        raise InputError(f"{index.name}: no texts in this index; give {argument('documents')}, what it was made from")
+    documents_read = all_documents(request, "what the model learns from")
     texts = {one.docid: one.text for one in progress(documents_read, unit="documents", what="read")}
     kept = {docid: texts[docid] for docid in sorted(texts) if texts[docid].strip()}
     if empty := len(texts) - len(kept):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from rnnreranker.base import settings
 from rnnreranker.base.errors import InputError
@@ -11,11 +11,6 @@ from rnnreranker.base.setting_order import in_order
 from rnnreranker.base.settings import setting
 from rnnreranker.train.group.params import OneLengthParams
 from rnnreranker.train.models.base import GroupModel
-
-if TYPE_CHECKING:
-    from rnnreranker.train.group.inputs import GroupInputs
-    from rnnreranker.train.group.learner import GroupLearner
-    from rnnreranker.train.losses import Loss
 
 
 @in_order
@@ -63,6 +58,7 @@ class Sparse(GroupModel):
     """A sparse encoder: SPLADE-max, or SPLADE-doc, from any masked-language model."""
 
     name = "sparse"
+    learns = "rnnreranker.train.group.sparse:SparseLearner"
     trains = "sparse-encoder"
     Params: ClassVar[type[settings.Params]] = SparseParams
     part = "impact"
@@ -80,8 +76,3 @@ class Sparse(GroupModel):
                 f"query_weights={params.query_weights}: expected none with the architecture max, whose queries the "
                 "model weighs; it is for doc"
             )
-
-    def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> GroupLearner:
-        from rnnreranker.train.group.sparse import SparseLearner
-
-        return SparseLearner(encoder, params, loss, inputs, device)
