@@ -19,9 +19,8 @@ from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.fit import Trained
-from rnnreranker.train.group.groups import Group, Groups
+from rnnreranker.train.group.groups import Group, Groups, sampled
 from rnnreranker.train.group.inputs import GroupInputs
-from rnnreranker.train.group.negative_kinds import sampled
 from rnnreranker.train.group.training import train_on_groups
 from rnnreranker.train.models.dual import DualParams
 from rnnreranker.train.params import settings_for

@@ -17,9 +17,9 @@ from rnnreranker.parts.vectors import QueryVectors, VectorSource
 from rnnreranker.rnn import RnnParams
 from rnnreranker.train.query.batches import Collator
 from rnnreranker.train.query.dynamic import DynamicContext, judged_of, query_vectors
+from rnnreranker.train.query.learner import start_encoder
 from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.query.samples import read_samples
-from rnnreranker.train.query.start import start_encoder
 from rnnreranker.train.query.training import train_encoder
 
 RNN = RnnParams(context=10, k=4, k_exp=2)

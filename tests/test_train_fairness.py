@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.train.validation import calibration_error
 from rnnreranker.train.query.fairness import CUTOFFS, neutrality, ranking_fairness, read_neutrality
+from rnnreranker.train.validation import calibration_error
 
 
 def test_golden(shared: Path) -> None:

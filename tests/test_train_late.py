@@ -25,7 +25,7 @@ from rnnreranker.train.__main__ import main
 from rnnreranker.train.fit import Trained
 from rnnreranker.train.group.groups import Group
 from rnnreranker.train.group.inputs import GroupInputs
-from rnnreranker.train.group.late_scores import late_scores
+from rnnreranker.train.group.late import late_scores
 from rnnreranker.train.group.training import train_on_groups
 from rnnreranker.train.models.late import LateParams
 from rnnreranker.train.params import settings_for

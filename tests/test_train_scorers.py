@@ -24,9 +24,9 @@ from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
 from rnnreranker.train.query.batches import Collator, score, token_states
+from rnnreranker.train.query.learner import start_encoder
 from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.query.samples import read_samples
-from rnnreranker.train.query.start import start_encoder
 from rnnreranker.train.query.table import VectorTable
 from rnnreranker.train.query.training import train_encoder
 

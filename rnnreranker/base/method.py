@@ -168,7 +168,8 @@ def _own(kind: str) -> dict[str, str]:
     folder_or_file = PACKAGE / folder
     files = [*folder_or_file.glob("*.py")] if folder_or_file.is_dir() else [folder_or_file.with_suffix(".py")]
     module_of = {path: f"{home}.{path.stem}" if folder_or_file.is_dir() else home for path in files}
-    return dict(sorted((name, module) for path, module in module_of.items() for name in NAMED.findall(path.read_text())))
+    named = ((NAMED.findall(path.read_text(encoding="utf-8")), module) for path, module in module_of.items())
+    return dict(sorted((name, module) for own, module in named for name in own))
 
 
 def _class_in(module: str, name: str = "") -> Any:

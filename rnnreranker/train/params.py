@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -12,8 +13,63 @@ from rnnreranker.base.preset_files import is_file_name, read_section
 from rnnreranker.base.setting_order import in_order
 from rnnreranker.base.settings import Params, hints_of, plain, setting
 from rnnreranker.base.written_form import Written
-from rnnreranker.train.unread import check_read
+from rnnreranker.train.losses import BatchLoss, CosineLoss, Loss, PositivesLoss
 
+
+def check_read(params: Any, loss: Loss, given: Collection[str]) -> None:
+    """Refuse settings that were given to a training, and would be taken without effect.
+
+    Args:
+        params: of the training, with all its settings.
+        loss: that they name, with its own.
+        given: the names of settings that somebody wrote down; those of presets and defaults stay as they are.
+
+    Raises:
+        InputError: all that are not read, each with the reason.
+    """
+    faults = [
+        f"{name}={getattr(params, name)}: expected none with {reason}"
+        for name, reason in unread(params, loss).items()
+        if name in given and getattr(params, name)
+    ]
+    if faults:
+        raise InputError("; ".join(faults))
+
+
+def unread(params: Any, loss: Loss) -> dict[str, str]:
+    """Settings of a training that are not read, by its loss and its other settings → why; only those that it has.
+
+    >>> from rnnreranker.train.models.dual import DualParams
+    >>> from rnnreranker.train.losses import TripletLoss
+    >>> list(unread(DualParams(), TripletLoss()))
+    ['label_scale', 'in_batch_negatives']
+    """
+    named, reasons = f"the loss {loss.name}", {}
+    if not isinstance(loss, CosineLoss) or isinstance(loss, PositivesLoss):
+        reasons["label_scale"] = f"{named}, which reads targets, no labels by themselves"
+    elif not loss.reads_targets():
+        reasons["label_scale"] = "alpha=0, at which only hard labels count"
+    if not loss.reads_targets():
+        reasons["batch_teacher"] = f"{named}, which asks what is positive alone"
+    if isinstance(loss, BatchLoss):
+        reasons["in_batch_negatives"] = f"{named}, which takes the candidates of the whole batch by itself"
+    if getattr(params, "negatives_from", "") == "in-batch":
+        reason = "negatives_from=in-batch, which draws none and takes those of the whole batch"
+        reasons |= dict.fromkeys(("group_size", "depth", "in_batch_negatives"), reason)
+    if "teacher" in loss.needs and hasattr(params, "random_negatives"):
+        reason = f"{named}, in which documents without a target take no part"
+        reasons |= {"in_batch_negatives": reason, "random_negatives": reason}
+    if getattr(params, "schedule", "plateau") != "plateau":
+        of_plateau = [field.name for field in dataclasses.fields(params) if field.name.startswith("plateau_")]
+        reasons |= dict.fromkeys(of_plateau, f"the schedule {params.schedule}, which ends by itself")
+    if not getattr(params, "neutrality_weight", 1):
+        reasons["neutrality_cutoff"] = "neutrality_weight=0, at which no divergence is computed"
+    if getattr(params, "architecture", "") == "doc":
+        reasons["lambda_q"] = "the architecture doc, whose queries are counts of words, which no training changes"
+    return {name: reason for name, reason in reasons.items() if hasattr(params, name)}
+
+
+Kind = Literal["run", "random", "mixed", "in-batch"]  # where the negatives of a group come from
 LONGEST = 256  # tokens of a text where nothing else is said
 
 
@@ -154,3 +210,63 @@ def loss_params(loss: str, values: Mapping[str, Any]) -> Params:
     own = hints_of(find("loss", loss).Params)
     params: Params = make_params("loss", loss, {name: value for name, value in values.items() if name in own})
     return params
+
+
+@in_order
+@dataclass(frozen=True)
+class TextParams(TrainingParams):
+    """How a model is trained on texts one by one; InputError: values out of range, all of them in one message."""
+
+    key_measure: ClassVar[str] = "loss"
+
+    epochs: float = 3.0
+    learning_rate: float = 5e-5
+    weight_decay: float = 0.01
+    decay: bool = decay_setting()
+    max_length: int | None = length_setting(before="seed")
+
+
+@in_order
+@dataclass(frozen=True)
+class GroupParams(RankedParams):
+    """How a model is trained on groups of a positive and drawn negatives, whatever the model and the loss."""
+
+    loss: str = "lce"
+    batch_size: int = 8
+    epochs: float = 2.0
+    weight_decay: float = 0.01
+    group_size: int = setting(
+        8, "candidates a query and step: a positive, the others negatives", at_least=1, before="batch_size"
+    )
+    depth: int = setting(100, "first candidates of a query that negatives are drawn from", at_least=1)
+    decay: bool = decay_setting()
+    validation_candidates: int = setting(
+        100,
+        "first candidates of a validation query that are scored, its positives besides",
+        at_least=1,
+        tunable=False,
+        before="seed",
+    )
+
+    @property
+    def of_batch(self) -> bool:
+        """Whether the documents of other groups of a batch are negatives, whatever the loss."""
+        return bool(getattr(self, "in_batch_negatives", False)) or self.kind == "in-batch"
+
+    @property
+    def kind(self) -> Kind:
+        """Where the negatives of a group come from."""
+        return "run"
+
+    @property
+    def least(self) -> tuple[int, int]:
+        """The candidates that a group takes of a pool, and how deep it takes them: what `groups.enough` asks for."""
+        return (self.group_size if self.kind == "run" else 1), self.depth
+
+
+@in_order
+@dataclass(frozen=True)
+class OneLengthParams(GroupParams):
+    """As `GroupParams`, of a model that cuts all texts at one length."""
+
+    max_length: int | None = length_setting()

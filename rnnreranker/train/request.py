@@ -165,7 +165,7 @@ class TrainRequest(Request):
 
 
 def all_documents(request: TrainRequest, what: str) -> Iterable[Document]:
-    """All documents of the source that a request names, else of its index; InputError: neither has texts, for `what`."""
+    """All documents of the source of a request, else of its index; InputError: neither has texts, which are `what`."""
     from rnnreranker.data.documents import load_documents
     from rnnreranker.index.opening import open_index
     from rnnreranker.parts.texts import documents_of

@@ -16,7 +16,7 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import ParameterError
 from rnnreranker.base.private.transformers import SecondsAside
 from rnnreranker.base.process import phases
-from rnnreranker.train.checkpoints import read_mark, training_arguments, write_mark
+from rnnreranker.train.fit import read_mark, training_arguments, write_mark
 from rnnreranker.train.learner import Learner
 from rnnreranker.train.validation import Validation
 

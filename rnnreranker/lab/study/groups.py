@@ -143,9 +143,8 @@ class GroupStudy(StudiedModel):
     def grouped(self, task: Task, pools: Sequence[Labels], arm: Arm, teacher: BatchTeacher | None) -> GroupInputs:
         """What is trained on and validated: the latter on candidates of `over`, whatever the pools are made of."""
         from rnnreranker.labels.methods.base import make_labeler
-        from rnnreranker.train.group.groups import enough, first_candidates
+        from rnnreranker.train.group.groups import AT_RANDOM, enough, first_candidates
         from rnnreranker.train.group.inputs import GroupInputs
-        from rnnreranker.train.group.negative_kinds import AT_RANDOM
 
         params = arm.params
         lists = make_labeler("hard", Inputs()).infer(self.runs[self.over], task.part(validation=True))

@@ -8,8 +8,7 @@ import numpy as np
 import torch
 
 from rnnreranker.train.group.batch_teacher import BatchTeacher
-from rnnreranker.train.group.groups import Group
-from rnnreranker.train.label_scale import LabelScale, scaled_labels
+from rnnreranker.train.group.groups import Group, LabelScale, scaled_labels
 
 
 def documents_of(groups: Sequence[Group]) -> list[str]:

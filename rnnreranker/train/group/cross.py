@@ -15,9 +15,9 @@ from rnnreranker.labels.soft import Labels
 from rnnreranker.train.group.groups import Group
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.learner import GroupLearner
-from rnnreranker.train.group.params import OneLengthParams
 from rnnreranker.train.losses import Loss
 from rnnreranker.train.model_files import limit_of, loading, start_folder
+from rnnreranker.train.params import OneLengthParams
 from rnnreranker.train.validation import Scored
 
 AT_ONCE = {"cpu": 16, "cuda": 512}  # pairs of about the same length that go through the model together

@@ -21,12 +21,10 @@ from rnnreranker.encode.dense.query_encoder import COSINE_SCALE
 from rnnreranker.encode.model_settings import ModelSettings, TextKind, read_settings
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.group.batch import with_scaled_labels
-from rnnreranker.train.group.groups import Group
+from rnnreranker.train.group.groups import Group, scaled_labels
 from rnnreranker.train.group.inputs import GroupInputs
-from rnnreranker.train.group.padded_parts import padded_parts
-from rnnreranker.train.group.two_sided import TwoSidedLearner, of_columns
+from rnnreranker.train.group.two_sided import TwoSidedLearner, of_columns, padded_parts
 from rnnreranker.train.group.word_towers import word_towers
-from rnnreranker.train.label_scale import scaled_labels
 from rnnreranker.train.losses import CosineLoss, Loss
 from rnnreranker.train.model_files import NOTHING, limit_of, loading, start_folder
 from rnnreranker.train.validation import Scored

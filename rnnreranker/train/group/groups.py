@@ -2,18 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.labels.negatives.filters import Mined
 from rnnreranker.labels.soft import Labels
-from rnnreranker.train.group.negative_kinds import AT_RANDOM, Kind, sampled, shares
+from rnnreranker.train.params import Kind
+
+AT_RANDOM = ("random", "mixed")  # kinds that read the names of all documents
+
+
+def shares(kind: Kind, size: int, rng: np.random.Generator) -> tuple[int, int]:
+    """How many negatives of a group come from the run and from the collection; of mixed, the odd one by a draw.
+
+    >>> [shares(kind, 3, np.random.default_rng(0)) for kind in ("run", "random", "mixed", "in-batch")]
+    [(2, 0), (0, 2), (1, 1), (0, 0)]
+    """
+    wanted = 0 if kind == "in-batch" else size - 1
+    if kind == "mixed":
+        half = wanted // 2 + (int(rng.integers(2)) if wanted % 2 else 0)
+        return half, wanted - half
+    return (0, wanted) if kind == "random" else (wanted, 0)
+
+
+def sampled(qid: str, known: Collection[str], collection: Sequence[str], count: int, seed: int) -> list[str]:
+    """Documents drawn for a query from a whole collection, none of its positives among them.
+
+    Args:
+        qid: the query; known: its positives.
+        collection: docids, ascending, so that the draw does not depend on how documents stand in a file.
+        count: documents wanted; there are fewer where the collection has no more.
+        seed: of the draw, which depends on the query besides.
+    """
+    rng = np.random.default_rng([seed, int(fingerprint("random negatives", qid)[:15], 16)])
+    wanted = min(count + len(known), len(collection))
+    drawn = rng.choice(len(collection), wanted, replace=False).tolist()
+    return [docid for number in drawn if (docid := collection[number]) not in known][:count]
+
+
+def check_collection(kind: Kind, size: int, collection: Sequence[str]) -> None:
+    """Nothing, where a collection has documents for a group.
+
+    Raises:
+        InputError: fewer than a positive and its random negatives.
+    """
+    if kind in AT_RANDOM and len(collection) < size:
+        raise InputError(
+            f"negatives_from={kind}: {len(collection)} documents in the collection, groups have {size}; give "
+            f"{argument('index')} or {argument('documents')} with all documents, or a lower group_size"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,3 +221,36 @@ def first_candidates(labels: Labels, count: int) -> Labels:
     targets = targets / np.float32(total) if total > 0 else labels.positive[kept] / np.float32(labels.positive.sum())
     docids = [labels.docids[candidate] for candidate in kept.tolist()]
     return Labels(labels.qid, docids, labels.scores[kept], targets.astype(np.float32), labels.positive[kept])
+
+
+LabelScale = Literal["scores", "cosine", "maxmin", "targets"]
+
+
+def scaled_labels(labels: Labels, scale: LabelScale) -> np.ndarray:
+    """(n,) float32 in [0, 1]: the scaled labels of a query's n candidates; 0 of one without a score.
+
+    Args:
+        labels: of the query.
+        scale: "scores": the scores of the method, cut to [0, 1], as of hard labels and of paper 004's eq. 5;
+            "cosine": (1 + score) / 2, which is 1 - f of its eq. 6; "maxmin": from 0, the lowest score of the query, to
+            1, the highest (all 0 where they are equal); "targets": over the largest target, as normalisation, boost and
+            the rest of the labels' parameters have made them.
+
+    >>> one = Labels("q", ["a", "b", "c"], np.array([0.5, -0.5, -np.inf], dtype=np.float32), np.array([0.8, 0.2, 0],
+    ...     dtype=np.float32), np.array([True, False, False]))
+    >>> scaled_labels(one, "scores").tolist(), scaled_labels(one, "cosine").tolist()
+    ([0.5, 0.0, 0.0], [0.75, 0.25, 0.0])
+    >>> scaled_labels(one, "maxmin").tolist(), scaled_labels(one, "targets").tolist()
+    ([1.0, 0.0, 0.0], [1.0, 0.25, 0.0])
+    """
+    if scale == "targets":
+        highest = labels.targets.max(initial=0)
+        return (labels.targets / highest if highest > 0 else labels.targets).astype(np.float32)
+    known = np.isfinite(labels.scores)
+    scores = np.where(known, labels.scores, 0)
+    if scale == "cosine":
+        scores = (1 + scores) / 2
+    elif scale == "maxmin" and known.any():
+        low, high = float(scores[known].min()), float(scores[known].max())
+        scores = (scores - low) / (high - low) if high > low else np.zeros_like(scores)
+    return np.where(known, np.clip(scores, 0, 1), 0).astype(np.float32)

@@ -14,9 +14,8 @@ from rnnreranker.data.fields import asked_fields
 from rnnreranker.labels.negatives.files import holds_texts, read_negatives
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.group.batch_teacher import BatchTeacher
-from rnnreranker.train.group.groups import enough, first_candidates, merged, pools_of
-from rnnreranker.train.group.negative_kinds import AT_RANDOM
-from rnnreranker.train.group.params import GroupParams
+from rnnreranker.train.group.groups import AT_RANDOM, enough, first_candidates, merged, pools_of
+from rnnreranker.train.params import GroupParams
 from rnnreranker.train.query.inputs import validation_of
 from rnnreranker.train.query.samples import split
 from rnnreranker.train.request import all_documents, labels_of

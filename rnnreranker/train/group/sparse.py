@@ -25,8 +25,7 @@ from rnnreranker.labels.soft import Labels
 from rnnreranker.parts.impacts.source import word_use
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.largest_logits import largest_logits, skipped
-from rnnreranker.train.group.padded_parts import padded_parts
-from rnnreranker.train.group.two_sided import TwoSidedLearner, of_columns
+from rnnreranker.train.group.two_sided import TwoSidedLearner, of_columns, padded_parts
 from rnnreranker.train.losses import Loss
 from rnnreranker.train.model_files import limit_of, loading, start_folder
 from rnnreranker.train.validation import Scored

@@ -11,9 +11,9 @@ from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.method import find
 from rnnreranker.base.process.phases import phase
 from rnnreranker.train.fit import Trained, fit
+from rnnreranker.train.group.groups import check_collection
 from rnnreranker.train.group.inputs import GroupInputs
-from rnnreranker.train.group.negative_kinds import check_collection
-from rnnreranker.train.group.params import GroupParams
+from rnnreranker.train.params import GroupParams
 
 if TYPE_CHECKING:
     from rnnreranker.base.settings import Params

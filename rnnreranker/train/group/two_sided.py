@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,8 @@ from rnnreranker.train.group.batch import documents_of, in_batch, in_groups
 from rnnreranker.train.group.groups import Group
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.learner import GroupLearner
-from rnnreranker.train.group.params import GroupParams
 from rnnreranker.train.losses import BatchLoss, Loss
+from rnnreranker.train.params import GroupParams
 
 AT_ONCE = 256  # texts of validation that are cut into tokens together
 
@@ -86,3 +86,23 @@ def of_columns(loss: Loss, scores: torch.Tensor, labels: Mapping[str, torch.Tens
     """
     own = {name: labels[f"{begin}{name}"] for name in ("columns", "targets", "positive", "valid")}
     return loss(scores.gather(1, own.pop("columns")), **own)
+
+
+TOKENS = {"cpu": 2**11, "cuda": 2**17}  # padded tokens of the texts that go through the model together
+
+
+def padded_parts(features: dict[str, torch.Tensor]) -> Iterator[dict[str, torch.Tensor]]:
+    """The tensors (n, t) of texts that stand in order of their lengths, a part of the texts at a time, (c, longest).
+
+    features: with `attention_mask`; texts are padded on the right.
+    """
+    lengths = features["attention_mask"].sum(dim=1).tolist()
+    most = TOKENS[features["attention_mask"].device.type]
+    start = 0
+    while start < len(lengths):
+        stop = start + 1
+        while stop < len(lengths) and max(lengths[start : stop + 1]) * (stop + 1 - start) <= most:
+            stop += 1
+        longest = max(lengths[start:stop])
+        yield {name: value[start:stop, :longest] for name, value in features.items()}
+        start = stop

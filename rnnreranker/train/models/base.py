@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rnnreranker.base import settings
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
-from rnnreranker.train.group.params import GroupParams
 from rnnreranker.train.losses import BatchLoss, CosineLoss
-from rnnreranker.train.params import TrainingParams
+from rnnreranker.train.params import GroupParams, TrainingParams
 
 if TYPE_CHECKING:
     from rnnreranker.train.fit import Trained

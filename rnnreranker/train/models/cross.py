@@ -10,9 +10,9 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
 from rnnreranker.base.setting_order import in_order
-from rnnreranker.train.group.params import OneLengthParams
 from rnnreranker.train.losses import BatchLoss
 from rnnreranker.train.models.base import GroupModel
+from rnnreranker.train.params import OneLengthParams
 
 
 @in_order

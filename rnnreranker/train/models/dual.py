@@ -11,11 +11,9 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
 from rnnreranker.base.setting_order import in_order
 from rnnreranker.base.settings import setting
-from rnnreranker.train.group.negative_kinds import Kind
-from rnnreranker.train.group.params import OneLengthParams
 from rnnreranker.train.losses import CosineLoss
 from rnnreranker.train.models.base import GroupModel
-from rnnreranker.train.params import in_batch_setting, temperature_setting
+from rnnreranker.train.params import Kind, OneLengthParams, in_batch_setting, temperature_setting
 
 
 @in_order

@@ -13,10 +13,9 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
 from rnnreranker.base.setting_order import in_order
 from rnnreranker.base.settings import setting
-from rnnreranker.train.group.params import GroupParams
 from rnnreranker.train.losses import BatchLoss
 from rnnreranker.train.models.base import GroupModel
-from rnnreranker.train.params import in_batch_setting
+from rnnreranker.train.params import GroupParams, in_batch_setting
 
 if TYPE_CHECKING:
     from rnnreranker.train.group.inputs import GroupInputs

@@ -16,8 +16,7 @@ from rnnreranker.base.settings import setting
 from rnnreranker.train.fit import Trained, fit
 from rnnreranker.train.model_files import NOTHING
 from rnnreranker.train.models.base import SingleTextModel
-from rnnreranker.train.params import TrainingParams
-from rnnreranker.train.text.params import TextParams
+from rnnreranker.train.params import TextParams, TrainingParams
 
 if TYPE_CHECKING:
     from rnnreranker.train.request import TrainRequest

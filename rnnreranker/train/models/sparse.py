@@ -9,8 +9,8 @@ from rnnreranker.base import settings
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.setting_order import in_order
 from rnnreranker.base.settings import setting
-from rnnreranker.train.group.params import OneLengthParams
 from rnnreranker.train.models.base import GroupModel
+from rnnreranker.train.params import OneLengthParams
 
 
 @in_order

@@ -16,6 +16,7 @@ from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
 from rnnreranker.encode.dense.folder import write_encoder
+from rnnreranker.encode.dense.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder
 from rnnreranker.encode.model_folder import content_of
 from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.encode.scorer.folder import write_scorer
@@ -28,7 +29,6 @@ from rnnreranker.train.query.fairness import neutrality_divergence
 from rnnreranker.train.query.optimizer import Schedule, make_optimizer
 from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.query.samples import check_index, renumber, training_and_validation
-from rnnreranker.train.query.start import start_encoder
 from rnnreranker.train.query.table import load_table
 from rnnreranker.train.trainer import LossTrainer
 from rnnreranker.train.validation import Validation, validate
@@ -215,3 +215,35 @@ class QueryLearner(Learner):
     def record(self, model: str, device: str, threads: int) -> dict[str, Any]:
         """As of every model, and the scorer, without the name of the kind and the device."""
         return {"params": self.settings, **self._scorer, "encoder": self.encoder, **self.made, "threads": threads}
+
+
+def start_encoder(
+    name: str, dimension: int, params: TrainParams, pooling: str | None = None, normalize: bool | None = None
+) -> tuple[QueryEncoder, PromptedTokens, Path]:
+    """`load_query_encoder` with the dropout, temperature and query length of a training, and its frozen layers.
+
+    Raises:
+        InputError: as `load_query_encoder`, and more layers to freeze than there are.
+    """
+    encoder, tokens, folder = load_query_encoder(
+        name,
+        dimension,
+        pooling=pooling,
+        normalize=normalize,
+        dropout=params.dropout,
+        inverse_temperature=params.inverse_temperature,
+        learn_temperature=params.learn_temperature,
+        max_tokens=params.query_tokens,
+    )
+    model = encoder.transformer
+    if params.freeze_embeddings or params.frozen_layers:
+        model.get_input_embeddings().weight.requires_grad_(False)  # type: ignore[operator]
+    if not params.frozen_layers:
+        return encoder, tokens, folder
+    stacks = [child for name, child in model.named_modules() if name in ("encoder.layer", "transformer.layer")]
+    if not stacks or len(stacks[0]) < params.frozen_layers:
+        has = len(stacks[0]) if stacks else "no"
+        raise InputError(f"frozen_layers={params.frozen_layers}: {folder} has {has} layers that can be frozen")
+    for module in [model.embeddings, *stacks[0][: params.frozen_layers]]:
+        module.requires_grad_(False)
+    return encoder, tokens, folder

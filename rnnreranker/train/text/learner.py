@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.train.learner import Learner
-from rnnreranker.train.text.params import TextParams
+from rnnreranker.train.params import TextParams
 from rnnreranker.train.trainer import LossTrainer
 from rnnreranker.train.validation import Validation
 

@@ -46,7 +46,7 @@ class DualStudy(GroupStudy):
     @classmethod
     def context_of(cls, params: Any, context: int) -> int:
         """As many random documents are labelled beside the run's."""
-        from rnnreranker.train.group.negative_kinds import AT_RANDOM
+        from rnnreranker.train.group.groups import AT_RANDOM
 
         return (2 if params.kind in AT_RANDOM else 1) * int(params.depth) + 1
 
@@ -103,7 +103,7 @@ class DualStudy(GroupStudy):
 
     def pools(self, task: Task, arm: Arm, folder: Path) -> Pools:
         """As of every study, the labels that are no judgements scaled to [0, 1]."""
-        from rnnreranker.train.label_scale import scaled_labels
+        from rnnreranker.train.group.groups import scaled_labels
 
         pools, seconds, teacher = super().pools(task, arm, folder)
         scale: Any = "scores" if arm.hard else arm.params.label_scale
@@ -112,7 +112,7 @@ class DualStudy(GroupStudy):
 
     def candidates(self, task: Task, arm: Arm, folder: Path) -> tuple[Run, float]:
         """As of every study, and all that is drawn at random in training."""
-        from rnnreranker.train.group.negative_kinds import AT_RANDOM, sampled
+        from rnnreranker.train.group.groups import AT_RANDOM, sampled
 
         run, seconds = super().candidates(task, arm, folder)
         if arm.params.kind not in AT_RANDOM:
