@@ -1,4 +1,4 @@
-"""The labels command from files to files: labels, exports, the audit page and back, pictures."""
+"""The labels command from files to files: labels, exports, the audit page and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from rnnreranker.labels import export
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.report.audit import proposals
 from rnnreranker.labels.report.confidence import of_labels
-from rnnreranker.labels.report.plots import by_rank
 
 TINY = SoftLabels.from_lists(
     ["q1", "q2"],
@@ -42,8 +41,7 @@ def flags(folder: Path) -> list[str]:
 
 
 def test_the_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    more = {"tsv": "x.tsv", "qrels-output": "x.qrels", "listwise": "x.parquet", "plots": "plots"}
+    more = {"tsv": "x.tsv", "qrels-output": "x.qrels", "listwise": "x.parquet"}
     extra = [word for name, file in more.items() for word in (f"--{name}", str(tmp_path / file))]
     assert main([*flags(tmp_path), *extra, "--audit", "3", "--n-max", "6", *SHARP]) == 0
     captured = capsys.readouterr()
@@ -52,11 +50,7 @@ def test_the_command_writes_everything(tmp_path: Path, capsys: pytest.CaptureFix
     assert labels.metadata["labels"]["n_max"] == 6
     assert len((tmp_path / "x.tsv").read_text().splitlines()) == 5 * 20
     assert load_qrels(tmp_path / "x.qrels")["relevance"].max() == 100
-    names = ["scores-by-rank", "mass-by-rank"]
-    printed = [Path(line).name for line in captured.out.splitlines()]
-    assert printed == ["labels.parquet.audit.html", *(f"{name}.svg" for name in names)]
-    for name in names:
-        assert (tmp_path / "plots" / f"{name}.svg").read_text().startswith("<?xml")
+    assert [Path(line).name for line in captured.out.splitlines()] == ["labels.parquet.audit.html"]
     assert "labels.parquet: 5 queries; query vectors" in captured.err
 
 
@@ -231,9 +225,3 @@ def test_verdicts_are_qrels(tmp_path: Path) -> None:
     done = subprocess.run([node, "-e", code], capture_output=True, text=True, check=True)
     (tmp_path / "verdicts.txt").write_text(json.loads(done.stdout))
     assert load_qrels(tmp_path / "verdicts.txt").to_numpy().tolist() == [["q1", "b", 2]]
-
-
-def test_pictures_show_what_took_part_in_descending_order() -> None:
-    scores, mass = by_rank(TINY)
-    np.testing.assert_allclose(scores, [[1.0, 0.1], [0.5, 0.25]])
-    np.testing.assert_allclose(mass, [[0.75, 0.25], [1.0, 0.0]])

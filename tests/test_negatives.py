@@ -334,7 +334,7 @@ def test_python_mines_what_the_command_mines(tmp_path: Path) -> None:
     [
         (
             {},
-            r"^give index \(vectors of the documents\), or filter=none, which needs none; give topics or ",
+            r"^filter=rnn needs index \(where vectors come from\); filter=rnn needs topics or encoded_queries",
         ),
         ({"filter": "rnm"}, "^filter=rnm: rnm: no such filter; did you mean rnn"),
         ({"filter": "rnn:rat=0.1"}, "no setting rat, did you mean rate"),

@@ -1,4 +1,4 @@
-"""`python -m rnnreranker.labels`: a run and sparse judgements to soft labels, exports, an audit page, pictures."""
+"""`python -m rnnreranker.labels`: a run and sparse judgements to soft labels, exports, an audit page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from rnnreranker.base.method import fields_of, find, names
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.shards import add_flags as add_share_flags
 from rnnreranker.base.shards import share_of
-from rnnreranker.base.typed_numbers import number
 from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.labels.export import FormsRequest
@@ -33,38 +32,26 @@ EPILOG = """examples (settings of a method, and of labels, stand behind a colon;
   python -m rnnreranker.labels --run run.txt --index my-index --topics train.tsv --qrels train-qrels.txt \\
       --method evidence:k=21,include_level=0.1 --n-max 8 --output labels.parquet --audit 50
   python -m rnnreranker.labels ... --method teacher:teacher=cross-encoder,normalization=none,boost=1,n_max=none
-  python -m rnnreranker.labels scores one.parquet two.parquet      how the scores of labels are distributed
 A job that was killed goes on where it stopped when the same command is given again."""
 USAGE = "python -m rnnreranker.labels --run RUN --qrels QRELS --output FILE.parquet [--index INDEX] [flags]"
-SCORES = """examples:
-  python -m rnnreranker.labels scores tf-idf.parquet scorer.parquet evidence.parquet --plots pictures
-  python -m rnnreranker.labels scores sbert.parquet le-bs.parquet --distances
-
-Of labels --method run from the cosines of several models, --distances gives what Figure 5 of paper 004 shows.
-"""
 
 
 @command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
-    if command.first_word(argv, ["scores"]) == "scores":
-        from rnnreranker.labels.report.scores import show_scores
-
-        show_scores(**vars(make_scores_parser().parse_args(argv[1:])))
-    else:
-        args = make_parser().parse_args(argv)
-        request = command.request(args, LabelsRequest, method=_method(args))
-        forms = command.request(args, FormsRequest)
-        _check(request, args.output, forms)
-        share = share_of(args.shard_id, args.shard_num)
-        made = write_labels(request, args.output, share)
-        if share is not None:
-            now, own = made.metadata["made"], made.metadata["own"]
-            there = f"{command.counted(now, 'shard file')} made, {own - now} were there"
-            command.say(f"{args.output}: shard {share[0]} of {share[1]}: {there}")
-            return 0
-        _export(forms, request, made)
-        _say(args.output, made)
+    args = make_parser().parse_args(argv)
+    request = command.request(args, LabelsRequest, method=_method(args))
+    forms = command.request(args, FormsRequest)
+    _check(request, args.output, forms)
+    share = share_of(args.shard_id, args.shard_num)
+    made = write_labels(request, args.output, share)
+    if share is not None:
+        now, own = made.metadata["made"], made.metadata["own"]
+        there = f"{command.counted(now, 'shard file')} made, {own - now} were there"
+        command.say(f"{args.output}: shard {share[0]} of {share[1]}: {there}")
+        return 0
+    _export(forms, request, made)
+    _say(args.output, made)
     return 0
 
 
@@ -106,7 +93,7 @@ def _check(request: LabelsRequest, output: str, forms: FormsRequest) -> None:
 
 def _export(forms: FormsRequest, request: LabelsRequest, made: Made) -> None:
     """Write the labels in the other forms that the flags ask for."""
-    if not (forms.tsv or forms.qrels_output or forms.listwise or forms.audit or forms.plots):
+    if not (forms.tsv or forms.qrels_output or forms.listwise or forms.audit):
         return
     from rnnreranker.labels import export
     from rnnreranker.labels.soft import SoftLabels
@@ -132,11 +119,6 @@ def _export(forms: FormsRequest, request: LabelsRequest, made: Made) -> None:
         curve = of_labels(labels, grades_of(forms.truth), request.relevant) if forms.truth else ()
         write_audit(path, to_judge, made.topics, texts_for(wanted, *texts), labels.metadata, curve)
         command.put(path)
-    if forms.plots:
-        from rnnreranker.labels.report.plots import write_plots
-
-        for path in write_plots(labels, forms.plots):
-            command.put(path)
 
 
 def _say(output: str, made: Made) -> None:
@@ -177,23 +159,7 @@ def make_parser() -> argparse.ArgumentParser:
     out = parser.add_argument_group("other forms")
     command.add_request_flags(out, FormsRequest, "tsv", "qrels_output", "highest", "listwise", "list_size")
     command.add_request_flags(out, LabelsRequest, "documents", "fields", fields="NAMES")
-    command.add_request_flags(out, FormsRequest, "audit", "audit_output", "truth", "plots")
-    return parser
-
-
-def make_scores_parser() -> argparse.ArgumentParser:
-    """The arguments of `labels scores`, named as those of `show_scores`."""
-    parser = command.parser("labels scores", "Show how the scores of labels are distributed, file by file.", SCORES)
-    parser.add_argument("files", nargs="+", metavar="FILE.parquet", help="of python -m rnnreranker.labels")
-    parser.add_argument(
-        "--distances", action="store_true", help="(1 - score) / 2, of scores that are cosines, in place of them"
-    )
-    text = "of scores (default: 0 1)"
-    parser.add_argument(
-        "--range", dest="between", nargs=2, type=number, default=(0.0, 1.0), metavar=("LOW", "HIGH"), help=text
-    )
-    parser.add_argument("--bins", type=command.positive, default=10, help="equal parts of it (default: 10)")
-    parser.add_argument("--plots", metavar="DIR", help="picture of the shares by range")
+    command.add_request_flags(out, FormsRequest, "audit", "audit_output", "truth")
     return parser
 
 

@@ -17,7 +17,7 @@ from rnnreranker.labels.soft import Labels, SoftLabels
 
 @dataclass(frozen=True)
 class FormsRequest(Request):
-    """What the command writes beside the parquet file: other forms, the audit page, pictures."""
+    """What the command writes beside the parquet file: other forms, the audit page."""
 
     tsv: str | None = setting(None, "qid<TAB>docid<TAB>score")
     qrels_output: str | None = setting(None, "TREC qrels; a query's largest target becomes --highest")
@@ -27,7 +27,6 @@ class FormsRequest(Request):
     audit: int | None = setting(None, "page with N queries' proposed positives", at_least=1)
     audit_output: str | None = setting(None, "HTML (default: OUTPUT.audit.html)")
     truth: str | None = setting(None, "fuller judgements: how many proposals are relevant")
-    plots: str | None = setting(None, "folder of pictures of scores and label mass by rank")
 
 
 def write_tsv(labels: SoftLabels, path: str | os.PathLike[str]) -> int:

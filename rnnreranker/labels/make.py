@@ -20,7 +20,7 @@ from rnnreranker.base.request import asked
 from rnnreranker.base.shards import Share
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.labels.params import unlearnt
-from rnnreranker.labels.request import LabelsRequest, check
+from rnnreranker.labels.request import JudgedRunRequest, LabelsRequest, check
 from rnnreranker.labels.soft import SoftLabels
 from rnnreranker.parts.needs import givers
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels.shards import Job, LabelInputs
+    from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
 
 
@@ -86,12 +87,9 @@ def write_labels(request: LabelsRequest, output: str | Path, share: Share | None
     """
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.evaluate.scores import notice_unjudged
-    from rnnreranker.index.opening import open_index
     from rnnreranker.labels.judged import docids_of, positives_of
     from rnnreranker.labels.shards import LabelInputs, make_shards
-    from rnnreranker.parts.vectors.together import notice_mismatch
     from rnnreranker.search.own_documents import notice_own
-    from rnnreranker.search.queries import query_vectors
 
     labeler = request.labeler
     needs, learns = labeler.needs, unlearnt(labeler.label_params)
@@ -106,17 +104,11 @@ def write_labels(request: LabelsRequest, output: str | Path, share: Share | None
         {request.shown("run"): run}, docids_of(judged), "positives are put in behind the candidates of every query"
     )
     wanted = [qid for qid in run if qid in judged or (learns and qid in validation)]
-    topics = _topics(request, needs, wanted)
-    index = None if request.index is None else open_index(request.index, needs=needs)
-    begun = time.perf_counter()
-    queries = tokens = None
-    if index is not None and "query vectors" in needs:
-        queries = query_vectors(request.encoding, index, topics, wanted, threads=request.jobs)
-        if "vectors" in needs:
-            notice_mismatch(run, queries, index.vectors)
+    begun, tokens = time.perf_counter(), None
+    topics, index, queries = opened(request, needs, run, wanted, request.jobs)
     if index is not None and "query tokens" in needs:
-        asked = {qid: topics[qid] for qid in wanted}
-        tokens = index.given_queries("query tokens", asked, request.jobs, request.devices)
+        texts = {qid: topics[qid] for qid in wanted}
+        tokens = index.given_queries("query tokens", texts, request.jobs, request.devices)
     encoded = time.perf_counter()
     inputs = LabelInputs(run, judged, queries, topics if "topics" in needs else None, tokens)
     job = _job(request, index, pairs)
@@ -212,17 +204,30 @@ def _first_of(pairs: Run, run: Run) -> Run:
     return Run.from_parts(run.qids, offsets, docids, rows[entries], scores[entries])
 
 
-def _topics(request: LabelsRequest, needs: frozenset[str], wanted: Sequence[str]) -> dict[str, str]:
-    """The texts of the topics; all that are to be labelled are there where the method reads or encodes them."""
-    if request.topics is None:
-        return {}
-    from rnnreranker.data.topics import topics_of
+def opened(
+    request: JudgedRunRequest, needs: frozenset[str], run: Run, wanted: Sequence[str], threads: int | None
+) -> tuple[dict[str, str], IndexOnDisk | None, QueryVectors | None]:
+    """The texts of topics, the index, and the vectors of the queries wanted, of a run, where they are needed.
 
-    topics = topics_of(request.topics)
-    lost = [qid for qid in wanted if qid not in topics]
-    if lost and (needs & {"topics", "query tokens"} or ("query vectors" in needs and not request.encoded_queries)):
+    Raises:
+        InputError: queries that the topics lack, where their texts are read or encoded; no such index or topics.
+    """
+    from rnnreranker.data.topics import topics_of
+    from rnnreranker.index.opening import open_index
+    from rnnreranker.parts.vectors.together import notice_mismatch
+    from rnnreranker.search.queries import query_vectors
+
+    topics = {} if request.topics is None else topics_of(request.topics)
+    read = needs & {"topics", "query tokens"} or ("query vectors" in needs and not request.encoded_queries)
+    if read and topics and (lost := [qid for qid in wanted if qid not in topics]):
         raise InputError(
             f"{request.shown('topics')}: {len(lost)} of the {len(wanted)} queries to label are not in it (first: "
             f"{', '.join(lost[:3])}); give the topics that the run was made from"
         )
-    return topics
+    index = None if request.index is None else open_index(request.index, needs=needs)
+    if index is None or "query vectors" not in needs:
+        return topics, index, None
+    queries = query_vectors(request.encoding, index, topics, wanted, threads=threads)
+    if "vectors" in needs:
+        notice_mismatch(run, queries, index.vectors)
+    return topics, index, queries

@@ -140,6 +140,18 @@ class JudgedRunRequest(ComputesOnDevices, Request):
         """How queries become vectors."""
         return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics, self.devices)
 
+    def lacking(self, needs: frozenset[str], who: str) -> list[tuple[object, str]]:
+        """What is not given of what a method, or a file, needs: faults as of `refuse`; who: needs it, for messages."""
+        untold, reads = self.topics is None, bool(needs & {"topics", "query tokens"})
+        from_index = sorted(needs & {*givers(), *([] if self.documents else ["texts"])}, reverse=True)
+        blind = untold and not reads and "query vectors" in needs and not self.encoded_queries
+        index, topics = argument("index"), argument("topics")
+        return [
+            (from_index and self.index is None, f"{who} needs {index} (where {' and '.join(from_index)} come from)"),
+            (untold and reads, f"{who} needs {topics} (texts of the queries)"),
+            (blind, f"{who} needs {topics} or {argument('encoded_queries')} (vectors of the queries)"),
+        ]
+
 
 @dataclass(frozen=True)
 class LabelsRequest(JudgedRunRequest):
@@ -181,24 +193,12 @@ def check(request: LabelsRequest, output: str | Path | None = None, *others: tup
         MissingDependencyError: a backend that is not installed.
     """
     asked_fields(request.documents, request.fields)
-    labeler, untold = request.labeler, request.topics is None
-    needs = labeler.needs
-    method, topics = f"{argument('method', labeler.name)} needs", argument("topics")
-    from_index = sorted(needs & {*givers(), *([] if request.documents else ["texts"])}, reverse=True)
-    reads_topics = bool(needs & {"topics", "query tokens"})
-    encodes = bool(needs & {"query vectors", "query tokens"})
+    labeler = request.labeler
+    encodes = bool(labeler.needs & {"query vectors", "query tokens"})
     as_text = "--tsv FILE" if in_command() else "labels.export.write_tsv"
     elsewhere = request.device is not None or request.compute_dtype != EXACT
     refuse(
-        (
-            from_index and request.index is None,
-            f"{method} {argument('index')} (where {' and '.join(from_index)} come from)",
-        ),
-        (untold and reads_topics, f"{method} {topics} (texts of the queries)"),
-        (
-            untold and not reads_topics and "query vectors" in needs and not request.encoded_queries,
-            f"{method} {topics} or {argument('encoded_queries')} (vectors of the queries)",
-        ),
+        *request.lacking(labeler.needs, argument("method", labeler.name)),
         (
             request.validation_qrels is not None and not unlearnt(labeler.label_params),
             f"{argument('validation_qrels')} goes with mass=share or confident, where no share or threshold is given",

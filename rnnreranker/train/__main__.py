@@ -44,11 +44,6 @@ def main(argv: Sequence[str]) -> int:
         request = command.request(args, TrainRequest, model=Written.read(args.model).beside(typed, "--model"))
         trained = train(request)
     params: Any = request.training.params
-    if args.plots:
-        from rnnreranker.train.plots import write_plots
-
-        for path in write_plots(args.plots, trained.record):
-            command.put(path)
     before = trained.history[0]
     for name in [name for name in trained.measures if name in before]:
         command.put(f"{name}\tbefore {before[name]:.4f}\tbest {trained.measures[name]:.4f}")
@@ -73,7 +68,6 @@ def make_parser() -> argparse.ArgumentParser:
     parser = command.parser("train", text, EPILOG, USAGE)
     command.add_request_flags(parser, TrainRequest, "model", "labels", "negatives", "index", "topics", "encoder")
     command.add_request_flags(parser, TrainRequest, "output", output="DIR")
-    parser.add_argument("--plots", metavar="DIR", help="curves of the training")
 
     settings = parser.add_argument_group("training (all other settings: --model NAME:key=value)")
     for name, text in EVERYDAY.items():

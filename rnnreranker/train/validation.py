@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.encode.dense.query_encoder import QueryEncoder
 from rnnreranker.encode.scorer.model import CandidateScorer
@@ -206,21 +205,10 @@ def calibration_error(probabilities: np.ndarray, relevant: np.ndarray, bins: int
         relevant: (n,) bool.
         bins: of equal width; 1 falls into the last.
 
-    Raises:
-        InputError: arrays of different lengths or empty, values outside [0, 1].
-
     >>> calibration_error(np.array([0.75, 0.75, 0.25, 0.25]), np.array([True, True, True, False]))
     0.25
     """
-    probabilities = np.asarray(probabilities, dtype=np.float64)
-    relevant = np.asarray(relevant, dtype=bool)
-    if probabilities.shape != relevant.shape or probabilities.ndim != 1 or not len(probabilities):
-        raise InputError(
-            f"{probabilities.shape} probabilities for {relevant.shape} judgements; expected one list of equal length"
-        )
-    if not ((probabilities >= 0) & (probabilities <= 1)).all():
-        raise InputError("probabilities outside [0, 1] or NaN; give softmax shares or sigmoids, not raw scores")
-    bin_of = np.minimum((probabilities * bins).astype(np.int64), bins - 1)
-    said = np.bincount(bin_of, weights=probabilities, minlength=bins)
-    true = np.bincount(bin_of, weights=relevant, minlength=bins)
-    return float(np.abs(said - true).sum() / len(probabilities))
+    said = probabilities.astype(np.float64)
+    bin_of = np.minimum((said * bins).astype(np.int64), bins - 1)
+    off = np.bincount(bin_of, said, bins) - np.bincount(bin_of, relevant, bins)
+    return float(np.abs(off).sum() / len(said))

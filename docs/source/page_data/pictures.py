@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from page_data.before_and_after import FAINT, INK, before_and_after
 from page_data.first_stages import ALONE, BEFORE, DEFAULT, GRAPH, LAYOUTS, MIXTURE, PUBLIC, StageTable, stage_table
 from page_data.study_table import picture
-from rnnreranker.labels.report.plots import save_figure
-from rnnreranker.train.plots import new_figure
+from rnnreranker.base.figures import new_figure, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

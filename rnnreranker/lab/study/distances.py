@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.labels.report.scores import edges_of
-
 RANGES = 10  # of equal width, of distances from 0 to 1
 ROWS = 1024  # queries at a time
 
@@ -26,7 +24,7 @@ def distances_of(queries: np.ndarray, documents: np.ndarray, relevant: Sequence[
         of the second moments of queries and documents over the sum of all: 1 where all vectors are multiples of one,
         1/D where they use every direction alike.
     """
-    counts, edges = np.zeros((2, RANGES), dtype=np.int64), edges_of(0, 1, RANGES)
+    counts, edges = np.zeros((2, RANGES), dtype=np.int64), np.linspace(0, 1, RANGES + 1, dtype=np.float32)
     for start, cosines in _blocks(queries, documents):
         bins = np.clip(np.searchsorted(edges, (1 - cosines) / 2, side="left") - 1, 0, RANGES - 1)
         counts[1] += np.bincount(bins.ravel(), minlength=RANGES)

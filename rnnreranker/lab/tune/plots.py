@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.base.errors import require
+from rnnreranker.base.figures import new_axes, save_figure
 from rnnreranker.lab.tune.sweeps import WHOLE, Rows
 from rnnreranker.lab.tune.trials import Study
-from rnnreranker.labels.report.plots import new_axes, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

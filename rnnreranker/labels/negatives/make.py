@@ -17,6 +17,7 @@ from rnnreranker.base.request import asked
 from rnnreranker.base.settings import hints_of, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields
+from rnnreranker.labels.make import opened
 from rnnreranker.labels.methods.base import Source
 from rnnreranker.labels.negatives.files import (
     LABELED,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels.judged import Judged
+    from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
 
 
@@ -223,42 +225,25 @@ def check(request: NegativesRequest, output: str | Path | None = None, *others: 
         InputError: everything that is wrong; an unknown filter, settings that it does not have.
     """
     asked_fields(request.documents, request.fields)
-    chosen, needs = request.chosen, request.needs
-    by_graph, no_index = chosen.source == "neighbours", request.index is None
-    index, topics, documents = argument("index"), argument("topics"), argument("documents")
+    chosen, shown = request.chosen, argument("output", output)
+    filter, form, by_graph = chosen.mining.filter, chosen.mining.form, chosen.source == "neighbours"
     of_query = f"inner products with the query: not with {argument('from', 'neighbours')}"
-    shown = f"{argument('output', output)} needs"
-    untold, texts = request.topics is None, output is not None and holds_texts(output)
+    texts: frozenset[str] = frozenset({"topics", "texts"} if output is not None and holds_texts(output) else ())
     refuse(
-        (
-            by_graph and chosen.mining.filter not in (*SIMILAR, "none"),
-            f"{argument('filter', chosen.mining.filter)} compares {of_query}",
-        ),
+        (by_graph and filter not in (*SIMILAR, "none"), f"{argument('filter', filter)} compares {of_query}"),
         (by_graph and request.truth is not None, f"{argument('truth')} compares filters of {of_query}"),
-        ("neighbours" in needs and no_index, f"give {index} (its part neighbours)"),
         *others,
         (
             output is not None and not str(output).endswith(SUFFIXES),
-            f"{argument('output', output)}: expected a name that ends in {', '.join(SUFFIXES)}",
+            f"{shown}: expected a name that ends in {', '.join(SUFFIXES)}",
         ),
         (
-            chosen.mining.form in LABELED and str(output).endswith(".tsv"),
-            f"{argument('output', output)}: expected a name that ends in {', '.join(OF_TEXTS)}, as "
-            f"form={chosen.mining.form} has labels, and a .tsv file ids alone",
+            form in LABELED and str(output).endswith(".tsv"),
+            f"{shown}: expected a name that ends in {', '.join(OF_TEXTS)}, as form={form} has labels, and a .tsv file "
+            "ids alone",
         ),
-        (
-            "vectors" in needs and "neighbours" not in needs and no_index,
-            f"give {index} (vectors of the documents), or {argument('filter', 'none')}, which needs none",
-        ),
-        (
-            "query vectors" in needs and untold and not request.encoded_queries,
-            f"give {topics} or {argument('encoded_queries')} (vectors of the queries)",
-        ),
-        (texts and untold, f"{shown} {topics} (texts of the queries)"),
-        (
-            texts and no_index and not request.documents,
-            f"{shown} {index} or {documents} (texts of the documents)",
-        ),
+        *request.lacking(request.needs, argument("filter", filter)),
+        *request.lacking(texts, shown),
     )
     _ = request.encoding  # says what is wrong with its written form
     if output is not None:
@@ -268,16 +253,13 @@ def check(request: NegativesRequest, output: str | Path | None = None, *others: 
 def mined_negatives(request: NegativesRequest) -> MinedNegatives:
     """The negatives of a request that was checked; errors as `mine_negatives`."""
     from rnnreranker.data.qrels import qrels_of
-    from rnnreranker.data.topics import topics_of
     from rnnreranker.evaluate.scores import notice_unjudged
-    from rnnreranker.index.opening import open_index
     from rnnreranker.labels.judged import docids_of, positives_of
     from rnnreranker.runs import Run
     from rnnreranker.search.own_documents import without_own
 
     judged = positives_of(qrels_of(request.qrels), request.relevant, request.shown("qrels"))
     run = without_own(request.run if isinstance(request.run, Run) else Run.read(request.run))
-    topics = {} if request.topics is None else topics_of(request.topics)
     notice_unjudged({request.shown("run"): run}, docids_of(judged), "no candidate is left out as a positive")
     wanted = [qid for qid in run if qid in judged]
     if not wanted:
@@ -285,9 +267,9 @@ def mined_negatives(request: NegativesRequest) -> MinedNegatives:
             f"{request.shown('qrels')}: no query of {request.shown('run')} has a positive; give the judgements of "
             "these queries"
         )
-    index = None if request.index is None else open_index(request.index)
+    topics, index, queries = opened(request, request.needs, run, wanted, request.threads)
     mining = request.chosen.mining
-    mined = _pools(request, run, judged, index, topics, wanted)
+    mined = _pools(request, run, judged, index, queries)
     threshold = mining.threshold
     if threshold is None:
         threshold = threshold_at(mined, mining.filter, DEFAULT_RATE if mining.rate is None else mining.rate)
@@ -296,35 +278,20 @@ def mined_negatives(request: NegativesRequest) -> MinedNegatives:
 
 
 def _pools(
-    request: NegativesRequest,
-    run: Run,
-    judged: Judged,
-    index: IndexOnDisk | None,
-    topics: Mapping[str, str],
-    wanted: list[str],
+    request: NegativesRequest, run: Run, judged: Judged, index: IndexOnDisk | None, queries: QueryVectors | None
 ) -> list[Pool]:
     """The pools of the queries, with what the filters that are wanted go by."""
-    from rnnreranker.parts.vectors.together import notice_mismatch
-    from rnnreranker.search.queries import query_vectors
-
     chosen, needs = request.chosen, request.needs
-    context = chosen.labeler("rnn").params.context  # of all filters
-    if not needs or index is None:
-        return pools(run, judged, Inputs(), {}, size=context)
-    queries = None
-    if "query vectors" in needs:
-        queries = query_vectors(request.encoding, index, topics, wanted, threads=request.threads)
-        if "vectors" in needs:
-            notice_mismatch(run, queries, index.vectors)
     inputs = Inputs(
         query_vectors=queries,
-        vectors=index.vectors if "vectors" in needs else None,
-        neighbours=index.graph if "neighbours" in needs else None,
+        vectors=index.vectors if index is not None and "vectors" in needs else None,
+        neighbours=index.graph if index is not None and "neighbours" in needs else None,
     )
     compared = request.truth is not None
-    params = {how: one.params for how, one in chosen.labelers(compared).items()}
-    used = params if chosen.mining.filter in SIMILAR or compared else {}
-    return pools(run, judged, inputs, used, request.threads, chosen.source, context)
+    similar = needs and (chosen.mining.filter in SIMILAR or compared)
+    params = {how: one.params for how, one in chosen.labelers(compared).items()} if similar else {}
+    context = chosen.labeler("rnn").params.context  # of all filters
+    return pools(run, judged, inputs, params, request.threads, chosen.source, context)
 
 
 def _without_texts_of_positives(

@@ -17,7 +17,7 @@ from rnnreranker.train.group.batch_teacher import BatchTeacher
 from rnnreranker.train.group.groups import AT_RANDOM, enough, first_candidates, merged, pools_of
 from rnnreranker.train.params import GroupParams
 from rnnreranker.train.query.inputs import validation_of
-from rnnreranker.train.query.samples import split
+from rnnreranker.train.query.samples import check_different, held_out_of
 from rnnreranker.train.request import all_documents, labels_of
 
 if TYPE_CHECKING:
@@ -92,23 +92,11 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
     if given is not None:
         checked = list(given)
     else:
-        held_out = split(list(dict.fromkeys(pool.qid for pool in pools)), params.validation_share, params.seed)
-        checked = (
-            merged([pool for pool in pools if pool.qid in held_out])
-            if request.negatives is not None
-            else [pool for pool in pools if pool.qid in held_out]
-        )
+        held_out = held_out_of(list(dict.fromkeys(pool.qid for pool in pools)), params, ("query", "queries"))
+        checked = [pool for pool in pools if pool.qid in held_out]
+        checked = merged(checked) if request.negatives is not None else checked
         pools = [pool for pool in pools if pool.qid not in held_out]
-        if not held_out or not pools:
-            raise InputError(
-                "the queries cannot be split into training and validation; give validation queries of their own "
-                f"({argument('validation_run')} or {argument('validation_labels')})"
-            )
-    if twice := sorted({pool.qid for pool in pools} & {one.qid for one in checked}):
-        raise InputError(
-            f"{counted(len(twice), 'query', 'queries')} in both training and validation (first: "
-            f"{', '.join(twice[:3])}); expected different queries"
-        )
+    check_different((pool.qid for pool in pools), (one.qid for one in checked))
     margins = any((pool.targets[~pool.positive] > 0).any() for pool in pools)
     pools = enough(pools, *params.least)
     checked = [first_candidates(one, params.validation_candidates) for one in checked[: params.validation_queries]]

@@ -53,7 +53,7 @@ class Masked(SingleTextModel):
     reads = frozenset({"documents", "fields"})
 
     def train(self, request: TrainRequest, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
-        from rnnreranker.train.query.samples import split
+        from rnnreranker.train.query.samples import held_out_of
 
         assert isinstance(params, MaskedParams)
         self.refuse(request, loss)
@@ -70,14 +70,9 @@ class Masked(SingleTextModel):
                 raise InputError(f"{argument(name)}: not for {model}, which reads the texts of documents alone")
         with phase("reading texts"):
             texts = _texts(request)
-        held_out = split(list(texts), params.validation_share, params.seed)
+        held_out = held_out_of(list(texts), params, ("text",))
         checked = [text for docid, text in texts.items() if docid in held_out]
         training = [text for docid, text in texts.items() if docid not in held_out]
-        if not training or not checked:
-            raise InputError(
-                f"{counted(len(texts), 'text')} cannot be split into training and validation: expected two or more, "
-                f"and a share between (validation_share={params.validation_share})"
-            )
         with phase("importing torch and transformers", "imports"):
             from rnnreranker.train.text.masked import MaskedLearner
         encoder = None if start == NOTHING else start

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rnnreranker.base.arguments import argument
+from rnnreranker.base.command import counted
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.train.query.params import TrainParams
@@ -121,23 +122,13 @@ def training_and_validation(
             f"{', '.join(without[:3])}); give the topics that the labels were made from"
         )
     if validation is None:
-        held_out = split(labels.qids, params.validation_share, params.seed)
-        if not held_out or len(held_out) == len(labels.qids):
-            raise InputError(
-                f"{len(labels.qids)} labelled queries cannot be split into training and validation; give validation "
-                f"queries of their own ({argument('validation_run')} or {argument('validation_labels')})"
-            )
+        held_out = held_out_of(labels.qids, params, ("query", "queries"))
         training, rows, lost = read_samples(
             labels, source, params.candidates, qids=[qid for qid in labels.qids if qid not in held_out]
         )
         checked, more_rows, more_lost = read_samples(labels, source, None, qids=held_out)
     else:
-        twice = sorted(set(labels.qids) & set(validation.qids))
-        if twice:
-            raise InputError(
-                f"{len(twice)} queries stand in both the labels and the validation labels (first: "
-                f"{', '.join(twice[:3])}); expected different queries"
-            )
+        check_different(labels.qids, validation.qids)
         training, rows, lost = read_samples(labels, source, params.candidates)
         checked, more_rows, more_lost = read_samples(validation, source, None)
     checked = checked[: params.validation_queries]
@@ -153,3 +144,28 @@ def split(qids: Sequence[str], share: float, seed: int) -> set[str]:
     """
     ordered = sorted(qids, key=lambda qid: (fingerprint(seed, qid), qid))
     return set(ordered[: math.ceil(share * len(ordered))])
+
+
+def held_out_of(ids: Sequence[str], params: Any, what: tuple[str, ...]) -> set[str]:
+    """What is held out to validate, see `split`, by the share and the seed of a training.
+
+    Raises:
+        InputError: nothing is left on one of the two sides; what: the noun of the ids, for the message.
+    """
+    held_out = split(ids, params.validation_share, params.seed)
+    if not held_out or len(held_out) == len(ids):
+        raise InputError(
+            f"{counted(len(ids), *what)} cannot be split into training and validation: expected two or more, and a "
+            f"share between (validation_share={params.validation_share}); or give validation queries of their own "
+            f"({argument('validation_run')} or {argument('validation_labels')}), where the model takes them"
+        )
+    return held_out
+
+
+def check_different(training: Iterable[str], validation: Iterable[str]) -> None:
+    """Look that no query is trained on and validated, too; InputError: some are, with the first."""
+    if twice := sorted(set(training) & set(validation)):
+        raise InputError(
+            f"{counted(len(twice), 'query', 'queries')} in both training and validation (first: "
+            f"{', '.join(twice[:3])}); expected different queries"
+        )

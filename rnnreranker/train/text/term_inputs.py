@@ -15,7 +15,7 @@ from rnnreranker.encode.words.params import TermParams
 from rnnreranker.labels.soft import SoftLabels
 from rnnreranker.parts.terms.source import TermSource
 from rnnreranker.parts.terms.word_weights import CollectionWeights
-from rnnreranker.train.query.samples import split
+from rnnreranker.train.query.samples import held_out_of
 from rnnreranker.train.request import labels_of
 
 if TYPE_CHECKING:
@@ -108,12 +108,7 @@ def term_inputs(
             f"{lost[0]}); give the index that the labels are of"
         )
     of_documents = dict(zip(docids, CollectionWeights(source).of_documents(rows), strict=True))
-    held_out = split(list(labels.qids), params.validation_share, params.seed)
-    if not held_out or len(held_out) == len(labels.qids):
-        raise InputError(
-            f"{counted(len(labels.qids), 'query', 'queries')} cannot be split into training and validation: "
-            f"validation_share={params.validation_share}; expected labels of two queries or more, and a share between"
-        )
+    held_out = held_out_of(labels.qids, params, ("query", "queries"))
     sides: list[list[WeighedText]] = [[], []]
     seen: set[str] = set()
     for side, wanted in enumerate((False, True)):
