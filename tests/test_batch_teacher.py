@@ -11,9 +11,9 @@ import pytest
 from rnnreranker import InputError, SoftLabels
 from rnnreranker.index.opening import open_index
 from rnnreranker.train.__main__ import main as train
-from rnnreranker.train.group.batch import documents_of, in_batch
 from rnnreranker.train.group.batch_teacher import BatchTeacher, teacher_of
 from rnnreranker.train.group.groups import Groups
+from rnnreranker.train.group.two_sided import documents_of, in_batch
 from tests import test_colbert_prf as prf
 from tests import test_labels_collective as collective
 

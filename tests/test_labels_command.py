@@ -17,8 +17,7 @@ from rnnreranker import InputError, SoftLabels
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.labels import export
 from rnnreranker.labels.__main__ import main
-from rnnreranker.labels.report.audit import proposals
-from rnnreranker.labels.report.confidence import of_labels
+from rnnreranker.labels.report.audit import of_labels, proposals
 
 TINY = SoftLabels.from_lists(
     ["q1", "q2"],

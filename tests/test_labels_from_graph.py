@@ -15,12 +15,12 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.labels.__main__ import main
-from rnnreranker.labels.graph_similarity import GraphSimilarity
 from rnnreranker.labels.judged import positives_of
 from rnnreranker.labels.methods.base import make_labeler, needs_of
-from rnnreranker.labels.methods.joint import JointParams
+from rnnreranker.labels.methods.simple import JointParams
 from rnnreranker.labels.negatives.__main__ import main as mine
 from rnnreranker.labels.negatives.filters import pools
+from rnnreranker.labels.similarity import GraphSimilarity
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours

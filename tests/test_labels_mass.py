@@ -13,11 +13,9 @@ from rnnreranker import LabelParams, QueryVectors, Run, SoftLabels, VectorSource
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.labels.__main__ import main
-from rnnreranker.labels.mass.held_out_loss import Listwise, fitted
-from rnnreranker.labels.mass.hidden_positives import HiddenPositives, likeliest_share
-from rnnreranker.labels.mass.learnt import learn_mass
+from rnnreranker.labels.mass.learnt import HiddenPositives, Listwise, fitted, learn_mass, likeliest_share
 from rnnreranker.labels.methods.base import Labeler, VectorLabeler, make_labeler
-from rnnreranker.labels.methods.joint import JointParams
+from rnnreranker.labels.methods.simple import JointParams
 from rnnreranker.labels.targets import with_share
 
 TOPICS, SIZE, DIMENSION = 100, 6, 24  # documents of a topic lie near each other

@@ -15,8 +15,7 @@ from rnnreranker.base.method import Inputs, names
 from rnnreranker.labels import judged as judged_module
 from rnnreranker.labels.methods.base import Labeler, needs_of
 from rnnreranker.labels.methods.base import make_labeler as labeler_of
-from rnnreranker.labels.methods.joint import JointParams
-from rnnreranker.labels.methods.simple import QueryLabeler, RunLabelParams
+from rnnreranker.labels.methods.simple import JointParams, QueryLabeler, RunLabelParams
 from rnnreranker.labels.methods.teacher import TeacherParams
 from rnnreranker.labels.targets import aggregated, of_grades, redistributed, targets, transformed
 from rnnreranker.methods.rerank.base import make_reranker

@@ -17,8 +17,8 @@ from rnnreranker.lab.recover.__main__ import main
 from rnnreranker.lab.recover.answer import answer
 from rnnreranker.lab.recover.detection import ranking_measures
 from rnnreranker.lab.recover.similarities import Similarities
-from rnnreranker.labels.graph_similarity import GraphSimilarity
-from rnnreranker.labels.methods.joint import JointParams
+from rnnreranker.labels.methods.simple import JointParams
+from rnnreranker.labels.similarity import GraphSimilarity
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours

@@ -25,7 +25,7 @@ from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.learner import count_of
 from rnnreranker.train.group.training import train_on_groups
 from rnnreranker.train.losses import BatchLoss, GroupLoss
-from rnnreranker.train.models.cross import CrossParams
+from rnnreranker.train.models.groups import CrossParams
 
 QUICK = CrossParams(group_size=4, batch_size=4, epochs=2, learning_rate=3e-3, warmup=0.0, key_measure="loss")
 

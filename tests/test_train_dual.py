@@ -22,7 +22,7 @@ from rnnreranker.train.fit import Trained
 from rnnreranker.train.group.groups import Group, Groups, sampled
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.training import train_on_groups
-from rnnreranker.train.models.dual import DualParams
+from rnnreranker.train.models.groups import DualParams
 from rnnreranker.train.params import settings_for
 from tests.test_train_cross import kill_at
 from tests.tiny_encoder import (

@@ -27,7 +27,7 @@ from rnnreranker.train.group.groups import Group
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.late import late_scores
 from rnnreranker.train.group.training import train_on_groups
-from rnnreranker.train.models.late import LateParams
+from rnnreranker.train.models.groups import LateParams
 from rnnreranker.train.params import settings_for
 from tests.tiny_encoder import (
     WORDS,

@@ -23,11 +23,10 @@ from rnnreranker.methods.rerank import Reranker, make_reranker
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
-from rnnreranker.train.query.batches import Collator, score, token_states
+from rnnreranker.train.query.batches import Collator, VectorTable, score, token_states
 from rnnreranker.train.query.learner import start_encoder
 from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.query.samples import read_samples
-from rnnreranker.train.query.table import VectorTable
 from rnnreranker.train.query.training import train_encoder
 
 KINDS = ("feed-forward", "encoder", "decoder")

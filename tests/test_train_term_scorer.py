@@ -22,7 +22,7 @@ from rnnreranker.labels.__main__ import main as labels
 from rnnreranker.labels.methods import term_weight
 from rnnreranker.parts.terms.word_weights import CollectionWeights
 from rnnreranker.train.__main__ import main as train
-from rnnreranker.train.models.term_scorer import TermScorerParams
+from rnnreranker.train.models.texts import TermScorerParams
 from rnnreranker.train.text.term_inputs import TermInputs, WeighedText
 from rnnreranker.train.text.term_scorer import TermLearner
 from tests.tiny_encoder import make_encoder

@@ -20,12 +20,12 @@ from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.fit import Trained
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.training import train_on_groups
-from rnnreranker.train.models.dual import DualParams
+from rnnreranker.train.models.groups import DualParams
 from tests.test_train_cross import kill_at
 from tests.tiny_encoder import files_of, write_text_world
 
 pytest.importorskip("sentence_transformers")
-from rnnreranker.train.group.word_towers import word_tokenizer
+from rnnreranker.train.group.dual import word_tokenizer
 
 PAIRS = 20
 QUICK = replace(

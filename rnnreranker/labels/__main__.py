@@ -110,8 +110,7 @@ def _export(forms: FormsRequest, request: LabelsRequest, made: Made) -> None:
         export.write_listwise(labels, forms.listwise, made.topics, texts_for(wanted, *texts), forms.list_size)
     if forms.audit:
         from rnnreranker.data.qrels import grades_of
-        from rnnreranker.labels.report.audit import proposals, write_audit
-        from rnnreranker.labels.report.confidence import of_labels
+        from rnnreranker.labels.report.audit import of_labels, proposals, write_audit
 
         to_judge = proposals(labels, forms.audit)
         wanted = {docid for one in to_judge for docid in (*one.positives, *one.proposed)}

@@ -1,4 +1,4 @@
-"""The whole of a training, whatever is trained: a learner to the folder of a better model."""
+"""The whole of a training, whatever is trained, and its checkpoints: a learner to the folder of a better model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.process.phases import phase
 
 if TYPE_CHECKING:
-    from rnnreranker.train.learner import Learner
+    from rnnreranker.train.trainer import Learner
 
 WORK = "work.json"  # in the folder of checkpoints: what they belong to
 MARK = "best.json"  # in a checkpoint, written last: one with it is whole

@@ -1,4 +1,4 @@
-"""What the settings of every training are: how the optimiser steps, when it is looked at and when it stops."""
+"""The settings of every training: how the optimiser steps, when it validates and when it stops."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def check_read(params: Any, loss: Loss, given: Collection[str]) -> None:
 def unread(params: Any, loss: Loss) -> dict[str, str]:
     """Settings of a training that are not read, by its loss and its other settings → why; only those that it has.
 
-    >>> from rnnreranker.train.models.dual import DualParams
+    >>> from rnnreranker.train.models.groups import DualParams
     >>> from rnnreranker.train.losses import TripletLoss
     >>> list(unread(DualParams(), TripletLoss()))
     ['label_scale', 'in_batch_negatives']

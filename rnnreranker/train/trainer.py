@@ -1,11 +1,12 @@
-"""What the trainers of transformers and sentence-transformers do otherwise: validate, and keep the best weights."""
+"""Learners, which say what is trained and on what, and the trainers that validate them and keep the best weights."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,9 +17,79 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import ParameterError
 from rnnreranker.base.private.transformers import SecondsAside
 from rnnreranker.base.process import phases
+from rnnreranker.encode.model_folder import content_of
 from rnnreranker.train.fit import read_mark, training_arguments, write_mark
-from rnnreranker.train.learner import Learner
+from rnnreranker.train.params import TextParams
 from rnnreranker.train.validation import Validation
+
+if TYPE_CHECKING:
+    pass
+
+
+class Learner(ABC):
+    """A model and how it learns.
+
+    Attributes:
+        trainer: the class that trains such models: transformers' or one of sentence-transformers; arguments: the class
+            of its arguments.
+        unit: what is counted of a batch.
+        small_checkpoints: whether they hold weights alone; validates_last: whether the last step is validated, too.
+        model: what is trained; folder: where it came from, None where it begins from nothing.
+        encoder: the name of that; settings: of the training, and of its loss.
+        made: what the record says of the inputs; content: what is learnt from, for the fingerprint of checkpoints.
+        callbacks: of the trainer, besides those that every training has.
+        kept: what a resumed training needs besides the weights, with `save` to a checkpoint and `load`; None = nothing.
+    """
+
+    trainer: ClassVar[type[Any]]
+    arguments: ClassVar[type[Any]] = transformers.TrainingArguments
+    unit: ClassVar[str] = "queries"
+    small_checkpoints: ClassVar[bool] = True
+    validates_last: ClassVar[bool] = True
+    model: Any
+    folder: Path | None
+    encoder: str | None
+    settings: Mapping[str, Any]
+    made: Mapping[str, Any]
+    content: Sequence[Any]
+    callbacks: Sequence[transformers.TrainerCallback] = ()
+    kept: Any = None
+
+    @abstractmethod
+    def data(self) -> dict[str, Any]:
+        """The arguments of the trainer that say what it reads, and how."""
+
+    @abstractmethod
+    def size(self, inputs: Mapping[str, Any]) -> int:
+        """How many of `unit` a batch has."""
+
+    @abstractmethod
+    def validation(self) -> Validation:
+        """The validation of the weights as they are, which are in the mode of evaluation."""
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write the model into a folder that is there."""
+
+    def steps(self, params: Any, checkpoints: bool) -> dict[str, Any]:
+        """Arguments of the trainer besides those of every training: how the learning rate goes, when it validates."""
+        kind = "linear" if params.decay else "constant_with_warmup"
+        return {"weight_decay": params.weight_decay, "warmup_steps": params.warmup, "lr_scheduler_type": kind}
+
+    def beside(self) -> dict[str, float]:
+        """What validations and the record say of the weights as they are, besides the measures."""
+        return {}
+
+    def identity(self, model: str, device: str, threads: int) -> list[Any]:
+        """What a checkpoint belongs to; model: the name of the kind of model."""
+        begins = content_of(self.folder) if self.folder else ""
+        return [model, self.settings, begins, device, threads, *self.content]
+
+    def record(self, model: str, device: str, threads: int) -> dict[str, Any]:
+        """What `training.json` says first."""
+        of_machine = {"threads": threads, "device": device}
+        return {"model": model, "params": self.settings, "encoder": self.encoder, **self.made, **of_machine}
+
 
 Tell = Callable[[int, dict[str, float]], None]  # is given step and measures of every validation
 BEST = "best.safetensors"  # in a checkpoint: the best weights so far
@@ -194,3 +265,51 @@ def trainer_of(
     small = [SmallCheckpoints] if learner.small_checkpoints else []
     kind: Any = type(learner.trainer.__name__, (FitTrainer, *small, learner.trainer), {})
     return kind(learner, params, arguments, tell)
+
+
+class TextLearner(Learner):
+    """A model and how it learns from texts.
+
+    Args:
+        encoder: what it begins as, None = from nothing; params: of the training.
+        made, content: see `Learner`.
+
+    Attributes:
+        training: what batches are made of, one a text.
+    """
+
+    trainer = LossTrainer
+    unit = "texts"
+    training: Sequence[Any]
+
+    def __init__(self, encoder: str | None, params: TextParams, made: Mapping[str, Any], content: str) -> None:
+        self.encoder, self.params, self.made, self.content = encoder, params, made, [content]
+        self.settings = params.to_dict()
+
+    @abstractmethod
+    def batch(self, several: Sequence[Any]) -> dict[str, Any]:
+        """The inputs of several texts."""
+
+    @abstractmethod
+    def loss(self, inputs: dict[str, Any], rng: np.random.Generator, step: int) -> torch.Tensor:
+        """The mean loss of a batch; what is drawn at random comes from `rng`."""
+
+    @abstractmethod
+    def measures(self) -> dict[str, float]:
+        """Of the validation texts, "loss" among them."""
+
+    def data(self) -> dict[str, Any]:
+        unread = self.training[:1]  # validation has its own texts
+        return {"train_dataset": self.training, "eval_dataset": unread, "data_collator": self.batch}
+
+    def size(self, inputs: Mapping[str, Any]) -> int:
+        return len(inputs["tokens"])
+
+    def validation(self) -> Validation:
+        return Validation(self.measures())
+
+    def record(self, model: str, device: str, threads: int) -> dict[str, Any]:
+        """As of every model, without the setting `loss`, which means nothing here."""
+        params = {name: value for name, value in self.settings.items() if name != "loss"}
+        made = {**self.made, "training_texts": len(self.training)}
+        return {"model": model, "params": params, "encoder": self.encoder, **made, "threads": threads, "device": device}

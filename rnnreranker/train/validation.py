@@ -14,8 +14,7 @@ from rnnreranker.encode.dense.query_encoder import QueryEncoder
 from rnnreranker.encode.scorer.model import CandidateScorer
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.losses import Loss, divergence
-from rnnreranker.train.query.batches import Collator, score
-from rnnreranker.train.query.table import VectorTable
+from rnnreranker.train.query.batches import Collator, VectorTable, score
 
 CUT = 10
 BINS = 10

@@ -13,7 +13,7 @@ from rnnreranker.evaluate.comparison import bootstrap_intervals, holm, paired_t_
 from rnnreranker.lab.recover.detection import MEASURES, filtered, ranking_measures, weights_of
 from rnnreranker.lab.recover.rankings import Visible
 from rnnreranker.lab.recover.similarities import OF_GRAPH
-from rnnreranker.labels.report.confidence import PROBABILITIES, SIMILARITIES, by_confidence
+from rnnreranker.labels.report.audit import PROBABILITIES, SIMILARITIES, by_confidence
 
 RATES = (0.02, 0.05, 0.1, 0.2, 0.3)
 

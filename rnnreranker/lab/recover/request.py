@@ -17,7 +17,7 @@ from rnnreranker.base.settings import hints_of, plain
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.lab.recover.teachers import Teacher, choose_teacher, needs_of
-from rnnreranker.labels.methods.joint import JointLabeler, JointParams
+from rnnreranker.labels.methods.simple import JointLabeler, JointParams
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
 from rnnreranker.search.queries import QueryEncoding

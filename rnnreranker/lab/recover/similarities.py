@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from rnnreranker.labels.graph_similarity import Asked, Edges, GraphSimilarity
-from rnnreranker.labels.methods.joint import JointLabeler, JointParams
-from rnnreranker.labels.similarity import VectorSimilarity
+from rnnreranker.labels.methods.simple import JointLabeler, JointParams
+from rnnreranker.labels.similarity import Asked, Edges, GraphSimilarity, VectorSimilarity
 from rnnreranker.rnn import RnnParams, jaccard_similarity
 from rnnreranker.rnn.contexts import PlainNeighbours
 from rnnreranker.rnn.mixture import smooth

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +11,274 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
+from rnnreranker.base.process.blas import one_blas_thread
 from rnnreranker.base.process.phases import phase
 from rnnreranker.labels import targets
 from rnnreranker.labels.judged import Judged, contexts_of
-from rnnreranker.labels.mass.held_out_loss import FOLDS, SHARES, Listwise, best_share, held_out_losses
-from rnnreranker.labels.mass.hidden_positives import even_threshold, hidden_positives, likeliest_share
 from rnnreranker.labels.methods.base import Labeler, VectorLabeler
 from rnnreranker.labels.params import SHARED, LabelParams
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
+
+QUERIES = 5  # at least so many must have a candidate above a threshold: fewer say nothing of others
+EVEN = 0.5  # probability from which on a candidate is rather relevant than not
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenPositives:
+    """The candidates of validation queries with one positive visible at a time, every one in turn: M in all.
+
+    query, case: (M,) int64, the number of the query, and of the query with that visible positive; similarity: (M,)
+    float64 to the visible positive, by the method; given: (M,) float64, a candidate's part of what leaves the
+    positive, by the method's own targets; hidden: (M,) bool, judged positive, too. A candidate without a judgement
+    counts as not relevant.
+    known: (C,) positives of the query of each case, visible and hidden, those beyond the candidates too; weights: (C,)
+    1 / cases of its query, so that every query counts alike.
+    """
+
+    query: np.ndarray
+    case: np.ndarray
+    similarity: np.ndarray
+    given: np.ndarray
+    hidden: np.ndarray
+    known: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def queries(self) -> int:
+        """Queries with a case."""
+        return len(np.unique(self.query))
+
+    @property
+    def weight(self) -> np.ndarray:
+        """(M,): the weight of each candidate's case."""
+        return self.weights[self.case]
+
+
+def hidden_positives(labeler: VectorLabeler, run: Run, judged: Judged) -> HiddenPositives:
+    """Every positive of every query in turn, alone with a grade of 1, in front of the run's candidates.
+
+    Args:
+        labeler: says how similar candidates are; its parameters cut and share out as in its labels.
+        run: candidates of the queries.
+        judged: positives of the validation queries, as many as are known.
+
+    Raises:
+        InputError: as `VectorLabeler.infer_from`.
+    """
+    labeler.check(run, judged)
+    alone = {qid: [(docid, 1) for docid, _ in pairs] for qid, pairs in judged.items()}
+    contexts, _ = contexts_of(run, alone, labeler.params.context, labeler.source_of_rows, apart=True)
+    numbers = {qid: number for number, qid in enumerate(dict.fromkeys(one.qid for one in contexts))}
+    parts: list[tuple[np.ndarray, ...]] = [()] * len(contexts)
+    positives = {qid: {docid for docid, _ in judged[qid]} for qid in numbers}
+    for index, similarity, target in labeler.similar(contexts):
+        one = contexts[index]
+        others = similarity[1:].astype(np.float64), target[1:].astype(np.float64)
+        hidden = np.array([docid in positives[one.qid] for docid in one.docids[1 : one.size]], dtype=bool)
+        total = others[1].sum()
+        parts[index] = (*others[:1], others[1] / (total if total > 0 else 1.0), hidden)
+    cases = np.repeat(np.arange(len(contexts)), [len(part[0]) for part in parts])
+    query = np.array([numbers[one.qid] for one in contexts], dtype=np.int64)
+    similarity, given, target_values = (
+        np.concatenate([np.zeros(0, dtype=kind), *(part[at] for part in parts)])
+        for at, kind in enumerate((np.float64, np.float64, bool))
+    )
+    known = np.array([len(positives[one.qid]) for one in contexts])
+    weights = 1.0 / np.bincount(query, minlength=len(numbers))[query]
+    return HiddenPositives(query[cases], cases, similarity, given, target_values, known, weights)
+
+
+def likeliest_share(positives: HiddenPositives, threshold: float = -np.inf) -> float:
+    """The share of probability that leaves the positives under which the known positives are the likeliest, in [0, 1].
+
+    A relevant document of a case is the visible positive with probability 1 - u, or drawn from what the labels give the
+    others with probability u r, or from all candidates alike with u (1 - r): the last is what the labels do not know.
+    With every known positive of a query counted alike, u and r of the highest likelihood make the share
+    u r / (1 - u + u r): what labels know of hidden positives beside what is visible.
+
+    threshold: only candidates from it on take part, and cases that have such.
+    """
+    given = np.where(positives.similarity >= threshold, positives.given, 0.0)
+    cases = len(positives.known)
+    totals = np.bincount(positives.case, given, cases)
+    used = totals > 0
+    part = given / np.where(used, totals, 1.0)[positives.case]
+    each = positives.weights / positives.known  # of one positive of the case
+    candidates = np.bincount(positives.case, minlength=cases)
+    chosen = positives.hidden & used[positives.case]
+    inside = each[positives.case][chosen]
+    by_labels, by_chance = part[chosen], 1.0 / candidates[positives.case][chosen]
+    beyond = (positives.known - 1 - np.bincount(positives.case, positives.hidden, cases)) * each
+    visible, hidden = each[used].sum(), inside.sum() + beyond[used].sum()
+    if not inside.size:
+        return 0.0
+    lost = beyond[used].sum()
+
+    def slope(r: float) -> float:
+        """Of the log-likelihood in r."""
+        with np.errstate(divide="ignore"):
+            return float(
+                (inside * (by_labels - by_chance) / (r * by_labels + (1 - r) * by_chance)).sum() - lost / (1 - r)
+            )
+
+    from scipy.optimize import brentq
+
+    last = 1.0 - 1e-9
+    r = 0.0 if slope(0.0) <= 0 else last if slope(last) >= 0 else brentq(slope, 0.0, last)
+    return float(r * hidden / (visible + r * hidden))
+
+
+def even_threshold(hidden: HiddenPositives) -> float | None:
+    """The lowest similarity from which on a candidate is rather relevant than not; None where there is none.
+
+    The probability of relevance rises with the similarity as isotonic regression finds it; it must reach 1/2, and
+    `QUERIES` queries must have a candidate there.
+    """
+    from scipy.optimize import isotonic_regression
+
+    values, inverse = np.unique(hidden.similarity, return_inverse=True)
+    if not len(values):
+        return None
+    weights = np.bincount(inverse, hidden.weight)
+    share = np.bincount(inverse, hidden.weight * hidden.hidden) / weights
+    likely = isotonic_regression(share, weights=weights).x >= EVEN
+    if not likely.any():
+        return None
+    threshold = float(values[int(np.argmax(likely))])
+    enough = len(np.unique(hidden.query[hidden.similarity >= threshold])) >= QUERIES
+    return threshold if enough else None
+
+
+SHARES = (0.0, 0.1, 0.2, 0.3, 0.45, 0.6)  # that are compared
+PENALTIES = (0.3, 0.1, 0.03, 0.01, 0.003)  # of the map's squared norm; of each share the best is taken
+FOLDS = 5
+STEPS = 30  # of a fit
+SURE = 1.645  # standard errors below a mean that a normal variable exceeds 95 times in 100
+
+
+@dataclass(frozen=True, eq=False)
+class Listwise:
+    """C queries with N candidates each: what a map is fitted to.
+
+    queries: (C, d) float32; documents: (C, N, d) float32, 0 for padding; real: (C, N) bool. hard: (C, N) float64, the
+    targets of hard labels; others: (C, N) float64, what the method gives other candidates, rows sum to 1, or 0 where it
+    gives nothing.
+    """
+
+    queries: np.ndarray
+    documents: np.ndarray
+    real: np.ndarray
+    hard: np.ndarray
+    others: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+    def targets(self, share: float) -> np.ndarray:
+        """(C, N): labels of which a share leaves the positives, where others take any."""
+        given = share * (self.others.sum(axis=1, keepdims=True) > 0)
+        targets: np.ndarray = (1.0 - given) * self.hard + given * self.others
+        return targets
+
+    def of(self, chosen: np.ndarray) -> Listwise:
+        """Some of the queries."""
+        parts = (getattr(self, name)[chosen] for name in ("queries", "documents", "real", "hard", "others"))
+        return Listwise(*parts)
+
+
+def held_out_losses(queries: Listwise, folds: np.ndarray, shares: Sequence[float] = SHARES) -> np.ndarray:
+    """(S, C) float64: cross-entropy of the hard targets of every query, by maps that were fitted without its fold.
+
+    Of every share that of its best penalty, by the mean over all queries.
+
+    queries: the queries; folds: (C,) from 0.
+    """
+    with one_blas_thread():
+        scale = _scale(queries)
+        parts = [(np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)) for fold in np.unique(folds)]
+        splits = [(queries.of(rest), queries.of(out), out) for rest, out in parts]
+        return np.stack([_best_penalty(splits, len(queries), share, scale) for share in shares])
+
+
+def best_share(losses: np.ndarray, shares: Sequence[float] = SHARES) -> float:
+    """The share whose gain over the first, 0, is surest: the largest one-sided 95% bound; 0 where none is above 0.
+
+    losses: (S, C), of each share and query.
+    """
+    gains = losses[0] - losses
+    errors = gains.std(axis=1) / np.sqrt(max(gains.shape[1], 1))
+    return shares[int(np.argmax(gains.mean(axis=1) - SURE * errors))]
+
+
+def _best_penalty(
+    splits: Sequence[tuple[Listwise, Listwise, np.ndarray]], count: int, share: float, scale: float
+) -> np.ndarray:
+    """(C,): the losses with the best penalty, from the strongest on; beyond the first that is worse none is tried."""
+    d = splits[0][0].queries.shape[1]
+    maps = [np.zeros(d * d) for _ in splits]
+    best = np.full(count, np.inf)
+    for penalty in PENALTIES:
+        losses = np.empty(count)
+        for fold, (rest, out, rows) in enumerate(splits):
+            maps[fold] = fitted(rest, rest.targets(share), maps[fold], penalty, scale)
+            losses[rows] = _losses(_products(out, maps[fold]), out, scale)
+        if losses.mean() > best.mean():
+            break
+        best = losses
+    return best
+
+
+def fitted(queries: Listwise, targets: np.ndarray, start: np.ndarray, penalty: float, scale: float) -> np.ndarray:
+    """(d * d,) float64: the map W whose q + W q has the lowest mean cross-entropy plus penalty |W|^2."""
+    from scipy.optimize import minimize
+
+    def value(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        logs = _log_shares(scale * _products(queries, flat), queries.real)
+        rest = ((np.exp(logs) - targets) * (scale / len(queries)))[:, None].astype(np.float32)
+        gradient = np.matmul(rest, queries.documents)[:, 0].T @ queries.queries
+        loss = -(targets * np.where(queries.real, logs, 0.0)).sum() / len(queries)
+        return loss + penalty * float(flat @ flat), gradient.astype(np.float64).ravel() + 2 * penalty * flat
+
+    done: np.ndarray = minimize(value, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
+    return done
+
+
+def _products(queries: Listwise, flat: np.ndarray) -> np.ndarray:
+    """(C, N) float64: inner products of mapped queries and candidates."""
+    d = queries.queries.shape[1]
+    mapped = queries.queries + queries.queries @ flat.reshape(d, d).astype(np.float32).T
+    return np.matmul(queries.documents, mapped[:, :, None])[:, :, 0].astype(np.float64)
+
+
+def _log_shares(scores: np.ndarray, real: np.ndarray) -> np.ndarray:
+    """(C, N): logarithms of the softmax over the real candidates, -inf for padding."""
+    scores = np.where(real, scores, -np.inf)
+    falling = scores - scores.max(axis=1, keepdims=True)
+    logs: np.ndarray = falling - np.log(np.exp(falling).sum(axis=1, keepdims=True))
+    return logs
+
+
+def _losses(products: np.ndarray, queries: Listwise, scale: float) -> np.ndarray:
+    """(C,): the cross-entropy of the hard targets."""
+    logs = np.where(queries.real, _log_shares(scale * products, queries.real), 0.0)
+    losses: np.ndarray = -(queries.hard * logs).sum(axis=1)
+    return losses
+
+
+def _scale(queries: Listwise) -> float:
+    """What inner products are multiplied by before the softmax: the positives are the likeliest with it."""
+    from scipy.optimize import minimize_scalar
+
+    products = _products(queries, np.zeros(queries.queries.shape[1] ** 2))
+    spread = np.where(queries.real, products, np.nan)
+    unit = 1.0 / max(float(np.nanmean(np.nanstd(spread, axis=1))), 1e-12)
+    done = minimize_scalar(
+        lambda power: _losses(products, queries, unit * 10.0**power).mean(), bounds=(-1.0, 2.0), method="bounded"
+    )
+    return float(unit * 10.0**done.x)
+
 
 MOST = 1000  # queries that a share is learnt from
 DEPTH = 100  # candidates of each that it is learnt among by the loss, as far as the run has them

@@ -18,7 +18,6 @@ from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import Inputs, defaults_of, find
 from rnnreranker.labels import smooth, targets
-from rnnreranker.labels.graph_similarity import BYTES, GraphSimilarity
 from rnnreranker.labels.judged import (
     Judged,
     JudgedBatch,
@@ -30,7 +29,7 @@ from rnnreranker.labels.judged import (
     positives_of,
 )
 from rnnreranker.labels.params import SHARED, LabelParams, unlearnt
-from rnnreranker.labels.similarity import Similarity, VectorSimilarity
+from rnnreranker.labels.similarity import BYTES, GraphSimilarity, Similarity, VectorSimilarity
 from rnnreranker.labels.soft import SoftLabels
 from rnnreranker.parts.vectors.of_run import vector_rows
 from rnnreranker.rnn import RnnParams

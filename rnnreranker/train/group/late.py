@@ -19,10 +19,9 @@ from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.encode.transformer import check_vocabulary
 from rnnreranker.labels.soft import Labels
 from rnnreranker.rnn.maxsim import ragged_maxsim
-from rnnreranker.train.group.batch import in_batch
 from rnnreranker.train.group.groups import Group
 from rnnreranker.train.group.inputs import GroupInputs
-from rnnreranker.train.group.two_sided import TwoSidedLearner, of_columns, padded_parts
+from rnnreranker.train.group.two_sided import TwoSidedLearner, in_batch, of_columns, padded_parts
 from rnnreranker.train.losses import Loss
 from rnnreranker.train.model_files import loading
 from rnnreranker.train.validation import Scored

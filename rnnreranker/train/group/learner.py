@@ -15,9 +15,9 @@ from torch.utils.data import SequentialSampler
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.group.groups import Group, Groups
 from rnnreranker.train.group.inputs import GroupInputs
-from rnnreranker.train.learner import Learner
 from rnnreranker.train.losses import Loss
 from rnnreranker.train.params import GroupParams
+from rnnreranker.train.trainer import Learner
 from rnnreranker.train.validation import Scored, Validation, validate_lists
 
 

@@ -21,16 +21,14 @@ from rnnreranker.encode.model_folder import content_of
 from rnnreranker.encode.model_settings import read_settings
 from rnnreranker.encode.scorer.folder import write_scorer
 from rnnreranker.encode.scorer.model import CandidateScorer
-from rnnreranker.train.learner import Learner
 from rnnreranker.train.losses import BatchLoss
-from rnnreranker.train.query.batches import Collator, add_negatives, score
+from rnnreranker.train.query.batches import Collator, add_negatives, load_table, score
 from rnnreranker.train.query.dynamic import DynamicContext
 from rnnreranker.train.query.fairness import neutrality_divergence
 from rnnreranker.train.query.optimizer import Schedule, make_optimizer
 from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.query.samples import check_index, renumber, training_and_validation
-from rnnreranker.train.query.table import load_table
-from rnnreranker.train.trainer import LossTrainer
+from rnnreranker.train.trainer import Learner, LossTrainer
 from rnnreranker.train.validation import Validation, validate
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from rnnreranker.encode.words.network import TermScorerNetwork, padded
 from rnnreranker.encode.words.pieces import PieceReader, Pieces
 from rnnreranker.encode.words.scorer import fast_tokenizer, write_term_scorer
 from rnnreranker.train.model_files import limit_of, loading, start_folder
-from rnnreranker.train.text.learner import TextLearner
 from rnnreranker.train.text.term_inputs import TermInputs, WeighedText
+from rnnreranker.train.trainer import TextLearner
 
 BATCH_TOKENS = 4096  # of validation
 

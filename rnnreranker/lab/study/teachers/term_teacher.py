@@ -14,7 +14,7 @@ from rnnreranker.encode.words.scorer import load_term_scorer
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.parts.terms.word_weights import SharedWords, Weights, distributions
-from rnnreranker.train.models.term_scorer import TermScorerParams, train_term_scorer
+from rnnreranker.train.models.texts import TermScorerParams, train_term_scorer
 from rnnreranker.train.text.term_inputs import term_inputs
 
 if TYPE_CHECKING:
