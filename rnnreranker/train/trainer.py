@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,16 +14,17 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import ParameterError
+from rnnreranker.base.errors import InputError, ParameterError
+from rnnreranker.base.files import file_digest, fingerprint, write_json
+from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.private.transformers import SecondsAside
 from rnnreranker.base.process import phases
 from rnnreranker.encode.model_folder import content_of
-from rnnreranker.train.fit import read_mark, training_arguments, write_mark
 from rnnreranker.train.params import TextParams
 from rnnreranker.train.validation import Validation
 
-if TYPE_CHECKING:
-    pass
+WORK = "work.json"  # in the folder of checkpoints: what they belong to
+MARK = "best.json"  # in a checkpoint, written last: one with it is whole
 
 
 class Learner(ABC):
@@ -313,3 +314,115 @@ class TextLearner(Learner):
         params = {name: value for name, value in self.settings.items() if name != "loss"}
         made = {**self.made, "training_texts": len(self.training)}
         return {"model": model, "params": params, "encoder": self.encoder, **made, "threads": threads, "device": device}
+
+
+def training_arguments(params: Any, folder: Path, checkpoints: bool, device: str) -> dict[str, Any]:
+    """The arguments of the Trainer of transformers that the parameters of any training come to.
+
+    params: with batch_size, accumulate, epochs, max_steps, learning_rate, clip, seed and evaluate_every.
+    """
+    when = "steps" if params.evaluate_every else "epoch"
+    every = params.evaluate_every or 500
+    return {
+        "output_dir": str(folder),
+        "per_device_train_batch_size": params.batch_size,
+        "gradient_accumulation_steps": params.accumulate,
+        "num_train_epochs": params.epochs,
+        "max_steps": params.max_steps or -1,
+        "learning_rate": params.learning_rate,
+        "max_grad_norm": params.clip,
+        "seed": params.seed,
+        "data_seed": params.seed,
+        "eval_strategy": when,
+        "eval_steps": every,
+        "save_strategy": when if checkpoints else "no",
+        "save_steps": every,
+        "save_total_limit": 2,
+        "logging_strategy": when,
+        "logging_steps": every,
+        "report_to": [],
+        "remove_unused_columns": False,
+        "dataloader_pin_memory": False,
+        "disable_tqdm": True,
+        "use_cpu": device == "cpu",
+        "log_level": "error",
+    }
+
+
+def resume_from(folder: Path, belongs: str) -> Path | None:
+    """The last whole checkpoint of this very training; the folder is made, and claimed, where there is none.
+
+    Raises:
+        InputError: checkpoints of another training, or damaged ones.
+    """
+    if folder.is_dir() and (folder / WORK).is_file():
+        claimed = read_json(folder / WORK, "mark of a training", "delete the folder, and the training begins again")
+        if not isinstance(claimed, dict) or claimed.get("belongs") != belongs:
+            raise InputError(
+                f"{folder}: has checkpoints of a training with other inputs or settings; give another "
+                f"{argument('output')}, or delete this folder"
+            )
+        return last_checkpoint(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        shown = argument("output")
+        raise InputError(f"{folder}: cannot be written ({error.strerror or error}); choose another {shown}") from None
+    write_json(folder / WORK, {"belongs": belongs})
+    return None
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """The whole checkpoint with the most steps in a folder, or None."""
+    whole = [mark.parent for mark in folder.glob(f"checkpoint-*/{MARK}")]
+    return max(whole, key=lambda path: int(path.name.rsplit("-", 1)[1]), default=None)
+
+
+def write_mark(checkpoint: Path, kept: dict[str, Any]) -> None:
+    """Mark a checkpoint as whole: with what is to be kept in the mark, and the digests of all its files."""
+    body = {**kept, "files": _digests(checkpoint)}
+    write_json(checkpoint / MARK, {**body, "check": fingerprint(body)})
+
+
+def read_mark(checkpoint: Path) -> dict[str, Any]:
+    """What the mark of a checkpoint keeps; all files are looked at, as libraries take damaged ones for good.
+
+    Raises:
+        InputError: a mark or another file that is not as it was written.
+    """
+    repair = f"delete {checkpoint}, and the training goes on from the one before"
+    mark = read_json(checkpoint / MARK, "mark of a checkpoint", repair)
+    if not isinstance(mark, dict) or mark.pop("check", None) != fingerprint(mark):
+        raise InputError(f"{checkpoint / MARK}: not as it was written; {repair}")
+    digests = _digests(checkpoint)
+    for name in sorted(mark["files"].keys() | digests.keys()):
+        if mark["files"].get(name) != digests.get(name):
+            raise InputError(f"{checkpoint / name}: not as it was written; {repair}")
+    return {key: value for key, value in mark.items() if key != "files"}
+
+
+def _digests(checkpoint: Path) -> dict[str, str]:
+    """Name of a file of a checkpoint, but for its mark -> SHA-256."""
+    files = sorted(path for path in checkpoint.rglob("*") if path.is_file() and path.name != MARK)
+    return {path.relative_to(checkpoint).as_posix(): file_digest(path) for path in files}
+
+
+def train_to_end(trainer: Any, resumed: Path | None) -> float:
+    """Train, from a checkpoint where there is one, and put the best weights back; the seconds of training alone.
+
+    Args:
+        trainer: of the Hugging Face kind, with `best` and `seconds_aside`.
+        resumed: what `resume_from` gave.
+    """
+    from transformers import TrainerState
+
+    if resumed:
+        trainer.best.load(resumed)
+    begun = time.perf_counter()
+    if resumed and trainer.best.ended:
+        trainer.state = TrainerState.load_from_json(str(resumed / "trainer_state.json"))
+    else:
+        trainer.train(resume_from_checkpoint=str(resumed) if resumed else None)
+    seconds = time.perf_counter() - begun - trainer.seconds_aside
+    trainer.best.put_back()
+    return float(seconds)
