@@ -23,7 +23,7 @@ TEXTS = frozenset(_TEXTS.split())  # no paths, no forms with paths in them; a fo
 
 
 def parsers() -> Iterator[argparse.ArgumentParser]:
-    """Those of all commands, also of words that have flags of their own, as `labels scores`."""
+    """Those of all commands, also of words that have flags of their own, as `tune train`."""
     for path in sorted(PACKAGE.rglob("__main__.py")):
         module = importlib.import_module(".".join(["rnnreranker", *path.relative_to(PACKAGE).with_suffix("").parts]))
         for name, function in inspect.getmembers(module, inspect.isfunction):

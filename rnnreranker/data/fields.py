@@ -11,7 +11,7 @@ from rnnreranker.data import reqa
 
 TEXT = ("text",)
 TITLE_AND_TEXT = ("title", "text")
-FIELDS = "of --documents: title,text or text (default: as in the index)"
+FIELDS = "of --documents (default: as in the index)"
 CHOICES = {",".join(fields): fields for fields in (TITLE_AND_TEXT, TEXT)}  # what --fields takes → the fields
 
 
@@ -48,7 +48,7 @@ def add_documents_flags(group: Any, about: str, **options: Any) -> None:
         group: of a parser; about: help of --documents; options: of --documents.
     """
     group.add_argument("--documents", help=about, **options)
-    group.add_argument("--fields", choices=tuple(CHOICES), metavar="NAMES", help=FIELDS)
+    group.add_argument("--fields", choices=tuple(CHOICES), metavar="NAMES", help=f"{FIELDS}: {' or '.join(CHOICES)}")
 
 
 def asked_fields(documents: str | None, fields: str | Sequence[str] | None) -> tuple[str, ...] | None:

@@ -20,7 +20,7 @@ from rnnreranker.base.process.backends import BACKENDS, check_backend
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import Params, hints_of, plain, setting
 from rnnreranker.base.written_form import Written
-from rnnreranker.data.fields import FIELDS, asked_fields
+from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.labels.methods.base import Source, needs_of, takes_device
 from rnnreranker.labels.params import LabelParams, unlearnt
 from rnnreranker.parts.needs import givers
@@ -131,7 +131,7 @@ class JudgedRunRequest(ComputesOnDevices, Request):
     encoded_queries: str | Path | QueryVectors | np.ndarray | None = setting(None, ENCODED)
     relevant: int = setting(1, "grade from which on a document is positive", at_least=1)
     documents: str | None = setting(None, "texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
-    fields: str | None = setting(None, FIELDS)
+    fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES])
     device: str | None = None
     compute_dtype: str = EXACT
 

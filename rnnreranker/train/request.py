@@ -16,7 +16,7 @@ from rnnreranker.base.method import fields_of, find, methods, names
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import Params, choices, hints_of, setting
 from rnnreranker.base.written_form import Written
-from rnnreranker.data.fields import FIELDS, asked_fields
+from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.encode.params import TRAINED_POOLINGS, EncoderParams
 from rnnreranker.encode.scorer.params import ScorerParams
 from rnnreranker.search.flags import INDEX
@@ -78,7 +78,7 @@ class TrainRequest(Request):
     negatives: str | Path | None = setting(None, "file of python -m rnnreranker.negatives, in place of labels")
     index: str | Path | IndexOnDisk | None = setting(None, f"document vectors, or texts: {INDEX}")
     documents: str | None = setting(None, "texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
-    fields: str | None = setting(None, FIELDS)
+    fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES])
     topics: str | Path | Mapping[str, str] | None = setting(None, "query texts: file, ir_datasets id, `pydoc/train`")
     encoder: Form | None = setting(
         None, "to begin with: NAME|FOLDER|hub id[:pooling=cls]; none = a new model (default: that of the index)"

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from rnnreranker.__main__ import COMMANDS
 
 BESIDE = {  # commands of two words: the module that has the parser, and the function that makes it
-    "labels scores": ("rnnreranker.labels.__main__", "make_scores_parser"),
     "tune train": ("rnnreranker.lab.tune.joint.__main__", "make_parser"),
 }
 OVERVIEW = """\
