@@ -289,9 +289,9 @@ def _pools(
     )
     compared = request.truth is not None
     similar = needs and (chosen.mining.filter in SIMILAR or compared)
-    params = {how: one.params for how, one in chosen.labelers(compared).items()} if similar else {}
-    context = chosen.labeler("rnn").params.context  # of all filters
-    return pools(run, judged, inputs, params, request.threads, chosen.source, context)
+    params: dict[str, Any] = {how: one.params for how, one in chosen.labelers(compared).items()} if similar else {}
+    rnn: Any = chosen.labeler("rnn").params
+    return pools(run, judged, inputs, params, request.threads, chosen.source, rnn.context)
 
 
 def _without_texts_of_positives(
