@@ -50,6 +50,8 @@ class Rows(HTMLParser):
         if tag in ("td", "th"):
             self.rows[-1].append((dict(attrs).get("class") or "", ""))
             self._inside = True
+        if tag == "button" and self._inside:
+            self.handle_data(f"{dict(attrs)['title']}: ")
 
     def handle_endtag(self, tag: str) -> None:
         if tag in ("td", "th"):
@@ -75,15 +77,15 @@ def test_published_and_measured_values_have_columns_of_their_own() -> None:
     assert [text for _, text in rows[2]] == ["published", "measured"] * 2
     assert rows[3:] == [
         [
-            *(("", "TAS-B"), ("published", ".344"), ("measured", "✓ .3442b reproduced")),
-            *(("published", ".4†"), ("measured", "≠ .410 changed")),
+            *(("", "TAS-B"), ("published", ".344"), ("measured", "reproduced (+.0002):✓ .3442b")),
+            *(("published", ".4†"), ("measured", "changed (+.010):≠ .410")),
         ],
         [
-            *(("", "R. TAS-B"), ("published", ".350"), ("measured", "○ planned")),
-            *(("published", "50*"), ("measured", "– external")),
+            *(("", "R. TAS-B"), ("published", ".350"), ("measured", "planned:○")),
+            *(("published", "50*"), ("measured", "external:–")),
         ],
         [
-            *(("", "BM25"), ("published", "1.000"), ("measured", "✓ 1.0000 reproduced")),
+            *(("", "BM25"), ("published", "1.000"), ("measured", "reproduced (.0000):✓ 1.0000")),
             *(("published empty", ""), ("measured empty", "")),
         ],
     ]
@@ -140,7 +142,7 @@ def test_a_mark_for_every_cell_in_the_rows_of_its_table() -> None:
     landing = pages["index.html"]
     rows = re.findall(r'<div class="row">(.*?)</div>', landing)
     assert [len(re.findall("<a |<i>", row)) for row in rows] == [2, 2, 40, 40]  # also where the page exchanges them
-    assert re.findall(r'<a href="([^"]*)" class="([^"]*)" tabindex="-1" aria-label="([^"]*)"', rows[0] + rows[1]) == [
+    assert re.findall(r'<a href="([^"]*)" class="([^"]*)" aria-label="([^"]*)"', rows[0] + rows[1]) == [
         (
             *("paper-000.html#open=000.1.tas-b.dev.rr-10", "s-reproduced"),
             "TAS-B, dev, RR@10: published .344, measured .3442, reproduced",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from rnnreranker import Run
 from rnnreranker.base.method import Inputs
-from rnnreranker.base.record import read_records
+from rnnreranker.base.record import read_records, rounded
 from rnnreranker.evaluate.comparison import holm, paired_t_test
 from rnnreranker.index.opening import open_index
 from rnnreranker.lab.recover import recover
@@ -117,7 +116,7 @@ def test_teachers_are_compared_as_one_family(
     sources = index, world / "topics.tsv", world / "qrels.txt"
     kwargs: Any = {"run": Run.read(world / "dense.txt"), "similarity": {"joint": {"context": 25}}}
     own = recover(*sources, beside=["late", {"collective": prf_settings()}], **kwargs).to_dict()
-    assert json.loads(json.dumps(own)) == {name: found[name] for name in own}
+    assert rounded(own) == {name: found[name] for name in own}
     kept = [row for row in found["rows"] if row["scorer"] not in ("late", "collective")]
     assert kept == plain["rows"]  # p of the others as without teachers
     assert (plain["beside"], "teachers" in plain) == ([], False)

@@ -17,7 +17,7 @@ from tiny_encoder import make_encoder
 
 from rnnreranker import QueryVectors, open_index, open_vectors
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.record import Record, read_records
+from rnnreranker.base.record import Record, read_records, rounded
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.lab.study.__main__ import main
 from rnnreranker.lab.study.arm import Arm
@@ -315,7 +315,7 @@ def test_a_study_from_python_is_that_of_the_command(collection: Path, tmp_path: 
     assert same.inputs == made.inputs
     assert list(same.outcome) == list(made.outcome)
     for name in same.outcome.keys() - {"steps", "title"}:  # seconds, and a name that objects have not
-        assert same.outcome[name] == made.outcome[name]
+        assert rounded(same.outcome[name]) == made.outcome[name]
     assert same.outcome["title"] == "topics"
     assert same.conclusion.startswith("On queries not trained on N = 4 has nDCG@10 ")
 

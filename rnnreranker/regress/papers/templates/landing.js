@@ -33,6 +33,7 @@ function only(state) {
   for (const mark of document.querySelectorAll(".row a")) mark.classList.toggle("off", Boolean(shown) && !mark.classList.contains(shown));
 }
 
+for (const mark of document.querySelectorAll(".marks a")) mark.tabIndex = -1;
 for (const table of document.querySelectorAll(".marks")) table.querySelector("a").tabIndex = 0;
 document.addEventListener("keydown", event => {
   const mark = event.target.closest(".row a");

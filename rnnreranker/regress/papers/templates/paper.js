@@ -4,6 +4,7 @@ const known = readable(JSON.parse(document.getElementById("cells").textContent))
 const form = document.querySelector(".filters");
 const dialog = document.getElementById("details");
 const buttons = [...document.querySelectorAll("[data-cell]")];
+for (const button of buttons) button.setAttribute("aria-haspopup", "dialog");
 const byId = new Map(buttons.map(button => [known.cells[button.dataset.cell].id, button]));
 const dots = [...document.querySelectorAll(".dots i")]; // in the order of the buttons
 const names = ["dataset", "state"];
