@@ -12,6 +12,7 @@ import numpy as np
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, ParameterError
@@ -108,7 +109,7 @@ class Best(transformers.TrainerCallback):
         self.step = 0
         self.stale = 0  # validations since
         self.ended = False  # as of the checkpoint that was loaded: nothing is left to train
-        self.weights: dict[str, torch.Tensor] = {}
+        self.weights: dict[str, Tensor] = {}
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Validate before the first step."""
@@ -161,7 +162,7 @@ class Best(transformers.TrainerCallback):
         """Load the best weights into the model."""
         self._trainer.learner.model.load_state_dict(self.weights, strict=False)
 
-    def _trained(self) -> dict[str, torch.Tensor]:
+    def _trained(self) -> dict[str, Tensor]:
         return {n: p for n, p in self._trainer.learner.model.named_parameters() if p.requires_grad}
 
 
@@ -242,11 +243,11 @@ class LossTrainer(transformers.Trainer):
         self.model_accepts_loss_kwargs = False  # the loss is a mean: passes are averaged before a step
         self._pass = (-1, 0)
 
-    def compute_loss(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> torch.Tensor:
+    def compute_loss(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> Tensor:
         """The loss of one pass."""
         step = int(self.state.global_step)
         self._pass = (step, self._pass[1] + 1 if self._pass[0] == step else 0)
-        loss: torch.Tensor = self.learner.loss(inputs, np.random.default_rng([self.params.seed, *self._pass]), step)
+        loss: Tensor = self.learner.loss(inputs, np.random.default_rng([self.params.seed, *self._pass]), step)
         return loss
 
 
@@ -292,7 +293,7 @@ class TextLearner(Learner):
         """The inputs of several texts."""
 
     @abstractmethod
-    def loss(self, inputs: dict[str, Any], rng: np.random.Generator, step: int) -> torch.Tensor:
+    def loss(self, inputs: dict[str, Any], rng: np.random.Generator, step: int) -> Tensor:
         """The mean loss of a batch; what is drawn at random comes from `rng`."""
 
     @abstractmethod

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from rnnreranker.base.files import fingerprint
 from rnnreranker.encode.dense.query_encoder import QueryEncoder
@@ -125,7 +126,7 @@ class Tally:
         self,
         qid: str,
         ids: np.ndarray,
-        scores: torch.Tensor,
+        scores: Tensor,
         targets: np.ndarray,
         positive: np.ndarray,
         searched: np.ndarray | None = None,

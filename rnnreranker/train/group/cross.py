@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from sentence_transformers import CrossEncoder
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
+from torch import Tensor
 
 from rnnreranker.encode.transformer import load_whole
 from rnnreranker.labels.soft import Labels
@@ -81,7 +82,7 @@ class PairLoss(torch.nn.Module):
         super().__init__()
         self.model, self._loss = model, loss
 
-    def forward(self, inputs: list[Any], labels: dict[str, torch.Tensor], **_: Any) -> torch.Tensor:
+    def forward(self, inputs: list[Any], labels: dict[str, Tensor], **_: Any) -> Tensor:
         """The mean over the groups: inputs are queries and lists of documents, labels what `batch` gives."""
         queries, lists = inputs
         pairs = [(query, document) for query, own in zip(queries, lists, strict=True) for document in own]
@@ -90,7 +91,7 @@ class PairLoss(torch.nn.Module):
         return self._loss(scores, labels["targets"], positive, torch.ones_like(positive))
 
 
-def pair_scores(model: CrossEncoder, pairs: Sequence[tuple[str, str]]) -> torch.Tensor:
+def pair_scores(model: CrossEncoder, pairs: Sequence[tuple[str, str]]) -> Tensor:
     """(n,): the scores of pairs of texts, in their order; pairs of about the same length are computed together."""
     order = sorted(range(len(pairs)), key=lambda i: (len(pairs[i][0]) + len(pairs[i][1]), i))
     size = AT_ONCE[model.device.type]

@@ -19,6 +19,7 @@ from sentence_transformers.sentence_transformer import (
 )
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+from torch import Tensor
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.dense.query_encoder import COSINE_SCALE
@@ -80,7 +81,7 @@ class DualLearner(TwoSidedLearner):
         scale = 1.0 if self._of_cosines else params.inverse_temperature or COSINE_SCALE
         self.loss: ScaledLoss = ScaledLoss(self.model, loss, scale)
 
-    def label(self, groups: Sequence[Group], docids: Sequence[str]) -> dict[str, torch.Tensor]:
+    def label(self, groups: Sequence[Group], docids: Sequence[str]) -> dict[str, Tensor]:
         """As of every model, with scaled labels for a loss of cosines."""
         label = super().label(groups, docids)
         return with_scaled_labels(label, groups, docids, self._scale) if self._of_cosines else label
@@ -93,11 +94,11 @@ class DualLearner(TwoSidedLearner):
         scaled = [scaled_labels(one, self._scale) for one in lists] if self._of_cosines else None
         return Scored(searched, trained, {}, scaled)
 
-    def features(self, texts: list[str], kind: TextKind) -> dict[str, torch.Tensor]:
+    def features(self, texts: list[str], kind: TextKind) -> dict[str, Tensor]:
         features = self.model.preprocess(texts, prompt=self._prompts[kind] or None, task=kind)
         return {name: value for name, value in features.items() if torch.is_tensor(value) and value.dim()}
 
-    def parts(self, features: dict[str, torch.Tensor], kind: TextKind) -> list[np.ndarray]:
+    def parts(self, features: dict[str, Tensor], kind: TextKind) -> list[np.ndarray]:
         """Their vectors, (c, d) float32."""
         return [self.loss.vectors(features, kind).float().cpu().numpy()]
 
@@ -119,15 +120,15 @@ class ScaledLoss(torch.nn.Module):
         super().__init__()
         self.model, self._loss, self.scale = model, loss, scale
 
-    def forward(self, inputs: list[dict[str, torch.Tensor]], labels: dict[str, torch.Tensor]) -> torch.Tensor:
+    def forward(self, inputs: list[dict[str, Tensor]], labels: dict[str, Tensor]) -> Tensor:
         """The mean over the queries of a batch; inputs: features of queries and of documents."""
         queries, documents = self.vectors(inputs[0], "query"), self.vectors(inputs[1], "document")
         return of_columns(self._loss, self.scale * (queries @ documents.T), labels)
 
-    def vectors(self, features: dict[str, torch.Tensor], kind: TextKind) -> torch.Tensor:
+    def vectors(self, features: dict[str, Tensor], kind: TextKind) -> Tensor:
         """(b, d): the vectors of texts, in their order; those of about the same length are computed together."""
         if "offsets" in features:  # word embeddings, without padding
-            vectors: torch.Tensor = self.model(dict(features), task=kind)["sentence_embedding"]
+            vectors: Tensor = self.model(dict(features), task=kind)["sentence_embedding"]
             return vectors
         order = torch.argsort(features["attention_mask"].sum(dim=1), stable=True)
         parts = [

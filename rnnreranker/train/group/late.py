@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 from sentence_transformers.multi_vector_encoder import MultiVectorEncoderTrainer, MultiVectorEncoderTrainingArguments
+from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from rnnreranker.base.errors import InputError
@@ -64,7 +65,7 @@ class LateLearner(TwoSidedLearner):
             raise InputError(f"dimension={params.dimension}: expected {own}, which a token of {encoder} has")
         self.loss = TokenLoss(self._late, loss, params.similarity, params.contrast)
 
-    def label(self, groups: Sequence[Group], docids: Sequence[str]) -> dict[str, torch.Tensor]:
+    def label(self, groups: Sequence[Group], docids: Sequence[str]) -> dict[str, Tensor]:
         """As of every model, with the targets of the teacher where it is asked, and what info-nce beside it is told."""
         label = in_batch(groups, docids, self.inputs.teacher) if self.wide else super().label(groups, docids)
         if not self._contrast:
@@ -84,11 +85,11 @@ class LateLearner(TwoSidedLearner):
                     scored.trained.append(documents.trained(queries.of(row), own, self._similarity))
         return scored
 
-    def features(self, texts: list[str], kind: TextKind) -> dict[str, torch.Tensor]:
+    def features(self, texts: list[str], kind: TextKind) -> dict[str, Tensor]:
         features = self._late.features(texts, kind)
         return features | {WRITTEN: torch.tensor([bool(text.strip()) for text in texts])}
 
-    def parts(self, features: dict[str, torch.Tensor], kind: TextKind) -> list[np.ndarray]:
+    def parts(self, features: dict[str, Tensor], kind: TextKind) -> list[np.ndarray]:
         """The tokens of each, (t, d) float32."""
         vectors: dict[int, np.ndarray] = {}
         for rows, tokens, real in tokens_of(self._late, features, kind):
@@ -136,7 +137,7 @@ class TokenLoss(torch.nn.Module):
         self._late, self._loss, self._similarity, self._contrast = late, loss, similarity, contrast
         self._beside = find("loss", "info-nce")()
 
-    def forward(self, inputs: list[dict[str, torch.Tensor]], labels: dict[str, torch.Tensor]) -> torch.Tensor:
+    def forward(self, inputs: list[dict[str, Tensor]], labels: dict[str, Tensor]) -> Tensor:
         """The mean over the queries of a batch; inputs: features of queries and of documents."""
         scores = self.scores(*inputs)
         total = of_columns(self._loss, scores, labels)
@@ -144,7 +145,7 @@ class TokenLoss(torch.nn.Module):
             total = total + self._contrast * of_columns(self._beside, scores, labels, CONTRAST)
         return total
 
-    def scores(self, queries: dict[str, torch.Tensor], documents: dict[str, torch.Tensor]) -> torch.Tensor:
+    def scores(self, queries: dict[str, Tensor], documents: dict[str, Tensor]) -> Tensor:
         """(B, U): every query with every document."""
         asked, mask = _counted(self._late, queries, "query")
         rows, parts = [], []
@@ -154,9 +155,7 @@ class TokenLoss(torch.nn.Module):
         return torch.cat(parts, dim=1)[:, torch.argsort(torch.cat(rows))]
 
 
-def tokens_of(
-    late: LateModel, features: dict[str, torch.Tensor], kind: TextKind
-) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+def tokens_of(late: LateModel, features: dict[str, Tensor], kind: TextKind) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Rows (c,), vectors (c, t, d) and which of them count (c, t), part by part: texts of about the same length
     together, but queries all at once, which are mostly expanded to one length."""
     if kind == "query":
@@ -171,7 +170,7 @@ def tokens_of(
         start = stop
 
 
-def _counted(late: LateModel, features: dict[str, torch.Tensor], kind: TextKind) -> tuple[torch.Tensor, torch.Tensor]:
+def _counted(late: LateModel, features: dict[str, Tensor], kind: TextKind) -> tuple[Tensor, Tensor]:
     """Vectors (n, t, d) and which of them count (n, t): none of a text without anything but white space."""
     vectors, real = late.tokens({name: value for name, value in features.items() if name != WRITTEN}, kind)
     return vectors, real & features[WRITTEN].unsqueeze(1)
@@ -195,12 +194,12 @@ Similarity = Literal["maxsim", "l2"]
 
 
 def late_scores(
-    queries: torch.Tensor,
-    asked: torch.Tensor,
-    documents: torch.Tensor,
-    real: torch.Tensor,
+    queries: Tensor,
+    asked: Tensor,
+    documents: Tensor,
+    real: Tensor,
     similarity: Similarity = "maxsim",
-) -> torch.Tensor:
+) -> Tensor:
     """(B, U) float32: every query with every document.
 
     maxsim: sum over a query's tokens of max_j q_i . d_j, as `rnn.maxsim.maxsim`; 0 for a document without

@@ -17,6 +17,7 @@ from sentence_transformers.sparse_encoder import SparseEncoderTrainer, SparseEnc
 from sentence_transformers.sparse_encoder.callbacks import SpladeRegularizerWeightSchedulerCallback
 from sentence_transformers.sparse_encoder.losses import SpladeLoss
 from sentence_transformers.sparse_encoder.modules import SpladePooling
+from torch import Tensor
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.model_settings import TextKind, read_settings
@@ -37,7 +38,7 @@ class _Largest(torch.autograd.Function):
     """See `largest_logits`."""
 
     @staticmethod
-    def forward(ctx: Any, hidden: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
         """Block after block of words; no logit is kept but the largest."""
         largest = hidden.new_empty((hidden.shape[0], weight.shape[0]))
         step = max(64, AT_ONCE[hidden.device.type] // (hidden.shape[0] * hidden.shape[1]))
@@ -49,7 +50,7 @@ class _Largest(torch.autograd.Function):
         return largest
 
     @staticmethod
-    def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Only words with a gradient, those whose weight is above 0, are looked at again, for their token."""
         hidden, weight = ctx.saved_tensors
         (gradient,) = gradients
@@ -65,9 +66,7 @@ class _Largest(torch.autograd.Function):
         return of_hidden, of_weight, gradient.sum(dim=0)
 
 
-def largest_logits(
-    hidden: torch.Tensor, attention: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
-) -> torch.Tensor:
+def largest_logits(hidden: Tensor, attention: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """(b, V): max over tokens of <hidden, weight> + bias.
 
     The logits of all tokens are neither kept nor given gradients, nearly all of which are 0: that takes a fraction of
@@ -79,7 +78,7 @@ def largest_logits(
         weight: (V, h) and bias: (V,) of the head.
     """
     padded = torch.where(attention.unsqueeze(2) > 0, hidden, hidden[:, :1])  # a token that is there changes no maximum
-    largest: torch.Tensor = _Largest.apply(padded, weight, bias)
+    largest: Tensor = _Largest.apply(padded, weight, bias)
     return largest
 
 
@@ -162,13 +161,13 @@ class SparseLearner(TwoSidedLearner):
         frequencies = np.bincount(documents.indices, minlength=self._vocabulary)
         return Scored(scores, scores, word_use(queries, frequencies, documents.shape[0]))
 
-    def features(self, texts: list[str], kind: TextKind) -> dict[str, torch.Tensor]:
+    def features(self, texts: list[str], kind: TextKind) -> dict[str, Tensor]:
         if kind == "query" and self._doc:
             return {"sentence_embedding": self._words(texts)}
         features = self.model.preprocess(texts, prompt=self._prompts[kind] or None)
         return {name: value for name, value in features.items() if torch.is_tensor(value) and value.dim() == 2}
 
-    def _words(self, texts: list[str]) -> torch.Tensor:
+    def _words(self, texts: list[str]) -> Tensor:
         """(b, V): 1 for every word of every text, or how often it stands there; special tokens left out."""
         counts = torch.zeros((len(texts), self._vocabulary))
         for row, tokens in enumerate(self.model.tokenizer(texts, add_special_tokens=False)["input_ids"]):
@@ -176,7 +175,7 @@ class SparseLearner(TwoSidedLearner):
                 counts[row, token] = 1 if self._binary else count
         return counts
 
-    def parts(self, features: dict[str, torch.Tensor], kind: TextKind) -> Iterator[csr_matrix]:
+    def parts(self, features: dict[str, Tensor], kind: TextKind) -> Iterator[csr_matrix]:
         """Their weights, (c, V)."""
         return (csr_matrix(part.float().cpu().numpy()) for part in self._weigher.parts(features))
 
@@ -194,7 +193,7 @@ class SparseTexts(torch.nn.Module):
         super().__init__()
         self.model = model
 
-    def forward(self, features: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    def forward(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
         """The features' `sentence_embedding`, (b, V)."""
         if "sentence_embedding" in features:
             return features
@@ -202,7 +201,7 @@ class SparseTexts(torch.nn.Module):
         parts = list(self.parts({name: value[order] for name, value in features.items()}))
         return {"sentence_embedding": torch.cat(parts)[torch.argsort(order)]}
 
-    def parts(self, features: dict[str, torch.Tensor]) -> Iterator[torch.Tensor]:
+    def parts(self, features: dict[str, Tensor]) -> Iterator[Tensor]:
         """(c, V) each: the weights of texts that stand in order of their lengths."""
         if "sentence_embedding" in features:
             yield features["sentence_embedding"]
@@ -210,7 +209,7 @@ class SparseTexts(torch.nn.Module):
         for part in padded_parts(features):
             yield self.weights(part)
 
-    def weights(self, features: dict[str, torch.Tensor]) -> torch.Tensor:
+    def weights(self, features: dict[str, Tensor]) -> Tensor:
         """(c, V): log(1 + relu(max over tokens of the logits)); texts are padded on the right."""
         transformer: Any = self.model[0]
         head = transformer.model.get_output_embeddings()
@@ -227,9 +226,7 @@ class InnerProductLoss(torch.nn.Module):
         super().__init__()
         self._loss = loss
 
-    def compute_loss_from_embeddings(
-        self, embeddings: list[torch.Tensor], labels: dict[str, torch.Tensor]
-    ) -> torch.Tensor:
+    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: dict[str, Tensor]) -> Tensor:
         """The mean over the queries of a batch; embeddings: (B, V) of queries and (U, V) of documents."""
         queries, documents = embeddings
         return of_columns(self._loss, queries @ documents.T, labels)
@@ -238,7 +235,7 @@ class InnerProductLoss(torch.nn.Module):
 class L1(torch.nn.Module):
     """The mean sum of weights, as a regulariser of SpladeLoss."""
 
-    def compute_loss_from_embeddings(self, embeddings: torch.Tensor) -> torch.Tensor:
+    def compute_loss_from_embeddings(self, embeddings: Tensor) -> Tensor:
         """A scalar of (b, V) weights."""
         return embeddings.abs().sum(dim=1).mean()
 

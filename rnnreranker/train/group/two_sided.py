@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from rnnreranker.encode.model_settings import TextKind
 from rnnreranker.labels.soft import Labels
@@ -24,7 +25,7 @@ def documents_of(groups: Sequence[Group]) -> list[str]:
     return list(dict.fromkeys(docid for group in groups for docid in group.docids))
 
 
-def in_groups(groups: Sequence[Group], docids: Sequence[str]) -> dict[str, torch.Tensor]:
+def in_groups(groups: Sequence[Group], docids: Sequence[str]) -> dict[str, Tensor]:
     """Every query with the n candidates of its own group.
 
     Returns:
@@ -34,9 +35,7 @@ def in_groups(groups: Sequence[Group], docids: Sequence[str]) -> dict[str, torch
     return _tensors(_columns(groups, docids), np.stack([g.targets for g in groups]), positive, np.ones_like(positive))
 
 
-def in_batch(
-    groups: Sequence[Group], docids: Sequence[str], teacher: BatchTeacher | None = None
-) -> dict[str, torch.Tensor]:
+def in_batch(groups: Sequence[Group], docids: Sequence[str], teacher: BatchTeacher | None = None) -> dict[str, Tensor]:
     """Every query with the candidates of all groups.
 
     A teacher's targets are the softmax of its scores over all of them (paper 002, eqs. 2, 3 and 6: every passage p').
@@ -64,8 +63,8 @@ def in_batch(
 
 
 def with_scaled_labels(
-    label: dict[str, torch.Tensor], groups: Sequence[Group], docids: Sequence[str], scale: LabelScale
-) -> dict[str, torch.Tensor]:
+    label: dict[str, Tensor], groups: Sequence[Group], docids: Sequence[str], scale: LabelScale
+) -> dict[str, Tensor]:
     """What `in_groups` or `in_batch` says, with scaled labels for targets: 0 where the labels know none."""
     rows = np.zeros((len(groups), len(docids)), dtype=np.float32)
     for row, group in enumerate(groups):
@@ -80,9 +79,7 @@ def _columns(groups: Sequence[Group], docids: Sequence[str]) -> np.ndarray:
     return np.array([[columns[docid] for docid in group.docids] for group in groups])
 
 
-def _tensors(
-    columns: np.ndarray, targets: np.ndarray, positive: np.ndarray, valid: np.ndarray
-) -> dict[str, torch.Tensor]:
+def _tensors(columns: np.ndarray, targets: np.ndarray, positive: np.ndarray, valid: np.ndarray) -> dict[str, Tensor]:
     given = {"columns": columns, "targets": targets, "positive": positive, "valid": valid}
     return {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in given.items()}
 
@@ -102,18 +99,18 @@ class TwoSidedLearner(GroupLearner):
         self.wide = isinstance(ranking, BatchLoss) or params.of_batch
 
     @abstractmethod
-    def features(self, texts: list[str], kind: TextKind) -> dict[str, torch.Tensor]:
+    def features(self, texts: list[str], kind: TextKind) -> dict[str, Tensor]:
         """What `loss` takes of texts."""
 
     @abstractmethod
-    def parts(self, features: dict[str, torch.Tensor], kind: TextKind) -> Iterable[Any]:
+    def parts(self, features: dict[str, Tensor], kind: TextKind) -> Iterable[Any]:
         """What the model makes of texts that stand in about the order of their lengths, some of them at a time."""
 
     @abstractmethod
     def joined(self, parts: list[Any], rows: np.ndarray) -> Any:
         """All texts in their order: the rows of what stands in `parts`, one part after the other."""
 
-    def label(self, groups: Sequence[Group], docids: Sequence[str]) -> dict[str, torch.Tensor]:
+    def label(self, groups: Sequence[Group], docids: Sequence[str]) -> dict[str, Tensor]:
         """Which of the documents of a batch are whose, with which targets."""
         return (in_batch if self.wide else in_groups)(groups, docids)
 
@@ -148,7 +145,7 @@ class TwoSidedLearner(GroupLearner):
         return self.joined(parts, np.argsort(order))
 
 
-def of_columns(loss: Loss, scores: torch.Tensor, labels: Mapping[str, torch.Tensor], begin: str = "") -> torch.Tensor:
+def of_columns(loss: Loss, scores: Tensor, labels: Mapping[str, Tensor], begin: str = "") -> Tensor:
     """A loss of the scores (B, U) of every query with every document, at the columns that the labels of a batch name.
 
     begin: before the names of what the labels say.
@@ -160,7 +157,7 @@ def of_columns(loss: Loss, scores: torch.Tensor, labels: Mapping[str, torch.Tens
 TOKENS = {"cpu": 2**11, "cuda": 2**17}  # padded tokens of the texts that go through the model together
 
 
-def padded_parts(features: dict[str, torch.Tensor]) -> Iterator[dict[str, torch.Tensor]]:
+def padded_parts(features: dict[str, Tensor]) -> Iterator[dict[str, Tensor]]:
     """The tensors (n, t) of texts that stand in order of their lengths, a part of the texts at a time, (c, longest).
 
     features: with `attention_mask`; texts are padded on the right.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.dense.query_encoder import PromptedTokens, QueryEncoder
@@ -91,8 +92,8 @@ class Batch:
         samples: numbers of the b samples in their collator.
     """
 
-    tokens: torch.Tensor
-    attention: torch.Tensor
+    tokens: Tensor
+    attention: Tensor
     rows: np.ndarray
     targets: np.ndarray
     positive: np.ndarray
@@ -167,7 +168,7 @@ def add_negatives(
     )
 
 
-def score(model: QueryEncoder | CandidateScorer, table: VectorTable, batch: Batch) -> torch.Tensor:
+def score(model: QueryEncoder | CandidateScorer, table: VectorTable, batch: Batch) -> Tensor:
     """(b, N) float32: inner products times the inverse temperature, or a scorer's scores; any value where padded.
 
     A document that several queries of the batch have as a candidate is gathered and multiplied once.
@@ -186,7 +187,7 @@ def score(model: QueryEncoder | CandidateScorer, table: VectorTable, batch: Batc
     return products.gather(1, torch.from_numpy(columns).to(device)) * model.inverse_temperature
 
 
-def encode(encoder: QueryEncoder, batch: Batch) -> torch.Tensor:
+def encode(encoder: QueryEncoder, batch: Batch) -> Tensor:
     """(b, d): the query vectors of a batch.
 
     On a CPU, eight queries of about the same length go through the encoder at a time: padding a batch to its longest
@@ -195,19 +196,17 @@ def encode(encoder: QueryEncoder, batch: Batch) -> torch.Tensor:
     return _by_length(encoder, batch, encoder)
 
 
-def token_states(encoder: QueryEncoder, batch: Batch) -> torch.Tensor:
+def token_states(encoder: QueryEncoder, batch: Batch) -> Tensor:
     """(b, T, h): the token states of the queries of a batch, 0 at padding; grouped by length as in `encode`."""
 
-    def padded(tokens: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
+    def padded(tokens: Tensor, attention: Tensor) -> Tensor:
         states = encoder.states(tokens, attention) * attention.unsqueeze(2)
         return torch.nn.functional.pad(states, (0, 0, 0, batch.tokens.shape[1] - tokens.shape[1]))
 
     return _by_length(encoder, batch, padded)
 
 
-def _by_length(
-    encoder: QueryEncoder, batch: Batch, compute: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
-) -> torch.Tensor:
+def _by_length(encoder: QueryEncoder, batch: Batch, compute: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
     """What is computed of tokens and attention: of the whole batch, on a CPU of eight queries at a time."""
     device = encoder.inverse_temperature.device
     if device.type != "cpu":

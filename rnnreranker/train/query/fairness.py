@@ -16,7 +16,7 @@ from rnnreranker.runs.words import check_id, shown_word
 from rnnreranker.train.losses import divergence, log_shares
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Tensor
 
 CUTOFFS = (5, 10, 20, 50)
 _NUMBER = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -137,9 +137,7 @@ def read_neutrality(path: str | os.PathLike[str]) -> dict[str, float]:
     return neutrality_of
 
 
-def neutrality_divergence(
-    scores: torch.Tensor, neutral: torch.Tensor, valid: torch.Tensor, cutoff: int = 100
-) -> torch.Tensor:
+def neutrality_divergence(scores: Tensor, neutral: Tensor, valid: Tensor, cutoff: int = 100) -> Tensor:
     """KL(softmax(neutrality) || softmax(scores)) over the `cutoff` candidates with the highest scores (001, fairness).
 
     Args:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 import transformers
+from torch import Tensor
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import say
@@ -173,7 +174,7 @@ class QueryLearner(Learner):
     def size(self, inputs: Mapping[str, Any]) -> int:
         return len(inputs["batch"].rows)
 
-    def loss(self, inputs: dict[str, Any], rng: np.random.Generator, step: int) -> torch.Tensor:
+    def loss(self, inputs: dict[str, Any], rng: np.random.Generator, step: int) -> Tensor:
         """The mean loss of a batch; rng draws negatives."""
         params, batch = self._params, inputs["batch"]
         if self.kept is not None:
@@ -183,7 +184,7 @@ class QueryLearner(Learner):
         scores = score(self.model, self._table, batch)
         valid = torch.from_numpy(batch.valid).to(scores.device)
         targets, positive = (torch.from_numpy(part).to(scores.device) for part in (batch.targets, batch.positive))
-        loss: torch.Tensor = self._loss(scores, targets, positive, valid)
+        loss: Tensor = self._loss(scores, targets, positive, valid)
         if self._neutrality is not None and params.neutrality_weight:
             neutral = self._neutrality[torch.from_numpy(batch.rows)].to(scores.device)  # padding finds the last: masked
             divergence = neutrality_divergence(scores, neutral, valid, params.neutrality_cutoff)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from transformers import DataCollatorForLanguageModeling
 
 from rnnreranker.base.errors import InputError
@@ -59,7 +60,7 @@ class MaskedLearner(TextLearner):
             self._masked([one], [params.seed, number]) for number, one in enumerate(self._cut(checked, longest))
         ]
 
-    def batch(self, several: Sequence[list[int]]) -> dict[str, torch.Tensor]:
+    def batch(self, several: Sequence[list[int]]) -> dict[str, Tensor]:
         """Token numbers (B, T) and attention."""
         longest = max(map(len, several))
         tokens = torch.full((len(several), longest), self._tokenizer.pad_token_id)
@@ -69,7 +70,7 @@ class MaskedLearner(TextLearner):
             attention[row, : len(one)] = 1
         return {"tokens": tokens, "attention": attention}
 
-    def loss(self, inputs: dict[str, torch.Tensor], rng: np.random.Generator, step: int) -> torch.Tensor:
+    def loss(self, inputs: dict[str, Tensor], rng: np.random.Generator, step: int) -> Tensor:
         """The mean cross-entropy of the tokens to guess, which `rng` draws."""
         device = inputs["tokens"].device
         tokens, targets = self._drawn(inputs["tokens"].cpu(), int(rng.integers(2**62)))
@@ -107,14 +108,14 @@ class MaskedLearner(TextLearner):
         tokens: list[list[int]] = self._tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"]
         return tokens
 
-    def _masked(self, several: Sequence[list[int]], seed: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
+    def _masked(self, several: Sequence[list[int]], seed: Sequence[int]) -> tuple[Tensor, Tensor]:
         return self._drawn(self.batch(several)["tokens"], int(np.random.default_rng(seed).integers(2**62)))
 
-    def _drawn(self, tokens: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def _drawn(self, tokens: Tensor, seed: int) -> tuple[Tensor, Tensor]:
         """Tokens of which some are masked, and those to guess; the others are `UNMASKED`."""
         self._masking.generator = torch.Generator().manual_seed(seed)
         special = torch.isin(tokens, torch.tensor(self._tokenizer.all_special_ids))
-        drawn: tuple[torch.Tensor, torch.Tensor] = self._masking.torch_mask_tokens(tokens.clone(), special)
+        drawn: tuple[Tensor, Tensor] = self._masking.torch_mask_tokens(tokens.clone(), special)
         return drawn
 
 

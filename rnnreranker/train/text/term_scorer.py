@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from rnnreranker.base.command import say
 from rnnreranker.encode.in_batches import compute_batches
@@ -55,7 +56,7 @@ class TermLearner(TextLearner):
         self._padding = self._reader.tokenizer.pad_token_id or 0
         self.training, self._checked = self._examples(inputs.training), self._examples(inputs.checked)
 
-    def batch(self, several: Sequence[Example]) -> dict[str, torch.Tensor]:
+    def batch(self, several: Sequence[Example]) -> dict[str, Tensor]:
         batch = padded([one.pieces for one in several], self._padding)
         targets = torch.full(batch["tokens"].shape, torch.nan)
         for row, one in enumerate(several):
@@ -63,7 +64,7 @@ class TermLearner(TextLearner):
                 targets[row, token] = weight
         return batch | {"targets": targets}
 
-    def loss(self, inputs: dict[str, torch.Tensor], rng: np.random.Generator, step: int) -> torch.Tensor:
+    def loss(self, inputs: dict[str, Tensor], rng: np.random.Generator, step: int) -> Tensor:
         """The mean squared error over the tokens of words."""
         targets = inputs["targets"]
         weights = self.model(inputs["tokens"], inputs["attention"], inputs["tags"])
