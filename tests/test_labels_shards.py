@@ -15,8 +15,8 @@ from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, SoftLabels
 from rnnreranker.base.errors import InputError
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.judged import positives_of
+from rnnreranker.labels.make import Job, LabelInputs, make_shards
 from rnnreranker.labels.request import ChosenLabeler
-from rnnreranker.labels.shards import Job, LabelInputs, make_shards
 from rnnreranker.labels.soft import write_joined
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -99,7 +99,7 @@ SLOW = """
 import sys, time
 from pathlib import Path
 sys.path.insert(0, {tests!r})
-import rnnreranker.labels.shards as shards
+import rnnreranker.labels.make as shards
 from test_labels_shards import job
 made = shards.make_shard
 def slowly(*given):
@@ -122,8 +122,8 @@ def test_labels_that_were_waited_for(folder: Path, tmp_path: Path, monkeypatch: 
     other = work if same else boosted(work)
     make_shards(out, other, LabelInputs(run, judged, queries))
     made: list[Path] = []
-    monkeypatch.setattr("rnnreranker.labels.shards.alone", lambda *_: contextlib.nullcontext(True))
-    monkeypatch.setattr("rnnreranker.labels.shards.make_shard", lambda _, path, *__: made.append(path))
+    monkeypatch.setattr("rnnreranker.labels.make.alone", lambda *_: contextlib.nullcontext(True))
+    monkeypatch.setattr("rnnreranker.labels.make.make_shard", lambda _, path, *__: made.append(path))
     if same:
         assert make_shards(out, work, LabelInputs(run, judged, queries))["queries"] == QUERIES
     else:
@@ -163,7 +163,7 @@ def test_other_settings_do_not_meet_the_shards_of_a_killed_job(folder: Path, tmp
     work, run, judged, queries = job(folder)
     out = tmp_path / "x.parquet"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rnnreranker.labels.shards.write_joined", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+        patch.setattr("rnnreranker.labels.make.write_joined", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             make_shards(out, work, LabelInputs(run, judged, queries), shard_size=7)
     other = boosted(work)

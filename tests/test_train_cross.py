@@ -21,9 +21,8 @@ from rnnreranker.labels.soft import Labels
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.fit import Trained
 from rnnreranker.train.group.groups import Groups, enough, merged, pools_of
-from rnnreranker.train.group.inputs import GroupInputs
+from rnnreranker.train.group.inputs import GroupInputs, train_on_groups
 from rnnreranker.train.group.learner import count_of
-from rnnreranker.train.group.training import train_on_groups
 from rnnreranker.train.losses import BatchLoss, GroupLoss
 from rnnreranker.train.models.groups import CrossParams
 

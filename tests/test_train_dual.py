@@ -20,8 +20,7 @@ from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.fit import Trained
 from rnnreranker.train.group.groups import Group, Groups, sampled
-from rnnreranker.train.group.inputs import GroupInputs
-from rnnreranker.train.group.training import train_on_groups
+from rnnreranker.train.group.inputs import GroupInputs, train_on_groups
 from rnnreranker.train.models.groups import DualParams
 from rnnreranker.train.params import settings_for
 from tests.test_train_cross import kill_at

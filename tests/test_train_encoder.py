@@ -15,11 +15,11 @@ from tiny_encoder import DIMENSION, DOCUMENTS, QUERIES, make_encoder, make_sourc
 from rnnreranker.base.errors import InputError
 from rnnreranker.labels import SoftLabels
 from rnnreranker.parts.vectors import VectorSource
+from rnnreranker.train.models.query import train_encoder
 from rnnreranker.train.query.batches import load_table
 from rnnreranker.train.query.learner import start_encoder
 from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.query.samples import read_samples, renumber
-from rnnreranker.train.query.training import train_encoder
 from rnnreranker.train.trainer import read_mark, resume_from, write_mark
 from rnnreranker.train.validation import ndcg, rank_positives, reciprocal_rank
 

@@ -24,9 +24,8 @@ from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.fit import Trained
 from rnnreranker.train.group.groups import Group
-from rnnreranker.train.group.inputs import GroupInputs
+from rnnreranker.train.group.inputs import GroupInputs, train_on_groups
 from rnnreranker.train.group.late import late_scores
-from rnnreranker.train.group.training import train_on_groups
 from rnnreranker.train.models.groups import LateParams
 from rnnreranker.train.params import settings_for
 from tests.tiny_encoder import (

@@ -16,8 +16,8 @@ from rnnreranker.base.method import Inputs
 from rnnreranker.encode.scorer.params import ScorerParams
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.train import trainer
+from rnnreranker.train.models.query import train_encoder
 from rnnreranker.train.query.params import training_settings
-from rnnreranker.train.query.training import train_encoder
 
 BASE = {"batch_size": 4, "epochs": 2, "learning_rate": 1e-3, "evaluate_every": 2, "candidates": 8}
 KINDS: dict[str, dict[str, Any]] = {

@@ -25,9 +25,8 @@ from rnnreranker.encode.sparse.term_counts import term_counts
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.fit import Trained
 from rnnreranker.train.group.groups import Group
-from rnnreranker.train.group.inputs import GroupInputs
+from rnnreranker.train.group.inputs import GroupInputs, train_on_groups
 from rnnreranker.train.group.sparse import largest_logits
-from rnnreranker.train.group.training import train_on_groups
 from rnnreranker.train.models.groups import SparseParams
 
 QUICK = SparseParams(batch_size=6, max_steps=12, evaluate_every=12, learning_rate=2e-3, warmup=0.0, key_measure="loss")

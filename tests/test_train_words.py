@@ -18,8 +18,7 @@ from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.fit import Trained
-from rnnreranker.train.group.inputs import GroupInputs
-from rnnreranker.train.group.training import train_on_groups
+from rnnreranker.train.group.inputs import GroupInputs, train_on_groups
 from rnnreranker.train.models.groups import DualParams
 from tests.test_train_cross import kill_at
 from tests.tiny_encoder import files_of, write_text_world

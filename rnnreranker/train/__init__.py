@@ -8,8 +8,8 @@ from rnnreranker.base.late_names import late_names
 
 if TYPE_CHECKING:
     from rnnreranker.train.fit import Trained as Trained
+    from rnnreranker.train.models.query import train_encoder as train_encoder
     from rnnreranker.train.query.params import TrainParams as TrainParams
-    from rnnreranker.train.query.training import train_encoder as train_encoder
     from rnnreranker.train.request import TrainRequest as TrainRequest
     from rnnreranker.train.training import train_model as train_model
 

@@ -62,7 +62,7 @@ class GroupStudy(StudiedModel):
 
     def made(self, task: Task, arm: Arm, folder: Path) -> dict[str, Any]:
         """Train an arm, write the model to a folder in this one, and test it."""
-        from rnnreranker.train.group.training import train_on_groups
+        from rnnreranker.train.group.inputs import train_on_groups
 
         pools, seconds, teacher = self.pools(task, arm, folder)
         inputs = self.grouped(task, pools, arm, teacher)

@@ -57,7 +57,7 @@ class QueryTrial:
             params, loss, output, other_index: as of `train_encoder`; report: its `on_validation`.
         """
         from rnnreranker.labels.methods.base import make_labeler
-        from rnnreranker.train.query.training import train_encoder
+        from rnnreranker.train.models.query import train_encoder
 
         hard = make_labeler("hard", Inputs(vectors=self.source, query_vectors=self.queries), relevant=relevant)
         return train_encoder(

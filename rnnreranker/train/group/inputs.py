@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,18 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import counted, say
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.method import find
+from rnnreranker.base.process.phases import phase
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.labels.negatives.files import holds_texts, read_negatives
 from rnnreranker.labels.soft import Labels
+from rnnreranker.train.fit import Trained, fit
 from rnnreranker.train.group.batch_teacher import BatchTeacher
-from rnnreranker.train.group.groups import AT_RANDOM, enough, first_candidates, merged, pools_of
+from rnnreranker.train.group.groups import AT_RANDOM, check_collection, enough, first_candidates, merged, pools_of
 from rnnreranker.train.params import GroupParams
-from rnnreranker.train.query.inputs import validation_of
-from rnnreranker.train.query.samples import check_different, held_out_of
+from rnnreranker.train.query.samples import check_different, held_out_of, validation_of
 from rnnreranker.train.request import all_documents, labels_of
 
 if TYPE_CHECKING:
+    from rnnreranker.base.settings import Params
     from rnnreranker.train.request import TrainRequest
 
 
@@ -150,3 +155,45 @@ def _texts(request: TrainRequest, wanted: Mapping[str, None]) -> dict[str, str]:
     if empty := sum(not text.strip() for text in texts.values()):
         say(f"{counted(empty, 'candidate')} with an empty text")
     return texts
+
+
+def train_on_groups(
+    inputs: GroupInputs,
+    model: str,
+    encoder: str,
+    output: str | os.PathLike[str],
+    params: GroupParams,
+    *,
+    loss: Params | None = None,
+    checkpoints: bool = True,
+    device: str = "cpu",
+) -> Trained:
+    """Train a model on groups and write it to a folder.
+
+    Args:
+        inputs: candidates and texts.
+        model, output, params, checkpoints, device: as of `fit`.
+        encoder: what it begins as: a name, folder or hub id; "none" = from nothing, where the model can be new.
+        loss: parameters of the loss that `params` names, None = its defaults.
+
+    Raises:
+        InputError: a model that cannot be trained so, a loss without the targets it needs, and as `fit`.
+        MissingDependencyError: without sentence-transformers, accelerate or datasets.
+    """
+    chosen = find("loss", params.loss)(loss)
+    if "teacher" in chosen.needs and not inputs.margins:
+        raise InputError(
+            f"loss {params.loss}: needs targets of the negatives, and the candidates have none; give "
+            f"{argument('labels')} of a method that gives them probability, as `labels --method teacher`"
+        )
+    check_collection(params.kind, params.group_size, inputs.collection)
+    for package in ("accelerate", "datasets", "sentence_transformers"):
+        require(package, "training", "'rnnreranker[train]'")
+    with phase("importing torch and transformers", "imports"):
+        importlib.import_module("sentence_transformers")
+    return fit(
+        lambda: find("trained-model", model)().learner(encoder, params, chosen, inputs, device),
+        *(model, output, params),
+        checkpoints=checkpoints,
+        device=device,
+    )

@@ -80,7 +80,7 @@ class GroupModel(TrainedModel):
     learns: ClassVar[str] = ""  # module:class of the learner, which is imported when it is made
 
     def train(self, request: TrainRequest, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
-        from rnnreranker.train.group.training import train_on_groups
+        from rnnreranker.train.group.inputs import train_on_groups
 
         assert isinstance(params, GroupParams)
         self.check(params)

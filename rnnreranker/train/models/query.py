@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rnnreranker.base import settings
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
+from rnnreranker.train.fit import Trained, fit
 from rnnreranker.train.models.base import TrainedModel
 from rnnreranker.train.params import TrainingParams
 from rnnreranker.train.query.params import TrainParams
 
 if TYPE_CHECKING:
-    from rnnreranker.train.fit import Trained
+    from rnnreranker.labels import SoftLabels
+    from rnnreranker.parts.vectors import VectorSource
     from rnnreranker.train.request import TrainRequest
 
 
@@ -35,8 +39,7 @@ class QueryModel(TrainedModel):
             raise InputError(f"{', '.join(lacking)} missing: {model} needs labels, document vectors and queries")
         with phase("importing torch and transformers", "imports"):
             from rnnreranker.train.query.fairness import neutrality_of
-            from rnnreranker.train.query.inputs import load_inputs
-            from rnnreranker.train.query.training import train_encoder
+            from rnnreranker.train.query.samples import load_inputs
 
         with phase("reading labels and vectors"):
             inputs = load_inputs(request, params)
@@ -57,3 +60,39 @@ class QueryModel(TrainedModel):
             checkpoints=request.checkpoints,
             device=device,
         )
+
+
+def train_encoder(
+    labels: SoftLabels,
+    source: VectorSource,
+    topics: Mapping[str, str],
+    encoder: str,
+    output: str | os.PathLike[str],
+    params: TrainParams | None = None,
+    *,
+    checkpoints: bool = True,
+    device: str = "cpu",
+    on_validation: Callable[[int, dict[str, float]], None] | None = None,
+    **others: Any,
+) -> Trained:
+    """Fine-tune a query encoder and write it to a folder.
+
+    Args:
+        labels, source, topics, encoder: as of `QueryLearner`, whose other arguments `others` are.
+        params: of the training; None = the defaults.
+        output, checkpoints, device, on_validation: as of `fit`.
+
+    Raises:
+        InputError: as `QueryLearner` and `fit`.
+        MissingDependencyError: without transformers or accelerate.
+    """
+    chosen = params or TrainParams()
+    with phase("importing torch and transformers", "imports"):
+        from rnnreranker.train.query.learner import QueryLearner
+    return fit(
+        lambda: QueryLearner(labels, source, topics, encoder, chosen, **others),
+        *("query", output, chosen),
+        checkpoints=checkpoints,
+        device=device,
+        on_validation=on_validation,
+    )
