@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import io
 import json
 import os
 import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -154,11 +154,12 @@ class World:
         return str(path)
 
     def command(self, name: str, *arguments: str) -> str:
-        """What a command prints on stdout."""
-        words = [sys.executable, "-m", f"rnnreranker.{name}", *arguments]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{' '.join(words)}: {done.stderr}"
-        return done.stdout
+        """What a command prints on stdout, called in this process: several share what they import."""
+        module = importlib.import_module(f"rnnreranker.{name}")
+        module = module if hasattr(module, "main") else importlib.import_module(f"rnnreranker.{name}.__main__")
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            assert module.main(arguments) == 0, f"{name} {' '.join(arguments)}"
+        return printed.getvalue()
 
 
 def digest(path: str | Path) -> str:
@@ -316,16 +317,14 @@ def laboratory(world: World) -> dict[str, Any]:
 
 def plans(world: World) -> dict[str, Any]:
     """Digests of what `regress NAME --dry-run` prints, for every query set."""
-    from rnnreranker.regress.__main__ import main as regress
     from rnnreranker.regress.specs.checks import read_spec
     from rnnreranker.regress.specs.spec import spec_names, specs_folder
 
     values = {}
     for spec in spec_names(specs_folder()):
         for query_set in read_spec(specs_folder() / f"{spec}.yaml").query_sets:
-            with contextlib.redirect_stdout(io.StringIO()) as printed:
-                assert regress([query_set.id, "--dry-run"]) == 0
-            values[query_set.id] = hashlib.sha256(printed.getvalue().encode()).hexdigest()[:20]
+            printed = world.command("regress", query_set.id, "--dry-run")
+            values[query_set.id] = hashlib.sha256(printed.encode()).hexdigest()[:20]
     return dict(sorted(values.items()))
 
 
