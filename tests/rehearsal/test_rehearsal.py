@@ -64,12 +64,12 @@ def test_a_chain_runs_to_its_end(condition: str, spec: Spec, miniatures: Path) -
 def test_the_matrix_says_when_the_present_commands_were_rehearsed(spec: Spec) -> None:
     """Another command is another chain: what the record does not have by this fingerprint is not rehearsed."""
     records = {record.spec: record for record in read_records(records_file(specs_folder(), "", "rehearsal"))}
-    known = rehearsed(specs_folder(), [spec])
+    known, made = rehearsed(specs_folder(), [spec]), chains(make_plan(spec))
     on_file = {
         (query_set, condition)
         for query_set, systems in records[spec.name].outcome["systems"].items()
         for condition, commands in systems.items()
-        if chains(make_plan(spec)).get((query_set, condition)) == commands
+        if made.get((query_set, condition)) == commands
     }
     assert known.keys() == on_file
     matrix = Matrix(specs_folder(), ["paper-000"], commands=False)
