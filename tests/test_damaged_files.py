@@ -24,7 +24,7 @@ from rnnreranker.data.topics import load_topics
 from rnnreranker.lab.tune.leave_out import read_collections
 from rnnreranker.lab.tune.space import Space
 from rnnreranker.parts.vectors.ids import read_ids
-from rnnreranker.regress.specs.reading import SpecDocument
+from rnnreranker.regress.specs.checks import SpecDocument
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.train.query.fairness import read_neutrality
 

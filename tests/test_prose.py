@@ -13,7 +13,7 @@ from rnnreranker.regress.pages.prose import apart, claim, interval, pick, short,
 from rnnreranker.regress.plans.runner import chosen_plan
 from rnnreranker.regress.specs.checks import KINDS as ENTRIES
 from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.regress.specs.needs import TEXTS, UNITS
+from rnnreranker.regress.specs.fields import TEXTS, UNITS
 from rnnreranker.regress.specs.spec import WORKS, Spec
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -99,8 +99,8 @@ def test_every_prose_page_is_its_source_filled_in() -> None:
 
 def test_the_pages_on_specs_have_every_key_and_their_example_is_a_spec(tmp_path: Path) -> None:
     page = "".join((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("specs", "spec-keys"))
-    declared = {field.name for kind in (Spec, *ENTRIES.values()) for field in dataclasses.fields(kind)}
-    keys = {*declared, *WORKS, *TEXTS, *UNITS} - {"id", "works", "source"}
+    declared = {name for kind in (Spec, *ENTRIES.values()) for name in kind.model_fields}
+    keys = {*declared, *WORKS, *TEXTS, *UNITS} - {"id", "works"} | {"schema"}
     assert sorted(key for key in keys if f"`{key}`" not in page) == []
     (tmp_path / "my.yaml").write_text(page.split("```yaml\n")[1].split("```")[0], encoding="utf-8")
     spec = read_spec(tmp_path / "my.yaml", data=True)

@@ -139,9 +139,9 @@ NEGATIVES = "    negatives: {none: {negatives: 7}}\n"
         ("{maxp: {", "{maxq: {", r"ml:37: aggregate=maxq: no such way; did you mean maxp"),
         ("{maxp: {passages:", "{maxp: {passage:", r"ml:37: aggregate=maxp:passage=#: no setting passage, did you mean"),
         ("of: one, query_sets", "of: [one, first], query_sets", r"ml:37: of-documents: `of` has 2 entries; expected"),
-        ("{passages: {gpu_hours: 1}}", "{passage: {gpu_hours: 1}}", r"ml:36: needs of passage: no such query set; "),
+        ("{passages: {gpu_hours: 1}}", "{passage: {gpu_hours: 1}}", r"ml:36: needs passage: not in query_sets; "),
         ("{passages: {gpu_hours: 1}}", "{passages: {gpu_days: 1}}", r"ml:36: needs gpu_days; did you mean gpu_h"),
-        ("{passages: {gpu_hours: 1}}", "{passages: 1}", r"ml:36: needs passages: 1; expected QUERY_SET"),
+        ("{passages: {gpu_hours: 1}}", "{passages: 1}", r"ml:36: passages: 1; expected a mapping"),
         ("train: {sparse: {}}", "train: {spares: {}}", r"ml:19: model=spares: no such model; did you mean sparse"),
         ("    start: distilbert-base-uncased\n", "", r"ml:13: max: give `start`, the model"),
         ("    documents: cranfield\n", "    documents: cranfield\n    index: words\n", r"ml:13: max: give either `ind"),
@@ -153,8 +153,8 @@ NEGATIVES = "    negatives: {none: {negatives: 7}}\n"
         (DEEP, NEGATIVES.replace("none", "rnn"), r"ml:23: index splade: has no vectors to filter neg"),
         (DEEP, NEGATIVES.replace("none", "nun"), r"ml:25: nun: no such filter; did you mean rnn or none"),
         ("start: {model: small}", "start: {model: large}", r"ml:32: cyclic steps: large → large"),
-        ("start: distilbert-base-uncased", "start: {model: small}", r"ml:\d+: cyclic steps: splade → max → small"),
-        ("start: distilbert-base-uncased", "start: [a]", r"ml:18: max: start \['a'\]: expected a name or \{model"),
+        ("start: distilbert-base-uncased", "start: {model: small}", r"ml:\d+: cyclic steps: .*max → small"),
+        ("start: distilbert-base-uncased", "start: [a]", r"ml:18: start \['a'\]: expected a name or \{model"),
     ],
 )  # fmt: skip
 def test_faults_of_models_and_documents(tmp_path: Path, before: str, after: str, message: str) -> None:
@@ -227,8 +227,8 @@ conditions:
         ("{model: student}}}", "{model: cross}}}", r"parts cross: is trained as cross; expected a model of `late`"),
         ("{labels: {gpu_hours: 40}}", "{label: {gpu_hours: 40}}", "step_needs label; did you mean labels"),
         ("{labels: {gpu_hours: 40}}", "{negatives: {hours: 1}}", "step_needs negatives; known: candidates, labels"),
-        ("{labels: {gpu_hours: 40}}", "{labels: 40}", r"step_needs labels: 40; expected \{gpu_hours"),
-        ("{labels: {gpu_hours: 40}}", "{labels: {gpu_days: 2}}", "labels gpu_days; did you mean gpu_hours"),
+        ("{labels: {gpu_hours: 40}}", "{labels: 40}", "labels: 40; expected a mapping"),
+        ("{labels: {gpu_hours: 40}}", "{labels: {gpu_days: 2}}", "needs gpu_days; did you mean gpu_hours"),
     ],
 )  # fmt: skip
 def test_faults_of_late_models(tmp_path: Path, before: str, after: str, message: str) -> None:

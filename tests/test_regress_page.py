@@ -64,7 +64,7 @@ class TestStates:
         near, far = record("dense", 0.5004, 0.25), record("dense", 0.5, 0.2511)
         assert compare(spec, near, [DENSE]) == State("ok")
         assert str(compare(spec, far, [DENSE])) == "changed: RR@10 0.2500 → 0.2511"
-        assert compare(replace(spec, tolerance=0.01), far, [DENSE]) == State("ok")
+        assert compare(spec.model_copy(update={"tolerance": 0.01}), far, [DENSE]) == State("ok")
 
     def test_other_inputs_are_new(self, tmp_path: Path) -> None:
         other = replace(DENSE, inputs={"index main": "of another Python"})
@@ -75,7 +75,9 @@ class TestStates:
     def test_the_last_record_counts_and_what_the_spec_expects_before_it(self, tmp_path: Path) -> None:
         spec, older = small(tmp_path), record("dense", 0.7, 0.25)
         assert compare(spec, DENSE, [older, DENSE]) == State("ok")
-        expecting = replace(spec, expected={"all": {"dense": {"binary": {"nDCG@10": 0.7, "RR@10": None}}}})
+        expecting = spec.model_copy(
+            update={"expected": {"all": {"dense": {"binary": {"nDCG@10": 0.7, "RR@10": None}}}}}
+        )
         assert str(compare(expecting, DENSE, [DENSE])) == "changed: nDCG@10 0.7000 → 0.5000"
 
 

@@ -21,6 +21,7 @@ from tiny_encoder import WORDS, make_encoder
 from rnnreranker.base import command
 from rnnreranker.base.command import STEP
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import PACKAGE
 from rnnreranker.base.record import read_records
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.regress.__main__ import main
@@ -30,7 +31,7 @@ from rnnreranker.regress.plans.runner import run
 from rnnreranker.regress.plans.stale import Keys, forget, stale_steps
 from rnnreranker.regress.plans.step import Step
 from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.regress.specs.methods import PACKAGE, module_of
+from rnnreranker.regress.specs.methods import module_of
 from rnnreranker.regress.specs.spec import Spec
 from rnnreranker.runs import Run
 

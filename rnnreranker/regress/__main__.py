@@ -53,7 +53,8 @@ def main(argv: Sequence[str]) -> int:
 def _check(args: argparse.Namespace, folder: Path) -> bool:
     """Refuse what does not go together, before any work; whether the names are papers."""
     from rnnreranker.regress.papers.paper import paper_names
-    from rnnreranker.regress.specs.spec import query_set_names, spec_names
+    from rnnreranker.regress.specs.checks import query_set_names
+    from rnnreranker.regress.specs.spec import spec_names
 
     specs, papers, sets = spec_names(folder), paper_names(folder), query_set_names(folder)
     known = dict.fromkeys([*specs, *sets, *papers])

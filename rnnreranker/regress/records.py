@@ -68,7 +68,7 @@ def compare(spec: Spec, record: Record, before: Sequence[Record]) -> State:
     Inputs are the same whatever they are called: two indexes of a spec may be one, of which only one was there before.
     """
     query_set, values = record.outcome["query_set"], record.outcome["values"]
-    wanted: dict[str, Any] = (spec.expected.get(query_set) or {}).get(record.name) or {}
+    wanted: dict[str, Any] = ((spec.expected or {}).get(query_set) or {}).get(record.name) or {}
     if not wanted:
         read = set(record.inputs.values())
         same = [old for old in before if is_run(old, query_set, record.name) and set(old.inputs.values()) == read]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rnnreranker.regress.specs.entry_rules import model_links
+from rnnreranker.regress.specs.checks import links
 from rnnreranker.regress.specs.spec import Condition, IndexEntry, Model, Spec
 
 
@@ -42,4 +42,4 @@ def _models_of(spec: Spec, entry: Condition | Model, indexes: list[str]) -> Iter
         *(spec.index(name) for name in dict.fromkeys(indexes) if name),
     ]
     for one in others:
-        yield from (name for _, name, _ in model_links(one))
+        yield from (name for _, name, group, _ in links(one) if group == "models")

@@ -13,8 +13,8 @@ from rnnreranker.regress.papers.cells import counted
 from rnnreranker.regress.papers.matrix import Matrix
 from rnnreranker.regress.papers.paper import paper_names, published, read_paper
 from rnnreranker.regress.plans.plan import Plan, make_plan
-from rnnreranker.regress.specs.checks import find_spec, read_spec
-from rnnreranker.regress.specs.spec import QuerySet, Spec, planned, query_set_names, spec_names
+from rnnreranker.regress.specs.checks import find_spec, query_set_names, read_spec
+from rnnreranker.regress.specs.spec import QuerySet, Spec, planned, spec_names
 
 
 def query_sets_of(

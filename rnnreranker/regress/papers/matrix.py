@@ -20,8 +20,8 @@ from rnnreranker.regress.papers.twins import TwinSet, check_twins, twin_sets
 from rnnreranker.regress.plans.plan import make_plan
 from rnnreranker.regress.records import recorded, records_file
 from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.regress.specs.model_names import use_with_folders
-from rnnreranker.regress.specs.needs import needs_text
+from rnnreranker.regress.specs.fields import needs_text
+from rnnreranker.regress.specs.methods import use_with_folders
 from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec, planned, spec_names
 
 System = tuple[str, str]  # query set, condition
@@ -121,8 +121,10 @@ class Matrix:
             InputError: the faults of all cells and twins at once, by file:line.
         """
         faults: dict[str, None] = {}
+        lines = {paper.id: paper.lines for paper in self.papers}
         for cell in filter(_obtained, self.published):
-            where = f"{folder / 'papers' / f'paper-{cell.paper}.yaml'}:{cell.how.line}: row {cell.row}"
+            line = lines[cell.paper][cell.table, cell.row]
+            where = f"{folder / 'papers' / f'paper-{cell.paper}.yaml'}:{line}: row {cell.row}"
             name = cell.columns.query_set
             if name not in self.sets:
                 faults[f"{where}: no query set {name}; {nearest(name, self.sets)}"] = None

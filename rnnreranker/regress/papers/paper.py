@@ -3,72 +3,87 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from rnnreranker.base.errors import InputError, nearest
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+
+from rnnreranker.base.errors import InputError, nearest, refuse
 from rnnreranker.evaluate.measures import parse_measures
 from rnnreranker.evaluate.protocols import PROTOCOLS
-from rnnreranker.regress.specs.reading import KeyPath, SpecDocument
-
-SCHEMA = 3
-STEPS = ("training", "reranking")  # of a system, whose parameters a paper chose
+from rnnreranker.regress.specs.checks import SpecDocument
+from rnnreranker.regress.specs.spec import Entry
 
 
-@dataclass(frozen=True)
-class TableColumns:
+def _protocol(name: str) -> str:
+    refuse((name not in PROTOCOLS, f"protocol {name}; {nearest(name, PROTOCOLS)}"))
+    return name
+
+
+class TableColumns(Entry):
     """Columns of a table that share a data set; with `queries`, a column for each of these queries of it."""
 
     dataset: str
-    measures: list[Any]
+    latency: bool = False  # times of the authors' machine: shown, never compared
+    measures: Annotated[list[str], Field(min_length=1)]
     decimals: int  # printed digits after the point
     query_set: str = ""  # of a spec whose conditions obtain the values; "" where none does
-    protocol: str = "trec"
-    queries: list[Any] = field(default_factory=list)
-    tuned: list[Any] = field(default_factory=list)  # the steps of STEPS that the paper chose on this set or part of it
-    latency: bool = False  # times of the authors' machine: shown, never compared
+    protocol: Annotated[str, AfterValidator(_protocol)] = "trec"
+    queries: list[Any] = Field([])
+    tuned: list[Literal["training", "reranking"]] = Field([])  # steps of a system that were chosen on this set
+
+    @field_validator("measures")
+    @classmethod
+    def _known(cls, measures: list[str], info: ValidationInfo) -> list[str]:
+        if not info.data.get("latency"):
+            parse_measures([measure.split(" ")[0] for measure in measures])
+        return measures
 
 
-@dataclass(frozen=True)
-class Row:
+def _twin(twin: Any) -> Any:
+    good = isinstance(twin, str) or (isinstance(twin, dict) and set(twin) == {"study", "arm"})
+    refuse((not good, f"twin: {twin!r}; expected a condition, or {{study: ID, arm: NAME}}"))
+    return twin
+
+
+class Row(Entry):
     """A row: exactly one of `condition`, `planned`, `external` says how it is obtained."""
 
     row: str
-    values: list[Any]  # a list for each entry of `columns`, null where the paper has none
+    values: list[list[int | float | str | None] | None]  # for each entry of `columns`, null where the paper has none
     condition: str = ""  # the id of a condition of every column's query set
     planned: str = ""  # what the toolkit lacks for it
     external: str = ""  # whose system it is
     note: str = ""
-    remarks: dict[str, Any] = field(default_factory=dict)  # on one cell: under its query (quoted) or measure
+    remarks: dict[str, Any] = Field({})  # on one cell: under its query (quoted) or measure
     unstated: bool = False  # how the row's values count grades: its columns' protocol is not theirs
-    twin: Any = ""  # the same pipeline on every set of `twins`: a condition, or {study: ID, arm: NAME}
-    line: int = 0  # of the file
+    twin: Annotated[Any, AfterValidator(_twin)] = (
+        ""  # the same pipeline on every set of `twins`: a condition, or {study: ID, arm: NAME}
+    )
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(Entry):
     """A table of a paper."""
 
     table: str
     caption: str
-    columns: tuple[TableColumns, ...]
-    rows: tuple[Row, ...]
+    columns: Annotated[list[TableColumns], Field(min_length=1)]
+    rows: Annotated[list[Row], Field(min_length=1)]
     note: str = ""
-    twins: list[Any] = field(default_factory=list)  # query sets that run here, with another model: see `twins`
+    twins: list[str] = Field([])  # query sets that run here, with another model: see `twins`
     twins_note: str = ""
 
 
-@dataclass(frozen=True)
-class Paper:
+class Paper(Entry):
     """A paper's tables."""
 
-    schema: int
     name: str  # paper-000
     title: str
-    tables: tuple[Table, ...]
+    tables: Annotated[list[Table], Field(min_length=1)]
     about: str = ""
     citation: str = ""  # authors, title, venue and year
+    lines: dict[tuple[str, str], int] = Field({})  # table and row: line of the file
 
     @property
     def id(self) -> str:
@@ -127,88 +142,36 @@ def read_paper(name: str, folder: Path) -> Paper:
     if not path.is_file():
         raise InputError(f"{name}: no such paper in {folder / 'papers'}; {nearest(name, paper_names(folder))}")
     document = SpecDocument(path)
-    values = document.fields(Paper, document.content, ()) or {}
-    if document.content.get("schema") != SCHEMA:
-        document.problem(("schema",), f"schema {document.content.get('schema')!r}; papers are read in schema {SCHEMA}")
-    tables = [
-        _table(document, entry, ("tables", number))
-        for number, entry in enumerate(document.sequence(document.content, "tables"))
-    ]
-    names = [table.table if table else None for table in tables]
-    for number, table in enumerate(tables):
-        if table is not None and table.table in names[:number]:
-            document.problem(("tables", number, "table"), f"table {table.table} stands here a second time")
+    paper = document.read(Paper, document.check_schema())
+    lines: dict[tuple[str, str], int] = {}
+    for at, table in enumerate(paper.tables if paper else ()):
+        for number, row in enumerate(table.rows):
+            keys = ("tables", at, "rows", number)
+            if (table.table, row.row) in lines:
+                document.problem(keys, f"row {row.row} of table {table.table} stands here a second time")
+            lines[table.table, row.row] = document.line(keys)
+            given = [key for key in ("condition", "planned", "external") if getattr(row, key)]
+            if len(given) != 1 and given != ["condition", "planned"]:
+                said = f"row {row.row}: give one of condition, planned, external; got {given or 'none'}"
+                document.problem(keys, said)
+            if len(row.values) != len(table.columns):
+                said = f"row {row.row}: {len(row.values)} lists, {len(table.columns)} entries of columns"
+                document.problem((*keys, "values"), said)
+                continue
+            for column, (cells, part) in enumerate(zip(row.values, table.columns, strict=True)):
+                wanted = len(part.queries) or len(part.measures)
+                texts = not part.latency and any(isinstance(cell, str) for cell in cells or ())
+                if cells is not None and (texts or len(cells) != wanted):
+                    said = f"row {row.row}, {part.dataset}: expected {wanted} numbers"
+                    document.problem((*keys, "values", column), said)
     document.finish()
-    return Paper(**{**values, "tables": tuple(table for table in tables if table is not None)})
-
-
-def _table(document: SpecDocument, entry: Any, path: KeyPath) -> Table | None:
-    values = document.fields(Table, entry, path)
-    if values is None:
-        return None
-    columns = [
-        _columns(document, part, (*path, "columns", number))
-        for number, part in enumerate(document.sequence(entry, "columns", path))
-    ]
-    rows = []
-    seen: set[str] = set()
-    for number, part in enumerate(document.sequence(entry, "rows", path)):
-        keys = (*path, "rows", number)
-        row = _row(document, part, keys, columns)
-        if row is not None:
-            if row.row in seen:
-                document.problem(keys, f"row {row.row} stands here a second time")
-            seen.add(row.row)
-            rows.append(row)
-    return Table(**{**values, "columns": tuple(c for c in columns if c is not None), "rows": tuple(rows)})
-
-
-def _columns(document: SpecDocument, entry: Any, path: KeyPath) -> TableColumns | None:
-    values = document.fields(TableColumns, entry, path)
-    if values is None:
-        return None
-    columns = TableColumns(**values)
-    if columns.protocol not in PROTOCOLS:
-        document.problem((*path, "protocol"), f"protocol {columns.protocol}; {nearest(columns.protocol, PROTOCOLS)}")
-    for step in columns.tuned:
-        if step not in STEPS:
-            document.problem((*path, "tuned"), f"tuned: {step}; {nearest(str(step), STEPS)}")
-    if not columns.latency:
-        names = [str(measure).split(" ")[0] for measure in columns.measures]
-        document.note((*path, "measures"), parse_measures, names)
-    return columns
-
-
-def _row(document: SpecDocument, entry: Any, path: KeyPath, columns: list[TableColumns | None]) -> Row | None:
-    values = document.fields(Row, entry, path, skip=("line",))
-    if values is None:
-        return None
-    row = Row(**values, line=document.line(path))
-    given = [key for key in ("condition", "planned", "external") if getattr(row, key)]
-    if not given or (len(given) > 1 and given != ["condition", "planned"]):
-        document.problem(path, f"row {row.row}: give one of condition, planned, external; got {given or 'none'}")
-    if not isinstance(row.twin, str) and not (isinstance(row.twin, dict) and set(row.twin) == {"study", "arm"}):
-        document.problem((*path, "twin"), f"twin: {row.twin!r}; expected a condition, or {{study: ID, arm: NAME}}")
-    if len(row.values) != len(columns):
-        document.problem(
-            (*path, "values"), f"row {row.row}: {len(row.values)} lists, {len(columns)} entries of columns"
-        )
-        return None
-    for number, (cells, part) in enumerate(zip(row.values, columns, strict=True)):
-        if part is None or cells is None:
-            continue
-        wanted = len(part.queries) or len(part.measures)
-        kinds: Any = int | float | str if part.latency else int | float
-        numbers = isinstance(cells, list) and all(cell is None or isinstance(cell, kinds) for cell in cells)
-        if not numbers or len(cells) != wanted:
-            document.problem((*path, "values", number), f"row {row.row}, {part.dataset}: expected {wanted} numbers")
-            return None
-    return row
+    assert paper is not None
+    return paper.model_copy(update={"lines": lines})
 
 
 def published(paper: Paper) -> list[Published]:
     """Every published cell of a paper, in the order of its tables, rows and columns."""
-    every_cell = []
+    every_cell = Field([])
     for table in paper.tables:
         for row in table.rows:
             for columns, cells in zip(table.columns, row.values, strict=True):

@@ -15,7 +15,7 @@ from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.parts.needs import parts_of
 from rnnreranker.regress.papers.agreement import OrderAgreement, agreement
 from rnnreranker.regress.papers.paper import Paper, Row, Table, published
-from rnnreranker.regress.specs.model_names import KEY, models_in, use_with_folders
+from rnnreranker.regress.specs.methods import KEY, models_in, use_with_folders
 from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec
 
 TITLES = {
@@ -109,7 +109,7 @@ def check_twins(paper: Paper, sets: Mapping[str, tuple[Spec, QuerySet]], folder:
                 faults.append(f"{path}: table {table.table}: twins: no query set {name}; {nearest(str(name), sets)}")
         known = [sets[name] for name in table.twins if name in sets]
         for row in table.rows:
-            where = f"{path}:{row.line}: row {row.row}: twin"
+            where = f"{path}:{paper.lines[table.table, row.row]}: row {row.row}: twin"
             if row.twin and not known:
                 faults.append(f"{where}: table {table.table} names no query set in `twins`")
                 continue
@@ -119,7 +119,7 @@ def check_twins(paper: Paper, sets: Mapping[str, tuple[Spec, QuerySet]], folder:
             if isinstance(row.twin, dict):
                 arms = [arm for spec, _ in known for arm in _arms_of(spec, wanted)]
                 arms = arms or [arm for spec, _ in known for arm in _arms_of(spec, "")]
-                if (arm := str(row.twin.get("arm"))) not in arms:
+                if (arm := row.twin["arm"]) not in arms:
                     faults.append(f"{where}: arm {arm}: no study has it; {nearest(arm, arms)}")
     return faults
 
@@ -133,7 +133,7 @@ def _arms_of(spec: Spec, study: str) -> list[str]:
 
 
 def _wanted(row: Row) -> str:
-    return str(row.twin["study"] if isinstance(row.twin, dict) else row.twin)
+    return row.twin["study"] if isinstance(row.twin, dict) else row.twin
 
 
 def _names(spec: Spec, row: Row) -> list[str]:

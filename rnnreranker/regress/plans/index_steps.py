@@ -15,8 +15,7 @@ from rnnreranker.index.request import USUAL, choose_part, settings_with_flags
 from rnnreranker.parts.needs import part as part_of_name
 from rnnreranker.parts.needs import parts_of
 from rnnreranker.regress.plans.step import ON_GPU, Step, built_in, documents_words, index_name
-from rnnreranker.regress.specs.methods import spec_part
-from rnnreranker.regress.specs.model_names import models_in, use_with_folders
+from rnnreranker.regress.specs.methods import models_in, spec_part, use_with_folders
 from rnnreranker.regress.specs.spec import IndexEntry, Spec
 
 

@@ -6,22 +6,24 @@ from dataclasses import replace
 from pathlib import Path
 
 from rnnreranker.base.arguments import flag
-from rnnreranker.base.chosen_method import choose, needs_together
 from rnnreranker.base.method import find
 from rnnreranker.base.written_form import Written
-from rnnreranker.parts.needs import parts_of
 from rnnreranker.regress.plans.model_steps import ModelSteps
 from rnnreranker.regress.plans.step import ON_GPU, run_files, work_file
+from rnnreranker.regress.specs.fields import needs_of
 from rnnreranker.regress.specs.methods import (
+    MODEL_OPTIONS,
+    MODULES,
     beside_parts,
     beside_uses,
     flags_of,
     has_context,
+    models_in,
     option_words,
+    parts_read,
+    with_folders,
 )
-from rnnreranker.regress.specs.model_names import MODEL_OPTIONS, models_in, use_with_folders, with_folders
-from rnnreranker.regress.specs.needs import needs_of
-from rnnreranker.regress.specs.spec import MODULES, Condition, IndexEntry, QuerySet, Work, planned
+from rnnreranker.regress.specs.spec import Condition, IndexEntry, QuerySet, Work, planned
 
 
 class Maker(ModelSteps):
@@ -29,11 +31,7 @@ class Maker(ModelSteps):
 
     def _index_of(self, condition: Condition, index: IndexEntry) -> tuple[str, list[Path]]:
         """The index with what a condition reads of it."""
-        if condition.retrieve:
-            return self.index_for(condition.retrieve, index)
-        uses = [("expander", condition.expand)] if condition.expand else [("reranker", use) for use in condition.rerank]
-        chosen = [choose(kind, use_with_folders(use)) for kind, use in uses]
-        return self.index_with(index, parts_of(needs_together(chosen)))
+        return self.index_with(index, set().union(*(parts_read(kind, use) for _, kind, use in condition.uses())))
 
     def condition(self, condition: Condition, query_set: QuerySet) -> list[Path]:
         """The run files of a condition on a query set, after the steps that make them; none for what is planned."""
@@ -86,7 +84,7 @@ class Maker(ModelSteps):
     def work(self, work: Work) -> None:
         """The step of a study, a tuning, …: its options in flags, with the files of the entries that they name."""
         options, inputs, argv = dict(work.options), [], []
-        module = MODULES[work.kind]
+        module = MODULES.get(work.kind, work.kind)
         if "query_set" in options:
             query_set = self.spec.query_set(options.pop("query_set"))
             if "of" in options:
@@ -100,11 +98,11 @@ class Maker(ModelSteps):
             name, files = self.index(index, "neighbours" if of_graph or options.get("from") == "both" else "")
             for stage in options.get("first_stages", ()):  # a study retrieves by itself
                 files += [file for file in self.index_for(Written.read(stage), index)[1] if file not in files]
-            for part in beside_parts(work):
+            for part in sorted(beside_parts(work.options)):
                 files += [file for file in self.index(index, part)[1] if file not in files]
             argv, inputs = ["--index", name, *argv], [*inputs, *files]
         if "beside" in options:
-            resolved = [self.resolved(use) for use in beside_uses(work)]
+            resolved = [self.resolved(use) for use in beside_uses(work.options)]
             inputs = [*inputs, *(folder for _, named in resolved for folder in named)]
             options["beside"] = [str(use) for use, _ in resolved]
         for key in [key for key in MODEL_OPTIONS if key in options]:

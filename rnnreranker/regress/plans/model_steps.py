@@ -8,11 +8,11 @@ from pathlib import Path
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.settings import words
 from rnnreranker.base.written_form import Written
+from rnnreranker.parts.needs import parts_of
 from rnnreranker.regress.plans.index_steps import IndexSteps
 from rnnreranker.regress.plans.step import ON_GPU, documents_words, word_of
-from rnnreranker.regress.specs.methods import labels_on_gpu, labels_options, parts_of_labels
-from rnnreranker.regress.specs.model_names import reads_texts_alone, start_models
-from rnnreranker.regress.specs.needs import needs_of
+from rnnreranker.regress.specs.fields import needs_of
+from rnnreranker.regress.specs.methods import check_labels, labels_options
 from rnnreranker.regress.specs.spec import Model
 
 LONGEST = 60  # characters of settings in a file name
@@ -27,7 +27,7 @@ class ModelSteps(IndexSteps):
         output = self._place(model)
         if output in self.there:
             return output
-        if reads_texts_alone(model):
+        if model.reads_texts_alone:
             return self._of_texts(model, output)
         source, inputs = self._source(model)
         made = self._labels(model) if model.labels else self._negatives(model)
@@ -37,10 +37,12 @@ class ModelSteps(IndexSteps):
         argv = [*kind, "--labels" if model.labels else "--negatives", str(made), *source, "--topics", model.topics]
         inputs = [made, *inputs, *begun, *named]
         if model.validation:
-            validation = self.candidates(model, model.validation["topics"])
+            validation = self.candidates(model, model.validation.topics)
             inputs.append(validation)
             argv += ["--validation-run", str(validation)]
-            argv += [word for key in ("topics", "qrels") for word in (f"--validation-{key}", model.validation[key])]
+            argv += [
+                word for key in ("topics", "qrels") for word in (f"--validation-{key}", getattr(model.validation, key))
+            ]
         argv += [*start, "--output", str(output)]
         self.add("train", argv, output, inputs, model.needs)
         return output
@@ -73,7 +75,7 @@ class ModelSteps(IndexSteps):
         by_graph = model.labels.params.get("from") == "neighbours"
         run = self.candidates(model, model.topics)
         labels, named = self.resolved(model.labels)
-        source, files = self._source(model, parts_of_labels(labels))
+        source, files = self._source(model, parts_of(check_labels(labels).needs))
         made, encoder = self._place(model).with_name(f"{model.id}.parquet"), []
         if model.train.name == "query":
             encoder = [] if by_graph else self.encoder(self.spec.index(model.index))
@@ -84,7 +86,7 @@ class ModelSteps(IndexSteps):
         method, options = labels_options(labels)
         argv += ["--method", str(method), *words(options), "--output", str(made)]
         own = model.step_needs.get("labels", {})
-        if own.get("gpu_hours") and labels_on_gpu(labels):
+        if own.get("gpu_hours") and check_labels(labels).takes_device:
             argv += ON_GPU
         needs = [self.first_needs(self.spec.index(model.index))] if model.index else []
         self.add("labels", argv, made, [run, *files, *named], needs_of([*needs, own]))
@@ -125,7 +127,7 @@ class ModelSteps(IndexSteps):
 
     def _start(self, model: Model) -> tuple[list[str], list[Path]]:
         """What the training begins with, as words of a command, and the model of the spec that it is."""
-        named = start_models(model)
+        named = model.starts
         if named:
             folder = self.model(named[0])
             return ["--encoder", str(folder)], [folder]

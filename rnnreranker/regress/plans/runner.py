@@ -17,6 +17,7 @@ from typing import Any
 from rnnreranker.base import command
 from rnnreranker.base.command import say
 from rnnreranker.base.files import fingerprint
+from rnnreranker.base.method import PACKAGE
 from rnnreranker.base.process.machine import memory_gb
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.regress.plans.disk import remove
@@ -27,7 +28,6 @@ from rnnreranker.regress.plans.stale import REMOVED, Keys, forget, read_stamp, s
 from rnnreranker.regress.plans.state import State, failed, skipped
 from rnnreranker.regress.plans.step import PASTE_FOLDER, Step, work_file
 from rnnreranker.regress.records import compare, records_file
-from rnnreranker.regress.specs.methods import PACKAGE
 from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec, planned
 
 TOGETHER = 2  # steps at a time, where none of them says what it needs

@@ -1,60 +1,144 @@
-"""Specs: collections with their indexes, query sets, models and conditions, and what is studied on them."""
+"""Specs: collections with their indexes, query sets, models and conditions, and what is studied on them.
+
+Entries are pydantic models: types, methods with their settings and names of data are checked field by field. What
+entries must not say besides is in `faults`, and what they may say of each other in `rnnreranker.regress.specs.checks`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_validator,
+)
 
 from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.method import find, names
 from rnnreranker.base.written_form import Written
+from rnnreranker.data.fields import CHOICES
+from rnnreranker.data.names import BUILT_IN
 from rnnreranker.data.qrels import named_protocol
-from rnnreranker.regress.specs.reading import SpecDocument
+from rnnreranker.index.request import USUAL
+from rnnreranker.methods.feedback.base import check_feedback
+from rnnreranker.parts.needs import part
+from rnnreranker.regress.specs.fields import (
+    Aggregation,
+    Bounds,
+    Documents,
+    Expander,
+    Feedback,
+    Filter,
+    Fusion,
+    Labels,
+    Measures,
+    Names,
+    Needs,
+    Protocols,
+    Qrels,
+    Reranker,
+    Retriever,
+    Start,
+    Topics,
+    Training,
+    listed,
+)
+from rnnreranker.regress.specs.methods import check_part, check_work, has_context, models_in
 from rnnreranker.train.model_files import NOTHING
 
+STEPS = ("candidates", "labels", "negatives")  # of a model, before its training; models that want the same share them
+NOWHERE = ("none",)  # query sets of a condition that is not measured
+WORKS = {  # key of a spec: kind of record; the command has the kind's name, or the one given
+    "studies": "study",
+    "tunings": "tuning",
+    "recoveries": "recovery",
+    "diagnoses": "diagnosis",
+    "benchmarks": "benchmark",
+}
+Faults = Iterator[tuple[str, str]]  # a key of an entry, or "" = the entry; what is wrong with it
 
-@dataclass(frozen=True)
-class IndexEntry:
+
+class Entry(BaseModel):
+    """What a YAML file says under a key; unknown keys are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _note_hints(cls, content: Any, info: ValidationInfo) -> Any:
+        """Note in the context which key an unknown one may be meant for."""
+        if isinstance(content, dict) and info.context is not None:
+            known = [name for name in cls.model_fields if name != "id"]
+            info.context.update({str(key): nearest(str(key), known) for key in content if key not in known})
+        return content
+
+
+class IndexEntry(Entry):
     """A prebuilt index of Pyserini, or documents with the parts that are made of them."""
 
     id: str
     prebuilt: str = ""
-    documents: str = ""
-    text: tuple[str, ...] = ()  # the fields that are read of them; () = the usual ones
-    count: tuple[int, int] | None = None  # fewest and most documents; another count is another collection
-    parts: dict[str, Any] = field(
-        default_factory=dict
-    )  # dense: encoder and its settings; bm25; neighbours: their number
-    needs: dict[str, Any] = field(default_factory=dict)
+    documents: Documents = ""
+    text: Names = ()  # the fields that are read of them; () = the usual ones
+    count: Bounds | None = None  # fewest and most documents
+    parts: dict[str, Any] = {}  # dense: encoder and its settings; bm25; neighbours: their number
+    needs: Needs = {}
+
+    def faults(self, indexes: dict[str, IndexEntry]) -> Faults:
+        """What an index must not say."""
+        if bool(self.prebuilt) == bool(self.documents):
+            yield "", f"index {self.id}: give either `prebuilt` or `documents`"
+        yield from _text_faults(self)
+        if not self.parts:
+            yield "parts", f"index {self.id}: no parts; expected some of {', '.join(names('part'))}"
+        for name, its in self.parts.items():
+            try:
+                origins = check_part(name, its)
+            except InputError as error:
+                yield "parts", str(error)
+                continue
+            if part(name).made_of and (self.prebuilt or not {*origins} & {*self.parts}):
+                yield "parts", f"index {self.id}: {name} is made of {' or '.join(origins)}, which it lacks"
+            if name == USUAL and "encoder" not in (its or {}):
+                yield "parts", f"index {self.id}: {name} needs an encoder, as {name}: {{encoder: minilm}}"
 
 
-@dataclass(frozen=True)
-class QuerySet:
+class QuerySet(Entry):
     """Topics with their judgements; its id is unique over all specs."""
 
     id: str
-    topics: str
-    qrels: str
+    topics: Topics
+    qrels: Qrels
     title: str = ""
     about: str = ""
-    protocols: tuple[str, ...] = ("",)  # the default: the one that belongs to the name of the judgements
-    measures: tuple[str, ...] = ()  # those of the spec where there are none
+    protocols: Protocols = ()  # the default: the one that belongs to the name of the judgements
+    measures: Measures = ()  # those of the spec where there are none
     runs: str = ""  # pattern of the folder or file names of published runs for these topics
     remove_query: bool = False  # whether the document whose id is that of a topic is left out of its run
-    kinds: dict[str, str] = field(default_factory=dict)  # kind of its topics: their name; each has means of its own
-    needs: dict[str, Any] = field(default_factory=dict)
+    kinds: dict[str, str] = {}  # kind of its topics: their name; each has means of its own
+    needs: Needs = {}
 
-    def __post_init__(self) -> None:
-        if self.protocols == ("",):
+    def model_post_init(self, context: Any) -> None:
+        """Set the protocol that belongs to the judgements, where none is given."""
+        if not self.protocols:
             object.__setattr__(self, "protocols", (named_protocol(self.qrels),))
 
 
-STEPS = ("candidates", "labels", "negatives")  # of a model, before its training; models that want the same share them
+class ValidationSet(Entry):
+    """Topics with their original labels, which a training is validated on."""
+
+    topics: Topics
+    qrels: Qrels
 
 
-@dataclass(frozen=True)
-class Model:
+class Model(Entry):
     """A model that is trained: a query encoder against the vectors of an index, or one that reads texts.
 
     The latter, sparse and late-interaction encoders and cross-encoders, begin at the model that `start` names. A masked
@@ -62,49 +146,106 @@ class Model:
     """
 
     id: str
-    train: Written  # the kind of model, with options of `python -m rnnreranker.train`
-    topics: str = ""
-    qrels: str = ""
+    train: Training  # the kind of model, with options of `python -m rnnreranker.train`
+    topics: Topics = ""
+    qrels: Qrels = ""
     index: str = ""  # whose vectors or texts it is trained on
-    documents: str = ""  # or these texts
-    text: tuple[str, ...] = ()  # of `documents`: as of an index
-    labels: Written | None = None  # a labeler, with options of `python -m rnnreranker.labels`
-    negatives: Written | None = None  # or a filter, with options of `python -m rnnreranker.negatives`
-    first: Written = field(default_factory=lambda: Written("dense"))  # retrieves the candidates of the training queries
+    documents: Documents = ""  # or these texts
+    text: Names = ()  # of `documents`: as of an index
+    labels: Labels | None = None  # a labeler, with options of its command
+    negatives: Filter | None = None  # or a filter of mined negatives
+    first: Retriever = Field(default_factory=lambda: Written("dense"))  # of the candidates of the training queries
     candidates: str = ""  # the index that it retrieves from; "" = the model's own
-    validation: dict[str, Any] = field(default_factory=dict)  # topics and qrels with their original labels
-    start: Any = ""  # what the training starts at: a name or {model: ID}, of a query encoder an id; "" = the index's
-    needs: dict[str, Any] = field(default_factory=dict)  # of its training
-    step_needs: dict[str, Any] = field(default_factory=dict)  # of the steps before it, some of STEPS: {labels: needs}
+    validation: ValidationSet | None = None
+    start: Start = ""  # of the training; of a query encoder "" = the index's
+    needs: Needs = {}  # of its training
+    step_needs: dict[str, Needs] = {}  # of the steps before it, some of STEPS: {labels: needs}
     note: str = ""  # on all published cells that stand on it: what its training has otherwise than the paper
 
+    @property
+    def reads_texts_alone(self) -> bool:
+        """Whether it learns from texts without queries, as masked language models do."""
+        kind = self.train.name
+        return kind in names("trained-model") and "topics" not in find("trained-model", kind).needs
 
-NOWHERE = ("none",)  # query sets of a condition that is not measured
+    @property
+    def starts(self) -> list[str]:
+        """The model of the spec that the training begins with: `{model: ID}`, of a query encoder also the id alone."""
+        if self.train.name == "query" and isinstance(self.start, str):
+            return [self.start] if self.start else []
+        return list(models_in(self.start))
+
+    def faults(self, indexes: dict[str, IndexEntry]) -> Faults:
+        """What a model must not say."""
+        made = [name for name in STEPS if name == "candidates" or getattr(self, name)]
+        for name in self.step_needs:
+            if name not in made:
+                yield "step_needs", f"step_needs {name}; {nearest(str(name), made)}"
+        yield from _text_faults(self)
+        texts_alone, reads_texts = self.reads_texts_alone, self.train.name != "query"
+        index, kind = indexes.get(self.index), self.train.name
+        dense = index is not None and USUAL in index.parts
+        filtered = self.negatives.name if self.negatives and self.negatives.name != "none" else ""
+        for key in ("topics", "qrels", "labels", "negatives", "candidates", "validation") if texts_alone else ():
+            if getattr(self, key):
+                yield key, f"{key}: {kind} is trained on texts alone; leave it out"
+        for wrong, key, said in (
+            (bool(self.index) == bool(self.documents), "", "give either `index` or `documents`"),
+            (
+                *(reads_texts and not self.start, ""),
+                f"give `start`, the model that the training begins with{', or none' * texts_alone}",
+            ),
+            (not texts_alone and not self.topics, "", "key topics is missing"),
+            (not texts_alone and not self.qrels, "", "key qrels is missing"),
+            (
+                not texts_alone and bool(self.labels) == bool(self.negatives),
+                *("", "give either `labels` or `negatives`"),
+            ),
+            (not reads_texts and self.negatives, "negatives", "a query encoder is trained on `labels`"),
+            (
+                *(not reads_texts and self.documents, "documents"),
+                "a query encoder is trained on the vectors of an `index`",
+            ),
+            (
+                *(not texts_alone and not (self.index or self.candidates), ""),
+                "give `candidates`, the index that `first` retrieves from",
+            ),
+            (index and not dense and not reads_texts, "index", "has no encoder that could be trained"),
+            (filtered and self.documents, "documents", f"the filter {filtered} needs an `index` with vectors"),
+            (filtered and index and not dense, "index", "has no vectors to filter negatives by"),
+        ):
+            if wrong:
+                yield key, f"{f'index {self.index}' if key == 'index' else self.id}: {said}"
 
 
-@dataclass(frozen=True)
-class Condition:
+class Condition(Entry):
     """One system: a retrieval, a fusion of other conditions' runs, an expansion or a reranking of one."""
 
     id: str
     title: str
-    retrieve: Written | None = None
-    prf: Written | None = None  # the feedback that the retrieval searches again by
-    fuse: Written | None = None
-    aggregate: Written | None = None  # passages to documents
-    expand: Written | None = None
-    rerank: tuple[Written, ...] = ()  # one after the other
-    of: tuple[str, ...] = ()  # the conditions that are fused, or the one that the step is of
+    retrieve: Retriever | None = None
+    prf: Feedback | None = None  # that the retrieval searches again by
+    fuse: Fusion | None = None
+    aggregate: Aggregation | None = None  # passages to documents
+    expand: Expander | None = None
+    rerank: Annotated[  # one after the other
+        tuple[Reranker, ...], BeforeValidator(lambda uses: tuple(uses) if isinstance(uses, list) else (uses,))
+    ] = ()
+    of: Annotated[  # the conditions that are fused, or the one that the step is of
+        tuple[str, ...], BeforeValidator(lambda of: (of,) if isinstance(of, str) else listed(of))
+    ] = ()
     against: str = ""  # the condition that its values are compared with; "" = the one that is reranked
     index: str = ""  # of the retrieval, and of the vectors of a reranking
     model: str = ""  # encodes the queries; "" = the encoder of the index
-    contexts: tuple[int, ...] = ()  # a sweep: a run for each number of reranked candidates
-    query_sets: tuple[str, ...] = ()  # none = all; NOWHERE = it is there for others
+    contexts: Annotated[  # a sweep: a run for each number of reranked candidates
+        tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(listed)
+    ] = ()
+    query_sets: Names = ()  # none = all; NOWHERE = it is there for others
     planned: str = ""  # what the toolkit lacks
-    runs: tuple[str, ...] = ()  # name patterns of published run files of this system
+    runs: Names = ()  # name patterns of published run files of this system
     figure: str = ""  # of the paper that the sweep draws
     note: str = ""
-    needs: dict[str, Any] = field(default_factory=dict)  # query set: what its last step needs there
+    needs: dict[str, Needs] = {}  # query set: what its last step needs there
 
     @property
     def run_names(self) -> list[str]:
@@ -122,51 +263,94 @@ class Condition:
         """The condition that it is compared with; empty for a retrieval or a fusion that names none."""
         return self.against or (self.of[0] if self.rerank or self.expand else "")
 
+    def uses(self) -> list[tuple[str, str, Written]]:
+        """The methods that read an index: the key that names each, its kind, the method with its settings."""
+        named = [("retrieve", "retriever", self.retrieve), ("expand", "expander", self.expand)]
+        named += [("rerank", "reranker", use) for use in self.rerank]
+        return [(key, kind, use) for key, kind, use in named if use]
 
-@dataclass(frozen=True)
-class Work:
+    def faults(self, indexes: dict[str, IndexEntry]) -> Faults:
+        """What a condition must not say."""
+        ways = [key for key in ("retrieve", "fuse", "aggregate", "expand", "rerank") if getattr(self, key)]
+        if len(ways) != 1 and not ((self.planned or self.published) and not ways):
+            said = "give one of retrieve, fuse, aggregate, expand and rerank, or planned, or runs alone"
+            yield "", f"{self.id}: {said}"
+        wanted = {
+            "fuse": (2, math.inf, "the conditions that are fused"),
+            "rerank": (1, 1, "the condition that is reranked"),
+            "expand": (1, 1, "the condition that is expanded"),
+            "aggregate": (1, 1, "the condition whose passages become documents"),
+        }
+        for way in ways:
+            least, most, what = wanted.get(way, (0, 0, "none"))
+            if not least <= len(self.of) <= most:
+                yield "of", f"{self.id}: `of` has {len(self.of)} entries; expected {what}"
+            if way not in ("fuse", "aggregate") and not self.index:
+                yield "", f"{self.id}: key index is missing"
+        if self.prf and self.retrieve:
+            try:
+                check_feedback(self.prf.name, [self.retrieve.name])
+            except InputError as error:
+                yield "prf", str(error)
+        elif self.prf:
+            yield "prf", f"{self.id}: prf is for a retrieval; give it beside `retrieve`"
+        if self.contexts and not self.rerank:
+            yield "contexts", f"{self.id}: contexts are for a reranking"
+        elif self.contexts and any("context" in use.params for use in self.rerank):
+            yield "rerank", "context: stands here, and contexts too; leave one out"
+        elif self.contexts and not any(map(has_context, self.rerank)):
+            yield "rerank", f"contexts: {', '.join(use.name for use in self.rerank)} has no context"
+
+
+class Work(Entry):
     """One command that is no search: a study, a tuning, a recovery, a diagnosis or a benchmark."""
 
     id: str
     kind: str  # of the record that it makes
     options: dict[str, Any]  # of the command; `index`, `of` and `query_set` name entries of the spec
-    needs: dict[str, Any] = field(default_factory=dict)
+    needs: Needs = {}
+
+    def faults(self, indexes: dict[str, IndexEntry]) -> Faults:
+        """What a study, a tuning, … must not say."""
+        try:
+            check_work(self.kind, self.options)
+        except InputError as error:
+            yield "", str(error)
 
 
-WORKS = {  # key of a spec: kind of record; the command has the kind's name, or the one given
-    "studies": "study",
-    "tunings": "tuning",
-    "recoveries": "recovery",
-    "diagnoses": "diagnosis",
-    "benchmarks": "benchmark",
-}
-MODULES = {"study": "study", "tuning": "tune", "recovery": "recover", "diagnosis": "diagnose", "benchmark": "bench"}
+def _text_faults(entry: IndexEntry | Model) -> Faults:
+    """Fields that cannot be read, or are not of documents."""
+    if entry.text and ",".join(entry.text) not in CHOICES:
+        listed = " or ".join(f"[{', '.join(fields)}]" for fields in CHOICES.values())
+        yield "text", f"text [{', '.join(entry.text)}]: expected {listed}"
+    if entry.text and (not entry.documents or entry.documents in BUILT_IN):
+        yield "text", f"{entry.id}: text is of `documents`; leave it out"
 
 
-@dataclass(frozen=True)
-class Spec:
+Level = dict[str, Any]  # of `expected`; null where nothing is known
+
+
+class Spec(Entry):
     """What is measured on a collection."""
 
-    schema: int
     name: str
     title: str
     about: str
     query_sets: tuple[QuerySet, ...] = ()
-    measures: tuple[str, ...] = ()
-    compare: tuple[str, ...] = ()  # with their base (none = all); their values are kept by topic
+    measures: Measures = ()
+    compare: Names = ()  # with their base (none = all); their values are kept by topic
     by_topic: bool = True  # whether they are
     tolerance: float = 0.0005  # absolute, on every measure
     hits: int = 1000
     redundancy: str = ""  # the index whose vectors say how alike the first documents of a run are; "" = nothing does
     notes: str = ""  # printed under the results
-    parts: tuple[str, ...] = ()  # names in `parts/`, whose entries come first
+    parts: Names = ()  # names in `parts/`, whose entries come first
     indexes: tuple[IndexEntry, ...] = ()
     models: tuple[Model, ...] = ()
     conditions: tuple[Condition, ...] = ()
     works: tuple[Work, ...] = ()
-    expected: dict[str, Any] = field(default_factory=dict)  # query set: run: protocol: measure: value
-    needs: dict[str, Any] = field(default_factory=dict)
-    source: str = ""  # the file it was read from
+    expected: dict[str, dict[str, dict[str, dict[str, float | None] | None] | None] | None] | None = None
+    needs: Needs = {}
 
     @property
     def published(self) -> bool:
@@ -176,7 +360,7 @@ class Spec:
     @property
     def dense_encoder(self) -> str:
         """The encoder of its first index with vectors, or what one begins with that the spec trains; "" without one."""
-        encoder: Any = next((entry.parts["dense"]["encoder"] for entry in self.indexes if "dense" in entry.parts), "")
+        encoder: Any = next((entry.parts[USUAL]["encoder"] for entry in self.indexes if USUAL in entry.parts), "")
         while isinstance(encoder, dict):
             model = self.model(encoder["model"])
             encoder = model.start if model.start != NOTHING else "a model trained from nothing"
@@ -244,21 +428,3 @@ def specs_folder(named: str | None = None) -> Path:
 def spec_names(folder: Path) -> list[str]:
     """The names of all specs in a folder, in order."""
     return sorted(path.stem for path in folder.glob("*.yaml"))
-
-
-def query_set_names(folder: Path) -> dict[str, str]:
-    """Query set → the spec that it stands in, for all specs of a folder.
-
-    Raises:
-        InputError: an id that two specs have, or that is the name of another spec.
-    """
-    spec_of: dict[str, str] = {}
-    names = spec_names(folder)
-    for spec in names:
-        content = SpecDocument(folder / f"{spec}.yaml").content.get("query_sets")
-        for name in content if isinstance(content, dict) else ():
-            other = spec_of.get(name) or (name if name in names and name != spec else "")
-            if other:
-                raise InputError(f"{folder / spec}.yaml: query set {name} stands in {other} too; choose another id")
-            spec_of[name] = spec
-    return spec_of
