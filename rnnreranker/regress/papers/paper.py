@@ -171,7 +171,7 @@ def read_paper(name: str, folder: Path) -> Paper:
 
 def published(paper: Paper) -> list[Published]:
     """Every published cell of a paper, in the order of its tables, rows and columns."""
-    every_cell = Field([])
+    every_cell = []
     for table in paper.tables:
         for row in table.rows:
             for columns, cells in zip(table.columns, row.values, strict=True):
