@@ -12,8 +12,9 @@ from browser import CHROMIUM, Browser
 
 from rnnreranker.base.pages import write_page
 from rnnreranker.regress.papers.agreement import OrderAgreement
-from rnnreranker.regress.papers.cells import STATES
 from rnnreranker.regress.papers.html import matrix_pages
+from rnnreranker.regress.papers.matrix import STATES
+from rnnreranker.regress.papers.paper import Paper
 from rnnreranker.regress.papers.twins import Twin, TwinSet
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,7 +32,8 @@ def cell(**given: Any) -> dict[str, Any]:
     made: dict[str, Any] = {
         **{"paper": "000", "table": "1", "caption": "A <caption> & more", "row": "TAS-B", "dataset": "DL 2019"},
         **{"measure": "nDCG@10", "protocol": "strict", "published": 0.659, "measured": None, "state": "planned"},
-        **{"note": "", "commands": [], "parameters": {}, "history": [], "tuned": False},
+        **{"note": "", "commands": [], "parameters": {}, "history": [], "tuned": False, "letter": "", "letters": ""},
+        **{"query": "", "group": given.get("dataset", "DL 2019"), "decimals": 3},
     }
     return made | given
 
@@ -50,14 +52,17 @@ CELLS = [
     cell(row="R. TAS-B", published=0.664, state="runnable elsewhere"),
     cell(row="R. TAS-B", measure="RR@10", published=0.886, state="runnable elsewhere"),
     cell(row="BM25", measure="RR@10", published=0.7, state="external"),
-    *(cell(table="4", row="V1", dataset=f"DL 2021 query {n}", published=50 + n / 10) for n in range(40)),
+    *(
+        cell(table="4", row="V1", dataset=f"DL 2021 query {n}", query=str(n), group="DL 2021", published=50 + n / 10)
+        for n in range(40)
+    ),
 ]
 FIRST = "000.1.tas-b.dl-2019.ndcg-10"
 
 
 def written(folder: Path, cells: list[dict[str, Any]], **given: Any) -> dict[str, str]:
     """The addresses of the pages of these cells, by file name."""
-    pages = matrix_pages(cells, papers={"000": "First"}, **given)
+    pages = matrix_pages(cells, [Paper.model_construct(name="paper-000", title="First", tables=[])], **given)
     for name, text in pages.items():
         write_page(folder / name, text)
     return {name: (folder / name).as_uri() for name in pages}

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.pages import write_page
 from rnnreranker.base.record import Record
 from rnnreranker.lab.tune.__main__ import make_parser
 from rnnreranker.regress.papers.figures import figures
 from rnnreranker.regress.papers.html import matrix_pages
+from rnnreranker.regress.papers.paper import Paper
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.spec import QuerySet, Spec, specs_folder
 
@@ -25,9 +25,9 @@ def cell(**given: Any) -> dict[str, Any]:
     made: dict[str, Any] = {
         **{"paper": "000", "table": "1", "caption": "Results", "row": "TAS-B", "dataset": "dev", "measure": "RR@10"},
         **{"protocol": "", "published": 0.344, "measured": None, "state": "planned", "note": "", "commands": []},
-        **{"parameters": {}, "history": [], "tuned": False},
+        **{"parameters": {}, "history": [], "tuned": False, "letter": "", "letters": "", "query": "", "decimals": 3},
     }
-    return made | given
+    return {"group": given.get("dataset", "dev")} | made | given
 
 
 def page_of(cells: list[dict[str, Any]], **given: Any) -> str:
@@ -66,7 +66,7 @@ class Rows(HTMLParser):
 def test_published_and_measured_values_have_columns_of_their_own() -> None:
     cells = [
         cell(state="reproduced", measured=0.34418, letters="b"),
-        cell(measure="nDCG@10", published=0.4, state="changed", measured=0.41, tuned=True),
+        cell(measure="nDCG@10", published=0.4, decimals=1, state="changed", measured=0.41, tuned=True),
         cell(row="R. TAS-B", published=0.35),
         cell(row="R. TAS-B", measure="nDCG@10", published="50*", state="external"),
         cell(row="BM25", published=1.0, measured=1.0, state="reproduced"),
@@ -107,10 +107,10 @@ def cells_of(page: str) -> list[dict[str, Any]]:
 
 
 def test_every_cell_once_with_its_address_and_details() -> None:
-    shared = {"commands": "one command", "parameters": {"path": Path("x")}}
+    shared = {"commands": ["one command"], "parameters": {"path": Path("x")}}
     cells = [
         cell(**shared, measured=0.3, state="changed"),
-        cell(row="R. TAS-B", **shared, history=[{"date": "2026-11-21", "value": 0.1, "commit": None}]),
+        cell(row="R. TAS-B", **shared, history=[{"date": "2026-11-21", "value": 0.1}]),
         cell(row="TAS B", **shared),
     ]
     page = page_of(cells)
@@ -135,7 +135,11 @@ def test_a_mark_for_every_cell_in_the_rows_of_its_table() -> None:
     cells = [
         cell(state="reproduced", measured=0.34418),
         cell(row="R. TAS-B", measure="nDCG@10", published="50*", state="external"),
-        *(cell(paper="003", table="4", row=row, dataset=f"DL 2021 query {n}") for row in "ab" for n in range(40)),
+        *(
+            cell(paper="003", table="4", row=row, dataset=f"DL 2021 query {n}", query=str(n))
+            for row in "ab"
+            for n in range(40)
+        ),
     ]
     pages = matrix_pages(cells)
     assert list(pages) == ["index.html", "paper-000.html", "paper-003.html"]
@@ -158,7 +162,9 @@ def test_a_mark_for_every_cell_in_the_rows_of_its_table() -> None:
 def test_texts_are_escaped_and_nothing_comes_from_outside(tmp_path: Path) -> None:
     evil = "</script><img src=x onerror=alert(1)>"
     cells = [cell(row=evil, note=evil, caption=evil, commands=[evil], parameters={evil: evil}, dataset=evil)]
-    for name, text in matrix_pages(cells, papers={"000": evil}, citations={"000": evil}, made=evil).items():
+    for name, text in matrix_pages(
+        cells, [Paper.model_construct(name="paper-000", title=evil, citation=evil, tables=[])], evil
+    ).items():
         path = tmp_path / "docs" / name
         write_page(path, text)
         page = path.read_text(encoding="utf-8")
@@ -166,25 +172,6 @@ def test_texts_are_escaped_and_nothing_comes_from_outside(tmp_path: Path) -> Non
         outside = r'(?:src|href)="(?!(?:index|paper-000)\.html["#]|#|data:,|\.\./regressions/[\w-]+\.md")[^"]*"'
         assert re.findall(rf"{outside}|url\(|@import|https?:", page) == []
     assert cells_of(page)[0]["note"] == evil
-
-
-def test_bad_cells_are_refused_all_at_once() -> None:
-    incomplete = cell()
-    del incomplete["note"], incomplete["history"]
-    cells = [
-        cell(),
-        cell(measured=0.3),
-        incomplete,
-        cell(row="A", state="done"),
-        cell(row="B", state="reproduced"),
-    ]
-    with pytest.raises(InputError) as caught:
-        matrix_pages(cells)
-    message = str(caught.value)
-    assert "cell 1 (000 Table 1, TAS-B, RR@10): stands there a second time (first as cell 0)" in message
-    assert "cell 2: no note, history" in message
-    assert "cell 3 (000 Table 1, A, RR@10): state 'done'; expected one of reproduced, changed" in message
-    assert "cell 4 (000 Table 1, B, RR@10): reproduced, but nothing is measured" in message
 
 
 def sweep(query_set: str, measure: str, spec: str = "dl19-dl20-sample") -> Record:

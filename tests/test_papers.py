@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.regress.papers.paper import paper_names, published, read_paper
+from rnnreranker.regress.papers.paper import cells_of, paper_names, read_paper
 from rnnreranker.regress.specs.spec import specs_folder
 
 PAPER = """\
@@ -42,10 +42,10 @@ def test_every_published_cell_stands_once(shared: Path) -> None:
     keys = ("paper", "table", "row", "dataset", "measure")
     wanted = {tuple(cell[key] for key in keys): cell["value"] for cell in reference}
     folder = specs_folder()
-    cells = [cell for name in paper_names(folder) for cell in published(read_paper(name, folder))]
-    tables = {tuple(getattr(cell, key) for key in keys): cell.value for cell in cells if cell.table.isdigit()}
+    cells = [cell for name in paper_names(folder) for cell in cells_of(read_paper(name, folder))]
+    tables = {tuple(cell[key] for key in keys): cell["published"] for cell in cells if cell["table"].isdigit()}
     assert tables == wanted
-    assert len(reference) == len(wanted) == len([cell for cell in cells if cell.table.isdigit()]) == 1245
+    assert len(reference) == len(wanted) == len([cell for cell in cells if cell["table"].isdigit()]) == 1245
 
 
 def test_values_that_the_text_prints_stand_beside_those_of_tables() -> None:
@@ -54,11 +54,13 @@ def test_values_that_the_text_prints_stand_beside_those_of_tables() -> None:
     was around 50 hours in standard KD"; 002, A.1 on Figure 1: "100% recall with near 80% precision" of all, "near 50%
     precision to achieve 10% recall, while the others show 20% precision".
     """
-    cells = [cell for name in ("paper-002", "paper-003") for cell in published(read_paper(name, specs_folder()))]
+    cells = [cell for name in ("paper-002", "paper-003") for cell in cells_of(read_paper(name, specs_folder()))]
     found: dict[tuple[str, str], list[tuple[str, str, object]]] = {}
     for cell in cells:
-        if not cell.table.isdigit():
-            found.setdefault((cell.paper, cell.table), []).append((cell.row, cell.metric, cell.value))
+        if not cell["table"].isdigit():
+            found.setdefault((cell["paper"], cell["table"]), []).append(
+                (cell["row"], cell["metric"], cell["published"])
+            )
     one, two = "IPrec(rel=1)@1.0", "IPrec(rel=3)@0.1"
     assert found == {
         ("002", "Section 3.3"): [
@@ -80,16 +82,15 @@ def test_values_that_the_text_prints_stand_beside_those_of_tables() -> None:
 
 
 def test_cells_of_a_table(tmp_path: Path) -> None:
-    cells = published(read_paper("paper-009", write(tmp_path, PAPER)))
-    assert [(cell.row, cell.dataset, cell.metric, cell.value) for cell in cells] == [
+    cells = cells_of(read_paper("paper-009", write(tmp_path, PAPER)))
+    assert [tuple(cell[key] for key in ("row", "dataset", "metric", "published")) for cell in cells] == [
         ("TAS-B", "Set A", "RR@10", 0.5),
         ("TAS-B", "Set B query 7", "nDCG@10", 50.0),
         ("TAS-B", "Set B query 8", "nDCG@10", 25.5),
         ("Theirs", "Set B query 7", "nDCG@10", 1),
         ("Theirs", "Set B query 8", "nDCG@10", 2),
     ]
-    assert [cell.factor for cell in cells] == [1, 100, 100, 100, 100]
-    assert [cell.half_unit for cell in cells[:2]] == [0.0005, 0.05]
+    assert [cell["factor"] for cell in cells] == [1, 100, 100, 100, 100]
 
 
 def test_all_faults_of_a_paper_at_once(tmp_path: Path) -> None:

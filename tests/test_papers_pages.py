@@ -9,9 +9,9 @@ import pytest
 
 from rnnreranker.base.record import Record, write_records
 from rnnreranker.regress.pages.page import spec_page
-from rnnreranker.regress.papers.cells import counted
-from rnnreranker.regress.papers.matrix import Matrix
-from rnnreranker.regress.papers.site import cells_of, write_pages
+from rnnreranker.regress.papers.html import texts
+from rnnreranker.regress.papers.matrix import Matrix, counted
+from rnnreranker.regress.papers.site import write_pages
 from rnnreranker.regress.records import records_file
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -97,9 +97,9 @@ def test_the_page_of_a_paper(folder: Path, tmp_path: Path) -> None:
 
 def page_of_small(folder: Path) -> str:
     matrix = Matrix(folder)
-    printed = cells_of(matrix, "small")
+    printed = texts(cell for cell in matrix.cells if cell["obtained"])
     records = [record for runs in matrix.runs.values() for record in runs]
-    return spec_page(matrix.specs["small"], records, printed, counted(cell.state for cell in printed))
+    return spec_page(matrix.specs["small"], records, printed, counted(cell["state"] for cell in printed))
 
 
 def test_the_page_of_a_spec_shows_what_is_published(folder: Path) -> None:

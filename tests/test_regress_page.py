@@ -13,7 +13,7 @@ import pytest
 
 from rnnreranker.base.record import Record
 from rnnreranker.evaluate.comparison import holm
-from rnnreranker.regress.pages.page import Printed, spec_page
+from rnnreranker.regress.pages.page import spec_page
 from rnnreranker.regress.plans.measure import Measured
 from rnnreranker.regress.plans.plan import make_plan
 from rnnreranker.regress.plans.state import State
@@ -99,14 +99,6 @@ class TestPage:
         ):
             assert part in text, part
         assert all(step.command() in text for step in make_plan(spec).steps)
-
-    def test_published_values_stand_beside_measured_ones(self, tmp_path: Path) -> None:
-        where, numbers = "009 Table 1, Dense", ("0.51†", "0.500", "-.010")
-        cell = Printed("all", "dense", "009", where, "nDCG@10", "binary", *numbers, "changed", "another version", True)
-        text = spec_page(small(tmp_path), [], [cell], "1 changed")
-        assert "1 changed. Published in [paper 009](../matrix/paper-009.html)," in text
-        assert "| `dense` | all | 009 Table 1, Dense | nDCG@10 | 0.51† | 0.500 | -.010 | changed |" in text
-        assert "- 009 Table 1, Dense, nDCG@10: another version" in text
 
 
 def test_holms_family_is_all_differences_of_a_query_set(tmp_path: Path) -> None:

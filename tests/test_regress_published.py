@@ -15,8 +15,7 @@ import pytest
 from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.pages.published import find_runs, measure_published
-from rnnreranker.regress.papers.cells import STATES
-from rnnreranker.regress.papers.matrix import Matrix
+from rnnreranker.regress.papers.matrix import STATES, Matrix
 from rnnreranker.regress.records import records_file
 from rnnreranker.regress.specs.checks import find_spec
 from rnnreranker.regress.specs.spec import QuerySet, Spec, specs_folder
@@ -252,8 +251,8 @@ class TestThePublishedRuns:
         matrix = Matrix(counted[0], commands=False)
         states = {row[0]: row[1] for row in matrix.summary()}
         assert states["reproduced"] >= 70
-        assert states["all"] == len(matrix.published) == sum(states[name] for name in STATES)
-        assert sum(cell.table.isdigit() for cell in matrix.published) == 1245
+        assert states["all"] == len(matrix.cells) == sum(states[name] for name in STATES)
+        assert sum(cell["table"].isdigit() for cell in matrix.cells) == 1245
         for cell in matrix.cells:
             if cell["state"] == "changed":
                 assert "measured " in cell["note"], cell

@@ -44,9 +44,11 @@ def small(plan: Plan) -> Plan:
     from miniatures import shortened
 
     steps = tuple(replace(step, argv=shortened(step.argv, step.module), needs={}) for step in plan.steps)
-    indexes = tuple(replace(entry, count=None, needs={}) for entry in plan.spec.indexes)
-    sets = tuple(replace(entry, needs={}) for entry in plan.query_sets)
-    return replace(plan, spec=replace(plan.spec, indexes=indexes, needs={}), query_sets=sets, steps=steps)
+    indexes = tuple(one.model_copy(update={"count": None, "needs": {}}) for one in plan.spec.indexes)
+    sets = tuple(one.model_copy(update={"needs": {}}) for one in plan.query_sets)
+    return replace(
+        plan, spec=plan.spec.model_copy(update={"indexes": indexes, "needs": {}}), query_sets=sets, steps=steps
+    )
 
 
 @pytest.mark.slow

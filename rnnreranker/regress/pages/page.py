@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rnnreranker.base.pages import render, row
@@ -14,32 +13,15 @@ from rnnreranker.regress.specs.fields import UNITS, needs_text
 from rnnreranker.regress.specs.methods import models_in, use_with_folders
 from rnnreranker.regress.specs.spec import Model, QuerySet, Spec, planned
 
+Cell = Mapping[str, Any]  # a published cell that a condition of a spec obtains, of `html.texts`
 SHORT_PLAN = 40  # steps: the page shows a plan of at most so many
 
 
-@dataclass(frozen=True)
-class Printed:
-    """A published cell that a condition of a spec obtains, as its page shows it."""
-
-    query_set: str
-    condition: str
-    paper: str
-    where: str  # paper, table, row, query
-    measure: str
-    protocol: str
-    published: str
-    measured: str
-    difference: str
-    state: str
-    note: str
-    tuned: bool  # the paper chose parameters on the set that it reports
-
-
-def spec_page(spec: Spec, records: Sequence[Record], printed: Sequence[Printed] = (), counts: str = "") -> str:
+def spec_page(spec: Spec, records: Sequence[Record], printed: Sequence[Cell] = (), counts: str = "") -> str:
     """The Markdown page of a spec, of its records, oldest first, and the published cells that it obtains."""
     plan = make_plan(spec, works=spec.works)
     shown = make_plan(spec, query_sets=spec.query_sets[:1], works=spec.works)
-    in_papers = {cell.condition for cell in printed}
+    in_papers = {cell["condition"] for cell in printed}
     measured = {record.name for record in records if record.kind == "run"}
     lacking = {entry.id: planned(spec, entry) for entry in spec.conditions}
     return render(
@@ -50,10 +32,14 @@ def spec_page(spec: Spec, records: Sequence[Record], printed: Sequence[Printed] 
         models=[_model(entry) for entry in spec.models],
         needs=_needs(plan.needs()),
         counts=counts,
-        papers=list(dict.fromkeys(cell.paper for cell in printed)),
+        papers=list(dict.fromkeys(cell["paper"] for cell in printed)),
         lines=_lines(spec, printed),
-        changed=[(cell.where, cell.measure, cell.note) for cell in printed if cell.state == "changed" and cell.note],
-        tuned=any(cell.tuned for cell in printed),
+        changed=[
+            (_where(cell), cell["measure"], cell["note"])
+            for cell in printed
+            if cell["state"] == "changed" and cell["note"]
+        ],
+        tuned=any(cell["tuned"] for cell in printed),
         tables=[table for query_set in spec.query_sets for table in _tables(spec, query_set, records)],
         others=[
             entry
@@ -94,19 +80,25 @@ def _needs(needs: dict[str, Any]) -> list[str]:
     return [text for text in (numbers, *texts) if text]
 
 
-def _lines(spec: Spec, printed: Sequence[Printed]) -> list[list[str]]:
+def _lines(spec: Spec, printed: Sequence[Cell]) -> list[list[str]]:
     """The table of published values, in the order of the spec's query sets and conditions."""
     sets = {entry.id: rank for rank, entry in enumerate(spec.query_sets)}
     order = {condition.id: rank for rank, condition in enumerate(spec.conditions)}
     several = {entry.id: len(entry.protocols) > 1 for entry in spec.query_sets}
     return [
         [
-            f"`{cell.condition}`",
-            *(cell.query_set, cell.where, cell.measure + (f", {cell.protocol}" if several[cell.query_set] else "")),
-            *(cell.published, cell.measured, cell.difference, cell.state),
+            *(f"`{cell['condition']}`", cell["query_set"], _where(cell)),
+            cell["measure"] + (f", {cell['counted']}" if several[cell["query_set"]] else ""),
+            cell["published"] + "†" * cell["tuned"],  # the paper chose parameters on the set that it reports
+            *(cell[key] for key in ("measured", "difference", "state")),
         ]
-        for cell in sorted(printed, key=lambda cell: (sets[cell.query_set], order[cell.condition]))
+        for cell in sorted(printed, key=lambda cell: (sets[cell["query_set"]], order[cell["condition"]]))
     ]
+
+
+def _where(cell: Cell) -> str:
+    query = f", query {cell['query']}" if cell["query"] else ""
+    return f"{cell['paper']} {cell['where']}, {cell['row']}{query}"
 
 
 def _tables(spec: Spec, query_set: QuerySet, records: Sequence[Record]) -> list[dict[str, Any]]:

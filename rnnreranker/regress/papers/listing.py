@@ -9,9 +9,8 @@ from pathlib import Path
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.record import Record
 from rnnreranker.base.tables import print_table
-from rnnreranker.regress.papers.cells import counted
-from rnnreranker.regress.papers.matrix import Matrix
-from rnnreranker.regress.papers.paper import paper_names, published, read_paper
+from rnnreranker.regress.papers.matrix import Matrix, counted
+from rnnreranker.regress.papers.paper import cells_of, paper_names, read_paper
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.specs.checks import find_spec, query_set_names, read_spec
 from rnnreranker.regress.specs.spec import QuerySet, Spec, planned, spec_names
@@ -27,11 +26,11 @@ def query_sets_of(
         InputError: a name of none of them.
     """
     papers, sets = paper_names(folder), query_set_names(folder)
-    cells = [cell for paper in papers for cell in published(read_paper(paper, folder)) if not cell.columns.latency]
+    cells = [cell for paper in papers for cell in cells_of(read_paper(paper, folder)) if not cell["latency"]]
     wanted = {} if names else dict.fromkeys(sets)
     for name in names:
         if name in papers:
-            wanted |= {cell.columns.query_set: None for cell in cells if f"paper-{cell.paper}" == name}
+            wanted |= {cell["query_set"]: None for cell in cells if f"paper-{cell['paper']}" == name}
         elif name in sets or name in spec_names(folder):
             wanted |= {entry.id: None for entry in find_spec(name, folder)[1]}
         else:
@@ -41,16 +40,16 @@ def query_sets_of(
     asked = [(specs[sets[name]], specs[sets[name]].query_set(name)) for name in sets if name in wanted]
     queries: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for cell in cells:
-        if cell.query:
-            system = (cell.columns.query_set, cell.how.condition)
-            queries.setdefault(system, set()).add((cell.columns.protocol, cell.metric))
+        if cell["query"]:
+            system = (cell["query_set"], cell["condition"])
+            queries.setdefault(system, set()).add((cell["counted"], cell["metric"]))
     return asked, queries
 
 
 def paper_plans(folder: Path, names: Sequence[str], table: str | None) -> list[Plan]:
     """The plans of all conditions that obtain cells of papers, a query set each."""
     matrix = Matrix(folder, names, table, commands=False)
-    wanted = {(cell.columns.query_set, cell.how.condition) for cell in matrix.published if not cell.columns.latency}
+    wanted = {(cell["query_set"], cell["condition"]) for cell in matrix.cells if not cell["latency"]}
     plans = []
     for spec, query_set in matrix.sets.values():
         conditions = [entry for entry in spec.conditions if (query_set.id, entry.id) in wanted]
@@ -100,9 +99,9 @@ def print_list(folder: Path) -> None:
 def _tables_of(query_set: str, matrix: Matrix) -> str:
     """The tables of papers with values of a query set: `000: 1, 3; 001: 2`."""
     tables: dict[str, dict[str, None]] = {}
-    for cell in matrix.published:
-        if cell.columns.query_set == query_set:
-            tables.setdefault(cell.paper, {})[cell.table] = None
+    for cell in matrix.cells:
+        if cell["query_set"] == query_set:
+            tables.setdefault(cell["paper"], {})[cell["table"]] = None
     return "; ".join(f"{paper}: {', '.join(names)}" for paper, names in tables.items()) or "-"
 
 

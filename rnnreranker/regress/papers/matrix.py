@@ -1,30 +1,46 @@
-"""The matrix: what is known here of every published cell, and how many are in which state."""
+"""The matrix: every published cell with what is on record for it, and how many cells are in which state."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
-from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.errors import InputError, nearest, refuse
 from rnnreranker.base.method import make_params
 from rnnreranker.base.record import Record, read_records
-from rnnreranker.regress.pages.model_notes import model_notes
-from rnnreranker.regress.papers.cells import STATES
-from rnnreranker.regress.papers.join import key_of, letters, page_cells
-from rnnreranker.regress.papers.paper import Published, paper_names, published, read_paper, remark
+from rnnreranker.regress.papers.paper import cells_of, paper_names, read_paper
 from rnnreranker.regress.papers.rehearsed import rehearsed
 from rnnreranker.regress.papers.twins import TwinSet, check_twins, twin_sets
 from rnnreranker.regress.plans.plan import make_plan
 from rnnreranker.regress.records import recorded, records_file
-from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.checks import links, read_spec
 from rnnreranker.regress.specs.fields import needs_text
 from rnnreranker.regress.specs.methods import use_with_folders
 from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec, planned, spec_names
 
+STATES = {  # state: sign, what it says
+    "reproduced": ("✓", "measured here; within half a unit of the printed last digit"),
+    "changed": ("≠", "measured here; differs by more than that"),
+    "rehearsed": (
+        "▷",
+        "all its steps ran to their end on miniatures of data and models, in their original formats; its value needs "
+        "these themselves, a GPU or a network",
+    ),
+    "runnable elsewhere": (
+        "▸",
+        "every step is in the toolkit; needs data, a GPU or a network that the machine of these records lacked",
+    ),
+    "planned": ("○", "a step whose method is not in the toolkit yet"),
+    "external": ("–", "quoted from others, or a time on the authors' machine; nothing to run"),
+}
+LEVEL = 0.05  # of p after Holm's correction: below it rows differ significantly
 System = tuple[str, str]  # query set, condition
+Cell = dict[str, Any]  # of `paper.cells_of`, with what the matrix adds
 
 
 class Matrix:
@@ -33,14 +49,15 @@ class Matrix:
     Attributes:
         sets: query set → its spec and itself.
         runs: query set and condition → its records, oldest first.
-        published: every cell, in the order of papers and tables, of one table alone where one is named.
-        cells: one dictionary a cell, in the same order, as the page takes them; with `commands` these and parameters,
-            which take most of the time.
+        cells: of `paper.cells_of`, in the order of papers and tables, of one table alone where one is named. Each has
+            besides `measured` (in the unit of the paper, or None), `state` (of STATES), `note`, `history`, `tuned` (the
+            paper chose parameters of this system on the set), `letter` (of its row), `letters` (of the rows that it
+            differs from), and with `commands` these and `parameters`, which take most of the time.
         twins: paper and table → its twins, a query set each.
         rehearsed: query set and condition → when its commands ran on miniatures.
 
     Raises:
-        InputError: a paper, spec or record that is not as it must be; a condition, query set or twin that there is not.
+        InputError: a paper, spec or record that is not as it must be; an unknown condition, query set or twin.
     """
 
     def __init__(
@@ -61,19 +78,14 @@ class Matrix:
         self._plans: dict[System, tuple[list[str], dict[str, Any]]] = {}
         names = papers if papers is not None else paper_names(folder)
         self.papers = [read_paper(name, folder) for name in names]
-        everything = [cell for paper in self.papers for cell in published(paper)]
-        self.published = [cell for cell in everything if table is None or cell.table == table]
-        if table is not None and not self.published:
-            hint = nearest(str(table), [cell.table for cell in everything])
-            raise InputError(f"table {table}: no such table in {', '.join(names)}; {hint}")
-        self._check(folder)
+        everything = [cell for paper in self.papers for cell in cells_of(paper)]
+        cells = [cell for cell in everything if table in (None, cell["table"])]
+        hint = nearest(str(table), dict.fromkeys(cell["table"] for cell in everything))
+        refuse((table is not None and not cells, f"table {table}: no such table in {', '.join(names)}; {hint}"))
+        self._check(folder, cells)
         self.rehearsed = rehearsed(folder, self.specs.values())
-        known = {key_of(cell): self._known(cell) for cell in self.published}
-        newest = {system: entries[-1] for system, entries in self.runs.items()}
-        for name, by_cell in zip(("letter", "letters"), letters(self.published, newest), strict=True):
-            for key, text in by_cell.items():
-                known[key][name] = text
-        self.cells = page_cells(self.published, known)
+        self.cells: list[Cell] = [cell | self._known(cell) for cell in cells]
+        self._add_letters()
         studies = read_records(records_file(folder, "", "study"))
         self.twins: dict[tuple[str, str], list[TwinSet]] = {
             (paper.id, entry.table): twin_sets(paper, entry, self.sets, [*records, *studies])
@@ -82,58 +94,24 @@ class Matrix:
             if entry.twins and table in (None, entry.table)
         }
 
-    def of_spec(self, name: str) -> Iterator[tuple[Published, dict[str, Any]]]:
-        """The cells that a spec obtains, with what the page takes of them."""
-        for cell, shown in zip(self.published, self.cells, strict=True):
-            if _obtained(cell) and self.sets[cell.columns.query_set][0].name == name:
-                yield cell, shown
-
-    def _known(self, cell: Published) -> dict[str, Any]:
-        known: dict[str, Any] = {"note": remark(cell)}
-        if not _obtained(cell):
-            return known
-        spec, query_set = self.sets[cell.columns.query_set]
-        condition = spec.condition(cell.how.condition)
-        history = self._history(cell)
-        lacking, when = planned(spec, condition), ""
-        if history:
-            known["measured"] = history[-1]["value"]
-        elif lacking:
-            known["state"] = "planned"
-        elif one := self.rehearsed.get((query_set.id, condition.id)):
-            known["state"], when = "rehearsed", f"rehearsed on {one.date} at commit {one.commit}"
-        what = "measured on a published run, which cannot be made here" if history else "planned"
-        ours = [] if history else model_notes(spec, condition)  # a published run has the authors' models
-        remarks = (known["note"], condition.note, *ours, f"{what}: {lacking}" if lacking else "", when)
-        known["note"] = "; ".join(filter(None, remarks))
-        known["history"] = history
-        steps = {"training": bool(condition.model), "reranking": bool(condition.rerank)}  # a retriever: others chose
-        known["tuned"] = any(steps[step] for step in cell.columns.tuned)
-        if self._commands:
-            commands, known["parameters"] = self._plan(spec, query_set, condition)
-            known["commands"] = [*_measuring(query_set, condition), *commands] if history else commands
-        return known
-
-    def _check(self, folder: Path) -> None:
+    def _check(self, folder: Path, cells: list[Cell]) -> None:
         """Every cell that a condition obtains must find it, and what it asks for among what its spec measures.
 
         Raises:
             InputError: the faults of all cells and twins at once, by file:line.
         """
         faults: dict[str, None] = {}
-        lines = {paper.id: paper.lines for paper in self.papers}
-        for cell in filter(_obtained, self.published):
-            line = lines[cell.paper][cell.table, cell.row]
-            where = f"{folder / 'papers' / f'paper-{cell.paper}.yaml'}:{line}: row {cell.row}"
-            name = cell.columns.query_set
+        for cell in filter(_obtained, cells):
+            where = f"{folder / 'papers' / 'paper-'}{cell['paper']}.yaml:{cell['line']}: row {cell['row']}"
+            name = cell["query_set"]
             if name not in self.sets:
                 faults[f"{where}: no query set {name}; {nearest(name, self.sets)}"] = None
                 continue
             spec, query_set = self.sets[name]
             for kind, wanted, known in (
-                ("condition", cell.how.condition, [condition.id for condition in spec.conditions_of(query_set)]),
-                ("protocol", cell.columns.protocol, query_set.protocols),
-                ("measure", cell.metric, spec.measures_of(query_set)),
+                ("condition", cell["condition"], [condition.id for condition in spec.conditions_of(query_set)]),
+                ("protocol", cell["counted"], query_set.protocols),
+                ("measure", cell["metric"], spec.measures_of(query_set)),
             ):
                 if wanted not in known:
                     faults[f"{where}: {name} has no {kind} {wanted}; {nearest(wanted, known)}"] = None
@@ -142,20 +120,84 @@ class Matrix:
         if faults:
             raise InputError("; ".join(faults))
 
-    def _history(self, cell: Published) -> list[dict[str, Any]]:
-        """What is on record, oldest first, in the unit of ir-measures."""
+    def _known(self, cell: Cell) -> Cell:
+        """What the matrix adds to a cell."""
+        usual = "planned" if cell["planned"] else "external" if cell["external"] or cell["latency"] else ""
+        known: Cell = {"measured": None, "state": usual or "runnable elsewhere", "tuned": False, "history": []}
+        where = {"query set": cell["query_set"], "condition": cell["condition"]} if cell["condition"] else {}
+        known |= {"commands": [], "parameters": {name: value for name, value in where.items() if value}}
+        known |= {"letter": "", "letters": ""}
+        time = "a time on the authors' machine: shown, never compared" if cell["latency"] else ""
+        remarks = [cell["remark"]]
+        if _obtained(cell):
+            spec, query_set = self.sets[cell["query_set"]]
+            condition = spec.condition(cell["condition"])
+            known["history"] = history = self._history(cell)
+            lacking, when = planned(spec, condition), ""
+            if history:
+                known["measured"] = measured = history[-1]["value"] * cell["factor"]
+                near = abs(measured - cell["published"]) <= 0.5 * 10.0 ** -cell["decimals"] + 1e-9
+                known["state"] = "reproduced" if near else "changed"
+                for entry in history:
+                    entry["value"] = round(entry["value"] * cell["factor"], cell["decimals"] + 2)
+            elif lacking:
+                known["state"] = "planned"
+            elif one := self.rehearsed.get((query_set.id, condition.id)):
+                known["state"], when = "rehearsed", f"rehearsed on {one.date} at commit {one.commit}"
+            what = "measured on a published run, which cannot be made here" if history else "planned"
+            ours = [] if history else model_notes(spec, condition)  # a published run has the authors' models
+            remarks += [condition.note, *ours, f"{what}: {lacking}" if lacking else "", when]
+            steps = {"training": bool(condition.model), "reranking": bool(condition.rerank)}  # a retriever: by others
+            known["tuned"] = any(steps[step] for step in cell["steps"])
+            if self._commands:
+                commands, known["parameters"] = self._plan(spec, query_set, condition)
+                known["commands"] = [*_measuring(query_set, condition), *commands] if history else commands
+        remarks += [time, cell["external"], cell["planned"], cell["note"]]
+        return known | {"note": "; ".join(dict.fromkeys(filter(None, remarks)))}
+
+    def _history(self, cell: Cell) -> list[dict[str, Any]]:
+        """What is on record of a cell, oldest first, in the unit of ir-measures."""
         history = []
-        for record in self.runs.get((cell.columns.query_set, cell.how.condition), ()):
-            outcome = record.outcome
-            scores = outcome.get("queries" if cell.query else "values", {}).get(cell.columns.protocol, {})
-            value = scores.get(cell.metric, {}).get(cell.query) if cell.query else scores.get(cell.metric)
+        for record in self.runs.get((cell["query_set"], cell["condition"]), ()):
+            outcome, query = record.outcome, cell["query"]
+            value = outcome.get("queries" if query else "values", {}).get(cell["counted"], {}).get(cell["metric"])
+            value = (value or {}).get(query) if query else value
             if value is not None:
                 about = {"date": record.date[:10], "commit": record.commit[:10], "value": value}
                 of_file = {"run": outcome["file"], "sha256": record.inputs["run"][:16]} if "file" in outcome else {}
                 history.append({**about, **of_file})
         return history
 
+    def _add_letters(self) -> None:
+        """Give cells with runs at hand the letter of their row, and those of the rows they differ from (p < .05).
+
+        A table has letters where it measures two systems or more whose runs were compared topic by topic.
+        """
+        newest = {system: entries[-1] for system, entries in self.runs.items()}
+        for _, cells in groupby(self.cells, key=lambda cell: (cell["paper"], cell["table"])):
+            table = [cell for cell in cells if _system(cell) in newest]
+            systems: dict[str, set[System]] = {}  # of each row whose runs were compared
+            for cell in table:
+                if newest[_system(cell)].outcome.get("pairs"):
+                    systems.setdefault(cell["row"], set()).add(_system(cell))
+            if len({condition for several in systems.values() for _, condition in several}) < 2:
+                continue
+            names = dict(zip(systems, ascii_lowercase, strict=False))
+            for cell in (cell for cell in table if cell["row"] in systems):
+                cell["letter"] = names.get(cell["row"], "")
+                others = {
+                    other
+                    for pair in newest[_system(cell)].outcome.get("pairs", ())
+                    if (pair["protocol"], pair["measure"]) == (cell["counted"], cell["metric"])
+                    and pair["p_holm"] < LEVEL
+                    and (other := (cell["query_set"], str(pair["condition"]))) in newest
+                    and newest[other].inputs.get("run") == pair["sha256"]  # still the run whose values are shown
+                }
+                different = [name for row, name in names.items() if systems[row] & others]
+                cell["letters"] = "" if cell["query"] else "".join(different)
+
     def _plan(self, spec: Spec, query_set: QuerySet, condition: Condition) -> tuple[list[str], dict[str, Any]]:
+        """The commands that make the runs of a condition, and its parameters."""
         key = (query_set.id, condition.id)
         if key not in self._plans:
             plan = make_plan(spec, conditions=(condition,), query_sets=(query_set,))
@@ -182,20 +224,56 @@ class Matrix:
 
         Cells of the same run, query, measure and protocol are one, changed if one of them is.
         """
-        states: dict[tuple[str, ...], str] = {}
-        for number, (cell, shown) in enumerate(zip(self.published, self.cells, strict=True)):
-            key: tuple[str, ...] = (str(number),)
-            if _obtained(cell):
-                key = (cell.columns.query_set, cell.how.condition, cell.query, cell.metric, cell.columns.protocol)
-            states[key] = "changed" if "changed" in (states.get(key), shown["state"]) else shown["state"]
+        states: dict[Any, str] = {}
+        for number, cell in enumerate(self.cells):
+            own = (*_system(cell), cell["query"], cell["metric"], cell["counted"])
+            key = own if _obtained(cell) else number
+            states[key] = "changed" if "changed" in (states.get(key), cell["state"]) else cell["state"]
         printed, distinct = Counter(cell["state"] for cell in self.cells), Counter(states.values())
         rows: list[list[Any]] = [[state, printed[state], distinct[state]] for state in STATES]
         return [*rows, ["all", printed.total(), distinct.total()]]
 
 
-def _obtained(cell: Published) -> bool:
+def counted(states: Iterator[str] | Sequence[str]) -> str:
+    """How many there are of each state, in words.
+
+    >>> counted(["planned", "reproduced", "planned"])
+    '1 reproduced, 2 planned'
+    """
+    counts = Counter(states)
+    return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
+
+
+def model_notes(spec: Spec, condition: Condition) -> list[str]:
+    """The notes of all models that a condition needs, each once: what differs from the paper in how they are trained.
+
+    A model needs what it begins with, what labels its training queries and whose index its candidates are from; a
+    condition what those need that it is of.
+    """
+    seen: dict[Any, None] = {}
+
+    def visit(kind: str, name: str) -> None:
+        entry = getattr(spec, kind)(name)
+        if id(entry) not in visited:
+            visited.add(id(entry))
+            if kind == "model":
+                seen[entry.note] = None
+            for key, other, group, _ in links(entry):
+                if group == "models" or group == "indexes" or (group, key) == ("conditions", "of"):
+                    visit({"models": "model", "indexes": "index", "conditions": "condition"}[group], other)
+
+    visited: set[int] = set()
+    visit("condition", condition.id)
+    return list(filter(None, seen))
+
+
+def _obtained(cell: Cell) -> bool:
     """Whether a condition of a spec obtains the cell."""
-    return bool(cell.how.condition and not cell.columns.latency)
+    return bool(cell["obtained"])
+
+
+def _system(cell: Cell) -> System:
+    return cell["query_set"], cell["condition"]
 
 
 def _measuring(query_set: QuerySet, condition: Condition) -> list[str]:

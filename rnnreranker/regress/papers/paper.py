@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -91,42 +90,6 @@ class Paper(Entry):
         return self.name.removeprefix("paper-")
 
 
-@dataclass(frozen=True)
-class Published:
-    """A published cell with what obtains it."""
-
-    paper: str
-    table: str
-    row: str
-    dataset: str
-    measure: str  # as printed, such as "nDCG@10 x100"
-    value: float | str  # a text only for a time, such as "77 + 110"
-    columns: TableColumns
-    how: Row
-    caption: str
-    query: str = ""  # of a per-query cell
-
-    @property
-    def metric(self) -> str:
-        """The measure's name for ir-measures: without the percent factor and remarks."""
-        return self.measure.split(" ")[0]
-
-    @property
-    def protocol(self) -> str:
-        """How judgements count; empty for times, and where the paper does not say it."""
-        return "" if self.columns.latency or self.how.unstated else self.columns.protocol
-
-    @property
-    def factor(self) -> int:
-        """100 where percentages are printed, else 1."""
-        return 100 if re.search(r"\bx100\b", self.measure) else 1
-
-    @property
-    def half_unit(self) -> float:
-        """Half a unit of the printed last digit."""
-        return 0.5 * 10.0**-self.columns.decimals
-
-
 def paper_names(folder: Path) -> list[str]:
     """The names of all papers under a folder of specs, in order."""
     return sorted(path.stem for path in (folder / "papers").glob("paper-*.yaml"))
@@ -169,29 +132,37 @@ def read_paper(name: str, folder: Path) -> Paper:
     return paper.model_copy(update={"lines": lines})
 
 
-def published(paper: Paper) -> list[Published]:
-    """Every published cell of a paper, in the order of its tables, rows and columns."""
+def cells_of(paper: Paper) -> list[dict[str, Any]]:
+    """Every published cell of a paper, in the order of its tables, rows and columns.
+
+    `dataset` and `measure` are as printed, `group` is the data set without its query, `metric` the name of the measure
+    for ir-measures; `protocol` says how judgements count, "" for times and where the paper does not say it.
+    """
     every_cell = []
     for table in paper.tables:
         for row in table.rows:
-            for columns, cells in zip(table.columns, row.values, strict=True):
-                if cells is None:
-                    continue
-                heads = (
-                    [(f"{columns.dataset} query {query}", columns.measures[0], str(query)) for query in columns.queries]
-                    if columns.queries
-                    else [(columns.dataset, measure, "") for measure in columns.measures]
-                )
-                for (dataset, measure, query), value in zip(heads, cells, strict=True):
-                    if value is not None:
-                        names = (paper.id, table.table, row.row, dataset, str(measure), value)
-                        every_cell.append(Published(*names, columns, row, table.caption, query))
+            for columns, values in zip(table.columns, row.values, strict=True):
+                heads = [(query, columns.measures[0]) for query in map(str, columns.queries)]
+                heads = heads or [("", measure) for measure in columns.measures]
+                for (query, measure), value in zip(heads, values or [None] * len(heads), strict=True):
+                    if value is None:
+                        continue
+                    dataset = f"{columns.dataset} query {query}" if query else columns.dataset
+                    remarks = (row.remarks.get(name) for name in (query, f"{dataset} {measure}", measure) if name)
+                    every_cell.append(
+                        {
+                            **{"paper": paper.id, "table": table.table, "caption": table.caption, "row": row.row},
+                            **{"dataset": dataset, "group": columns.dataset, "query": query, "measure": measure},
+                            **{"metric": measure.split(" ")[0], "published": value, "decimals": columns.decimals},
+                            **{"query_set": columns.query_set, "condition": row.condition, "counted": columns.protocol},
+                            "protocol": "" if columns.latency or row.unstated else columns.protocol,
+                            "factor": 100 if re.search(r"\bx100\b", measure) else 1,  # percentages are printed
+                            "obtained": bool(row.condition and not columns.latency),  # by a condition of a spec
+                            "latency": columns.latency,
+                            "steps": columns.tuned,
+                            "remark": str(next(filter(None, remarks), "")),
+                            **{"planned": row.planned, "external": row.external, "note": row.note},
+                            "line": paper.lines[table.table, row.row],
+                        }
+                    )
     return every_cell
-
-
-def remark(cell: Published) -> str:
-    """What the paper's file says of a cell: under its query, else its data set and measure, else its measure."""
-    for name in (cell.query, f"{cell.dataset} {cell.measure}", cell.measure):
-        if name and name in cell.how.remarks:
-            return str(cell.how.remarks[name])
-    return ""

@@ -6,11 +6,10 @@ from pathlib import Path
 
 from rnnreranker.base.pages import render, write_page
 from rnnreranker.base.record import read_records
-from rnnreranker.regress.pages.page import Printed, spec_page
-from rnnreranker.regress.papers.cells import counted, entries, headed
+from rnnreranker.regress.pages.page import spec_page
 from rnnreranker.regress.papers.figures import figures
-from rnnreranker.regress.papers.html import matrix_pages
-from rnnreranker.regress.papers.matrix import Matrix
+from rnnreranker.regress.papers.html import matrix_pages, texts
+from rnnreranker.regress.papers.matrix import Matrix, counted
 from rnnreranker.regress.records import recorded, records_file
 
 
@@ -22,63 +21,33 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
     Raises:
         InputError: what is wrong with a spec, a paper or a record.
     """
-    pages: dict[str, str] = {}
     matrix = Matrix(folder)
+    written: dict[Path, str] = {}
     specs = []
     for name, spec in matrix.specs.items():
-        printed = cells_of(matrix, name)
-        counts = counted(cell.state for cell in printed)
+        mine = [cell for cell in matrix.cells if cell["obtained"] and matrix.sets[cell["query_set"]][0] is spec]
+        counts = counted(cell["state"] for cell in mine)
         records = recorded(folder, [name])
-        pages[name] = spec_page(spec, records, printed, counts)
-        dates = [record.date[:10] for record in records if record.date]
-        specs.append((spec, counts, max(dates, default="")))
-    cells = {paper.id: [cell["state"] for cell in matrix.cells if cell["paper"] == paper.id] for paper in matrix.papers}
-    pages["README"] = render(
+        written[docs / "regressions" / f"{name}.md"] = spec_page(spec, records, texts(mine), counts)
+        specs.append((spec, counts, max((record.date[:10] for record in records), default="")))
+    states = {
+        paper.name: [cell["state"] for cell in matrix.cells if cell["paper"] == paper.id] for paper in matrix.papers
+    }
+    written[docs / "regressions" / "README.md"] = render(
         "regress.papers",
         "overview.md.j2",
         specs=specs,
-        papers=[(paper, len(cells[paper.id]), counted(cells[paper.id])) for paper in matrix.papers],
+        papers=[(paper, len(states[paper.name]), counted(states[paper.name])) for paper in matrix.papers],
         summary=matrix.summary(),
     )
-    obtained = {cell.columns.query_set for cell in matrix.published}
-    runs = [record for (name, _), records in matrix.runs.items() if name in obtained for record in records]
-    matrix_html = matrix_pages(
-        matrix.cells,
-        papers={paper.id: paper.title for paper in matrix.papers},
-        citations={paper.id: paper.citation for paper in matrix.papers},
-        abouts={paper.id: paper.about for paper in matrix.papers},
-        made=_made([record.date[:10] for record in runs]),
-        figures=figures(read_records(records_file(folder, "", "sweep")), matrix.sets, recorded(folder, matrix.specs)),
-        twins=matrix.twins,
-        notes={(paper.id, table.table): table.note for paper in matrix.papers for table in paper.tables},
-        twin_notes={(paper.id, table.table): table.twins_note for paper in matrix.papers for table in paper.tables},
-    )
-    written = {docs / "regressions" / f"{name}.md": text for name, text in pages.items()}
-    written |= {docs / "matrix" / name: text for name, text in matrix_html.items()}
+    obtained = {cell["query_set"] for cell in matrix.cells}
+    dates = [one.date[:10] for (name, _), records in matrix.runs.items() if name in obtained for one in records]
+    drawn = figures(read_records(records_file(folder, "", "sweep")), matrix.sets, recorded(folder, matrix.specs))
+    pages = matrix_pages(matrix.cells, matrix.papers, _made(dates), drawn, matrix.twins)
+    written |= {docs / "matrix" / name: text for name, text in pages.items()}
     for path, text in written.items():
         write_page(path, text)
     return list(written)
-
-
-def cells_of(matrix: Matrix, spec: str) -> list[Printed]:
-    """The published cells that a spec obtains, as its page shows them.
-
-    A dagger stands behind a published value where the paper chose its parameters on the set that it reports.
-    """
-    pairs = list(matrix.of_spec(spec))
-    return [
-        Printed(
-            query_set=cell.columns.query_set,
-            condition=cell.how.condition,
-            paper=cell.paper,
-            where=f"{cell.paper} {headed(cell.table)}, {cell.row}" + (f", query {cell.query}" if cell.query else ""),
-            protocol=cell.columns.protocol,
-            published=text["published"] + ("†" if text["tuned"] else ""),
-            tuned=text["tuned"],
-            **{key: text[key] for key in ("measure", "measured", "difference", "state", "note")},
-        )
-        for (cell, _), text in zip(pairs, entries([shown for _, shown in pairs])[0], strict=True)
-    ]
 
 
 def _made(dates: list[str]) -> str:

@@ -14,7 +14,7 @@ from rnnreranker.lab.study.arm import BASE, forms_of
 from rnnreranker.lab.study.request import StudyRequest
 from rnnreranker.parts.needs import parts_of
 from rnnreranker.regress.papers.agreement import OrderAgreement, agreement
-from rnnreranker.regress.papers.paper import Paper, Row, Table, published
+from rnnreranker.regress.papers.paper import Paper, Row, Table, cells_of
 from rnnreranker.regress.specs.methods import KEY, models_in, use_with_folders
 from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec
 
@@ -73,8 +73,8 @@ def twin_sets(
     paper: Paper, table: Table, sets: Mapping[str, tuple[Spec, QuerySet]], records: Sequence[Record]
 ) -> list[TwinSet]:
     """The twins of a table, a query set each, with what is on record for them, newest last."""
-    cells = [cell for cell in published(paper) if cell.table == table.table and not cell.columns.latency]
-    printed = list(dict.fromkeys(cell.metric for cell in cells))
+    cells = [cell for cell in cells_of(paper) if cell["table"] == table.table and not cell["latency"]]
+    printed = list(dict.fromkeys(cell["metric"] for cell in cells))
     twins_of_table = []
     for name in table.twins:
         spec, query_set = sets[name]
@@ -85,8 +85,8 @@ def twin_sets(
         for measure in measures:
             columns: dict[str, dict[str, float]] = {}
             for cell in cells:
-                if cell.metric == measure and isinstance(cell.value, int | float):
-                    columns.setdefault(cell.dataset, {})[cell.row] = cell.value
+                if cell["metric"] == measure:
+                    columns.setdefault(cell["dataset"], {})[cell["row"]] = cell["published"]
             mine = {row: twin for row, twin in twins.items() if measure in twin.values}
             agreements[measure] = agreement(
                 [[column.get(row) for row in mine] for column in columns.values()],
