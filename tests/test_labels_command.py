@@ -146,9 +146,9 @@ def test_listwise_trains_in_sentence_transformers(tmp_path: Path) -> None:
     found = datasets.load_dataset("parquet", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"))
     assert found.column_names == ["query", "docs", "labels"]
     assert found[0] == {"query": "one", "docs": ["text a", "text b"], "labels": [0.75, 0.25]}
-    with pytest.raises(InputError, match=r"1 documents have no text \(first: d\)"):
+    with pytest.raises(InputError, match=r"1 queries and documents without a text \(first: document d\)"):
         export.write_listwise(TINY, path, topics, dict.fromkeys("abc", "x"), size=3)
-    with pytest.raises(InputError, match="1 labelled queries have no text"):
+    with pytest.raises(InputError, match=r"1 queries and documents without a text \(first: query q2\)"):
         export.write_listwise(TINY, path, {"q1": "one"}, texts)
 
 
@@ -168,7 +168,7 @@ def test_the_page_escapes_texts_and_gives_verdicts_back(tmp_path: Path) -> None:
     assert "alert(1)" in shut[0]
     assert text.index("b &amp; co") < text.index("alert(1)")
     assert "body{margin:0 auto" in text  # the style of all pages
-    with pytest.raises(InputError, match="1 documents to audit have no text"):
+    with pytest.raises(InputError, match=r"without a text \(first: document b\)"):
         write_audit(page, proposals(TINY, 5), {"q1": "x"}, {"a": "x"}, {})
 
 

@@ -10,9 +10,7 @@ from typing import Any, get_args
 from rnnreranker.base import command
 from rnnreranker.base.arguments import flag
 from rnnreranker.base.device import add_flags as add_device_flags
-from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import check_writable
-from rnnreranker.base.method import fields_of, find, names
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.shards import add_flags as add_share_flags
 from rnnreranker.base.shards import share_of
@@ -59,22 +57,11 @@ def _method(args: argparse.Namespace) -> Written:
     """The method of --method with what the other flags say of its settings, and of those of labels.
 
     Raises:
-        InputError: flags of settings that the method does not have, or of what its written form says too.
+        InputError: flags of what its written form says too.
     """
-    form = Written.read(args.method)
-    typed: dict[str, Any] = command.given(args, RnnParams)
-    if form.name in names("labeler"):
-        own = _settings(form.name)
-        if foreign := [name for name in typed if name not in own]:
-            takers = " or ".join(name for name in names("labeler") if set(foreign) <= _settings(name))
-            raise InputError(f"{', '.join(map(flag, foreign))}: of {takers}, not with --method {form.name}")
-    typed |= command.given(args, LabelParams)
+    typed: dict[str, Any] = command.given(args, RnnParams) | command.given(args, LabelParams)
     typed |= {name: value for name in (SOURCE, PRESET) if (value := getattr(args, name)) is not None}
-    return form.beside(typed, "--method")
-
-
-def _settings(name: str) -> set[str]:
-    return {field.name for field in fields_of(find("labeler", name))}
+    return Written.read(args.method).beside(typed, "--method")
 
 
 def _check(request: LabelsRequest, output: str, forms: FormsRequest) -> None:

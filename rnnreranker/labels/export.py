@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,28 +87,32 @@ def write_listwise(
     that negatives fill up what smoothing leaves; labels keep their values.
 
     Raises:
-        InputError: a query or document without a text, size below 2.
+        InputError: a query or document without a text.
     """
-    if size < 2:
-        raise InputError(f"size={size}: expected at least 2 documents a query")
     import pyarrow
     import pyarrow.parquet as parquet
 
     chosen = [(one, best(one.targets, size)) for one in labels]
-    if queries := [qid for qid in labels.qids if qid not in topics]:
-        raise InputError(f"{len(queries)} labelled queries have no text (first: {queries[0]}); give their topics")
-    wanted = dict.fromkeys(one.docids[at] for one, own in chosen for at in own)
-    if lost := [docid for docid in wanted if docid not in texts]:
-        raise InputError(
-            f"{len(lost)} documents have no text (first: {lost[0]}); use an index made with texts by "
-            "python -m rnnreranker.index, or give --documents"
-        )
+    check_texts(labels.qids, (one.docids[at] for one, own in chosen for at in own), topics, texts)
     rows = [(topics[one.qid], [texts[one.docids[at]] for at in own], one.targets[own].tolist()) for one, own in chosen]
     kinds = (pyarrow.string(), pyarrow.list_(pyarrow.string()), pyarrow.list_(pyarrow.float32()))
     columns = [pyarrow.array([row[at] for row in rows], type=kind) for at, kind in enumerate(kinds)]
     with write_atomically(path) as stream:
         parquet.write_table(pyarrow.table(columns, names=["query", "docs", "labels"]), stream, compression="zstd")
     return len(rows)
+
+
+def check_texts(
+    qids: Iterable[str], docids: Iterable[str], topics: Mapping[str, str], texts: Mapping[str, str]
+) -> None:
+    """Look that what is written has texts; InputError: how many queries or documents have none, and the first."""
+    lost = [f"query {qid}" for qid in dict.fromkeys(qids) if qid not in topics]
+    lost += [f"document {docid}" for docid in dict.fromkeys(docids) if docid not in texts]
+    if lost:
+        raise InputError(
+            f"{len(lost)} queries and documents without a text (first: {lost[0]}); give the topics, and an index with "
+            "texts or --documents"
+        )
 
 
 def best(targets: np.ndarray, size: int) -> list[int]:

@@ -10,6 +10,7 @@ from typing import Any
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_lines, write_atomically
 from rnnreranker.base.files.json_files import parse_record
+from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.negatives.filters import Mined
 
 OF_TEXTS = (".parquet", ".jsonl")
@@ -74,11 +75,7 @@ def write_rows(
         with write_atomically(path) as stream:
             stream.write("".join("\t".join(map(str, row)) + "\n" for row in rows).encode())
         return
-    lost = [f"query {row[0]}" for row in rows if row[0] not in topics]
-    if lost := lost or [f"document {docid}" for docid in documents_in(rows) if docid not in texts]:
-        raise InputError(
-            f"{lost[0]}: has no text; give --topics, and an index with texts or --documents, or write .tsv"
-        )
+    check_texts((row[0] for row in rows), documents_in(rows), topics, texts)
 
     def filled(cell: Any) -> Any:
         if isinstance(cell, tuple):

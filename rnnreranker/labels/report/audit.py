@@ -14,6 +14,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.pages import render, write_page
+from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.soft import SoftLabels
 
 if TYPE_CHECKING:
@@ -86,15 +87,8 @@ def write_audit(
     Raises:
         InputError: a query or a document without a text.
     """
-    docids = dict.fromkeys(docid for one in to_judge for docid in (*one.positives, *one.proposed))
-    lost = [one.qid for one in to_judge if one.qid not in topics]
-    lost_documents = [docid for docid in docids if docid not in texts]
-    if lost or lost_documents:
-        what = f"query {lost[0]}" if lost else f"document {lost_documents[0]}"
-        raise InputError(
-            f"{len(lost)} queries and {len(lost_documents)} documents to audit have no text (first: {what}); "
-            "give the topics, and an index with texts or --documents"
-        )
+    docids = (docid for one in to_judge for docid in (*one.positives, *one.proposed))
+    check_texts((one.qid for one in to_judge), docids, topics, texts)
     total = sum(len(one.proposed) for one in to_judge)
     shown = {"to_judge": to_judge, "topics": topics, "texts": texts, "metadata": dict(metadata), "total": total}
     page = render("labels.report", "audit.html.j2", **shown, curve=curve)
