@@ -191,7 +191,7 @@ def test_ranks_and_measures() -> None:
 
 
 def test_queries_without_text_are_named(tiny: Path, source: VectorSource, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="24 of 24 labelled queries have no text"):
+    with pytest.raises(InputError, match="24 queries and documents without a text"):
         train_encoder(make_labels(), source, {}, str(tiny), tmp_path / "out")
 
 

@@ -15,6 +15,7 @@ from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.method import find
 from rnnreranker.base.process.phases import phase
 from rnnreranker.data.fields import asked_fields
+from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.negatives.files import holds_texts, read_negatives
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.fit import Trained, fit
@@ -105,11 +106,7 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
     margins = any((pool.targets[~pool.positive] > 0).any() for pool in pools)
     pools = enough(pools, *params.least)
     checked = [first_candidates(one, params.validation_candidates) for one in checked[: params.validation_queries]]
-    if lost := [one.qid for one in (*pools, *checked) if one.qid not in queries]:
-        raise InputError(
-            f"{counted(len(lost), 'query', 'queries')} without a text (first: {', '.join(lost[:3])}); give the topics "
-            "that the labels or negatives were made from"
-        )
+    check_texts((one.qid for one in (*pools, *checked)), (), queries, {})
     needed = dict.fromkeys(
         docid
         for pool in pools
@@ -147,11 +144,7 @@ def _texts(request: TrainRequest, wanted: Mapping[str, None]) -> dict[str, str]:
 
     opened = None if request.index is None else open_index(request.index)
     texts = texts_for(wanted, opened, request.documents, asked_fields(request.documents, request.fields))
-    if lost := [docid for docid in wanted if docid not in texts]:
-        raise InputError(
-            f"{counted(len(lost), 'candidate')} of {len(wanted)} without a text (first: {', '.join(lost[:3])}); give "
-            f"an index with texts, or {source} with all of them"
-        )
+    check_texts((), wanted, {}, texts)
     if empty := sum(not text.strip() for text in texts.values()):
         say(f"{counted(empty, 'candidate')} with an empty text")
     return texts

@@ -21,19 +21,6 @@ from rnnreranker.train.trainer import Learner
 from rnnreranker.train.validation import Scored, Validation, validate_lists
 
 
-class GroupCollator:
-    """The batches of a learner from numbers of groups."""
-
-    valid_label_columns: Sequence[str] = ()  # sentence-transformers asks for it
-
-    def __init__(self, learner: GroupLearner) -> None:
-        self._learner = learner
-
-    def __call__(self, rows: Sequence[Mapping[str, int]]) -> dict[str, Any]:
-        """The batch of rows of the data set, each of which holds the number of a group."""
-        return self._learner.batch([self._learner.groups[row["group"]] for row in rows])
-
-
 class GroupLearner(Learner):
     """A model of sentence-transformers that is trained on groups.
 
@@ -47,6 +34,11 @@ class GroupLearner(Learner):
     """
 
     loss: torch.nn.Module
+    valid_label_columns: Sequence[str] = ()  # sentence-transformers asks a collator for it
+
+    def __call__(self, rows: Sequence[Mapping[str, int]]) -> dict[str, Any]:
+        """The batch of rows of the data set, each of which holds the number of a group."""
+        return self.batch([self.groups[row["group"]] for row in rows])
 
     def __init__(self, encoder: str, params: GroupParams, ranking: Loss, inputs: GroupInputs) -> None:
         self.encoder, self.params, self.ranking, self.inputs = encoder, params, ranking, inputs
@@ -70,10 +62,10 @@ class GroupLearner(Learner):
         self.model.save_pretrained(str(folder), create_model_card=False)
 
     def data(self) -> dict[str, Any]:
-        """Numbers of groups, the collator that makes batches of them, and the loss."""
+        """Numbers of groups, of which the learner makes batches, and the loss."""
         numbers, unread = ({"group": range(count)} for count in (len(self.groups), 1))  # validation has its own queries
         sets = {"train_dataset": Dataset.from_dict(numbers), "eval_dataset": Dataset.from_dict(unread)}
-        return {**sets, "loss": self.loss, "data_collator": GroupCollator(self)}
+        return {**sets, "loss": self.loss, "data_collator": self}
 
     def size(self, inputs: Mapping[str, Any]) -> int:
         return len(inputs["label"]["targets"])

@@ -14,6 +14,7 @@ from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import Inputs
+from rnnreranker.labels.export import check_texts
 from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.request import labels_of
 
@@ -121,12 +122,7 @@ def training_and_validation(
     whole: the table needs all documents.
     """
     needed = [*labels.qids, *(validation.qids if validation is not None else ())]
-    without = [qid for qid in needed if qid not in topics]
-    if without:
-        raise InputError(
-            f"{len(without)} of {len(needed)} labelled queries have no text in the topics (first: "
-            f"{', '.join(without[:3])}); give the topics that the labels were made from"
-        )
+    check_texts(needed, (), topics, {})
     if validation is None:
         held_out = held_out_of(labels.qids, params, ("query", "queries"))
         training, rows, lost = read_samples(

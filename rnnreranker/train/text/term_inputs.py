@@ -12,6 +12,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.encode.words.params import TermParams
+from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.soft import SoftLabels
 from rnnreranker.parts.terms.source import TermSource
 from rnnreranker.parts.terms.word_weights import CollectionWeights
@@ -98,8 +99,7 @@ def term_inputs(
         InputError: queries or positives without a text, no text with a word, too few queries to hold some out.
     """
     pairs = [(one.qid, docid) for one in labels for docid in _positives(one)]
-    if lost := [qid for qid, _ in pairs if qid not in topics]:
-        raise InputError(f"the topics lack queries of these labels (first: {lost[0]}); give the topics of the labels")
+    check_texts((qid for qid, _ in pairs), (), topics, {})
     docids = sorted({docid for _, docid in pairs})
     rows = source.rows(docids)
     if lost := [docid for docid, row in zip(docids, rows.tolist(), strict=True) if row < 0 or docid not in texts]:
