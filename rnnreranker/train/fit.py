@@ -97,10 +97,9 @@ def fit(
         "best_step": trainer.best.step,
         "steps": int(trainer.state.global_step),
         "measures": after.measures,
-        **after.calibration(before),
         **learner.beside(),
         "history": history,
-        **after.positives(before),
+        **after.of_candidates(before),
     }
     with folder_written_whole(output) as written:
         learner.save(written)

@@ -51,23 +51,17 @@ class Validation:
     probabilities: tuple[float, ...] = ()
     calibration_error: float | None = None
 
-    def calibration(self, before: Validation) -> dict[str, Any]:
-        """What the record of a training says of it, where candidates were validated."""
-        if self.calibration_error is None:
-            return {}
-        return {"calibration_error": {"before": before.calibration_error, "after": self.calibration_error}}
+    def of_candidates(self, before: Validation) -> dict[str, Any]:
+        """What the record of a training says of it, before and after, where candidates were validated.
 
-    def positives(self, before: Validation) -> dict[str, Any]:
-        """Rank and probability of every positive, before and after a training, where candidates were validated."""
+        The calibration error, and rank and probability of every positive.
+        """
         if self.calibration_error is None:
             return {}
         both = {"before": before, "after": self}
-        return {
-            "positives": {
-                name: [list(pair) for pair in zip(one.ranks, one.probabilities, strict=True)]
-                for name, one in both.items()
-            }
-        }
+        errors = {name: one.calibration_error for name, one in both.items()}
+        pairs = {name: list(map(list, zip(one.ranks, one.probabilities, strict=True))) for name, one in both.items()}
+        return {"calibration_error": errors, "positives": pairs}
 
 
 def validate(
@@ -114,13 +108,7 @@ class Tally:
 
     def __init__(self, loss: Loss, seed: int) -> None:
         self._loss, self._seed = loss, seed
-        self._losses: list[float] = []
-        self._divergences: list[float] = []
-        self._ranks: list[int] = []
-        self._probabilities: list[float] = []
-        self._said: list[np.ndarray] = []
-        self._true: list[np.ndarray] = []
-        self._measured: list[tuple[float, float]] = []
+        self._queries: list[tuple[float, float, np.ndarray, np.ndarray, np.ndarray]] = []
 
     def add(
         self,
@@ -141,30 +129,29 @@ class Tally:
         wanted, judged = (torch.from_numpy(part[:size]).unsqueeze(0).to(own.device) for part in (targets, positive))
         valid = torch.ones_like(judged)
         aims = wanted if scaled is None else torch.from_numpy(scaled[:size]).unsqueeze(0).to(own.device)
-        self._losses.append(float(self._loss(own, aims, judged, valid)))
-        self._divergences.append(float(divergence(own, wanted, valid)))
         by = own[0].cpu().numpy() if searched is None else searched
-        ranks = rank_positives_of(qid, ids, by, positive[:size], self._seed)
-        self._ranks += ranks.tolist()
-        shares = torch.softmax(own[0], dim=0).cpu().numpy()
-        self._said.append(shares)
-        self._true.append(positive[:size])
-        self._probabilities += np.sort(shares[self._true[-1]])[::-1].tolist()
-        if len(ranks):
-            self._measured.append((reciprocal_rank(ranks), ndcg(ranks)))
+        self._queries.append(
+            (
+                float(self._loss(own, aims, judged, valid)),
+                float(divergence(own, wanted, valid)),
+                rank_positives_of(qid, ids, by, positive[:size], self._seed),
+                torch.softmax(own[0], dim=0).cpu().numpy(),
+                positive[:size],
+            )
+        )
 
     def result(self, others: Mapping[str, float] | None = None) -> Validation:
         """The means, with other measures beside them."""
-        means = np.mean(self._measured, axis=0) if self._measured else (0.0, 0.0)
-        measures = {
-            "loss": float(np.mean(self._losses)),
-            "kl": float(np.mean(self._divergences)),
-            "RR@10": float(means[0]),
-            "nDCG@10": float(means[1]),
-            **(others or {}),
-        }
-        error = calibration_error(np.clip(np.concatenate(self._said), 0, 1), np.concatenate(self._true))
-        return Validation(measures, tuple(self._ranks), tuple(self._probabilities), error)
+        losses, divergences, ranks, shares, positive = zip(*self._queries, strict=True)
+        measured = [(reciprocal_rank(own), ndcg(own)) for own in ranks if len(own)] or [(0.0, 0.0)]
+        means = np.mean(losses), np.mean(divergences), *np.mean(measured, axis=0)
+        names = ("loss", "kl", "RR@10", "nDCG@10")
+        measures = dict(zip(names, map(float, means), strict=True)) | dict(others or {})
+        likely = [np.sort(own[known])[::-1] for own, known in zip(shares, positive, strict=True)]
+        error = calibration_error(np.clip(np.concatenate(shares), 0, 1), np.concatenate(positive))
+        return Validation(
+            measures, tuple(np.concatenate(ranks).tolist()), tuple(np.concatenate(likely).tolist()), error
+        )
 
 
 def rank_positives_of(qid: str, ids: np.ndarray, scores: np.ndarray, positive: np.ndarray, seed: int) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,27 +15,8 @@ from rnnreranker.labels.soft import Labels
 if TYPE_CHECKING:
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels.methods.base import Labeler
-    from rnnreranker.methods.rerank import Candidates, Query
 
 PLAIN = LabelParams(normalization="none", boost=1.0, n_max=None, mass="own")  # targets are a softmax of the scores
-
-
-@runtime_checkable
-class TokenTeacher(Protocol):
-    """A reranker by MaxSim: `late`, `prf` over tokens."""
-
-    inputs: Any
-    threads: int | None
-    needs: frozenset[str]
-
-    def describe(self) -> dict[str, Any]:
-        """As `Reranker.describe`."""
-
-    def alone(self, qid: str, docids: Sequence[str]) -> tuple[Query, Candidates]:
-        """As `Reranker.alone`."""
-
-    def asked(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens (p, d) float32 and their weights (p,) float64, with which any document is scored."""
 
 
 class BatchTeacher:
@@ -53,8 +34,9 @@ class BatchTeacher:
     """
 
     def __init__(self, labeler: Labeler) -> None:
-        teacher, params = getattr(labeler, "teacher", None), labeler.label_params
-        if not isinstance(teacher, TokenTeacher) or "tokens" not in teacher.needs:
+        teacher: Any = getattr(labeler, "teacher", None)
+        params = labeler.label_params
+        if not hasattr(teacher, "asked") or "tokens" not in teacher.needs:  # as `late`, and `prf` over tokens, have it
             raise _untaught(labeler.name)
         own = {name: value for name, value in params.to_dict().items() if name not in ("temperature", "mass")}
         if differing := [name for name, value in own.items() if value != PLAIN.to_dict()[name]]:
