@@ -5,24 +5,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
 
 from rnnreranker.base import command
-from rnnreranker.base.arguments import flag
 from rnnreranker.base.device import add_flags as add_device_flags
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.shards import add_flags as add_share_flags
 from rnnreranker.base.shards import share_of
-from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.labels.export import FormsRequest
 from rnnreranker.labels.make import Made, write_labels
-from rnnreranker.labels.methods.base import Source
 from rnnreranker.labels.params import LabelParams
-from rnnreranker.labels.request import SOURCE, LabelsRequest, check
-from rnnreranker.rnn import RnnParams
-from rnnreranker.rnn.params import OF_THE_MIXTURE
+from rnnreranker.labels.request import LabelsRequest, add_similarity_flags, check, with_flags
 
 EVERYDAY = ("boost", "n_max", "normalization")  # settings of labels that are flags too
 SHOWN = ("k", "lam")  # settings of rNN that help shows
@@ -38,7 +32,7 @@ USAGE = "python -m rnnreranker.labels --run RUN --qrels QRELS --output FILE.parq
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = make_parser().parse_args(argv)
-    request = command.request(args, LabelsRequest, method=_method(args))
+    request = command.request(args, LabelsRequest, method=with_flags("method", args, LabelParams))
     forms = command.request(args, FormsRequest)
     _check(request, args.output, forms)
     share = share_of(args.shard_id, args.shard_num)
@@ -51,17 +45,6 @@ def main(argv: Sequence[str]) -> int:
     _export(forms, request, made)
     _say(args.output, made)
     return 0
-
-
-def _method(args: argparse.Namespace) -> Written:
-    """The method of --method with what the other flags say of its settings, and of those of labels.
-
-    Raises:
-        InputError: flags of what its written form says too.
-    """
-    typed: dict[str, Any] = command.given(args, RnnParams) | command.given(args, LabelParams)
-    typed |= {name: value for name in (SOURCE, PRESET) if (value := getattr(args, name)) is not None}
-    return Written.read(args.method).beside(typed, "--method")
 
 
 def _check(request: LabelsRequest, output: str, forms: FormsRequest) -> None:
@@ -128,11 +111,7 @@ def make_parser() -> argparse.ArgumentParser:
 
     method = parser.add_argument_group("method (any setting of rnn is a flag too)")
     command.add_request_flags(method, LabelsRequest, "method")
-    text = "where similarities come from: vectors, neighbours (default: vectors)"
-    method.add_argument(flag(SOURCE), dest=SOURCE, choices=get_args(Source), metavar="WHAT", help=text)
-    method.add_argument("--preset", help="of the method: tas-b, cocondenser, … or a YAML file")
-    base = RnnParams.preset("vectors")
-    command.add_dataclass_flags(method, RnnParams, OF_THE_MIXTURE, base, shown=SHOWN)
+    add_similarity_flags(method, SHOWN)
     others = set(hints_of(LabelParams)) - set(EVERYDAY)
     command.add_dataclass_flags(method, LabelParams, others)
     command.add_request_flags(method, LabelsRequest, "validation_qrels", validation_qrels="QRELS")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, get_args
 
-from rnnreranker.base.arguments import argument, in_command
+from rnnreranker.base import command
+from rnnreranker.base.arguments import argument, flag, in_command
 from rnnreranker.base.chosen_method import Form, naming
 from rnnreranker.base.device import EXACT, ComputesOnDevices
 from rnnreranker.base.errors import InputError, nearest, problems_of, refuse
@@ -19,11 +20,13 @@ from rnnreranker.base.preset_files import is_file_name, sections_of
 from rnnreranker.base.process.backends import BACKENDS, check_backend
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import Params, hints_of, plain, setting
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.labels.methods.base import Source, needs_of, takes_device
 from rnnreranker.labels.params import LabelParams, unlearnt
 from rnnreranker.parts.needs import givers
+from rnnreranker.rnn import RnnParams
+from rnnreranker.rnn.params import OF_THE_MIXTURE
 from rnnreranker.search.flags import ENCODED, ENCODER, INDEX, QRELS, TOPICS
 from rnnreranker.search.queries import QueryEncoding
 
@@ -65,6 +68,26 @@ class ChosenLabeler:
     def takes_device(self) -> bool:
         """Whether it can compute elsewhere than on the processor."""
         return takes_device(self.name, self.params)
+
+
+def add_similarity_flags(group: Any, shown: Collection[str]) -> None:
+    """The flags --from, --preset, and of the settings of rNN, of which the help shows some."""
+    text = "where similarities come from: vectors, or the part neighbours of the index (default: vectors)"
+    group.add_argument(flag(SOURCE), dest=SOURCE, choices=get_args(Source), metavar="WHAT", help=text)
+    group.add_argument("--preset", help="published settings (tas-b, cocondenser, …) or a YAML file")
+    command.add_dataclass_flags(group, RnnParams, OF_THE_MIXTURE, RnnParams.preset("vectors"), shown=shown)
+
+
+def with_flags(name: str, args: Any, *kinds: type) -> Written:
+    """The written form of the flag of a name, with what other flags say of its settings, and of those of `kinds`.
+
+    Raises:
+        InputError: flags of what the written form says too.
+    """
+    typed = {key: value for kind in (RnnParams, *kinds) for key, value in command.given(args, kind).items()}
+    typed |= {key: value for key in (SOURCE, PRESET) if (value := getattr(args, key)) is not None}
+    typed.pop(name, None)
+    return Written.read(getattr(args, name)).beside(typed, flag(name))
 
 
 def choose_labeler(form: Form, of: str = "") -> ChosenLabeler:

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any, get_args
 
 from rnnreranker.base import command
-from rnnreranker.base.arguments import flag
 from rnnreranker.base.device import add_flags as add_device_flags
 from rnnreranker.base.tables import print_table
-from rnnreranker.base.written_form import PRESET, Written
-from rnnreranker.labels.methods.base import Source
 from rnnreranker.labels.negatives.filters import NegativeParams, Toll
 from rnnreranker.labels.negatives.make import NegativesRequest, check, mined_negatives
-from rnnreranker.labels.request import SOURCE
-from rnnreranker.rnn import RnnParams
-from rnnreranker.rnn.params import OF_THE_MIXTURE
+from rnnreranker.labels.request import add_similarity_flags, with_flags
 
 SHOWN = ("k", "lam", "context")  # settings of rNN that help shows
 EPILOG = """examples (settings of a filter, joint:positive_weight=0.3, of mining and of rNN stand behind a colon):
@@ -34,7 +28,7 @@ USAGE = (
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = make_parser().parse_args(argv)
-    request = command.request(args, NegativesRequest, filter=_filter(args))
+    request = command.request(args, NegativesRequest, filter=with_flags("filter", args, NegativeParams))
     nothing = not args.output and not args.truth
     said = "give --output FILE (what to write), --truth QRELS (what to compare with), or both"
     check(request, args.output, (nothing, said))
@@ -48,14 +42,6 @@ def main(argv: Sequence[str]) -> int:
             f"filter {request.chosen.mining.filter}, discarded above {mined.threshold:.6g}"
         )
     return 0
-
-
-def _filter(args: argparse.Namespace) -> Written:
-    """The filter of --filter with what the other flags say of its settings."""
-    typed: dict[str, Any] = command.given(args, RnnParams) | command.given(args, NegativeParams)
-    typed.pop("filter")
-    typed |= {name: value for name in (SOURCE, PRESET) if (value := getattr(args, name)) is not None}
-    return Written.read(args.filter).beside(typed, "--filter")
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -77,10 +63,7 @@ def make_parser() -> argparse.ArgumentParser:
     similarity = parser.add_argument_group(
         "similarity, of the filters rnn and joint (any setting of rnn is a flag too)"
     )
-    text = "where it comes from: vectors, or the part neighbours of the index (default: vectors)"
-    similarity.add_argument(flag(SOURCE), dest=SOURCE, choices=get_args(Source), metavar="WHAT", help=text)
-    similarity.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
-    command.add_dataclass_flags(similarity, RnnParams, OF_THE_MIXTURE, RnnParams.preset("vectors"), shown=SHOWN)
+    add_similarity_flags(similarity, SHOWN)
     return parser
 
 
