@@ -49,12 +49,11 @@ def main(argv: Sequence[str]) -> int:
 
 def _check(request: LabelsRequest, output: str, forms: FormsRequest) -> None:
     """Refuse what can be seen to fail, before any work."""
-    shown, no_texts = forms.listwise or forms.audit, request.index is None and not request.documents
+    texts: frozenset[str] = frozenset({"topics", "texts"} if forms.listwise or forms.audit else ())
     check(
         request,
         output,
-        (shown and request.topics is None, "--listwise and --audit need --topics (texts of the queries)"),
-        (shown and no_texts, "--listwise and --audit need --index or --documents (texts of the documents)"),
+        *request.lacking(texts, "--listwise or --audit"),
         (forms.audit_output and not forms.audit, "--audit-output goes with --audit N"),
         (forms.truth and not forms.audit, "--truth goes with --audit N"),
     )
