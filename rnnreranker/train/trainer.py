@@ -16,7 +16,7 @@ from torch import Tensor
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, ParameterError
-from rnnreranker.base.files import file_digest, fingerprint, write_json
+from rnnreranker.base.files import files_digest, fingerprint, write_json
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.private.transformers import SecondsAside
 from rnnreranker.base.process import phases
@@ -380,32 +380,27 @@ def last_checkpoint(folder: Path) -> Path | None:
 
 
 def write_mark(checkpoint: Path, kept: dict[str, Any]) -> None:
-    """Mark a checkpoint as whole: with what is to be kept in the mark, and the digests of all its files."""
-    body = {**kept, "files": _digests(checkpoint)}
-    write_json(checkpoint / MARK, {**body, "check": fingerprint(body)})
+    """Mark a checkpoint as whole: with what is to be kept in the mark, and the digest of it and of all its files."""
+    write_json(checkpoint / MARK, {"kept": kept, "check": _digest(checkpoint, kept)})
 
 
 def read_mark(checkpoint: Path) -> dict[str, Any]:
     """What the mark of a checkpoint keeps; all files are looked at, as libraries take damaged ones for good.
 
     Raises:
-        InputError: a mark or another file that is not as it was written.
+        InputError: the mark or another file is not as it was written.
     """
     repair = f"delete {checkpoint}, and the training goes on from the one before"
     mark = read_json(checkpoint / MARK, "mark of a checkpoint", repair)
-    if not isinstance(mark, dict) or mark.pop("check", None) != fingerprint(mark):
-        raise InputError(f"{checkpoint / MARK}: not as it was written; {repair}")
-    digests = _digests(checkpoint)
-    for name in sorted(mark["files"].keys() | digests.keys()):
-        if mark["files"].get(name) != digests.get(name):
-            raise InputError(f"{checkpoint / name}: not as it was written; {repair}")
-    return {key: value for key, value in mark.items() if key != "files"}
+    if not isinstance(mark, dict) or mark.get("check") != _digest(checkpoint, mark.get("kept")):
+        raise InputError(f"{checkpoint}: {MARK} or another file is not as it was written; {repair}")
+    kept: dict[str, Any] = mark["kept"]
+    return kept
 
 
-def _digests(checkpoint: Path) -> dict[str, str]:
-    """Name of a file of a checkpoint, but for its mark -> SHA-256."""
-    files = sorted(path for path in checkpoint.rglob("*") if path.is_file() and path.name != MARK)
-    return {path.relative_to(checkpoint).as_posix(): file_digest(path) for path in files}
+def _digest(checkpoint: Path, kept: Any) -> str:
+    files = (path for path in checkpoint.rglob("*") if path.is_file() and path.name != MARK)
+    return fingerprint(kept, files_digest(files, checkpoint))
 
 
 def train_to_end(trainer: Any, resumed: Path | None) -> float:
