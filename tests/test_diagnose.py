@@ -15,7 +15,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.lab.diagnose import diagnose, measure_run, rank_biased_overlap, verdict
 from rnnreranker.lab.diagnose.__main__ import main
-from rnnreranker.lab.diagnose.geometry import cohesion, skewness
+from rnnreranker.lab.diagnose.measures import cohesion, skewness
 from rnnreranker.lab.diagnose.report import rows
 from rnnreranker.lab.diagnose.terms import effects, terms, weights_of
 from rnnreranker.lab.diagnose.verdict import LIKELY

@@ -15,7 +15,7 @@ from rnnreranker.encode.late.base import make_late_base
 from rnnreranker.encode.late.encoder import LateEncoder
 from rnnreranker.index.build import write_index
 from rnnreranker.index.opening import open_index
-from rnnreranker.lab.diagnose.token_search import token_search
+from rnnreranker.lab.diagnose.diagnosing import token_search
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.tokens.neighbours import FILE, TokenNeighbours
 from rnnreranker.parts.tokens.part import TokenParams, TokensPart

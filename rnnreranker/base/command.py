@@ -226,23 +226,28 @@ def add_request_flags(group: Any, kind: type, *names: str, **metavars: str) -> N
     Args:
         group: of a parser; kind: the request.
         names: of the fields, in the order of the help.
-        metavars: by name, what the help shows for a value; else the name in capitals.
+        metavars: by name, what the help shows for a value; else the name in capitals; "" = it does not show the flag.
     """
     fields = {field.name: field for field in dataclasses.fields(kind)}
     for name in names:
-        field, kinds = fields[name], kinds_of(str(fields[name].type))
+        field, declared = fields[name], str(fields[name].type)
+        kinds, several = kinds_of(declared), "Sequence[" in declared
         required = field.default is dataclasses.MISSING
         options: dict[str, Any] = {"default": None if required else field.default}
-        usual = "" if options["default"] in (None, False) else f" (default: {field.default})"
+        shown_value = " ".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
+        usual = "" if options["default"] in (None, False) else f" (default: {shown_value})"
         text = field.metadata["help"] + (f": {', '.join(words)}" if (words := words_of(field, str)) else "")
         if "bool" in kinds:
             options["action"] = "store_true"
         else:
-            number = next((NUMBERS[one] for one in kinds if one in NUMBERS), str)
+            number = next((NUMBERS[one] for one in kinds if one in NUMBERS), float if "[float]" in declared else str)
             metavar = metavars.get(name, "N" if number is int else name.upper())
-            options |= {"type": READERS.get(number, str), "metavar": metavar, "choices": words or None}
-            options["required"] = required
-        group.add_argument(flag(name), help=(text + usual).replace("%", "%%"), **options)
+            options |= {"type": READERS.get(number, str), "metavar": metavar or None, "choices": words or None}
+            options |= {"required": required} | ({"nargs": "+"} if several else {})
+        hidden = metavars.get(name) == ""
+        group.add_argument(
+            flag(name), help=argparse.SUPPRESS if hidden else (text + usual).replace("%", "%%"), **options
+        )
 
 
 def parser(prog: str, description: str, epilog: str = "", usage: str = "") -> argparse.ArgumentParser:

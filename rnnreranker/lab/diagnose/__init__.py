@@ -2,7 +2,7 @@
 
 from rnnreranker.lab.diagnose.diagnosing import diagnose
 from rnnreranker.lab.diagnose.diagnosis import measure_run
-from rnnreranker.lab.diagnose.overlap import rank_biased_overlap
+from rnnreranker.lab.diagnose.measures import rank_biased_overlap
 from rnnreranker.lab.diagnose.verdict import verdict
 
 __all__ = ["diagnose", "measure_run", "rank_biased_overlap", "verdict"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from rnnreranker.base import command
 from rnnreranker.base.files import check_writable
-from rnnreranker.lab.diagnose.diagnosing import QUERIES, RNN, DiagnoseRequest, check, diagnosed
+from rnnreranker.lab.diagnose.diagnosing import RNN, DiagnoseRequest, check, diagnosed
 from rnnreranker.rnn import RnnParams
 from rnnreranker.search import flags
 
@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
         about: dict[str, Any] = {"room": "diagnose", "argv": argv, "inputs": {"index": index.vectors.fingerprint}}
         write_records(output, [of_command("diagnosis", Path(args.run).stem, diagnosis, begun=begun, **about)])
     else:
-        from rnnreranker.lab.diagnose.page import write_diagnosis
+        from rnnreranker.lab.diagnose.report import write_diagnosis
 
         write_diagnosis(output, diagnosis)
     return 0
@@ -59,19 +59,15 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--run", required=True, help="candidates (TREC or MS MARCO format)")
     flags.add_index(parser)
     flags.add_topics(parser)
-    text = f"queries looked at, by a hash of their ids (default: {QUERIES})"
-    parser.add_argument("--sample", type=command.positive, default=QUERIES, metavar="N", help=text)
+    command.add_request_flags(parser, DiagnoseRequest, "sample")
     parser.add_argument("--output", metavar="FILE", help="write its record (.json), or a page (.html), there too")
     flags.add_encoder(parser)
-    parser.add_argument(
-        "--threads", type=command.positive, metavar="N", help="default: one per core; results do not depend on it"
-    )
+    command.add_request_flags(parser, DiagnoseRequest, "threads")
     rerank = parser.add_argument_group("reranking that is judged (any setting of rnn is a flag too)")
     text = f"in its written form, {RNN}:k=20,… (default: {RNN})"
     rerank.add_argument("--rerank", default=RNN, metavar="NAME", help=text)
     rerank.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
-    text = "candidates without a vector: error or skip"
-    rerank.add_argument("--missing", choices=("error", "skip"), default="error", metavar="WHAT", help=text)
+    command.add_request_flags(rerank, DiagnoseRequest, "missing", missing="WHAT")
     command.add_dataclass_flags(rerank, RnnParams, shown=flags.EVERYDAY)
     return parser
 

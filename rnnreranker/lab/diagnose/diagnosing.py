@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     import numpy as np
 
     from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.parts.tokens.source import TokenSource
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.rnn import RnnParams
     from rnnreranker.runs import Run
 
 RNN = "rnn"
 QUERIES = 500  # of a run that are looked at
+HITS, DEPTH, MOST = 100, 1024, 256  # first documents that are looked for, nearest tokens, lists at most
 
 
 @dataclass(frozen=True)
@@ -50,9 +52,11 @@ class DiagnoseRequest(Request):
     encoded_queries: str | Path | QueryVectors | np.ndarray | None = None
     encoder: Form | None = None
     rerank: Form = RNN
-    missing: Literal["error", "skip"] = "error"
-    sample: int = setting(QUERIES, "queries looked at", at_least=1)
-    threads: int | None = setting(None, "one per core where None", at_least=1)
+    missing: Literal["error", "skip"] = setting(
+        "error", "candidates without a vector", one_of=lambda: ["error", "skip"]
+    )
+    sample: int = setting(QUERIES, "queries looked at, by a hash of their ids", at_least=1)
+    threads: int | None = setting(None, "default: one per core; results do not depend on it", at_least=1)
 
     @cached_property
     def params(self) -> RnnParams:
@@ -145,43 +149,82 @@ def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], IndexOnDisk]:
     measured["impacts"] = _impacts(index, asked_topics, request.threads)
     measured["token_search"] = _token_search(index, asked_topics, request.threads)
     measured["queries"]["run"] = len(whole)
-    named = Path(request.shown("run")).name
-    return {"run": named, "index": _name(request.index), **measured}, index
-
-
-def _name(index: str | Path | IndexOnDisk) -> str:
-    return str(index) if isinstance(index, str | Path) else index.name
+    named = request.index if isinstance(request.index, str | Path) else request.index.name
+    return {"run": Path(request.shown("run")).name, "index": str(named), **measured}, index
 
 
 def _impacts(index: IndexOnDisk, topics: dict[str, str], threads: int | None) -> dict[str, float] | None:
     """`word_use` of queries weighed by the index's model, where it has impacts and the model is here; else None."""
     if not index.has("impacts") or not topics:
         return None
+    try:
+        return {name: round(value, 4) for name, value in word_use_of(index, topics, threads).items()}
+    except (UnavailableError, MissingDependencyError) as error:
+        say(f"words of queries left out: {error}")
+        return None
+
+
+def word_use_of(index: IndexOnDisk, topics: Mapping[str, str], threads: int | None = None) -> dict[str, float]:
+    """`word_use` of queries, weighed by the model that made the impacts of an index.
+
+    Raises:
+        UnavailableError, MissingDependencyError: the model cannot be had here.
+    """
     from rnnreranker.base.method import Inputs
     from rnnreranker.methods.retrieve.impact import ImpactRetriever
     from rnnreranker.parts.impacts.source import word_use
 
     source = index.given("impacts")
     retriever = ImpactRetriever(Inputs(topics=topics, impacts=source), threads=threads)
-    try:
-        queries = retriever.query_impacts(source, list(topics.values())).numbers
-    except (UnavailableError, MissingDependencyError) as error:
-        say(f"words of queries left out: {error}")
-        return None
-    use = word_use(queries, source.document_frequencies, len(source.docids))
-    return {name: round(value, 4) for name, value in use.items()}
+    queries = retriever.query_impacts(source, list(topics.values())).numbers
+    return word_use(queries, source.document_frequencies, len(source.docids))
 
 
 def _token_search(index: IndexOnDisk, topics: dict[str, str], threads: int | None) -> list[dict[str, Any]] | None:
-    """What a search by nearest tokens finds, where the index has one and its encoder is here; else None."""
+    """What a search by nearest tokens reaches, where the index has one and its encoder is here; else None."""
     from rnnreranker.parts.tokens.neighbours import FILE
 
     if not index.has("tokens") or not topics or not (index.token_vectors.folder / FILE).is_file():
         return None
-    from rnnreranker.lab.diagnose.token_search import token_search
-
     try:
         return token_search(index.token_vectors, topics, threads)
     except (UnavailableError, MissingDependencyError) as error:
         say(f"search of tokens left out: {error}")
         return None
+
+
+def token_search(
+    source: TokenSource, topics: Mapping[str, str], threads: int | None = None
+) -> list[dict[str, int | float]]:
+    """For nprobe 1, 2, 4 and so on: `recall`, the share of the first 100 documents by MaxSim that the search finds.
+
+    Means over the queries that find any; beside it `candidates`, the documents whose MaxSim is computed, as a share of
+    all that have tokens. The last nprobe is that of all lists, or 256.
+
+    Args:
+        source: the tokens, with a Faiss index beside them; topics: at least one query, its id to its text.
+        threads: None = one per core; results do not depend on it.
+
+    Raises:
+        InputError, UnavailableError: as `query_tokens`, and an index of other tokens.
+    """
+    import numpy as np
+
+    from rnnreranker.parts.tokens.neighbours import TokenNeighbours
+    from rnnreranker.parts.tokens.queries import query_tokens
+
+    neighbours, asked = TokenNeighbours(source), query_tokens(source, topics, threads)
+    wanted = source.search(asked.vectors, asked.offsets, HITS, threads)[1]
+    queries = [number for number, rows in enumerate(wanted) if len(rows)]
+    filled = int((np.diff(source.offsets) > 0).sum())
+    most = min(neighbours.lists, MOST)
+    rows: list[dict[str, Any]] = []
+    for nprobe in [*(2**power for power in range(most.bit_length()) if 2**power < most), most]:
+        pairs = []
+        for number in queries:
+            own = asked.vectors[asked.offsets[number] : asked.offsets[number + 1]]
+            candidates = neighbours.documents_of(neighbours.nearest(own, DEPTH, nprobe))
+            pairs.append((np.isin(wanted[number], candidates).mean(), len(candidates) / filled))
+        recall, share = np.mean(pairs, axis=0).tolist() if pairs else (0.0, 0.0)
+        rows.append({"nprobe": nprobe, "recall": round(recall, 4), "candidates": round(share, 4)})
+    return rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +11,8 @@ import numpy as np
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
-from rnnreranker.lab.diagnose.geometry import Geometry, geometry
 from rnnreranker.lab.diagnose.graph_coverage import coverage, coverage_of_all, hubs
-from rnnreranker.lab.diagnose.overlap import PERSISTENCE, rank_biased_overlap
-from rnnreranker.lab.diagnose.spreads import rounded, spread
+from rnnreranker.lab.diagnose.measures import PERSISTENCE, Geometry, geometry, rank_biased_overlap, rounded, spread
 from rnnreranker.lab.diagnose.terms import KNOWN, NEAR, effects, mean_effects, terms
 from rnnreranker.parts.vectors.of_run import query_rows
 from rnnreranker.rnn import RnnParams, jaccard_similarity, reference
@@ -66,7 +65,7 @@ def measure_run(
     rows = vectors.rows(list(run.docids))
     useless = why_useless(run.scores, run.offsets)
     base = np.zeros(len(run.scores)) if useless else run.scores
-    state = _Collected(params, vectors.dimension)
+    state = _Collected(params)
     in_graph = None if graph is None else graph.rows(list(run.docids))
     covered = []
     for number in progress(range(len(run)), unit="queries", what="diagnose"):
@@ -101,23 +100,14 @@ def measure_run(
 
 
 class _Collected:
-    """What is kept of each context until all have been seen."""
+    """What is kept of each context until all have been seen: a row of `contexts` each."""
 
-    def __init__(self, params: RnnParams, dimension: int) -> None:
+    def __init__(self, params: RnnParams) -> None:
         self.params = params
         self.geometries: list[Geometry] = []
-        self.jaccard: list[np.ndarray] = []
-        self.shares: list[float] = []
+        self.contexts: list[dict[str, Any]] = []
         self.effects: list[dict[str, dict[str, float | None]]] = []
-        self.agreement: list[float] = []
-        self.norms: list[np.ndarray] = []
-        self.query_norms: list[float] = []
-        self.hub = (0.0, "")
-        self.unit_sums = np.zeros(dimension)
-        self.sums = np.zeros(dimension)
-        self.same_query = 0.0  # sum of the cosines of pairs from one query, each with itself included
-        self.same_pairs = 0
-        self.times_seen: dict[int, int] = {}
+        self.times_seen = Counter[int]()
         self.unsafe = False
 
     def add(
@@ -127,74 +117,68 @@ class _Collected:
 
         docids, entries, base: names, numbers and the run's scores of its m-1 candidates, in the run's order.
         """
-        params = self.params
-        measured = geometry(context, params)
+        params, measured = self.params, geometry(context, self.params)
         self.geometries.append(measured)
         candidates = context[1:].astype(np.float64)
         norms = np.linalg.norm(candidates, axis=1)
-        unit = candidates / np.where(norms > 0, norms, 1.0)[:, None]
-        inside = unit.sum(axis=0)
-        self.norms.append(norms)
-        self.query_norms.append(float(np.linalg.norm(context[0])))
-        self.unit_sums += inside
-        self.sums += candidates.sum(axis=0)
-        self.same_query += float(inside @ inside)
-        self.same_pairs += len(entries) ** 2
-        for entry in entries.tolist():
-            self.times_seen[entry] = self.times_seen.get(entry, 0) + 1
+        inside = (candidates / np.where(norms > 0, norms, 1.0)[:, None]).sum(axis=0)
         largest = int(measured.occurrences[1:].argmax()) + 1
-        share = float(measured.occurrences[largest]) / (len(context) - 1)
-        if share > self.hub[0]:
-            self.hub = (share, str(docids[largest - 1]))
         by_similarity = docids[order_by_score(measured.similarity, docids)].tolist()
-        self.agreement.append(rank_biased_overlap(docids.tolist(), by_similarity))
+        row: dict[str, Any] = {"norms": norms, "query_norm": float(np.linalg.norm(context[0])), "unit": inside}
+        row |= {"sum": candidates.sum(axis=0), "pairs": len(entries) ** 2}
+        row["hub"] = (float(measured.occurrences[largest]) / (len(context) - 1), str(docids[largest - 1]))
+        row["agreement"] = rank_biased_overlap(docids.tolist(), by_similarity)
+        self.contexts.append(row)
+        self.times_seen.update(entries.tolist())
         if params.weight == "exp" and params.weight_scale * measured.largest > reference.EXPONENT_LIMIT:
             self.unsafe = True
             return
         probes = range(1 if params.scale == "none" else min(params.probes, len(context)))
         jaccard = jaccard_similarity(context[None], params, probes=probes, threads=threads)[0]
-        self.jaccard.append(jaccard[0, 1:])
         added = terms(reference.inner_products(context, params.scale == "minmax"), base, jaccard, params)
         self.effects.append(effects(added, docids))
-        near = sum((added[name] for name in NEAR if name in added), start=np.zeros(len(base)))
-        known = sum((amounts for name, amounts in added.items() if name in KNOWN), start=np.zeros(len(base)))
-        one, other = near.std(), known.std()
-        self.shares.append(float(one / (one + other)) if one + other > 0 else 0.0)
+        one, other = (
+            sum((added[name] for name in names if name in added), start=np.zeros(len(base))).std()
+            for names in (NEAR, KNOWN)
+        )
+        row |= {"jaccard": jaccard[0, 1:], "share": float(one / (one + other)) if one + other > 0 else 0.0}
 
     def summary(self) -> dict[str, Any]:
         """The measurements over all contexts, except the overlap."""
         contexts = self.geometries
-        norms = np.concatenate(self.norms)
-        count = len(norms)
+
+        def each(name: str) -> list[Any]:
+            return [row[name] for row in self.contexts if name in row]
+
+        norms, sums = np.concatenate(each("norms")), sum(each("unit"))
+        count, mean_norm = len(norms), float(norms.mean())
         # pairs of the same document from two queries have cosine 1 and say nothing: left out
         repeats = sum(seen * (seen - 1) for seen in self.times_seen.values())
-        pairs = count**2 - self.same_pairs - repeats
-        cosine = (float(self.unit_sums @ self.unit_sums) - self.same_query - repeats) / pairs if pairs > 0 else None
-        mean_norm = float(norms.mean())
-        sizes = np.concatenate([one.sizes[1:] for one in contexts])
+        pairs = count**2 - sum(each("pairs")) - repeats
+        same_query = sum(float(inside @ inside) for inside in each("unit"))
+        cosine = (float(sums @ sums) - same_query - repeats) / pairs if pairs > 0 else None
+        share, docid = max([(0.0, ""), *each("hub")], key=lambda hub: hub[0])
         spreads = np.array([one.high - one.low for one in contexts])
         levels = np.array([abs(one.level) for one in contexts])
         cohesions = [one.cohesion for one in contexts if one.cohesion is not None]
-        largest = max(one.largest for one in contexts)
-        norm_range = [
-            min(float(norms.min()), min(self.query_norms)),
-            max(float(norms.max()), max(self.query_norms)),
-        ]
-        jaccard = np.concatenate(self.jaccard) if self.jaccard else np.zeros(0)
+        exponent = self.params.weight_scale * max(one.largest for one in contexts)
+        lengths = [*norms.tolist(), *each("query_norm")]
+        low, high = min(lengths), max(lengths)
+        jaccard = np.concatenate(each("jaccard") or [np.zeros(0)])
         return {
             "sets": {
                 "query": spread(np.array([one.sizes[0] for one in contexts]), ones=True),
-                "candidates": spread(sizes, ones=True),
+                "candidates": spread(np.concatenate([one.sizes[1:] for one in contexts]), ones=True),
                 "jaccard_zero": None if self.unsafe else rounded((jaccard == 0).mean()),
                 "cohesion": rounded(np.mean(cohesions)) if cohesions else 0.0,
             },
             "hubness": {
                 "skewness": spread(np.array([one.skewness for one in contexts])),
-                "largest_hub": {"docid": self.hub[1], "share_of_lists": rounded(self.hub[0])},
+                "largest_hub": {"docid": docid, "share_of_lists": rounded(share)},
             },
             "anisotropy": {
                 "mean_cosine": None if cosine is None else rounded(cosine),
-                "mean_vector": rounded(float(np.linalg.norm(self.sums)) / count / mean_norm) if mean_norm else 0.0,
+                "mean_vector": rounded(np.linalg.norm(sum(each("sum"))) / count / mean_norm) if mean_norm else 0.0,
             },
             "scale": {
                 "lowest": rounded(min(one.low for one in contexts)),
@@ -203,14 +187,14 @@ class _Collected:
                 "spread": spread(spreads),
                 "query_spread": rounded(np.mean([np.ptp(one.similarity) for one in contexts])),
                 "spread_to_level": rounded(spreads.mean() / levels.mean()) if levels.mean() > 0 else None,
-                "norms": [rounded(value) for value in norm_range],
-                "unit_norm": bool(norm_range[0] > 1 - UNIT and norm_range[1] < 1 + UNIT),
-                "largest_exponent": rounded(self.params.weight_scale * largest),
-                "exp_safe": bool(self.params.weight_scale * largest <= reference.EXPONENT_LIMIT),
+                "norms": [rounded(low), rounded(high)],
+                "unit_norm": bool(low > 1 - UNIT and high < 1 + UNIT),
+                "largest_exponent": rounded(exponent),
+                "exp_safe": bool(exponent <= reference.EXPONENT_LIMIT),
                 "negative_weights": rounded(np.mean([one.negative for one in contexts])),
-                "jaccard_share": None if self.unsafe else rounded(np.mean(self.shares)),
+                "jaccard_share": None if self.unsafe else rounded(np.mean(each("share"))),
             },
-            "order": {"agreement": rounded(np.mean(self.agreement))},
+            "order": {"agreement": rounded(np.mean(each("agreement")))},
             "terms": mean_effects(self.effects, self.params),
         }
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.lab.diagnose.geometry import listed, skewness
-from rnnreranker.lab.diagnose.spreads import rounded, spread
+from rnnreranker.lab.diagnose.measures import listed, rounded, skewness, spread
 
 if TYPE_CHECKING:
     from rnnreranker.parts.neighbours import NeighbourGraph
@@ -19,25 +17,16 @@ BLOCK = 2**22  # edges looked at together
 WHOLE = 2**20  # documents up to which mutual proximity is measured: it looks up the rows of all neighbours
 
 
-@dataclass(frozen=True)
-class Coverage:
-    """How much of a context of n candidates the graph knows; None where there is nothing to take a share of.
-
-    Attributes:
-        pairs: of the pairs of candidates, those of which one is among the other's neighbours in the collection.
-        nearest: the same of the pairs of a candidate and one in its list among the candidates.
-        kept: of the pairs that are reciprocal among the candidates, those that are so in the collection.
-        found: of the pairs that are reciprocal in the collection, those that are so among the candidates.
-    """
-
-    pairs: float | None
-    nearest: float | None
-    kept: float | None
-    found: float | None
+COVERED = ("pairs", "nearest", "kept", "found")  # what is measured of a context
 
 
-def coverage(lists: np.ndarray, rows: np.ndarray, graph: NeighbourGraph) -> Coverage:
-    """The measurements of one context.
+def coverage(lists: np.ndarray, rows: np.ndarray, graph: NeighbourGraph) -> list[float | None]:
+    """How much of a context of n candidates the graph knows; None where no pair can have it.
+
+    `pairs`: of the pairs of candidates, those of which one is among the other's neighbours in the collection;
+    `nearest`: the same of the pairs of a candidate and one in its list among the candidates; `kept`: of the pairs that
+    are reciprocal among the candidates, those that are so in the collection; `found`: of the pairs that are reciprocal
+    in the collection, those that are so among the candidates.
 
     Args:
         lists: (n + 1, length) int64, the nearest elements of each, element 0 = query.
@@ -49,18 +38,14 @@ def coverage(lists: np.ndarray, rows: np.ndarray, graph: NeighbourGraph) -> Cove
     named = (near[:, :, None] == rows).any(axis=1) & (rows >= 0)[:, None]  # (n, n): i names j
     np.fill_diagonal(named, False)
     known, both, reciprocal = named | named.T, named & named.T, among & among.T
-    return Coverage(
-        _share(known, ~np.eye(len(rows), dtype=bool)),
-        _share(known, among),
-        _share(both, reciprocal),
-        _share(reciprocal, both),
-    )
+    of = ((known, ~np.eye(len(rows), dtype=bool)), (known, among), (both, reciprocal), (reciprocal, both))
+    return [float((having & among).sum() / among.sum()) if among.any() else None for having, among in of]
 
 
-def coverage_of_all(several: Sequence[Coverage]) -> dict[str, float | None]:
+def coverage_of_all(several: Sequence[Sequence[float | None]]) -> dict[str, float | None]:
     """Name of a measurement → its mean over the contexts that have it."""
     means: dict[str, float | None] = {}
-    for name, values in zip(Coverage.__dataclass_fields__, zip(*map(astuple, several), strict=True), strict=True):
+    for name, values in zip(COVERED, zip(*several, strict=True), strict=True):
         some = [value for value in values if value is not None]
         means[name] = rounded(np.mean(some)) if some else None
     return means
@@ -85,7 +70,9 @@ def hubs(graph: NeighbourGraph, k: int) -> dict[str, Any]:
     k = min(k, graph.k)
     degrees = np.zeros(len(graph), dtype=np.int64)
     mutual = np.zeros(len(graph), dtype=np.int64) if len(graph) <= WHOLE else None
-    for rows in _blocks(len(graph), graph.k * (1 if mutual is None else graph.k)):
+    step = max(1, BLOCK // (graph.k * (1 if mutual is None else graph.k)))
+    for first in range(0, len(graph), step):
+        rows = np.arange(first, min(first + step, len(graph)))
         near = graph.neighbours(rows)
         degrees += np.bincount(_others(rows, near[:, :k]), minlength=len(graph))
         if mutual is not None:
@@ -121,17 +108,6 @@ def _proximities(graph: NeighbourGraph, rows: np.ndarray, near: np.ndarray) -> n
 
 
 def _others(rows: np.ndarray, near: np.ndarray) -> np.ndarray:
-    """The neighbours in (n, k) but for rows that stand in their own."""
+    """The neighbours in (n, k) but for rows that are among their own."""
     others: np.ndarray = near[near != rows[:, None]]
     return others
-
-
-def _blocks(count: int, width: int) -> Iterator[np.ndarray]:
-    step = max(1, BLOCK // width)
-    for first in range(0, count, step):
-        yield np.arange(first, min(first + step, count))
-
-
-def _share(having: np.ndarray, among: np.ndarray) -> float | None:
-    count = int(among.sum())
-    return float((having & among).sum()) / count if count else None

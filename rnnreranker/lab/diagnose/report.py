@@ -1,12 +1,15 @@
-"""A diagnosis as rows of text, for the terminal and the page."""
+"""A diagnosis as rows of text for the terminal, and as one HTML page with small histograms."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from rnnreranker.base.pages import render, write_page
 from rnnreranker.base.tables import print_table
 from rnnreranker.lab.diagnose.verdict import verdict
 
+WIDTH, HEIGHT = 240, 80  # of a histogram, in units of its drawing
 TERMS = {
     "rank": "what decides: rank in the run",
     "run": "what decides: score in the run",
@@ -140,3 +143,47 @@ def _part(value: float | None) -> str:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
+
+
+class Bar(NamedTuple):
+    """A column of a histogram: position and size in units of the drawing, and what it stands for in words."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    label: str
+
+
+def write_diagnosis(path: Path, measured: dict[str, Any]) -> None:
+    """Write the page of a diagnosis, as `diagnose` gives it with `run` and `index` added."""
+    shown = [
+        ("Neighbours of the query", "per query", measured["sets"]["query"]),
+        ("Neighbours of a candidate", "per candidate", measured["sets"]["candidates"]),
+        ("How uneven neighbours are", "per query", measured["hubness"]["skewness"]),
+        ("Spread of similarities", "per query", measured["scale"]["spread"]),
+    ]
+    if measured["overlap"] is not None:
+        shown.append(("Agreement before and after", "per query", measured["overlap"]["rbo"]))
+    if (graph := measured.get("graph")) is not None:
+        shown.append(("Named by others", "documents of the graph", graph["in_degree"]))
+    histograms = [(name, what, spread, bars(spread)) for name, what, spread in shown]
+    said: dict[str, Any] = {"verdict": verdict(measured), "rows": rows(measured), "params": measured["params"]}
+    said |= {"measured": measured, "histograms": histograms, "width": WIDTH, "height": HEIGHT}
+    write_page(path, render("lab.diagnose", "page.html.j2", **said))
+
+
+def bars(spread: dict[str, Any]) -> list[Bar]:
+    """The columns of a histogram, side by side over the whole width, the highest of the whole height."""
+    counts, edges = spread["counts"], spread["edges"]
+    width, highest = WIDTH / len(counts), max(counts)
+    return [
+        Bar(
+            round(column * width, 2),
+            round(HEIGHT * (1 - count / highest), 2),
+            round(width - 1, 2),
+            round(HEIGHT * count / highest, 2),
+            f"{edges[column]:g} to {edges[column + 1]:g}: {count}",
+        )
+        for column, count in enumerate(counts)
+    ]

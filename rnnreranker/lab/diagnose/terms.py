@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.lab.diagnose.overlap import rank_biased_overlap
+from rnnreranker.lab.diagnose.measures import rank_biased_overlap
 from rnnreranker.rnn import RnnParams, mixture
 from rnnreranker.runs.head import order_by_score
 
