@@ -14,8 +14,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.lab.recover import measure_recovery, visible_positives
 from rnnreranker.lab.recover.__main__ import main
-from rnnreranker.lab.recover.answer import answer
-from rnnreranker.lab.recover.detection import ranking_measures
+from rnnreranker.lab.recover.recovery import answer, ranking_measures
 from rnnreranker.lab.recover.similarities import Similarities
 from rnnreranker.labels.methods.simple import JointParams
 from rnnreranker.labels.similarity import GraphSimilarity

@@ -15,10 +15,10 @@ from rnnreranker.evaluate.comparison import holm, paired_t_test
 from rnnreranker.index.opening import open_index
 from rnnreranker.lab.recover import recover
 from rnnreranker.lab.recover.__main__ import main
-from rnnreranker.lab.recover.detection import ranking_measures
-from rnnreranker.lab.recover.rankings import Visible
-from rnnreranker.lab.recover.recovering import cases, open_recovery
+from rnnreranker.lab.recover.recovery import cases_of as all_cases
+from rnnreranker.lab.recover.recovery import ranking_measures
 from rnnreranker.lab.recover.request import RecoverRequest
+from rnnreranker.lab.recover.similarities import Visible
 from rnnreranker.methods.rerank.base import Candidates, Query
 from rnnreranker.methods.rerank.prf import PrfParams, PrfReranker
 from rnnreranker.parts.tokens.queries import query_tokens
@@ -57,7 +57,7 @@ def words(world: Path, index: Path, *more: object) -> list[str]:
 def cases_of(world: Path, index: Path, *beside: str, visible: int = 1) -> list[Visible]:
     sources = world / "topics.tsv", world / "qrels.txt", world / "dense.txt"
     request = RecoverRequest(index, *sources, similarity="joint:context=25", beside=beside, visible=visible)
-    return cases(request, open_recovery(request))
+    return all_cases(request)[0]
 
 
 def prf_settings() -> dict[str, int]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -149,3 +150,22 @@ def holm(p_values: Sequence[float]) -> list[float]:
     corrected = np.empty_like(p)
     corrected[order] = np.minimum(stepped, 1.0)
     return corrected.tolist()
+
+
+def differences(values: Mapping[Any, np.ndarray], pairs: Sequence[tuple[Any, Any]]) -> list[dict[str, float]]:
+    """How far some values of topics lie above others, a row a pair: one family of tests.
+
+    Args:
+        values: by name, (T,) float64 each, of the same topics.
+        pairs: names: of the values, and of those that they are compared with.
+
+    Returns:
+        difference (mean), low, high (95%, bootstrap over topics), p (paired t-test), p_holm (over all pairs).
+    """
+    tests = [paired_t_test(values[one], values[other]) for one, other in pairs]
+    rows = []
+    for (one, other), p, p_holm in zip(pairs, tests, holm(tests) if tests else [], strict=True):
+        gaps = values[one] - values[other]
+        low, high = bootstrap_intervals(gaps[None])[0].tolist()
+        rows.append({"difference": float(gaps.mean()), "low": low, "high": high, "p": p, "p_holm": p_holm})
+    return rows

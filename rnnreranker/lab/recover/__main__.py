@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rnnreranker.base import command
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.tables import interval, print_table
 from rnnreranker.data.fields import add_documents_flags
-from rnnreranker.lab.recover.recovering import recovered
-from rnnreranker.lab.recover.recovery import Recovery
+from rnnreranker.lab.recover.recovery import Recovery, recovered
 from rnnreranker.lab.recover.request import JOINT, RecoverRequest, check
 from rnnreranker.lab.recover.teachers import known
 from rnnreranker.rnn import RnnParams
@@ -42,9 +41,8 @@ def main(argv: Sequence[str]) -> int:
     check(request)
     begun = time.perf_counter()
     check_writable(args.output)
-    made = recovered(request)
-    beside, recovery = made.opened.beside, made.recovery
-    if beside is not None and (remark := beside.remark()):
+    recovery, remark = recovered(request)
+    if remark:
         command.say(remark)
     command.say(
         f"{command.counted(recovery.queries, 'query', 'queries')}, {recovery.cases} visible positives, "
@@ -54,53 +52,30 @@ def main(argv: Sequence[str]) -> int:
     if args.output:
         from rnnreranker.base.record import of_command, write_records
 
-        about: dict[str, Any] = {"room": "recover", "argv": argv, "inputs": made.inputs}
-        write_records(args.output, [of_command("recovery", args.unjudged, made.outcome, begun=begun, **about)])
+        about: dict[str, Any] = {"room": "recover", "argv": argv, "inputs": recovery.inputs}
+        outcome = recovery.how | recovery.to_dict()
+        write_records(args.output, [of_command("recovery", args.unjudged, outcome, begun=begun, **about)])
     return 0
 
 
 def _print(recovery: Recovery) -> None:
-    from rnnreranker.lab.recover.answer import answer
-
-    print_table(
-        ["similarity to", "measure", "value", "minus query", "p (Holm)"],
-        [
-            [
-                row["scorer"],
-                row["measure"],
-                f"{row['value']:.4f}",
-                interval(row["difference"], row["low"], row["high"]) if "difference" in row else "-",
-                f"{row['p_holm']:.3f}" if "p_holm" in row else "-",
-            ]
-            for row in recovery.rows
-        ],
-    )
-    for title, other, rows in (
+    rows = [[row["scorer"], row["measure"], f"{row['value']:.4f}", *_gap(row)] for row in recovery.rows]
+    print_table(["similarity to", "measure", "value", "minus query", "p (Holm)"], rows)
+    for title, other, compared in (
         ("from the graph", "from vectors", recovery.from_graph),
         ("joint", None, recovery.joint),
         ("other settings", "joint", recovery.ablations),
         ("teacher", None, recovery.beside),
     ):
-        if rows:
+        if compared:
             print_table(
                 [title, "measure", "minus", "difference", "p (Holm)"],
-                [
-                    [
-                        row["scorer"],
-                        row["measure"],
-                        other or row["other"],
-                        interval(row["difference"], row["low"], row["high"]),
-                        f"{row['p_holm']:.3f}",
-                    ]
-                    for row in rows
-                ],
+                [[row["scorer"], row["measure"], other or row["other"], *_gap(row)] for row in compared],
             )
+    names = ("discarded", "positives", "negatives")
     print_table(
         ["filter", "discarded", "hidden positives removed", "true negatives lost"],
-        [
-            [row["filter"], f"{row['discarded']:.3f}", f"{row['positives']:.3f}", f"{row['negatives']:.3f}"]
-            for row in recovery.filters
-        ],
+        [[row["filter"], *(f"{row[name]:.3f}" for name in names)] for row in recovery.filters],
     )
     print_table(
         ["joint", "above", "up to", "candidates", "relevant"],
@@ -109,7 +84,14 @@ def _print(recovery: Recovery) -> None:
             for row in recovery.reliability
         ],
     )
-    print(f"\n{answer(recovery.rows)}")
+    print(f"\n{recovery.answer}")
+
+
+def _gap(row: Mapping[str, Any]) -> list[str]:
+    """A difference with its interval, and p; of a row without one nothing."""
+    if "difference" not in row:
+        return ["-", "-"]
+    return [interval(row["difference"], row["low"], row["high"]), f"{row['p_holm']:.3f}"]
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -119,18 +101,10 @@ def make_parser() -> argparse.ArgumentParser:
     flags.add_index(parser)
     flags.add_topics(parser, required=True)
     parser.add_argument("--qrels", required=True, help=flags.QRELS)
-    parser.add_argument("--run", help="candidates (default: retrieved densely)")
+    command.add_request_flags(parser, RecoverRequest, "run")
     flags.add_encoder(parser)
-    text = "lowest grade of a positive (default: 1)"
-    parser.add_argument("--relevant", type=command.positive, default=1, metavar="N", help=text)
-    text = "candidates without a judgement: skip or negative (default: skip)"
-    parser.add_argument("--unjudged", choices=("skip", "negative"), default="skip", metavar="WHAT", help=text)
-    text = "positives visible at a time (default: 1)"
-    parser.add_argument("--visible", type=command.positive, default=1, metavar="N", help=text)
-    text = "joint similarity with other settings, too: each differs in one thing"
-    parser.add_argument("--ablations", action="store_true", help=text)
-    text = "default: one per core; results do not depend on it"
-    parser.add_argument("--threads", type=command.positive, metavar="N", help=text)
+    own = ("relevant", "unjudged", "visible", "ablations", "threads")
+    command.add_request_flags(parser, RecoverRequest, *own, unjudged="WHAT")
     parser.add_argument("--output", metavar="FILE.json", help="write the record of everything measured")
 
     similarity = parser.add_argument_group("similarity (any setting of rnn is a flag too)")

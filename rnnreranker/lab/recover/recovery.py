@@ -1,78 +1,164 @@
-"""Recovery over a query set: means per similarity, their differences from the query's, and filters side by side."""
+"""`recover` and the command: how well each similarity puts hidden positives above judged negatives."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.evaluate.comparison import bootstrap_intervals, holm, paired_t_test
-from rnnreranker.lab.recover.detection import MEASURES, filtered, ranking_measures, weights_of
-from rnnreranker.lab.recover.rankings import Visible
-from rnnreranker.lab.recover.similarities import OF_GRAPH
+from rnnreranker.base.request import asked
+from rnnreranker.base.tables import interval
+from rnnreranker.evaluate.comparison import differences
+from rnnreranker.lab.recover.request import RecoverRequest, check, needs_of
+from rnnreranker.lab.recover.similarities import OF_GRAPH, Similarities, Visible, visible_positives
+from rnnreranker.lab.recover.teachers import Beside, open_beside
+from rnnreranker.labels.negatives.filters import Pool, suspicion
 from rnnreranker.labels.report.audit import PROBABILITIES, SIMILARITIES, by_confidence
+from rnnreranker.runs.head import order_by_score
 
+if TYPE_CHECKING:
+    from rnnreranker.data.qrels import Qrels
+    from rnnreranker.index.opening import IndexOnDisk
+
+MEASURES = ("AP", "P@m", "AUC")
 RATES = (0.02, 0.05, 0.1, 0.2, 0.3)
-
-
+SIMILAR = {"rnn": "mixed", "joint": "joint"}  # filter → the scorer that it goes by
 JOINT = (  # what joint similarity is compared with, where there is a graph from it too
     *(("joint", "query"), ("joint", "mixed"), ("joint", "joint-geometric"), ("joint-geometric", "query")),
     *((OF_GRAPH + "joint", "query"), (OF_GRAPH + "joint", "joint")),
 )
 BESIDE = ("query", "mixed", "joint")  # what every teacher is compared with
 VARIED = "joint, "  # before what differs from joint similarity
+SURE = 0.05  # p after Holm's correction, below which a difference is called one
+Rows = tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True)
 class Recovery:
-    """What was found.
+    """What a recovery came to. A difference has low and high (95% bootstrap interval over queries), p (paired t-test)
+    and p_holm (over the rows of its field).
 
     Attributes:
         queries, cases: queries used, and cases of visible positives in all.
         hidden, negatives: judged candidates that were ranked, over all cases.
-        rows: scorer, measure, value (mean over queries of the mean over their positives); for similarity to a positive
-            alone also difference from "query" with low and high (95% bootstrap interval over queries), p (paired
-            t-test) and p_holm (over these rows).
-        filters: see `detection.filtered`.
-        from_graph: scorer, measure, and how far it lies above the scorer of that name without `OF_GRAPH`: difference,
-            low, high, p and p_holm (over these rows); empty without a graph.
-        joint: scorer, other, measure, and how far the scorer lies above the other, see `JOINT`; p_holm over these rows.
-        ablations: scorer, measure, value, and how far it lies above "joint", of the graph above that of the graph;
-            p_holm over these rows; AP alone; empty unless asked for.
-        beside: scorer, of a teacher, other, measure, and how far the teacher lies above the other, see `BESIDE`; p_holm
-            over these rows; empty without teachers.
+        rows: scorer, measure, value (mean over queries of the mean over their positives); of similarity to a positive
+            alone also the difference from "query".
+        filters: see `filtered`.
+        from_graph: scorer, measure, and its difference from the scorer of that name without `OF_GRAPH`.
+        joint: scorer, other, measure, and the difference of both, see `JOINT`.
+        ablations: scorer, measure, value, and its difference from "joint", of the graph from that of the graph; AP
+            alone; empty unless asked for.
+        beside: scorer, of a teacher, other, measure, and the difference of both, see `BESIDE`.
         reliability: of ("similarity", that of "joint", or "mass", the probability in labels made of it) and the rows of
             `by_confidence`, every query counted alike.
+        how, inputs: the settings of the request, plain values, and fingerprints of what was read.
     """
 
     queries: int
     cases: int
     hidden: int
     negatives: int
-    rows: tuple[dict[str, Any], ...]
-    filters: tuple[dict[str, Any], ...]
-    from_graph: tuple[dict[str, Any], ...] = ()
-    joint: tuple[dict[str, Any], ...] = ()
-    ablations: tuple[dict[str, Any], ...] = ()
-    beside: tuple[dict[str, Any], ...] = ()
-    reliability: tuple[dict[str, Any], ...] = ()
+    rows: Rows
+    filters: Rows
+    from_graph: Rows = ()
+    joint: Rows = ()
+    ablations: Rows = ()
+    beside: Rows = ()
+    reliability: Rows = ()
+    how: dict[str, Any] = field(default_factory=dict, compare=False)
+    inputs: dict[str, str] = field(default_factory=dict, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as for JSON."""
-        return asdict(self)
+        values = asdict(self)
+        return {name: value for name, value in values.items() if name not in ("how", "inputs")}
+
+    @property
+    def answer(self) -> str:
+        """Which similarity finds hidden positives best, beside the query's, in a sentence."""
+        return answer(self.rows)
+
+
+def recover(
+    index: str | Path | IndexOnDisk,
+    topics: str | Path | Mapping[str, str],
+    qrels: Qrels,
+    **others: Any,
+) -> Recovery:
+    """How well similarity to one positive finds the others, as `python -m rnnreranker.recover`.
+
+    Args:
+        index, topics, qrels, others: as of `RecoverRequest`.
+
+    Raises:
+        InputError: everything that can be seen to be wrong, at once; no query with enough positives and a negative,
+            with what would help.
+        UnavailableError, MissingDependencyError: an index, an encoder or a teacher that cannot be had here.
+    """
+    request = asked(RecoverRequest, {"index": index, "topics": topics, "qrels": qrels, **others})
+    check(request)
+    return recovered(request)[0]
+
+
+def recovered(request: RecoverRequest) -> tuple[Recovery, str]:
+    """The recovery of a request that was checked, and what its teachers remark; see `recover`."""
+    cases, inputs, beside = cases_of(request)
+    how = {"params": request.params.to_dict(), "joint_params": request.joint.to_dict(), "visible": request.visible}
+    how |= {"relevant": request.relevant, "unjudged": request.unjudged}
+    teachers = {} if beside is None else {"teachers": beside.describe()}
+    names = [one.name for one in request.teachers]
+    made = measure_recovery(cases, beside=names, how=how | teachers, inputs=inputs)
+    return made, "" if beside is None else beside.remark()
+
+
+def cases_of(request: RecoverRequest) -> tuple[list[Visible], dict[str, str], Beside | None]:
+    """Every positive of a request in turn, with the others hidden; fingerprints of what was read; the teachers.
+
+    Raises:
+        InputError, UnavailableError, MissingDependencyError: as `recover`.
+    """
+    from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.data.topics import topics_of
+    from rnnreranker.index.opening import open_index
+    from rnnreranker.methods.retrieve.dense import dense_run
+    from rnnreranker.runs import Run
+    from rnnreranker.search.queries import query_vectors
+
+    teachers, threads = request.teachers, request.threads
+    index = open_index(request.index, needs={"vectors"} | needs_of(teachers) if teachers else ())
+    graph = index.graph if request.source == "both" else None
+    qrels, texts, given = qrels_of(request.qrels), topics_of(request.topics), request.run
+    run = given if given is None or isinstance(given, Run) else Run.read(given)
+    judged = set(qrels["query_id"].tolist())
+    chosen = {qid: text for qid, text in texts.items() if qid in judged and (run is None or qid in run)}
+    if not chosen:
+        shown = f"{len(texts)} topics of {request.shown('topics')} that have candidates"
+        raise InputError(f"{request.shown('qrels')}: judges none of the {shown}")
+    queries = query_vectors(request.encoding, index, texts, chosen, threads=threads)
+    if run is None:
+        run = dense_run(index.vectors, queries, request.params.context, threads=threads)
+    beside = open_beside(teachers, index, chosen, queries, (request.documents, request.fields), threads)
+    more = None if beside is None else beside.of
+    how = Similarities(request.params, request.joint, graph, request.ablations, more, threads)
+    numbers: dict[str, Any] = {"relevant": request.relevant, "visible": request.visible, "unjudged": request.unjudged}
+    cases = list(visible_positives(run, qrels, index.vectors, queries, how, **numbers))
+    inputs = {"index": index.vectors.fingerprint} | ({} if graph is None else {"graph": graph.fingerprint})
+    return cases, inputs, beside
 
 
 def measure_recovery(
-    cases: Iterable[Visible], rates: Sequence[float] = RATES, beside: Collection[str] = ()
+    cases: Iterable[Visible], rates: Sequence[float] = RATES, beside: Collection[str] = (), **about: Any
 ) -> Recovery:
     """Measure every case under every scorer.
 
     Args:
         cases: of one set of scorers; rates: shares of the candidates that filters discard; beside: the scorers that
-            are teachers.
+            are teachers; about: `how` and `inputs` of the recovery.
 
     Raises:
         InputError: no case at all.
@@ -86,55 +172,126 @@ def measure_recovery(
     scorers = tuple(kept[0].scores)
     of_query: dict[str, list[dict[tuple[str, str], float]]] = {}
     for case in kept:
-        values_of = {
-            (scorer, measure): value
-            for scorer in scorers
-            for measure, value in ranking_measures(case.scores[scorer], case.hidden, case.docids).items()
-        }
-        of_query.setdefault(case.qid, []).append(values_of)
+        measured = {one: ranking_measures(case.scores[one], case.hidden, case.docids) for one in scorers}
+        own = {(one, measure): value for one, values in measured.items() for measure, value in values.items()}
+        of_query.setdefault(case.qid, []).append(own)
     values = {
-        (scorer, measure): np.array([np.mean([own[scorer, measure] for own in every]) for every in of_query.values()])
-        for scorer in scorers
-        for measure in MEASURES
+        key: np.array([np.mean([own[key] for own in every]) for every in of_query.values()])
+        for key in ((scorer, measure) for scorer in scorers for measure in MEASURES)
     }
     varied = [scorer for scorer in scorers if VARIED in scorer]
     alone = [scorer for scorer in scorers if "joint" not in scorer and scorer not in beside]
-    above_query = _differences(values, [(scorer, "query") for scorer in alone[1:]])
-    over_context = [(scorer, scorer.removeprefix(OF_GRAPH)) for scorer in alone if scorer.startswith(OF_GRAPH)]
-    pairs = [pair for pair in JOINT if set(pair) <= set(scorers)]
-    ablated = _differences(values, [(scorer, scorer.partition(",")[0]) for scorer in varied], MEASURES[:1])
+    above = {(row["scorer"], row["measure"]): row for row in _compared(values, [(one, "query") for one in alone[1:]])}
+    rows = [
+        {"scorer": scorer, "measure": measure, "value": float(by_query.mean())}
+        | {name: value for name, value in above.get((scorer, measure), {}).items() if name != "other"}
+        for (scorer, measure), by_query in values.items()
+        if scorer not in varied
+    ]
     return Recovery(
         queries=len(of_query),
         cases=len(kept),
         hidden=int(sum(case.hidden.sum() for case in kept)),
         negatives=int(sum((~case.hidden).sum() for case in kept)),
-        rows=tuple(
-            {"scorer": scorer, "measure": measure, "value": float(by_query.mean())}
-            | above_query.get((scorer, "query", measure), {})
-            for (scorer, measure), by_query in values.items()
-            if scorer not in varied
-        ),
+        rows=tuple(rows),
         filters=tuple(filtered(kept, rates)),
-        from_graph=tuple(
-            {"scorer": scorer, "measure": measure, **row}
-            for (scorer, _, measure), row in _differences(values, over_context).items()
-        ),
-        joint=tuple(
-            {"scorer": scorer, "other": other, "measure": measure, **row}
-            for (scorer, other, measure), row in _differences(values, pairs).items()
-        ),
-        ablations=tuple(
-            {"scorer": scorer, "measure": measure, "value": float(values[scorer, measure].mean()), **row}
-            for (scorer, _, measure), row in ablated.items()
-        ),
-        beside=tuple(
-            {"scorer": scorer, "other": other, "measure": measure, **row}
-            for (scorer, other, measure), row in _differences(
-                values, [(scorer, other) for scorer in beside for other in BESIDE]
-            ).items()
-        ),
+        from_graph=_compared(values, [(one, one.removeprefix(OF_GRAPH)) for one in alone if one.startswith(OF_GRAPH)]),
+        joint=_compared(values, [pair for pair in JOINT if set(pair) <= set(scorers)]),
+        ablations=_compared(values, [(scorer, scorer.partition(",")[0]) for scorer in varied], MEASURES[:1]),
+        beside=_compared(values, [(scorer, other) for scorer in beside for other in BESIDE]),
         reliability=tuple(_reliability(kept)),
+        **about,
     )
+
+
+def answer(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The similarity that finds hidden positives best, beside the query's, by the first of the measures.
+
+    Args:
+        rows: of `Recovery`: scorer, measure, value; of those compared with the query difference, low, high and p_holm.
+    """
+    measure = MEASURES[0]
+    query = next(row["value"] for row in rows if (row["scorer"], row["measure"]) == ("query", measure))
+    compared = [row for row in rows if row["measure"] == measure and "difference" in row]
+    if not compared:
+        return f"Similarity to the query finds hidden positives with {measure} {query:.4f}; nothing else was compared."
+    best = max(compared, key=lambda row: row["value"])
+    gap = f"{interval(best['difference'], best['low'], best['high'])}, p {best['p_holm']:.3f} after Holm"
+    if best["p_holm"] >= SURE:
+        start = "Whether a positive helps to find the others is not clear"
+    else:
+        start = f"A positive {'helps' if best['difference'] > 0 else 'does not help'} to find the others"
+    return (
+        f"{start}: the best similarity, to {best['scorer']}, has {measure} {best['value']:.4f}, the query alone "
+        f"{query:.4f} ({gap})."
+    )
+
+
+def ranking_measures(scores: np.ndarray, hidden: np.ndarray, docids: Sequence[str]) -> dict[str, float]:
+    """AP, precision at m (m = the number of hidden positives) and AUC of one ranking; ties by docid, in AUC halved.
+
+    scores: (n,); hidden: (n,) bool, some of each.
+
+    >>> by_hand = ranking_measures(np.array([3.0, 2.0, 1.0]), np.array([True, False, True]), ["a", "b", "c"])
+    >>> [round(value, 4) for value in by_hand.values()]
+    [0.8333, 0.5, 0.5]
+    """
+    ranked = hidden[order_by_score(scores, np.array(docids, dtype=object))]
+    m = int(ranked.sum())
+    precision = np.cumsum(ranked) / np.arange(1, len(ranked) + 1)
+    positives, negatives = scores[hidden], np.sort(scores[~hidden])
+    below = np.searchsorted(negatives, positives, side="left")
+    level = np.searchsorted(negatives, positives, side="right") - below
+    return {
+        "AP": float(precision[ranked].sum() / m),
+        "P@m": float(ranked[:m].sum() / m),
+        "AUC": float((below + level / 2).sum() / (m * len(negatives))),
+    }
+
+
+def filtered(cases: Sequence[Visible], rates: Sequence[float]) -> list[dict[str, float | str]]:
+    """What each filter removes when all discard the same share of the judged candidates.
+
+    Rows: filter, rate (asked), discarded (reached: equal doubts stay together, on the kept side), positives (share of
+    the hidden positives removed: the gain) and negatives (share of the true negatives lost: the price).
+
+    Cases with similarities from a graph have filters `rnn-graph` and `joint-graph` besides. A filter's threshold is one
+    for all queries, as a user would set it. A case counts 1 / (cases of its query), so that a query counts as often as
+    it has judged candidates, as where each query has one known positive.
+    """
+    rows: list[dict[str, float | str]] = []
+    hidden, weights = np.concatenate([case.hidden for case in cases]), weights_of(cases)
+    chosen = [(how, how, "") for how in SIMILAR]
+    if OF_GRAPH + "mixed" in cases[0].scores:
+        chosen += [(f"{how}-graph", how, OF_GRAPH) for how in SIMILAR]
+    for name, how, source in [*chosen, ("margin", "margin", ""), ("max-score", "max-score", "")]:
+        doubts = np.concatenate([suspicion(_as_pool(case, source), how)[0] for case in cases])
+        falling = np.argsort(-doubts, kind="stable")
+        reached = np.cumsum(weights[falling]) / weights.sum()
+        for rate in rates:
+            first_kept = min(int(np.searchsorted(reached, rate + 1e-9, side="right")), len(doubts) - 1)
+            away = doubts > doubts[falling[first_kept]]
+            row: dict[str, float | str] = {"filter": name, "rate": rate}
+            for what, among in (("discarded", hidden | ~hidden), ("positives", hidden), ("negatives", ~hidden)):
+                row[what] = float(weights[away & among].sum() / weights[among].sum())
+            rows.append(row)
+    return rows
+
+
+def weights_of(cases: Sequence[Visible]) -> np.ndarray:
+    """(M,) of all candidates of all cases: 1 / cases of their query."""
+    number = Counter(case.qid for case in cases)
+    return np.concatenate([np.full(len(case.hidden), 1.0 / number[case.qid]) for case in cases])
+
+
+def _as_pool(case: Visible, source: str) -> Pool:
+    """A case as the pool that a filter looks at: one visible positive, or the mean of several, the judged candidates.
+
+    source: `OF_GRAPH` for similarities from there.
+    """
+    similar = {how: case.scores[source + one][None] for how, one in SIMILAR.items() if source + one in case.scores}
+    seen = case.positive_scores.mean(keepdims=True)
+    return Pool(case.qid, case.positives[:1], case.docids, seen, case.raw, similar)
 
 
 def _reliability(cases: Sequence[Visible]) -> Iterator[dict[str, Any]]:
@@ -147,16 +304,12 @@ def _reliability(cases: Sequence[Visible]) -> Iterator[dict[str, Any]]:
             yield {"of": name, **row}
 
 
-def _differences(
-    values: dict[tuple[str, str], np.ndarray], compared: Sequence[tuple[str, str]], measures: Sequence[str] = MEASURES
-) -> dict[tuple[str, str, str], dict[str, float]]:
+def _compared(
+    values: dict[tuple[str, str], np.ndarray], pairs: Sequence[tuple[str, str]], measures: Sequence[str] = MEASURES
+) -> Rows:
     """How far each scorer's values (Q,) lie above those of another, by measure: one family of tests."""
-    keys = [(scorer, other, measure) for scorer, other in compared for measure in measures]
-    tests = [paired_t_test(values[scorer, measure], values[other, measure]) for scorer, other, measure in keys]
-    rows = {}
-    for (scorer, other, measure), p, p_holm in zip(keys, tests, holm(tests) if tests else [], strict=True):
-        differences = values[scorer, measure] - values[other, measure]
-        low, high = bootstrap_intervals(differences[None])[0]
-        row = {"difference": float(differences.mean()), "low": float(low), "high": float(high)}
-        rows[scorer, other, measure] = row | {"p": p, "p_holm": p_holm}
-    return rows
+    keys = [((scorer, measure), (other, measure)) for scorer, other in pairs for measure in measures]
+    return tuple(
+        {"scorer": one[0], "other": other[0], "measure": one[1], "value": float(values[one].mean()), **row}
+        for (one, other), row in zip(keys, differences(values, keys), strict=True)
+    )

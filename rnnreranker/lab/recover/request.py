@@ -13,7 +13,7 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form, as_list
 from rnnreranker.base.errors import InputError, nearest, refuse
 from rnnreranker.base.request import Request
-from rnnreranker.base.settings import hints_of, plain
+from rnnreranker.base.settings import hints_of, plain, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.lab.recover.teachers import Teacher, choose_teacher, needs_of
@@ -57,19 +57,19 @@ class RecoverRequest(Request):
     index: str | Path | IndexOnDisk
     topics: str | Path | Mapping[str, str]
     qrels: Qrels
-    run: str | Path | Run | None = None
+    run: str | Path | Run | None = setting(None, "candidates (default: retrieved densely)")
     encoded_queries: str | Path | None = None
     encoder: Form | None = None
     similarity: Form = JOINT
-    relevant: int = 1
-    unjudged: str = "skip"
+    relevant: int = setting(1, "lowest grade of a positive", at_least=1)
+    unjudged: str = setting("skip", "candidates without a judgement", one_of=lambda: ["skip", "negative"])
     source: str = "vectors"
-    visible: int = 1
-    ablations: bool = False
+    visible: int = setting(1, "positives visible at a time", at_least=1)
+    ablations: bool = setting(False, "joint similarity with other settings, too: each differs in one thing")
     beside: Form | Sequence[Form] = ()
     documents: str | None = None
     fields: str | None = None
-    threads: int | None = None
+    threads: int | None = setting(None, "default: one per core; results do not depend on it", at_least=1)
 
     @cached_property
     def params(self) -> RnnParams:
@@ -109,7 +109,6 @@ def check(request: RecoverRequest) -> None:
     teachers = request.teachers
     names = [one.name for one in teachers]
     asked_fields(request.documents, request.fields)
-    numbers = {name: getattr(request, name) for name in ("relevant", "visible")}
     words = {"source": ("vectors", "both"), "unjudged": ("skip", "negative")}
     refuse(
         (len(set(names)) < len(names), f"{argument('beside', ' '.join(names))}: expected different names"),
@@ -128,7 +127,6 @@ def check(request: RecoverRequest) -> None:
             (value not in words[name], f"{argument(name, value)}: {nearest(str(value), words[name])}")
             for name, value in ((name, getattr(request, name)) for name in words)
         ),
-        *((value < 1, f"{argument(name, value)}: expected an integer >= 1") for name, value in numbers.items()),
     )
     for name in ("params", "joint", "encoding"):
         getattr(request, name)  # read now: each says what is wrong with its written form
