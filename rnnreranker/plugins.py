@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rnnreranker.encode.params import EncoderParams as EncoderParams
     from rnnreranker.encode.params import LateEncoderParams as LateEncoderParams
     from rnnreranker.encode.params import SparseEncoderParams as SparseEncoderParams
-    from rnnreranker.lab.study.models.base import StudiedModel as StudiedModel
     from rnnreranker.labels.judged import JudgedContext as JudgedContext
     from rnnreranker.labels.methods.base import ContextLabeler as ContextLabeler
     from rnnreranker.labels.methods.base import Labeler as Labeler

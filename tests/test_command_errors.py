@@ -207,12 +207,14 @@ def test_every_help_can_be_shown_in_ascii(name: str) -> None:
         ("labels.negatives", "--filter rnn:k=21"),
         ("train", "--model "),
         ("lab.tune", "--rerank rnn:context=100,tau=0.5"),
-        ("lab.tune.joint", "--method joint:context=40,n_max=8 --model query:epochs=3,batch_size=16 --loss listnet"),
+        ("lab.tune:train", "--method joint:context=40,n_max=8 --model query:epochs=3,batch_size=16 --loss listnet"),
         ("lab.study", "--arms "),
     ],
 )
 def test_the_help_of_a_command_fits_a_screen(name: str, example: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
-    shown = importlib.import_module(f"rnnreranker.{name}.__main__").make_parser().format_help()
+    name, _, train = name.partition(":")
+    module = importlib.import_module(f"rnnreranker.{name}.__main__")
+    shown = (module.make_train_parser if train else module.make_parser)().format_help()
     assert shown.count("\n") <= 60
     assert example in shown

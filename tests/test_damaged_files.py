@@ -21,7 +21,7 @@ from rnnreranker.data.irds import reading
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.reading_files import read as read_paragraphs
 from rnnreranker.data.topics import load_topics
-from rnnreranker.lab.tune.leave_out import read_collections
+from rnnreranker.lab.tune.collections import cells_of
 from rnnreranker.lab.tune.space import Space
 from rnnreranker.parts.vectors.ids import read_ids
 from rnnreranker.regress.specs.checks import SpecDocument
@@ -135,7 +135,7 @@ def test_yaml_that_is_damaged_or_that_readers_differ_on(tmp_path: Path, text: st
         read_yaml,
         RnnParams.from_yaml,
         Space.from_yaml,
-        read_collections,
+        cells_of,
         lambda path: SpecDocument(path).finish(),
     ):
         with pytest.raises(InputError, match=rf"x\.yaml:?\d*: {AMBIGUOUS[text]}") as found:

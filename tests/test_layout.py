@@ -105,7 +105,6 @@ def test_entry_points_keep_their_names() -> None:
             "labeler": "labelers",
             "loss": "losses",
             "trained-model": "trained_models",
-            "studied-model": "studied_models",
             "encoder": "encoders",
             "sparse-encoder": "sparse_encoders",
             "late-encoder": "late_encoders",
@@ -185,7 +184,7 @@ HEAVY |= {"fastapi", "uvicorn", "pydantic", "mcp"}
         "from rnnreranker import build_index, evaluate_run, make_labels, open_index, rerank_hits, train_model",
         "import rnnreranker.labels.__main__, rnnreranker.negatives",
         "import rnnreranker.serve.__main__",
-        "import rnnreranker.tune, rnnreranker.lab.tune.joint.__main__",
+        "import rnnreranker.tune, rnnreranker.study",
     ],
 )
 def test_heavy_packages_load_late(statement: str) -> None:

@@ -23,7 +23,7 @@ from rnnreranker.index.__main__ import main as make_index
 from rnnreranker.index.opening import open_index
 from rnnreranker.index.request import IndexRequest, usual_parts
 from rnnreranker.lab.diagnose.__main__ import main as diagnose
-from rnnreranker.lab.tune.query_set import load_objective
+from rnnreranker.lab.tune.objective import load_objective
 from rnnreranker.lab.tune.request import TuneRequest
 from rnnreranker.labels.__main__ import main as make_labels
 from rnnreranker.parts.neighbours.files import write_graph

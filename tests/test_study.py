@@ -15,18 +15,16 @@ from page_data.pictures import write_pictures
 from page_data.study_table import study_table
 from tiny_encoder import make_encoder
 
-from rnnreranker import QueryVectors, open_index, open_vectors
+from rnnreranker import Run, open_index
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record, read_records, rounded
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.lab.study.__main__ import main
-from rnnreranker.lab.study.arm import Arm
-from rnnreranker.lab.study.comparisons import by_query, study_rows
-from rnnreranker.lab.study.conclusion import conclusion
-from rnnreranker.lab.study.request import StudyRequest
-from rnnreranker.lab.study.studying import run_study
+from rnnreranker.lab.study.comparisons import by_query, conclusion, study_rows
+from rnnreranker.lab.study.request import Arm, StudyRequest
+from rnnreranker.lab.study.studying import load_study, run_study, with_rates
 from rnnreranker.lab.study.tasks import Task, fold_tasks
-from rnnreranker.lab.study.trainings import Workers, with_rates
+from rnnreranker.lab.study.trial import values_of
 from rnnreranker.regress.records import Figures
 
 TOPICS = {f"q{number}": f"text {number}" for number in range(11)}
@@ -90,9 +88,11 @@ def test_the_learning_rate_of_a_fold_is_chosen_without_the_queries_it_tests(
         rate = arm.params_of(task).learning_rate
         return {"arm": arm.name, "task": task.name, "validation": {"nDCG@10": float(rate == best[task.name])}}
 
-    monkeypatch.setattr("rnnreranker.lab.study.trainings.run_trial", run)
-    studied: Any = SimpleNamespace(arms={arm.name: arm for arm in arms_of("hard", "few:candidates=9,rates=hard")})
-    arms, chosen = with_rates(studied, tasks, [1e-4, 1e-3, 1e-2], tmp_path, Workers())
+    monkeypatch.setattr("rnnreranker.lab.study.studying.run_trial", run)
+    request = StudyRequest("i", "t", "q", arms=["hard", "few:candidates=9,rates=hard"])
+    made = {arm.name: arm for arm in request.chosen}
+    studied: Any = SimpleNamespace(arms=made, request=request, work=tmp_path)
+    arms, chosen = with_rates(studied, tasks, [1e-4, 1e-3, 1e-2])
     assert [arm.rates for arm in arms] == [best, best]
     found = chosen["hard"]
     assert {name: entry["rate"] for name, entry in found.items()} == best
@@ -166,10 +166,8 @@ def asked_of(collection: Path) -> StudyRequest:
 def test_as_many_documents_are_retrieved_as_the_measures_look_at(
     collection: Path, measures: dict[str, Any], hits: int
 ) -> None:
-    from rnnreranker.lab.study.loaded import load_study
-
     request = replace(asked_of(collection), model="query:validation_share=0.3", **measures)
-    assert load_study(request).studied.hits == hits
+    assert load_study(request)[0].hits == hits
 
 
 @pytest.mark.slow
@@ -195,8 +193,8 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
     assert "CODER + mixed\tnDCG@10\tall" in printed
     assert printed.endswith(f"\n\n{conclusion(first.outcome['rows'])}\n")
     assert (first.kind, first.name) == ("study", "labels")
-    assert set(first.outcome["rates"]) == {"hard", "evidence"}
-    for chosen in first.outcome["rates"]["hard"].values():
+    assert set(first.outcome["rates"]) == {"CODER", "CODER + mixed"}
+    for chosen in first.outcome["rates"]["CODER"].values():
         assert chosen["validation"][f"{chosen['rate']:g}"] == max(chosen["validation"].values())
         assert set(chosen["validation"]) == {"0.001", "0.01"}
     taken = {path: path.stat().st_mtime_ns for path in (collection / "work").glob("*.json")}
@@ -235,20 +233,14 @@ def test_a_study_from_files_to_record(collection: Path, capsys: pytest.CaptureFi
     assert all((collection / path).read_text().startswith("<?xml") for path in drawn)
 
 
-def test_the_relevant_grade_of_a_fold_is_that_of_all_judgements(collection: Path, tmp_path: Path) -> None:
+def test_the_relevant_grade_of_a_fold_is_that_of_all_judgements() -> None:
     """Trials of folds once took the level from the fold's rows: a fold without a grade of 2 counted from 1 on."""
-    from rnnreranker.lab.study.query_trial import QueryTest
-
-    vectors = open_vectors(collection / "index")
-    queries = QueryVectors(("q0", "q1"), np.load(collection / "index" / "vectors.npy")[[0, 1]] * 10)
+    run = Run.from_dict({"q0": {"d0": 1.0}, "q1": {"d1": 1.0}})
     qrels = pandas.DataFrame([("q0", "d0", 1), ("q1", "d1", 2)], columns=["query_id", "doc_id", "relevance"])
     tasks = fold_tasks({"q0": "w0", "q1": "w1"}, qrels, 2, 0, share=0.5)
     for protocol, expected in (("dl", {"q0": 0.0, "q1": 1.0}), ("trec", {"q0": 1.0, "q1": 1.0})):
-        found = {}
-        for task in tasks:
-            test = QueryTest(dict.fromkeys(task.test, ""), qrels, "RR", protocol)
-            found |= test.values_of(vectors, queries.of(task.test))["RR"]
-        assert found == expected
+        came_to = [values_of(run, qrels, "RR", protocol, task.test)["RR"] for task in tasks]
+        assert came_to[0] | came_to[1] == expected
 
 
 def test_what_is_missing_is_named(capsys: pytest.CaptureFixture[str]) -> None:
@@ -280,12 +272,13 @@ def test_a_setting_as_a_flag_says_its_form(capsys: pytest.CaptureFixture[str]) -
         ({"arms": ["a:loss=kk"]}, "arms=a:loss=kk: loss=kk: no such loss; known: bce, "),
         (
             {"arms": ["a:labels=evidnce"]},
-            "arms=a:labels=evidnce: labels=evidnce: no such labels; did you mean evidence",
+            "arms=a:labels=evidnce: labels=evidnce: evidnce: no such labeler; did you mean evidence",
         ),
         ({"first_stages": ["bm25:k9=1"]}, "first_stages=bm25:k9=1: unknown parameters of bm25: k9"),
         ({"splits": "warm"}, "splits=warm: "),
         ({"splits": "cold", "labelled_queries": 3}, "labelled_queries: goes without splits"),
         ({"seeds": 0}, "seeds=0: expected an integer >= 1"),
+        ({"model": "term-scorer"}, "model=term-scorer: no study trains it"),
         ({"model": "late"}, "model=late: encoder is missing"),
         ({"epochs": 3}, "no argument epochs, "),
     ],

@@ -13,9 +13,8 @@ from rnnreranker.base.record import read_records
 from rnnreranker.data.splits import parts_of
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.lab.study.__main__ import main
-from rnnreranker.lab.study.arm import Arm
 from rnnreranker.lab.study.distances import distances_of
-from rnnreranker.lab.study.request import StudyRequest, check
+from rnnreranker.lab.study.request import Arm, StudyRequest, check
 from rnnreranker.lab.study.tasks import split_tasks
 from tests.tiny_encoder import make_encoder, make_qrels, make_topics, write_text_world
 
@@ -51,16 +50,16 @@ def test_arms_have_settings_of_training_loss_and_labels() -> None:
     [
         (
             ["a:labels=termweight"],
-            "arms=a:labels=termweight: labels=termweight: no such labels; did you mean term-weight",
+            "arms=a:labels=termweight: labels=termweight: termweight: no such labeler; did you mean term-weight",
         ),
-        (["a:labels=term-scorer:weights=scorer"], "labels=term-scorer: no setting weights"),
+        (["a:labels=term-scorer:product=sum"], "no setting product, did you mean products"),
+        (["a:labels=arm"], "labels=arm: name missing"),
         (["a:labels=run:contex=9"], "no setting contex, did you mean context"),
         (["a:loss=distance:alpha=2"], "alpha=2.0: expected a number in [0, 1]"),
         (["a:label_scale=score"], "label_scale='score'"),
         (["a:loss=triplet:alpha=1"], "loss=triplet:alpha=1: no setting alpha"),
         (["a:epochs=0"], "epochs=0.0: expected a finite number > 0"),
-        (["a:labels=collective"], "needs query tokens and tokens, which a study of dual has not"),
-        (["b:labels=arm:name=a", "a"], "arms=b: a: stands behind it; put it before"),
+        (["b:labels=arm:name=a", "a"], "arms=b: a: comes after it; put it before"),
         (["a:family=b", "b"], "arms=b: is the name of a family"),
         (["a:rates=b"], "arms=a: b: no such arm"),
     ],

@@ -25,10 +25,8 @@ from rnnreranker.lab.tune import (
     tune_reranker,
 )
 from rnnreranker.lab.tune.__main__ import main
-from rnnreranker.lab.tune.choice_rules import RULES
-from rnnreranker.lab.tune.heldout import cross_validate, on_test_set, tune
-from rnnreranker.lab.tune.leave_out import draw, leave_one_out
-from rnnreranker.lab.tune.query_set import load_objective
+from rnnreranker.lab.tune.collections import RULES, draw, leave_one_out
+from rnnreranker.lab.tune.objective import cross_validate, load_objective, tune
 from rnnreranker.lab.tune.space import Between
 
 TOPICS, DOCUMENTS, DIMENSION = 12, 40, 6
@@ -231,7 +229,7 @@ def test_a_search_finds_the_best_and_begins_with_the_default() -> None:
 
 
 def test_a_killed_study_goes_on_to_the_same_trials(tmp_path: Path) -> None:
-    whole = search(_toy, SMALL, 30, seed=3, storage=tmp_path / "whole.journal")
+    whole = search(_toy, SMALL, 30, seed=3, storage=tmp_path / "whole.db")
     calls = 0
 
     def dies(params: RnnParams, report: object) -> float:
@@ -241,31 +239,34 @@ def test_a_killed_study_goes_on_to_the_same_trials(tmp_path: Path) -> None:
             raise KeyboardInterrupt
         return _toy(params, report)
 
-    parts = tmp_path / "parts.journal"
+    parts = tmp_path / "parts.db"
     with pytest.raises(KeyboardInterrupt):
         search(dies, SMALL, 30, seed=3, storage=parts)
     assert search(_toy, SMALL, 30, seed=3, storage=parts) == whole
     assert search(_toy, SMALL, 30, seed=4) != whole
     with pytest.raises(InputError, match="holds trials of another seed"):
         search(_toy, SMALL, 30, seed=4, storage=parts)
+    (tmp_path / "text").write_text("no trials\n")
+    with pytest.raises(InputError, match=r"text: cannot be used as a storage of trials \(.*\); give another storage"):
+        search(_toy, SMALL, 30, seed=3, storage=tmp_path / "text")
 
 
-def test_a_journal_is_not_gone_on_from_with_another_objective(made: QuerySet, tmp_path: Path) -> None:
-    def journal(objective: Objective, folds: int = 3) -> None:
-        tune(objective, SMALL, 2, storage=tmp_path / "all.journal")
-        cross_validate(objective, SMALL, 2, folds, storage=tmp_path / "folds.journal")
+def test_a_storage_is_not_gone_on_from_with_another_objective(made: QuerySet, tmp_path: Path) -> None:
+    def kept(objective: Objective, folds: int = 3) -> None:
+        tune(objective, SMALL, 2, storage=tmp_path / "all.db")
+        cross_validate(objective, SMALL, 2, folds, storage=tmp_path / "folds.db")
 
-    journal(made.objective())
-    journal(made.objective())
+    kept(made.objective())
+    kept(made.objective())
     contexts, qrels = made.objective().contexts, made.qrels
     with pytest.raises(InputError, match=r"holds trials of another measure \(nDCG@10\); give another storage"):
-        journal(Objective(contexts, qrels, "RR@10"))
+        kept(Objective(contexts, qrels, "RR@10"))
     with pytest.raises(InputError, match="holds trials of another topics"):
-        journal(made.objective(), folds=4)
+        kept(made.objective(), folds=4)
     changed = qrels.assign(relevance=qrels["relevance"] + 1)
     with pytest.raises(InputError, match="holds trials of another qrels"):
-        journal(Objective(contexts, changed, "nDCG@10", "binary"))
-    journal(Objective(contexts, qrels.sample(frac=1, random_state=0), "nDCG@10", "binary"))
+        kept(Objective(contexts, changed, "nDCG@10", "binary"))
+    kept(Objective(contexts, qrels.sample(frac=1, random_state=0), "nDCG@10", "binary"))
 
 
 def test_hopeless_trials_end_early() -> None:
@@ -327,8 +328,8 @@ def test_held_out_values_come_from_topics_not_searched(made: QuerySet) -> None:
     assert held_out.base == pytest.approx(objective.base().mean())
     assert held_out.gain == pytest.approx(held_out.tuned - held_out.default)
     assert held_out.low <= held_out.gain <= held_out.high
-    other = on_test_set(tune(objective, SMALL, 8, seed=0), SMALL, objective, TOPICS)
-    assert other.tuned >= other.default  # the same topics: the default was among the trials
+    best = tune(objective, SMALL, 8, seed=0).params
+    assert objective.values(best).mean() >= held_out.default  # the same topics: the default was among the trials
 
 
 @pytest.mark.parametrize("rule", ["capped", "mean"])
@@ -435,7 +436,7 @@ def _space(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"trials": -1, "folds": 1}, "trials=-1: expected 0 or more; folds=1: expected 2 or more"),
+        ({"trials": -1, "folds": 1}, "trials=-1: expected an integer >= 0; folds=1: expected an integer >= 2"),
         ({"test_run": "r"}, "test_run needs test_topics and test_qrels"),
         ({"protocol": "tree"}, "protocol=tree: did you mean trec"),
         ({"rerank": "mmr"}, "rerank=mmr: expected rnn, whose settings are searched"),
@@ -458,7 +459,7 @@ def test_what_a_request_cannot_be(given: dict[str, Any], message: str) -> None:
         (["--sweep", "contxt"], "--sweep contxt: expected some of context,lambda,grid,ablations"),
         (["--collections", "sets.yaml"], "--index is for one query set: not with --collections"),
         (["--rule", "mean"], "--rule chooses over --collections: not for one query set"),
-        (["--folds", "1"], "--folds 1: expected 2 or more"),
+        (["--folds", "1"], "--folds 1: expected an integer >= 2"),
         (["--measure", "nDCG@10 RR@10"], "expected one measure"),
     ],
 )

@@ -8,32 +8,30 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from tiny_encoder import WORDS, make_encoder
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
+from rnnreranker.base.written_form import Written
 from rnnreranker.encode.dense.encoder import Encoder
 from rnnreranker.lab.tune import Space
-from rnnreranker.lab.tune.joint.queries import load_trainings
-from rnnreranker.lab.tune.joint.request import TuneTrainRequest, check
-from rnnreranker.lab.tune.joint.space import NARROW_NAME, Joint, JointSpace, LabelSpace
-from rnnreranker.lab.tune.joint.trial import Trainings, tune_jointly
-from rnnreranker.lab.tune.space import Between
+from rnnreranker.lab.tune.request import TuneTrainRequest, check
+from rnnreranker.lab.tune.space import NARROW_NAME, Between, Joint
+from rnnreranker.lab.tune.training import Trainings, load_trainings, tune_jointly
 from rnnreranker.methods.retrieve.dense import dense_run
 from rnnreranker.train.query.params import TrainParams, training_settings
 
 QUERIES, DOCUMENTS = 40, 60
 FIXED = Joint(RnnParams(context=20, k=5), LabelParams(), TrainParams(batch_size=8, epochs=2.0, dropout=0.0, warmup=0.0))
-SMALL = JointSpace(
-    Space({"k": Between(3, 8), "lam": Between(0.0, 1.0)}, FIXED.rnn),
-    LabelSpace(
-        {"normalization": ("maxmin", "none"), "boost": Between(1.0, 5.0, log=True), "n_max": Between(3, 15, log=True)},
-        FIXED.labels,
-    ),
-    Space({"learning_rate": Between(1e-6, 1e-2, log=True)}, FIXED.train),
+SMALL = Space(
+    {
+        **{"k": Between(3, 8), "lam": Between(0.0, 1.0), "normalization": ("maxmin", "none")},
+        **{"boost": Between(1.0, 5.0, log=True), "n_max": Between(3, 15, log=True)},
+        "learning_rate": Between(1e-6, 1e-2, log=True),
+    },
+    FIXED,
 )
 
 
@@ -58,18 +56,10 @@ def data(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def trainings(tiny: Path, data: Path) -> Trainings:
-    topics = dict(line.split("\t") for line in (data / "topics.tsv").read_text().splitlines())
-    qids = tuple(topics)
-    vectors = Encoder.load(str(tiny), pooling="mean").encode(list(topics.values()))
-    queries = QueryVectors(qids, vectors)
-    source = open_vectors(data)
-    run = dense_run(source, queries, 30, threads=1, batch_size=64)
-    rows = [line.split() for line in (data / "qrels.txt").read_text().splitlines()]
-    qrels = pd.DataFrame([(q, d, int(g)) for q, _, d, g in rows], columns=["query_id", "doc_id", "relevance"])
-    parts = {"training": qids[:20], "validation": qids[20:30]}
-    return Trainings(source, topics, queries, run, str(tiny), "mean", qrels=qrels, **parts)
+@pytest.fixture
+def trainings(tiny: Path, data: Path, tmp_path: Path) -> Trainings:
+    given = {"index": data, "topics": data / "topics.tsv", "qrels": data / "qrels.txt"}
+    return load_trainings(TuneTrainRequest(encoder=f"{tiny}:pooling=mean", hits=30, **given), tmp_path / "work")
 
 
 @pytest.mark.slow
@@ -103,20 +93,20 @@ class Drawn:
 
 
 def test_the_boost_has_a_narrow_range_where_values_are_close() -> None:
+    whole = TuneTrainRequest(index="i", topics="t", qrels="q").searched
     drawn = Drawn()
-    joint = JointSpace().suggest(drawn)  # type: ignore[arg-type]
+    joint = whole.suggest(drawn)  # type: ignore[arg-type]
     assert (joint.labels.normalization, joint.labels.boost, joint.labels.n_max) == ("none", 1.25, 300)
     assert drawn.ranges[NARROW_NAME] == (1.0, 1.25)
     assert "boost" not in drawn.ranges
-    wide = JointSpace(labels=LabelSpace({"boost": Between(1.0, 5.0)}, LabelParams()))
-    assert wide.suggest(Drawn()).labels.boost == 5.0  # type: ignore[arg-type]
-    start = JointSpace().as_trial(Joint())
+    boost = Space({"boost": Between(1.0, 5.0)}, Joint())
+    assert boost.suggest(Drawn()).labels.boost == 5.0  # type: ignore[arg-type]
+    start = whole.as_trial(Joint())
     assert start is not None
     assert (start["boost"], start["n_max"], start["learning_rate"]) == (1.222, 4, 1e-5)
-    close = LabelSpace({"boost": Between(1.0, 5.0)}, LabelParams())
-    assert close.as_trial(LabelParams(normalization="none", boost=1.1)) == {NARROW_NAME: 1.1}
-    assert close.as_trial(LabelParams(normalization="none", boost=1.3)) is None
-    assert JointSpace().within(50).rnn.ranges["context"] == Between(20, 50)
+    close = [Joint(labels=LabelParams(normalization="none", boost=value)) for value in (1.1, 1.3)]
+    assert [boost.as_trial(one) for one in close] == [{NARROW_NAME: 1.1}, None]
+    assert whole.within(50).ranges["context"] == Between(20, 50)
 
 
 @pytest.mark.slow
@@ -192,12 +182,16 @@ def test_encoders_are_trained_with_the_settings_that_the_index_names(
         qrels=data / "qrels.txt",
         encoder=typed.replace("TINY", str(tiny)) if typed else None,
     )
-    found, test, base = load_trainings(request)
-    assert (found.encoder, found.pooling, found.normalize) == (str(tiny), pooling, normalize)
+    made = load_trainings(request, tmp_path / "work")
+    settings = {"pooling": pooling} | ({} if normalize is None else {"normalize": normalize})
+    assert made.studied.encoder == str(Written(str(tiny), settings))
     still = dataclasses.replace(FIXED, train=dataclasses.replace(FIXED.train, learning_rate=1e-12, epochs=1))
-    found.train(still, tmp_path / "out")
-    vectors = Encoder.load(str(tmp_path / "out")).encode(list(test.topics.values()))
-    np.testing.assert_allclose(vectors, base.vectors, atol=1e-5)  # base and trained encoder differ in weights alone
+    trained, _ = made.studied.fitted(made.task, made.arm(still), tmp_path)
+    texts = [made.task.topics[qid] for qid in made.task.test]
+    before, after = (
+        Encoder.load(name, **own).encode(texts) for name, own in ((str(tiny), settings), (str(trained.path), {}))
+    )
+    np.testing.assert_allclose(after, before, atol=1e-5)  # they differ in weights alone
 
 
 def test_what_the_command_cannot_do_is_said(data: Path, tmp_path: Path) -> None:
@@ -226,7 +220,7 @@ def test_what_the_command_cannot_do_is_said(data: Path, tmp_path: Path) -> None:
         ({"model": "query:validation_share=0.2"}, "validation_share: which queries validate is said beside the model"),
         ({"loss": "triplet:alpha=2"}, "loss=triplet:alpha=2: no setting alpha"),
         ({"encoder": "minilm:max_length=7"}, "encoder: max_length: expected pooling or normalize"),
-        ({"test_share": 2.0, "final_seeds": 0}, "final_seeds=0: expected 1 or more"),
+        ({"test_share": 2.0, "final_seeds": 0}, "final_seeds=0: expected an integer >= 1"),
         ({"device": "tpu"}, "device=tpu: no name of a device"),
     ],
 )

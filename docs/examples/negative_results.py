@@ -24,7 +24,7 @@ from rnnreranker.data.topics import load_topics
 from rnnreranker.encode.dense.encoder import Encoder
 from rnnreranker.evaluate import evaluate
 from rnnreranker.index.opening import open_index
-from rnnreranker.lab.tune.leave_out import read_collections
+from rnnreranker.lab.tune.collections import cells_of
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.rnn import jaccard_similarity
 from rnnreranker.runs.head import choose_head, with_new_head
@@ -273,7 +273,7 @@ def main() -> None:
     begun = time.perf_counter()
     cells = {
         name: entry
-        for name, entry in read_collections(args.cells).items()
+        for name, entry in cells_of(args.cells).items()
         if not args.collections or entry["collection"] in args.collections
     }
     encoder, known = Encoder.load(args.encoder), {}

@@ -39,7 +39,6 @@ KINDS = {
     "labeler": Kind("labels/methods", "rnnreranker.labelers"),
     "loss": Kind("train/losses", "rnnreranker.losses"),
     "trained-model": Kind("train/models", "rnnreranker.trained_models"),
-    "studied-model": Kind("lab/study/models", "rnnreranker.studied_models"),
     "encoder": Kind("encode/dense/models", "rnnreranker.encoders"),
     "sparse-encoder": Kind("encode/sparse/models", "rnnreranker.sparse_encoders"),
     "late-encoder": Kind("encode/late/models", "rnnreranker.late_encoders"),

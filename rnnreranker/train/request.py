@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -70,6 +70,8 @@ class TrainRequest(Request):
         other_index: take labels that were made from another index.
         checkpoints: write one at every validation, to resume from.
         device: "cpu", "cuda" or "auto".
+        on_validation: of `query`, called with step and measures after every validation; what it raises ends the
+            training.
     """
 
     output: str | Path = setting(MISSING, "folder of the trained model")
@@ -97,6 +99,7 @@ class TrainRequest(Request):
     other_index: bool = setting(False, "take labels that were made from another index")
     checkpoints: bool = True
     device: str = setting(AUTO, f"cpu, cuda, {AUTO}")
+    on_validation: Callable[[int, dict[str, float]], None] | None = None
 
     @cached_property
     def training(self) -> Training:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,15 +11,11 @@ from rnnreranker.base import command
 from rnnreranker.base.arguments import argument, flag
 from rnnreranker.base.device import add_flags as add_device_flags
 from rnnreranker.base.files import check_writable
-from rnnreranker.base.method import names
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.tables import interval, print_table
-from rnnreranker.base.typed_numbers import READERS, number
+from rnnreranker.base.typed_numbers import READERS
 from rnnreranker.base.written_form import Written
-from rnnreranker.data.splits import SETTINGS
-from rnnreranker.evaluate.protocols import PROTOCOL_HELP, PROTOCOLS
-from rnnreranker.lab.study.arm import ArmParams
-from rnnreranker.lab.study.request import EVERYDAY, KIND, WORKERS, StudyRequest
+from rnnreranker.lab.study.request import EVERYDAY, StudyRequest
 from rnnreranker.lab.study.studying import study
 from rnnreranker.train.query.params import TrainParams
 
@@ -39,7 +34,20 @@ EPILOG = """examples (settings stand behind a colon; `python -m rnnreranker meth
       taught:labels=arm:name=hard,label_scale=cosine
 """
 ELSEWHERE = ("--output", "--work", "--jobs", "--backend", "--address")  # what results do not depend on
-HIDDEN = ("max_steps", "labelled_queries", "relevant", "context", "title", "compares")  # of the help
+GROUPS = {  # title of a group of flags → argument → what help calls its value
+    "training": dict(
+        **{"encoder": "NAME", "model": "FORM", "loss": "FORM"},
+        **{"learning_rates": "R", "seeds": "N"},
+    ),
+    "arms (NAME:KEY=VALUE: what an arm has otherwise than the model)": {
+        **{"arms": "ARM", "against": "ARM", "context": "", "first_stages": "M"}
+    },
+    "test (default: every query by an encoder that was trained on other folds)": {
+        **{"test_topics": "TOPICS", "test_qrels": "QRELS", "folds": "N", "splits": "NAME", "labelled_queries": ""},
+        **{"test_candidates": "N", "relevant": "", "protocol": "NAME", "measures": "NAMES"},
+    },
+    "work": {**{"compares": "", "title": "", "work": "DIR", "jobs": "N", "backend": "NAME", "address": "ADDRESS"}},
+}
 
 
 @command.main
@@ -72,59 +80,20 @@ def main(argv: Sequence[str]) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """The flags of the command."""
-    usual = {field.name: field.default for field in dataclasses.fields(StudyRequest)}
     parser = command.parser("study", "Train a model in every way, several times, and compare.", EPILOG, USAGE)
     parser.add_argument("--index", required=True, help="folder, `pydoc`, or prebuilt index")
     parser.add_argument("--topics", required=True, help="of training (and test): file, ir_datasets id, `pydoc/train`")
     parser.add_argument("--qrels", required=True, help="judgements of --topics")
     parser.add_argument("--output", required=True, metavar="FILE.json", help="the record of what was measured")
-    group = parser.add_argument_group("training")
-    _add(group, "encoder", "NAME", "to begin with (of queries, default: the one that made the index)")
-    kinds = ", ".join(names(KIND))
-    _add(group, "model", "FORM", f"of all arms, with its settings: {kinds} (default: query)")
-    _add(group, "loss", "FORM", "what it lowers, where an arm does not say: distance:alpha=0.7")
-    hints = hints_of(TrainParams)
-    for name, text in EVERYDAY.items():
-        _add(group, name, "N", text, type=READERS[hints[name]])
-    _add(group, "learning_rates", "R", "choose one a fold, on validation queries", type=number, nargs="+")
-    _add(group, "seeds", "N", f"trainings of every arm (default: {usual['seeds']})", type=command.positive)
-
-    group = parser.add_argument_group("arms (NAME:KEY=VALUE: what an arm has otherwise than the model)")
-    several: dict[str, Any] = {"nargs": "+"}
-    text = f"settings: {', '.join(hints_of(ArmParams))}, and those of the training (default: trained)"
-    _add(group, "arms", "ARM", text, **several)
-    _add(group, "against", "ARM", "that the others are compared with, beside the model as it was")
-    _add(group, "context", "N", "of query encoders: candidates of labels (default: 60)", type=command.positive)
-    text = "of negatives, or of fused labels, by retriever (default: bm25 impact)"
-    _add(group, "first_stages", "M", text, **several)
-
-    group = parser.add_argument_group("test (default: every query by an encoder that was trained on other folds)")
-    _add(group, "test_topics", "TOPICS", "test on these instead of folds")
-    _add(group, "test_qrels", "QRELS", "judgements of --test-topics")
-    _add(group, "folds", "N", "default: 5; with --splits the first ones, 4", type=command.positive)
-    _add(group, "splits", None, "paper 004's parts: 60/20/20 or 20/20/60", choices=SETTINGS)
-    _add(group, "labelled_queries", "N", "trained on or validated, by the seed (default: all)", type=command.positive)
-    _add(group, "test_candidates", "N", "reranked (default: 100; late: none, all are searched)", type=command.positive)
-    _add(group, "relevant", "N", "grade from which on positive (default: 1)", type=command.positive)
-    _add(group, "protocol", "NAME", PROTOCOL_HELP, choices=PROTOCOLS)
-    _add(group, "measures", "NAMES", f"default: {usual['measures']}")
-
-    group = parser.add_argument_group("work")
-    _add(group, "compares", "TEXT", "what the arms differ in, for the page (default: the model)")
-    _add(group, "title", "TEXT", "of the page's section (default: --topics)")
-    _add(group, "work", "DIR", "records of trials, for going on (default: OUTPUT.trials)")
-    _add(group, "jobs", "N", "trainings at a time (default: 1)", type=command.positive)
-    _add(group, "backend", "NAME", f"who trains: {', '.join(WORKERS)} (default: {usual['backend']})", choices=WORKERS)
-    _add(group, "address", "ADDRESS", "of dask or ray (default: start one here)")
+    for title, named in GROUPS.items():
+        group = parser.add_argument_group(title)
+        command.add_request_flags(group, StudyRequest, *named, **named)
+        if title == "training":
+            for name, text in EVERYDAY.items():
+                shown = argparse.SUPPRESS if name == "max_steps" else text
+                group.add_argument(flag(name), help=shown, type=READERS[hints_of(TrainParams)[name]], metavar="N")
     add_device_flags(group, "models")
-    parser.set_defaults(**{name: value for name, value in usual.items() if value is not dataclasses.MISSING})
     return parser
-
-
-def _add(group: Any, name: str, metavar: str | None, text: str, **options: Any) -> None:
-    """A flag of an argument of the request."""
-    options |= {} if metavar is None else {"metavar": metavar}
-    group.add_argument(flag(name), help=argparse.SUPPRESS if name in HIDDEN else text, **options)
 
 
 def _cells(difference: Mapping[str, Any]) -> list[str]:

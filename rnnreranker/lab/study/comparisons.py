@@ -1,4 +1,4 @@
-"""What a study found: seeds averaged per query, differences with intervals, curves averaged over trainings."""
+"""What a study comes to: means over seeds by query, differences with intervals, curves and costs of trainings."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.evaluate.comparison import bootstrap_intervals, holm, paired_t_test
-from rnnreranker.lab.study.arm import BASE
+from rnnreranker.base.tables import interval
+from rnnreranker.evaluate.comparison import differences
+from rnnreranker.lab.study.request import BASE
 
 RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)  # where the buckets of ranks begin
+SURE = 0.05  # p after Holm's correction, below which a difference is called one
 
 Records = Sequence[Mapping[str, Any]]
 
@@ -40,14 +42,58 @@ def study_rows(
     qids = list(values[arms[0], measures[0]])
     if any(set(of_query) != set(qids) for of_query in values.values()):
         raise InputError("the arms were not tested on the same queries; give all of them the same tasks and seeds")
-    names = [None, *sorted(set((groups or {}).values()))]
     rows = []
-    for group in names:
+    for group in [None, *sorted(set((groups or {}).values()))]:
         chosen = [qid for qid in qids if group is None or (groups or {}).get(qid) == group]
         for measure in measures:
             columns = {arm: np.array([values[arm, measure][qid] for qid in chosen]) for arm in arms}
             rows += _compared(columns, measure, group or "all", others)
     return rows
+
+
+def conclusion(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The best trained arm by the first measure over all queries, beside those that it is compared with.
+
+    Args:
+        rows: of `study_rows`.
+    """
+    measure = rows[0]["measure"]
+    mine = [row for row in rows if (row["measure"], row["group"]) == (measure, "all")]
+    values = {row["arm"]: row["value"] for row in mine}
+    trained = [row for row in mine if row["arm"] != BASE]
+    if not trained:
+        return f"Nothing was trained; {BASE} has {measure} {values[BASE]:.4f}."
+    best = max(trained, key=lambda row: row["value"])
+    said = [_beside(other, difference) for other, difference in (best["against"] or {}).items()]
+    if len(trained) > 1:
+        first = f"Best of {len(trained)} trained arms on queries not trained on: {best['arm']}, {measure}"
+    else:
+        first = f"On queries not trained on {best['arm']} has {measure}"
+    if not said and BASE in values:
+        said = [f"{BASE} has {values[BASE]:.4f}"]
+    return "; ".join([f"{first} {best['value']:.4f}", *said]) + "."
+
+
+def observations(records: Records) -> dict[str, Any]:
+    """What else records say, arm by arm: `words`, and of what any has `costs`, `distances`, `by_degrees`, `masses`
+    (by task) and `positives` (000, Figure 11: first rank of a bucket, positives in it, their mean probability)."""
+    own_of: dict[str, Any] = {"words": {}}
+    for record in records:
+        for name in ("words", "costs", "distances", "by_degrees", "mass", "positives"):
+            if name in record:
+                own_of.setdefault(name, {}).setdefault(record["arm"] or BASE, []).append(record)
+    made = {name: {arm: _mean([one[name] for one in own]) for arm, own in by_arm.items()}
+            for name, by_arm in own_of.items() if name not in ("mass", "positives")}  # fmt: skip
+    for arm, own in own_of.get("mass", {}).items():
+        of_tasks = made.setdefault("masses", {}).setdefault(arm, {})
+        for record in own:
+            of_tasks.setdefault(record["task"], []).append(record["mass"]["share"])
+    for arm, own in own_of.get("positives", {}).items():
+        made.setdefault("positives", {})[arm] = {
+            when: _buckets([pair for record in own for pair in record["positives"][when]])
+            for when in ("before", "after")
+        }
+    return made
 
 
 def curves(records: Records) -> dict[str, dict[str, list[float]]]:
@@ -67,58 +113,12 @@ def curves(records: Records) -> dict[str, dict[str, list[float]]]:
     return by_arm
 
 
-def positives(records: Records) -> dict[str, dict[str, list[list[float]]]]:
-    """Arm → before, after: [first rank of a bucket, positives in it, their mean probability] (000, Figure 11)."""
-    by_arm: dict[str, dict[str, list[list[float]]]] = {}
-    for arm, own in _by_arm(records).items():
-        by_arm[arm] = {}
-        for when in ("before", "after"):
-            pairs = [pair for record in own for pair in record["positives"][when]]
-            ranks, shares = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
-            bucket = np.searchsorted(RANKS, ranks, side="right") - 1
-            by_arm[arm][when] = [
-                [float(start), int((bucket == number).sum()), float(shares[bucket == number].mean())]
-                for number, start in enumerate(RANKS)
-                if (bucket == number).any()
-            ]
-    return by_arm
-
-
 def chosen_steps(records: Records) -> dict[str, dict[str, float]]:
     """Arm → trainings, those whose best step was 0 (the encoder as it was), mean best step, mean steps, seconds."""
     by_arm = {}
     for arm, own in _by_arm(records).items():
         by_arm[arm] = {"trainings": len(own), "unchanged": sum(record["best_step"] == 0 for record in own)}
         by_arm[arm] |= {name: float(np.mean([one[name] for one in own])) for name in ("best_step", "steps", "seconds")}
-    return by_arm
-
-
-def masses(records: Records) -> dict[str, dict[str, list[float]]]:
-    """Arm → task → the share of probability that was learnt to leave the positives, of every seed; empty without."""
-    by_arm: dict[str, dict[str, list[float]]] = {}
-    for arm, own in _by_arm(records).items():
-        for record in own:
-            if "mass" in record:
-                by_arm.setdefault(arm, {}).setdefault(record["task"], []).append(record["mass"]["share"])
-    return by_arm
-
-
-def words(records: Records) -> dict[str, dict[str, float]]:
-    """Arm → the use of words in the test (see `word_use`), means over its trainings; empty where none has any."""
-    by_arm: dict[str, list[Mapping[str, float]]] = {}
-    for record in records:
-        if "words" in record:
-            by_arm.setdefault(record["arm"] or BASE, []).append(record["words"])
-    return {arm: {name: float(np.mean([one[name] for one in own])) for name in own[0]} for arm, own in by_arm.items()}
-
-
-def costs(records: Records) -> dict[str, dict[str, float]]:
-    """Arm → mean seconds of a training, and of making its labels and finding its negatives; those that say them."""
-    by_arm = {}
-    for arm, own in _by_arm(records).items():
-        own_costs = [record["costs"] for record in own if "costs" in record]
-        if own_costs:
-            by_arm[arm] = {name: float(np.mean([one[name] for one in own_costs])) for name in ("training", "labelling")}
     return by_arm
 
 
@@ -130,13 +130,52 @@ def by_query(records: Records) -> dict[str, dict[str, dict[str, float]]]:
     return by_arm
 
 
+def with_chosen(
+    records: Records, families: Mapping[str, str], measure: str
+) -> tuple[list[Mapping[str, Any]], dict[str, dict[str, Any]]]:
+    """The records, behind them those of the arm that each family's validation queries choose, task by task.
+
+    A task's own trainings alone have a say, their mean over the seeds, so that no query that it tests has any. Of equal
+    arms the first is taken.
+
+    Args:
+        records: of `run_trial`, with `checked`: measure → mean over the validation queries, all documents searched.
+        families: arm → its family; measure: that decides.
+
+    Returns:
+        The records, and family → task → `arm`, the one taken, and `validation`: arm → its value.
+    """
+    with_families, choices = list(records), {}
+    for family in dict.fromkeys(families.values()):
+        arms = [arm for arm, own in families.items() if own == family]
+        choices[family] = dict[str, Any]()
+        for task in dict.fromkeys(record["task"] for record in records):
+            mine = {arm: [one for one in records if (one["arm"], one["task"]) == (arm, task)] for arm in arms}
+            values = {arm: float(np.mean([one["checked"][measure] for one in own])) for arm, own in mine.items()}
+            best = max(arms, key=lambda arm: values[arm])
+            choices[family][task] = {"arm": best, "validation": values}
+            with_families += [{**one, "arm": family} for one in mine[best]]
+    return with_families, choices
+
+
+def _mean(own: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {name: np.mean([one[name] for one in own], axis=0).tolist() for name in own[0]}
+
+
+def _buckets(pairs: Sequence[Sequence[float]]) -> list[list[float]]:
+    ranks, shares = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
+    bucket = np.searchsorted(RANKS, ranks, side="right") - 1
+    return [
+        [float(start), int((bucket == number).sum()), float(shares[bucket == number].mean())]
+        for number, start in enumerate(RANKS)
+        if (bucket == number).any()
+    ]
+
+
 def _by_arm(records: Records) -> dict[str, list[Mapping[str, Any]]]:
     """The records of every trained arm."""
-    by_arm: dict[str, list[Mapping[str, Any]]] = {}
-    for record in records:
-        if record["arm"]:
-            by_arm.setdefault(record["arm"], []).append(record)
-    return by_arm
+    arms = dict.fromkeys(record["arm"] for record in records if record["arm"])
+    return {arm: [record for record in records if record["arm"] == arm] for arm in arms}
 
 
 def _per_query(records: Records) -> dict[tuple[str, str], dict[str, float]]:
@@ -154,17 +193,20 @@ def _compared(
     columns: Mapping[str, np.ndarray], measure: str, group: str, others: Mapping[str, Sequence[str]]
 ) -> list[dict[str, Any]]:
     pairs = [(arm, other) for arm in columns for other in others.get(arm, ())]
-    tests = [paired_t_test(columns[arm], columns[other]) for arm, other in pairs]
-    corrected = holm(tests) if tests else []
-    rows = []
-    for arm, column in columns.items():
-        row: dict[str, Any] = {"arm": arm, "measure": measure, "group": group, "queries": len(column)}
-        row |= {"value": float(column.mean()), "against": {}}
-        for (one, other), p, p_holm in zip(pairs, tests, corrected, strict=True):
-            if one == arm:
-                differences = column - columns[other]
-                low, high = bootstrap_intervals(differences[None])[0].tolist()
-                difference = {"difference": float(differences.mean()), "low": low, "high": high}
-                row["against"][other] = difference | {"p": p, "p_holm": p_holm}
-        rows.append(row)
-    return rows
+    against: dict[str, dict[str, Any]] = {arm: {} for arm in columns}
+    for (arm, other), row in zip(pairs, differences(columns, pairs), strict=True):
+        against[arm][other] = row
+    about = {"measure": measure, "group": group}
+    return [
+        {"arm": arm, **about, "queries": len(column), "value": float(column.mean()), "against": against[arm]}
+        for arm, column in columns.items()
+    ]
+
+
+def _beside(other: str, gap: Mapping[str, Any]) -> str:
+    """How an arm compares with another."""
+    name = f"{BASE}, the model as it was" if other == BASE else other
+    text = f"{interval(gap['difference'], gap['low'], gap['high'])}, p {gap['p_holm']:.3f} after Holm"
+    if gap["p_holm"] >= SURE:
+        return f"not surely apart from {name} ({text})"
+    return f"{'better' if gap['difference'] > 0 else 'worse'} than {name} ({text})"

@@ -1,32 +1,44 @@
-"""What a study is asked for: a request, and the training, the arms and the first stages that it names."""
+"""What a study is asked for: a request with its arms, checked before any work."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Chosen, Form, choose
 from rnnreranker.base.device import EXACT, ComputesOnDevices, trained_on
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.method import find, names
+from rnnreranker.base.method import fields_of, find, methods
 from rnnreranker.base.process.backends import CLUSTERS, check_backend
 from rnnreranker.base.request import Request
+from rnnreranker.base.settings import Params, hints_of, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.splits import SETTINGS
-from rnnreranker.evaluate.protocols import PROTOCOLS
-from rnnreranker.lab.study.arm import Arm, arms_of
+from rnnreranker.evaluate.protocols import PROTOCOL_HELP, PROTOCOLS
+from rnnreranker.labels.params import unlearnt
+from rnnreranker.labels.request import LABEL_PRESET, SOURCE, ChosenLabeler, choose_labeler
+from rnnreranker.train.group.groups import AT_RANDOM
 from rnnreranker.train.request import Training, training_of
 
 if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.lab.study.tasks import Task
 
-KIND = "studied-model"  # of method
+KIND = "trained-model"  # of method
+BASE = "base"  # the model as it is
+SIGN = "|"  # between names of arms
+TO_TRAIN = "of the task"  # in place of the folder of a term scorer, which every task trains
 WORKERS = ("loky", *CLUSTERS)  # no threads: libraries of training keep their state by process
+USUAL: dict[str, dict[str, Any]] = {  # settings of trainings in a study, where those of the model are others
+    "query": {"epochs": 4.0, "candidates": 100, "batch_size": 16},
+    "late": {"similarity": "l2"},  # as the program of paper 002
+}
 EVERYDAY = {  # settings of every training that are flags and options of specs, too
     **{"learning_rate": "peak learning rate", "epochs": "passes over the training queries"},
     **{"max_steps": "steps, in place of epochs", "batch_size": "queries a step"},
@@ -34,71 +46,130 @@ EVERYDAY = {  # settings of every training that are flags and options of specs, 
 
 
 @dataclass(frozen=True)
-class StudyRequest(ComputesOnDevices, Request):
-    """A study: the arguments of `run_study`, and the flags of the command.
+class ArmParams(Params):
+    """Settings of an arm beside those of its training."""
+
+    labels: str = setting("hard", "what it learns from: a method of labels in its written form", tunable=False)
+    start: str = setting("", "what it begins as: an arm, or an encoder; empty = that of the study")
+    negatives: str = setting("", "whose: of a first stage, random, of an arm; empty = of the last first stage")
+    filter: Literal["none", "rnn"] = setting("none", "of negatives: likely positives are left out")
+    prf: str = setting("", "no training: what it starts from, searched with twice, by this feedback")
+    rates: str = setting("", "the arm whose chosen learning rates it takes; empty = its own")
+    against: str = setting("", f"arms that it is compared with, {SIGN} between them; empty = that of the study")
+    family: str = setting("", "of arms among which validation chooses: the name of what it chooses")
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One way of training.
 
     Attributes:
-        index: a folder, `pydoc`, the name of a prebuilt index of Pyserini, or an opened index, which is opened again
-            by its name.
-        topics: of training, and without `test_topics` of the test: a name, a file, or qid → text.
-        qrels: judgements of them: a name, a file, {qid: {docid: grade}} or a data frame.
-        test_topics, test_qrels: of the test; None = every query is tested by an encoder trained on the other folds.
-        model: what all arms train, with settings of the training in its written form,
-            `query:candidates=100,warmup=0.1`.
-        arms: of each its name and what it has otherwise, settings of the training and of `ArmParams`, in their written
-            form, `soft:labels=evidence,epochs=2`, or a mapping of names to settings.
-        against: the arm that the others are compared with, beside the model as it is; None = none.
-        compares: what the arms differ in, as the page groups studies; None = the name of the model.
-        title: of the page's section; None = that of the topics.
-        loss: what training lowers where an arm does not say, in its written form, `distance:alpha=0.7`.
-        encoder: what the trainings begin with; None = of queries, the one that made the index.
-        learning_rates: one of these is chosen for every arm that takes no other's, in every fold by its validation
-            queries; None = that of the training.
-        first_stages: retrievers in their written form: where negatives come from, or what a run that teaches is fused
-            of; cross-encoders rerank the last in the test.
-        test_candidates: reranked in the test; None = 100, of late none: the collection is searched.
-        folds: None = 5, with `splits` the first ones, 4.
-        splits: in place of folds, paper 004's parts for training, validation and test: "standard" or "cold".
-        seeds: trainings of every arm.
-        labelled_queries: that a task trains on or holds out for validation, drawn by the seed; None = all.
-        relevant: grade from which on a document is positive.
-        protocol, measures: of the test, see `evaluate`; None = the protocol of the judgements.
-        context: of query encoders: N of the labels.
-        work: folder of the records of trials, for going on; None = they are not kept.
-        jobs: trainings at a time; results do not depend on it.
-        backend, address: who trains: processes of this machine, or the workers of a cluster, as `do_parts`, which must
-            see `work` and the index under the same paths.
-        device: where models are trained ("cpu", "cuda" or "auto"), encode and score; None = on the processor;
-            compute_dtype: in which type they encode and score.
+        name: in tables and figures.
+        params: of the training; the task sets the seed, `rates` the learning rate. loss: of its loss.
+        method: of its labels, in its written form.
+        teacher: the arm whose scores are its labels, and finder: whose hits are its negatives; "" = none.
+        own: its other settings.
+        against: names of the arms that it is compared with.
+        rates: task name → the learning rate that is taken there; empty = that of `params`.
+    """
+
+    name: str
+    params: Any
+    loss: Params
+    method: Written
+    teacher: str = ""
+    finder: str = ""
+    own: ArmParams = field(default_factory=ArmParams)
+    against: tuple[str, ...] = ()
+    rates: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def labels(self) -> ChosenLabeler:
+        """The method of its labels, with settings that were checked."""
+        return choose_labeler(self.method)
+
+    @property
+    def hard(self) -> bool:
+        """Whether it learns from judgements alone."""
+        return self.method.name == "hard"
+
+    @property
+    def mass(self) -> str | None:
+        """ "share" or "confident" where it learns how much probability leaves the positives, see `labels.mass`."""
+        return self.labels.label_params.mass if unlearnt(self.labels.label_params) else None
+
+    @property
+    def refers(self) -> list[str]:
+        """What it starts from, and whose negatives and scores it takes: names, of arms perhaps."""
+        given = (self.own.start, self.finder, self.teacher)
+        return [name for name in dict.fromkeys(given) if name and name != self.name]
+
+    def params_of(self, task: Task) -> Any:
+        """The parameters of its training on a task; hard labels are scaled as they are."""
+        values: dict[str, Any] = {"seed": task.seed} | (
+            {"learning_rate": self.rates[task.name]} if task.name in self.rates else {}
+        )
+        values |= {"label_scale": "scores"} if self.hard else {}
+        known = hints_of(type(self.params))
+        return dataclasses.replace(self.params, **{key: value for key, value in values.items() if key in known})
+
+    def described(self, task: Task) -> list[Any]:
+        """What it trains with on a task, but for what the arms are that it refers to."""
+        own = [self.teacher, self.own.start, self.own.negatives, self.own.filter, self.own.prf]
+        learnt = sorted(task.known_of_validation) if self.mass else []
+        return [self.params_of(task).to_dict(), self.loss.to_dict(), str(self.method), own, learnt]
+
+    def training(self) -> dict[str, Any]:
+        """The parameters, plain values; the learning rate is None where tasks differ in it."""
+        rates = set(self.rates.values())
+        taken = {"learning_rate": rates.pop() if len(rates) == 1 else None} if rates else {}
+        return self.params.to_dict() | self.loss.to_dict() | taken
+
+
+@dataclass(frozen=True)
+class StudyRequest(ComputesOnDevices, Request):
+    """A study: the arguments of `run_study`, and the flags of the command, whose help the fields say.
+
+    Attributes:
+        index: an opened index is opened again by its name.
+        topics, test_topics: names, files, or qid → text.
+        qrels, test_qrels: names, files, {qid: {docid: grade}} or data frames.
+        arms: in their written form, or a mapping of names to settings.
+        work: None = the records of trials are not kept.
+        backend, address: as of `do_parts`; workers of a cluster see `work` and the index under the same paths.
+        device: "cpu", "cuda" or "auto"; None = the processor; compute_dtype: in which type models encode and score.
     """
 
     index: str | Path | IndexOnDisk
     topics: str | Path | Mapping[str, str]
     qrels: Qrels
-    test_topics: str | Path | Mapping[str, str] | None = None
-    test_qrels: Qrels | None = None
-    model: Form = "query"
-    arms: str | Sequence[Form] | Mapping[str, Mapping[str, Any] | None] = ("trained",)
-    against: str | None = None
-    compares: str | None = None
-    title: str | None = None
-    loss: Form | None = None
-    encoder: str | None = None
-    learning_rates: Sequence[float] | None = None
-    first_stages: Sequence[Form] = ("bm25", "impact")
-    test_candidates: int | None = None
-    folds: int | None = None
-    splits: str | None = None
-    seeds: int = 3
-    labelled_queries: int | None = None
-    relevant: int = 1
-    protocol: str | None = None
-    measures: str = "nDCG@10 RR@10 R@100"
-    context: int = 60
-    work: str | Path | None = None
-    jobs: int = 1
-    backend: str = "loky"
-    address: str | None = None
+    encoder: str | None = setting(None, "to begin with, of queries by default the one that made the index")
+    model: Form = setting("query", "of all arms, with its settings: query, dual, sparse, late, cross")
+    loss: Form | None = setting(None, "what it lowers, where an arm does not say: distance:alpha=0.7")
+    learning_rates: Sequence[float] | None = setting(None, "choose one a fold, on validation queries")
+    seeds: int = setting(3, "trainings of every arm", at_least=1)
+    arms: str | Sequence[Form] | Mapping[str, Mapping[str, Any] | None] = setting(
+        ("trained",),
+        f"settings: {', '.join(hints_of(ArmParams))}, and those of the training",
+    )
+    against: str | None = setting(None, "that the others are compared with, beside the model as it was")
+    context: int = setting(60, "of query encoders: candidates of labels", at_least=1)
+    first_stages: Sequence[Form] = setting(("bm25", "impact"), "of negatives, or of fused labels, by retriever")
+    test_topics: str | Path | Mapping[str, str] | None = setting(None, "test on these instead of folds")
+    test_qrels: Qrels | None = setting(None, "judgements of --test-topics")
+    folds: int | None = setting(None, "default: 5; with --splits the first ones, 4", at_least=1)
+    splits: str | None = setting(None, "paper 004's parts, 60/20/20 or 20/20/60", one_of=lambda: [*SETTINGS])
+    labelled_queries: int | None = setting(None, "trained on or validated, by the seed (default: all)", at_least=1)
+    test_candidates: int | None = setting(None, "reranked (default: 100; late: none, all are searched)", at_least=1)
+    relevant: int = setting(1, "grade from which on positive", at_least=1)
+    protocol: str | None = setting(None, PROTOCOL_HELP)
+    measures: str = setting("nDCG@10 RR@10 R@100", "of the test")
+    compares: str | None = setting(None, "what the arms differ in, for the page (default: the model)")
+    title: str | None = setting(None, "of the page's section (default: --topics)")
+    work: str | Path | None = setting(None, "records of trials, for going on (default: OUTPUT.trials)")
+    jobs: int = setting(1, "trainings at a time", at_least=1)
+    backend: str = setting("loky", "who trains", one_of=lambda: [*WORKERS])
+    address: str | None = setting(None, "of dask or ray (default: start one here)")
     device: str | None = None
     compute_dtype: str = EXACT
 
@@ -109,48 +180,85 @@ class StudyRequest(ComputesOnDevices, Request):
 
     @cached_property
     def written(self) -> Written:
-        """The model in its written form.
-
-        Raises:
-            InputError: one that no study trains.
-        """
+        """The model in its written form; InputError: one that makes no encoder, so that no study tests it."""
         written = Written.read(self.model)
-        if written.name not in names(KIND):
-            shown = argument("model", written.name)
-            raise InputError(f"{shown}: no study trains it; {nearest(written.name, names(KIND))}")
+        known = [name for name, model in methods(KIND).items() if model.trains]
+        if written.name not in known:
+            raise InputError(f"{argument('model', written.name)}: no study trains it; {nearest(written.name, known)}")
         return written
 
     @property
     def kind(self) -> Any:
-        """How the model is trained and tested in a study: a subclass of `StudiedModel`."""
+        """The model that is trained: a subclass of `TrainedModel`."""
         return find(KIND, self.written.name)
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the model searches the vectors of the index, as a query encoder does."""
+        return "vectors" in self.kind.needs
+
+    @property
+    def usual(self) -> Any:
+        """Settings of a training where neither the model nor an arm says others."""
+        return self.kind.Params(**USUAL.get(self.written.name, {}))
 
     @cached_property
     def training(self) -> Training:
-        """The model, the settings that its trainings have where an arm does not say, and those of the loss.
-
-        Raises:
-            InputError: settings that it does not have, values out of range.
-        """
-        usual = find("trained-model", self.written.name).Params(**self.kind.usual)
-        return training_of(self.written, self.loss, usual)
+        """The model, settings of its trainings and of the loss; InputError: settings that it does not have."""
+        return training_of(self.written, self.loss, self.usual)
 
     @cached_property
     def chosen(self) -> list[Arm]:
-        """The arms.
+        """The arms; InputError: a name twice, settings that an arm does not have, unknown labels or arms."""
+        made: dict[str, Arm] = {}
+        for written in forms_of(self.arms):
+            shown = argument("arms", str(written))
+            if written.name in (BASE, *made):
+                raise InputError(f"{shown}: {written.name}: an arm of that name is there; give it another")
+            try:
+                made[written.name] = self._arm(written)
+            except InputError as error:
+                raise InputError(f"{shown}: {error}") from None
+        if not made:
+            raise InputError(f"{argument('arms')}: expected an arm")
+        if self.against is not None and self.against not in made:
+            raise InputError(f"{argument('against', self.against)}: no such arm; {nearest(self.against, made)}")
+        families = {arm.own.family for arm in made.values()}
+        for number, (name, arm) in enumerate(list(made.items())):
+            named = arm.own.against.split(SIGN) if arm.own.against else [self.against] if self.against else []
+            wanted = [one for one in (*named, arm.own.rates, arm.teacher) if one]
+            late = [one for one in arm.refers if one in list(made)[number:]]
+            if wrong := [one for one in wanted if one not in (BASE, *made)]:
+                raise InputError(f"{argument('arms', name)}: {wrong[0]}: no such arm; {nearest(wrong[0], made)}")
+            if late or name in families:
+                said = f"{late[0]}: comes after it; put it before" if late else "is the name of a family; give another"
+                raise InputError(f"{argument('arms', name)}: {said}")
+            others = (one for one in named if one not in (BASE, name))
+            made[name] = dataclasses.replace(arm, against=(BASE, *others))
+        return list(made.values())
 
-        Raises:
-            InputError: as `arms_of`.
-        """
-        return arms_of(self.arms, self.kind, self.written, self.loss, self.context, self.against)
+    def _arm(self, written: Written) -> Arm:
+        values = {**self.written.params, **written.params}
+        if "seed" in values:
+            raise InputError(f"seed: a study draws its own; give {argument('seeds')}, trainings of every arm")
+        given = {name: values.pop(name) for name in hints_of(ArmParams) if name in values}
+        own = ArmParams.of(
+            {key: str(Written.read(one)) if isinstance(one, Mapping) else one for key, one in given.items()}
+        )
+        if self.loss is not None and "loss" not in values:
+            values["loss"] = self.loss
+        model = Written(self.written.name, values, written.preset or self.written.preset)
+        _, params, of_loss = training_of(model, base=self.usual)
+        if own.prf:
+            choose("feedback", own.prf, of="prf")
+        drawn = 2 if getattr(params, "kind", "") in AT_RANDOM else 1  # as many random documents beside the run's
+        context = self.context if self.fixed else drawn * getattr(params, "depth", self.context) + 1
+        finder = "" if own.negatives in ("random", *self.stages) else own.negatives
+        return Arm(written.name, params, of_loss, *_labels(own.labels, context), finder, own)
 
     @cached_property
     def stages(self) -> dict[str, Chosen]:
-        """The first stages by what they are written as.
-
-        Raises:
-            InputError: no such retriever, settings that it does not have, values out of range.
-        """
+        """The first stages by their written forms; InputError: no such retriever, settings that it does not have."""
         return {str(Written.read(form)): choose("retriever", form, of="first_stages") for form in self.first_stages}
 
     @property
@@ -159,11 +267,58 @@ class StudyRequest(ComputesOnDevices, Request):
         return str(self.index) if isinstance(self.index, str | Path) else self.index.name
 
 
+def forms_of(arms: Sequence[Form] | Mapping[str, Any]) -> Iterator[Written]:
+    """Arms in their written form, `NAME:KEY=VALUE`, or a mapping of names to settings as YAML has it.
+
+    Raises:
+        InputError: another form.
+    """
+    for form in [{name: settings} for name, settings in arms.items()] if isinstance(arms, Mapping) else arms:
+        written = Written.read(form)
+        yield dataclasses.replace(written, params=dict(written.params))
+
+
+def _labels(form: Form, context: int) -> tuple[Written, str]:
+    """The method of labels that an arm names, in its written form, and the arm that teaches it.
+
+    Three names stand for a method: `arm:name=X`, the scores of what the arm X trained; `cross-encoders:models=A,B`,
+    the mean of their scores; `term-scorer`, words weighed by a scorer that the task trains.
+
+    Raises:
+        InputError: no such method, settings that it does not have, values out of range.
+    """
+    written, teacher = Written.read(form), ""
+    values, name = dict(written.params), written.name
+    try:
+        if needed := {"arm": "name", "cross-encoders": "models"}.get(name, ""):
+            given, name = str(values.pop(needed, "")), "teacher"
+            if not given:
+                raise InputError(f"{needed} missing")
+            if needed == "name":
+                teacher, values["teacher"] = given, "encoder"
+            else:
+                values |= {"teacher": "ensemble", "models": given} if "," in given else {}
+                values |= {} if "," in given else {"teacher": "cross-encoder", "model": given}
+        elif name == "term-scorer":
+            name = "term-weight"
+            values |= {"weights": "scorer", "scorer": TO_TRAIN}
+        if strange := [one for one in (SOURCE, LABEL_PRESET) if one in values]:
+            raise InputError(f"{strange[0]}: a study takes none; give settings")
+        made = Written(name, values, written.preset)
+        choose_labeler(made)
+        takes = "context" in [each.name for each in fields_of(find("labeler", name))]
+        if takes and "context" not in values and not made.preset:
+            made = dataclasses.replace(made, params={"context": context, **values})
+    except InputError as error:
+        raise InputError(f"labels={form}: {error}") from None
+    return made, teacher
+
+
 def check(request: StudyRequest) -> None:
     """Refuse what can be seen to fail, before any work.
 
     Raises:
-        InputError: arguments that do not belong together, methods or settings that there are not.
+        InputError: arguments that do not belong together, unknown methods or settings.
     """
     known_of = {"protocol": (None, *PROTOCOLS), "splits": (None, *SETTINGS), "backend": WORKERS}
     for name, known in known_of.items():
@@ -171,29 +326,25 @@ def check(request: StudyRequest) -> None:
             raise InputError(f"{argument(name, value)}: {nearest(str(value), [one for one in known if one])}")
     if (request.test_topics is None) != (request.test_qrels is None):
         raise InputError(f"{argument('test_topics')} and {argument('test_qrels')} go together; only one was given")
-    if request.splits:
-        for name in ("test_topics", "labelled_queries"):
-            if getattr(request, name) is not None:
-                shown = argument("splits")
-                raise InputError(f"{argument(name)}: goes without {shown}, which says what is tested and trained on")
-    for name in ("seeds", "relevant", "context", "jobs", "folds", "labelled_queries", "test_candidates"):
-        if (number := getattr(request, name)) is not None and number < 1:
-            raise InputError(f"{argument(name, number)}: expected an integer >= 1")
-    for name in request.kind.unread:
-        if getattr(request, name) != getattr(type(request), name):
-            raise InputError(f"{argument(name)}: means nothing to a study of the model {request.written.name}")
+    for name in ("test_topics", "labelled_queries"):
+        if request.splits and getattr(request, name) is not None:
+            shown = argument("splits")
+            raise InputError(f"{argument(name)}: goes without {shown}, which says what is tested and trained on")
+    if unread := [name for name in (("test_candidates",) if request.fixed else ("context",)) if _given(request, name)]:
+        raise InputError(f"{argument(unread[0])}: means nothing to a study of the model {request.written.name}")
     check_backend(request.backend, request.address)
-    _ = request.devices, request.trained_on
-    request.training  # noqa: B018  # read now: each says what is wrong with its written form
-    request.stages  # noqa: B018
+    _ = request.devices, request.trained_on, request.training, request.stages  # each says what is wrong with it
     made = [arm.name for arm in request.chosen]
-    whose = ["random", *request.stages, *(made if request.kind.own_negatives else ())]
     for arm in request.chosen:
-        if arm.own.negatives not in ("", *whose):
+        if arm.own.negatives not in ("", "random", *request.stages, *made):
             shown = f"{argument('arms', arm.name)}: negatives={arm.own.negatives}"
-            raise InputError(f"{shown}: {nearest(arm.own.negatives, whose)}")
+            raise InputError(f"{shown}: {nearest(arm.own.negatives, ['random', *request.stages, *made])}")
         if arm.own.prf and arm.own.start not in made:
             raise InputError(f"{argument('arms', arm.name)}: prf: give start, the arm that is searched with")
-    if request.encoder is None and not request.kind.of_index:
+    if request.encoder is None and not request.fixed:
         said = f"{argument('encoder')} is missing: the model that the trainings begin with"
         raise InputError(f"{argument('model', request.written.name)}: {said}")
+
+
+def _given(request: StudyRequest, name: str) -> bool:
+    return bool(getattr(request, name) != getattr(StudyRequest, name))

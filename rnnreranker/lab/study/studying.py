@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.command import say
+import numpy as np
+
+from rnnreranker.base.command import progress, say
+from rnnreranker.base.process.backends import CLUSTERS, do_parts
 from rnnreranker.base.request import asked
-from rnnreranker.lab.study.arm import without_repeats
-from rnnreranker.lab.study.request import StudyRequest, check
+from rnnreranker.lab.study import comparisons
+from rnnreranker.lab.study.request import Arm, StudyRequest, check
+from rnnreranker.lab.study.tasks import Task, tasks_of
+from rnnreranker.lab.study.trial import Studied, run_trial
 from rnnreranker.train.training import notice_doubts
 
 if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
-    from rnnreranker.lab.study.loaded import Loaded
+
+CHOICE = "nDCG@10"  # of the validation queries
 
 
 @dataclass(frozen=True)
-class Studied:
+class StudyOutcome:
     """What a study came to.
 
     Attributes:
@@ -44,9 +51,7 @@ class Studied:
     @property
     def conclusion(self) -> str:
         """Which arm is best on queries not trained on, in a sentence."""
-        from rnnreranker.lab.study.conclusion import conclusion
-
-        return conclusion(self.rows)
+        return comparisons.conclusion(self.rows)
 
 
 def run_study(
@@ -54,7 +59,7 @@ def run_study(
     topics: str | Path | Mapping[str, str],
     qrels: Qrels,
     **others: Any,
-) -> Studied:
+) -> StudyOutcome:
     """Train a model in every way, several times, test it on queries that training did not see, and compare.
 
     As `python -m rnnreranker.study`.
@@ -71,33 +76,43 @@ def run_study(
     return study(asked(StudyRequest, {"index": index, "topics": topics, "qrels": qrels} | others))
 
 
-def study(request: StudyRequest) -> Studied:
+def study(request: StudyRequest) -> StudyOutcome:
     """What a request asks for, trained, tested and compared.
 
     Raises:
         InputError, UnavailableError, MissingDependencyError: as `run_study`.
     """
     check(request)
-    with contextlib.ExitStack() as kept:
+    with ExitStack() as kept:
         if request.work is None:
             folder = kept.enter_context(tempfile.TemporaryDirectory(prefix="rnnreranker-study-"))
             request = dataclasses.replace(request, work=folder)
-        return _studied(request, Path(str(request.work)))
+        return _studied(request)
 
 
-def _studied(request: StudyRequest, work: Path) -> Studied:
+def load_study(request: StudyRequest) -> tuple[Studied, list[Task]]:
+    """What all trials of a request that was checked share, and its tasks with every seed.
+
+    Raises:
+        InputError: unreadable files, or files that do not belong together, an index without the parts that are read.
+    """
+    from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.data.topics import topics_of
+
+    topics, qrels = topics_of(request.topics), qrels_of(request.qrels)
+    share = getattr(request.training.params, "validation_share", 0.1)
+    tasks, tested = tasks_of(request, topics, qrels, share)
+    return Studied(request, tasks, tested), tasks
+
+
+def _studied(request: StudyRequest) -> StudyOutcome:
     """Choose learning rates where several are given, run every trial, and compare."""
     from rnnreranker.evaluate.measures import name_of, parse_measures
-    from rnnreranker.lab.study.chosen import with_chosen
-    from rnnreranker.lab.study.loaded import load_study
-    from rnnreranker.lab.study.trainings import Workers, run_arms, with_rates
 
-    gpus = 0 if request.trained_on == "cpu" else 1
-    workers = Workers(request.jobs, request.backend, request.address, gpus)
-    loaded = load_study(request)
-    studied, tasks, rates = loaded.studied, loaded.tasks, dict[str, Any]()
+    studied, tasks = load_study(request)
+    rates: dict[str, Any] = {}
     if request.learning_rates:
-        arms, rates = with_rates(studied, tasks, request.learning_rates, work, workers)
+        arms, rates = with_rates(studied, tasks, request.learning_rates)
         studied.arms = {arm.name: arm for arm in arms}
     arms, same = without_repeats(list(studied.arms.values()), tasks)
     for name, other in same.items():
@@ -105,40 +120,113 @@ def _studied(request: StudyRequest, work: Path) -> Studied:
     studied.arms = {arm.name: arm for arm in arms}
     for name, own in rates.items():
         say(f"{name}: learning rate " + ", ".join(f"{one['rate']:g} ({task})" for task, one in own.items()))
-    records: Any = run_arms(studied, tasks, [None, *arms], work, workers)
+    records: Any = run_arms(studied, tasks, [None, *arms])
     families = {arm.name: arm.own.family for arm in arms if arm.own.family}
     others = {arm.name: arm.against for arm in arms}
     others |= {family: others[arm] for arm, family in families.items()}
-    records, choices = with_chosen(records, families, name_of(parse_measures(request.measures)[0]))
-    about = studied.about(request, arms) | studied.observations(records)
-    about |= {name: own for name, own in (("rates", studied.shown(rates)), ("choices", choices)) if own}
-    outcome = _outcome(request, loaded, records, about, others)
+    records, choices = comparisons.with_chosen(records, families, name_of(parse_measures(request.measures)[0]))
+    outcome = {
+        "arms": request.compares or request.written.name,
+        "title": request.title or request.shown("topics"),
+        "tasks": sorted({task.name for task in tasks}),
+        "seeds": request.seeds,
+        "protocol": studied.protocol,
+        "training_queries": len(tasks[0].positives) - len(tasks[0].validation),
+        "validation_queries": len(tasks[0].validation),
+        **_about(request, arms),
+        **comparisons.observations(records),
+        **{name: own for name, own in (("rates", rates), ("choices", choices)) if own},
+        "rows": comparisons.study_rows(records, tasks[0].groups, others),
+        "queries": comparisons.by_query(records),
+        "curves": comparisons.curves(records),
+        "steps": comparisons.chosen_steps(records),
+    }
     of_arms = [(arm, own["unchanged"], own["trainings"]) for arm, own in outcome["steps"].items() if own["unchanged"]]
     unchanged = ", ".join(f"{number} of {count} trainings of {arm}" for arm, number, count in of_arms)
     notice_doubts(
         min(len(task.validation) for task in tasks),
         f"no step was better than the start in {unchanged}" if unchanged else "",
     )
-    return Studied(outcome, {"index": studied.index})
+    return StudyOutcome(outcome, {"index": studied.index})
 
 
-def _outcome(
-    request: StudyRequest, loaded: Loaded, records: Any, about: dict[str, Any], others: dict[str, tuple[str, ...]]
-) -> dict[str, Any]:
-    from rnnreranker.lab.study.comparisons import by_query, chosen_steps, curves, study_rows
-
-    tasks = loaded.tasks
+def _about(request: StudyRequest, arms: Sequence[Arm]) -> dict[str, Any]:
+    """What the outcome says of the model; of a query encoder the parameters by labels, of the arms with own rates."""
+    if request.fixed:
+        own = [arm for arm in arms if arm.own.rates in ("", arm.name)]
+        return {"params": {arm.method.name: arm.training() for arm in reversed(own)}}
     return {
-        "arms": request.compares or request.written.name,
-        "title": request.title or request.shown("topics"),
-        "tasks": sorted({task.name for task in tasks}),
-        "seeds": request.seeds,
-        "protocol": loaded.studied.protocol,
-        "training_queries": len(tasks[0].positives) - len(tasks[0].validation),
-        "validation_queries": len(tasks[0].validation),
-        **about,
-        "rows": study_rows(records, loaded.groups, others),
-        "queries": by_query(records),
-        "curves": curves(records),
-        "steps": chosen_steps(records),
+        "model": request.written.name,
+        "encoder": request.encoder,
+        "first_stages": list(request.stages),
+        "test_candidates": request.test_candidates,
+        "params": request.training.params.to_dict() | request.training.loss.to_dict(),
     }
+
+
+def run_arms(studied: Studied, tasks: Sequence[Task], arms: Sequence[Arm | None]) -> list[dict[str, Any]]:
+    """The records of all arms on all tasks, arm by arm, see `run_trial`; those taken before come from their files.
+
+    A worker writes the record of a trial whole, so that one that dies loses the trial that it was taking.
+    """
+    request, folder = studied.request, studied.work
+    folder.mkdir(parents=True, exist_ok=True)
+    work = [(studied, task, arm, folder) for arm in arms for task in tasks]
+    shown = partial(progress, unit="trials", total=len(work), what="train")
+    if request.jobs == 1 and request.backend not in CLUSTERS:
+        return [run_trial(*one) for one in shown(work)]
+    _ = studied.identity  # once, before it goes to every process
+    gpus = 0 if request.trained_on == "cpu" else 1
+    cluster: dict[str, Any] = {"backend": request.backend, "address": request.address, "gpus": gpus}
+    do_parts(run_trial, iter(work), workers=request.jobs, shown=shown, **cluster)
+    return [run_trial(*one) for one in work]
+
+
+def with_rates(
+    studied: Studied, tasks: Sequence[Task], rates: Sequence[float]
+) -> tuple[list[Arm], dict[str, dict[str, dict[str, Any]]]]:
+    """The arms of a study with the learning rates that validation queries choose for them.
+
+    For every fold it is the rate whose trainings of an arm on it are best on their validation queries: a fold's own
+    trainings alone have a say, so that no query that it tests has any. Of equal rates the lowest is taken.
+
+    Returns:
+        The arms; and arm → task name → `rate`, the one taken, and `validation`: learning rate → mean nDCG@10 of the
+        validation queries over the seeds, of the arms that take no other's rates.
+    """
+    arms, chosen = list(studied.arms.values()), dict[str, dict[str, dict[str, Any]]]()
+    names = sorted({task.name for task in tasks})
+    for arm in arms:
+        if arm.own.rates not in ("", arm.name):
+            continue
+        tried = {r: dataclasses.replace(arm, name=f"{arm.name}, {r:g}", rates=dict.fromkeys(names, r)) for r in rates}
+        records = run_arms(studied, tasks, list(tried.values()))
+        for name in names:
+            value_of = {
+                rate: float(np.mean([
+                    one["validation"][CHOICE] for one in records if (one["arm"], one["task"]) == (own.name, name)
+                ]))
+                for rate, own in tried.items()
+            }  # fmt: skip
+            best = min(value_of, key=lambda rate: (-value_of[rate], rate))
+            validation = {f"{rate:g}": value for rate, value in value_of.items()}
+            chosen.setdefault(arm.name, {})[name] = {"rate": best, "validation": validation}
+    by_arm = {name: {task: one["rate"] for task, one in own.items()} for name, own in chosen.items()}
+    return [dataclasses.replace(arm, rates=by_arm[arm.own.rates or arm.name]) for arm in arms], chosen
+
+
+def without_repeats(arms: Sequence[Arm], tasks: Sequence[Task]) -> tuple[list[Arm], dict[str, str]]:
+    """The arms without those that come to the same as an earlier one on every task; and name → that arm."""
+    kept: dict[str, Arm] = {}
+    same: dict[str, str] = {}
+    for arm in arms:
+        of_tasks = repr([arm.described(task) for task in tasks])
+        if of_tasks in kept:
+            same[arm.name] = kept[of_tasks].name
+        else:
+            kept[of_tasks] = arm
+    renamed = []
+    for arm in kept.values():
+        against = dict.fromkeys(same.get(one, one) for one in arm.against if same.get(one, one) != arm.name)
+        renamed.append(dataclasses.replace(arm, against=tuple(against)))
+    return renamed, same

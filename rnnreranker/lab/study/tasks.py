@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
@@ -14,6 +14,8 @@ from rnnreranker.data.topics import check_held_out
 
 if TYPE_CHECKING:
     import pandas
+
+    from rnnreranker.lab.study.request import StudyRequest
 
 SEEN, UNSEEN = "a positive is a training query's too", "no positive is a training query's"
 
@@ -29,7 +31,7 @@ class Task:
         positives: one judgement of grade 1 a query (or all of them), of training and validation queries.
         validation: ids of the queries that are held out of training to choose the best step.
         test: ids of the test queries.
-        groups: test query → group that is reported apart; empty where there are none.
+        groups: test query → group that is reported apart; empty without groups.
         known_of_validation: (query id, docid, grade) of all positives of the validation queries, from which arms learn
             how much probability leaves the positives; nothing else reads more than one of a query.
     """
@@ -48,12 +50,34 @@ class Task:
         chosen: pandas.DataFrame = self.positives[self.positives["query_id"].isin(self.validation) == validation]
         return chosen
 
-    def known(self, validation: bool) -> dict[str, set[str]]:
-        """Query id → its positives, of the validation queries, or of the others."""
-        positives: dict[str, set[str]] = {}
-        for qid, docid in self.part(validation)[["query_id", "doc_id"]].itertuples(index=False):
-            positives.setdefault(qid, set()).add(docid)
-        return positives
+
+def tasks_of(
+    request: StudyRequest, topics: Mapping[str, str], qrels: pandas.DataFrame, share: float
+) -> tuple[list[Task], pandas.DataFrame]:
+    """Every task of a study with every seed, and the judgements of the test queries.
+
+    Args:
+        share: of the training queries that is held out for validation.
+
+    Raises:
+        InputError: unreadable test topics, no query with a positive, more folds than queries.
+    """
+    from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.data.topics import topics_of
+
+    given: dict[str, Any] = {"share": share, "relevant": request.relevant, "labelled": request.labelled_queries}
+    made: list[Task] = []
+    tested = qrels if request.test_qrels is None else qrels_of(request.test_qrels)
+    other = {} if request.test_topics is None else topics_of(request.test_topics)
+    for seed in range(request.seeds):
+        if request.splits:
+            first = request.folds or FOLDS
+            made += split_tasks(topics, qrels, request.splits, first, seed, relevant=request.relevant)
+        elif request.test_topics is not None:
+            made.append(transfer_task(topics, qrels, other, tested, seed, **given))
+        else:
+            made += fold_tasks(topics, qrels, request.folds or 5, seed, **given)
+    return made, tested
 
 
 def fold_tasks(
@@ -68,7 +92,7 @@ def fold_tasks(
 ) -> list[Task]:
     """Every query is tested once, by an encoder that was trained on one random positive of each query of other folds.
 
-    The folds are the same for every seed; the positives, the labelled queries and those of validation are drawn by it.
+    The folds are the same for every seed; the seed draws the positives, the labelled and the validation queries.
     Topics without a positive are neither trained on nor tested.
 
     Args:
@@ -87,18 +111,12 @@ def fold_tasks(
     for fold in range(folds):
         tested = set(ordered[fold::folds])
         training = _labelled([qid for qid in usable if qid not in tested], labelled, seed)
-        held_out = _held_out(training, share, seed)
-        tasks.append(
-            Task(
-                f"fold {fold + 1} of {folds}",
-                seed,
-                {qid: topics[qid] for qid in usable},
-                one_positive(qrels, training, seed, relevant),
-                held_out,
-                tuple(qid for qid in usable if qid in tested),
-                known_of_validation=_known(qrels, held_out, relevant),
-            )
-        )
+        held_out, test = _held_out(training, share, seed), tuple(qid for qid in usable if qid in tested)
+        chosen = one_positive(qrels, training, seed, relevant)
+        known = _known(qrels, held_out, relevant)
+        texts = {qid: topics[qid] for qid in usable}
+        named = f"fold {fold + 1} of {folds}"
+        tasks.append(Task(named, seed, texts, chosen, held_out, test, known_of_validation=known))
     return tasks
 
 
@@ -127,16 +145,10 @@ def transfer_task(
     seen = {docid for qid, docids in _positives(qrels, relevant).items() if qid in topics for docid in docids}
     of_test = _positives(test_qrels, relevant)
     held_out = _held_out(training, share, seed)
-    return Task(
-        "transfer",
-        seed,
-        {**{qid: topics[qid] for qid in training}, **{qid: test_topics[qid] for qid in tested}},
-        one_positive(qrels, training, seed, relevant),
-        held_out,
-        tuple(tested),
-        {qid: SEEN if of_test[qid] & seen else UNSEEN for qid in tested},
-        _known(qrels, held_out, relevant),
-    )
+    texts = {**{qid: topics[qid] for qid in training}, **{qid: test_topics[qid] for qid in tested}}
+    groups = {qid: SEEN if seen.intersection(of_test[qid]) else UNSEEN for qid in tested}
+    chosen, known = one_positive(qrels, training, seed, relevant), _known(qrels, held_out, relevant)
+    return Task("transfer", seed, texts, chosen, held_out, tuple(tested), groups, known)
 
 
 def split_tasks(
@@ -149,40 +161,33 @@ def split_tasks(
     Raises:
         InputError: no query with a positive or fewer than five different ones, folds other than 1 to 4.
     """
-    import pandas
-
     usable = _with_positive(topics, qrels, relevant)
     if not 1 <= folds <= FOLDS:
         raise InputError(f"{argument('folds', folds)}: expected 1 to {FOLDS} with {argument('splits')}")
-    parts, positive = parts_of({qid: topics[qid] for qid in usable}), _positives(qrels, relevant)
+    texts = {qid: topics[qid] for qid in usable}
+    parts, positive = parts_of(texts), _positives(qrels, relevant)
     tasks = []
     for fold in range(1, folds + 1):
-        train, held_out, tested = (parts[f"{setting}-{fold}-{part}"] for part in PARTS)
-        rows = [(qid, docid, 1) for qid in (*train, *held_out) for docid in sorted(positive[qid])]
-        tasks.append(
-            Task(
-                f"{setting}, fold {fold} of {FOLDS}",
-                seed,
-                {qid: topics[qid] for qid in usable},
-                pandas.DataFrame(rows, columns=["query_id", "doc_id", "relevance"]),
-                frozenset(held_out),
-                tuple(tested),
-                known_of_validation=_known(qrels, frozenset(held_out), relevant),
-            )
-        )
+        train, checked, tested = (parts[f"{setting}-{fold}-{part}"] for part in PARTS)
+        rows = _frame((qid, docid) for qid in (*train, *checked) for docid in sorted(positive[qid]))
+        held_out, named = frozenset(checked), f"{setting}, fold {fold} of {FOLDS}"
+        known = _known(qrels, held_out, relevant)
+        tasks.append(Task(named, seed, texts, rows, held_out, tuple(tested), known_of_validation=known))
     return tasks
 
 
 def one_positive(qrels: pandas.DataFrame, qids: list[str], seed: int, relevant: int = 1) -> pandas.DataFrame:
     """One positive of every query, drawn by the seed whatever the order of the judgements, with grade 1."""
+    positives = _positives(qrels, relevant)
+    return _frame(
+        (qid, min(positives[qid], key=lambda docid: (fingerprint("positive", seed, qid, docid), docid))) for qid in qids
+    )
+
+
+def _frame(pairs: Any) -> pandas.DataFrame:
     import pandas
 
-    positives = _positives(qrels, relevant)
-    rows = [
-        (qid, min(positives[qid], key=lambda docid: (fingerprint("positive", seed, qid, docid), docid)), 1)
-        for qid in qids
-    ]
-    return pandas.DataFrame(rows, columns=["query_id", "doc_id", "relevance"])
+    return pandas.DataFrame(pairs, columns=["query_id", "doc_id"]).assign(relevance=1)
 
 
 def _with_positive(topics: Mapping[str, str], qrels: pandas.DataFrame, relevant: int) -> list[str]:
@@ -210,12 +215,10 @@ def _known(qrels: pandas.DataFrame, qids: frozenset[str], relevant: int) -> tupl
     return tuple(chosen[["query_id", "doc_id", "relevance"]].itertuples(index=False, name=None))
 
 
-def _positives(qrels: pandas.DataFrame, relevant: int) -> dict[str, set[str]]:
+def _positives(qrels: pandas.DataFrame, relevant: int) -> dict[str, Collection[str]]:
     """Query → docids of grade `relevant` or more."""
-    positives: dict[str, set[str]] = {}
-    for qid, docid, grade in qrels[["query_id", "doc_id", "relevance"]].itertuples(index=False):
-        if grade >= relevant:
-            positives.setdefault(qid, set()).add(docid)
+    chosen = qrels[qrels["relevance"] >= relevant]
+    positives: Any = chosen.groupby("query_id")["doc_id"].agg(set).to_dict()
     return positives
 
 

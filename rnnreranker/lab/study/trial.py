@@ -1,71 +1,489 @@
-"""One trial: an arm trained on one task with one seed, and what its model is worth on the test queries."""
+"""One trial: an arm is labelled, trained, searched with and measured by the functions behind the commands."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint, write_json
 from rnnreranker.base.files.json_files import read_json
-from rnnreranker.lab.study.arm import Arm
+from rnnreranker.base.locks import alone
+from rnnreranker.base.method import find
+from rnnreranker.base.process.torch_threads import one_torch_thread
+from rnnreranker.base.written_form import Written
+from rnnreranker.lab.study.distances import distances_of
+from rnnreranker.lab.study.request import KIND, TO_TRAIN, Arm, StudyRequest
 from rnnreranker.lab.study.tasks import Task
+from rnnreranker.runs import Run
+from rnnreranker.train.group.groups import AT_RANDOM, sampled
 
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.runs import Run
+    from rnnreranker.labels.soft import SoftLabels
+    from rnnreranker.search.opened import Index
+    from rnnreranker.train.fit import Trained
 
-VERSION = 3  # of what a trial computes: raise it when results change
+VERSION = 4  # of what a trial computes: raise it when results change
+RERANKED = 100  # candidates of the test, where the request does not say
+FUSED = 1000  # depth of the runs that are fused with that of a query encoder
+MODEL, INDEX, TRAINED = "model", "index", "trained.json"  # of a kept arm
+REPAIR = "delete it, and the trial is taken again"
+PARTS = {  # kind of encoder → the part that it makes of documents, the argument that names it, who searches the part
+    "encoder": ("dense", "encoder", "dense"),
+    "sparse-encoder": ("impact", "impact_encoder", "impact"),
+    "late-encoder": ("tokens", "token_encoder", "late"),
+}
+LENGTHS = ("max_length", "query_length", "document_length")  # settings of encoders that their trainings have, too
 Values = dict[str, dict[str, float]]  # measure → test query → value
 
 
-def run_trial(studied: Any, task: Task, arm: Arm | None, folder: Path) -> dict[str, Any]:
-    """The record of a trial, from its file in `folder` where it was taken before; arm: None = the model as it is.
+class Studied:
+    """What all trials of a study share.
+
+    Args:
+        request: the study, checked; tasks: all of them; qrels: judgements of the test queries.
+        run: candidates of a query encoder, None = it searches for them.
+
+    Attributes:
+        arms: by name.
+        runs: first stage → the candidates of all topics; over: the one that validates, and is reranked.
+        hits: documents of a test query that count.
+        documents: docid → text, of the index; empty where the model searches the vectors of the index.
+
+    Raises:
+        InputError: an index without the texts or a part that is read.
+    """
+
+    def __init__(
+        self, request: StudyRequest, tasks: Sequence[Task], qrels: pandas.DataFrame, run: Run | None = None
+    ) -> None:
+        from rnnreranker.evaluate.measures import deepest_cutoff
+        from rnnreranker.evaluate.protocols import protocol_of
+        from rnnreranker.parts.texts import documents_of
+
+        self.request, self.arms = request, {arm.name: arm for arm in request.chosen}
+        self.name, self.fixed, self.kind = request.written.name, request.fixed, str(request.kind.trains)
+        self.qrels, self.measures, self.protocol = qrels, request.measures, protocol_of(qrels, request.protocol)
+        self.params: Any = request.training.params
+        self.encoder: Any = request.encoder
+        if self.kind == "late-encoder":
+            from rnnreranker.encode.late.folder import late_start
+
+            self.encoder = str(late_start(str(self.encoder), getattr(self.params, "dimension", None)).path)
+        index = opened(request.index_name)
+        for need in sorted(set().union(*(_parts_read(arm, self.kind) for arm in self.arms.values()))):
+            _ = index.given(need)  # opened once here, so that what is wrong with it is said before any work
+        if not self.fixed and index.texts is None:
+            raise InputError(f"{index.name}: no texts in this index; make it with python -m rnnreranker.index")
+        texts = () if self.fixed or index.texts is None else documents_of(index.texts)
+        self.documents = {document.docid: document.text for document in texts}
+        self.index = str(index.settings.get("fingerprint") or index.vectors.fingerprint)
+        self.hits = max(deepest_cutoff(request.measures), 0 if self.fixed else request.test_candidates or RERANKED)
+        self.runs = self._retrieved(tasks[0].topics) if run is None else {"": run}
+        self.over = next(iter(self.runs)) if self.fixed else list(self.runs)[-1]
+
+    def _retrieved(self, topics: Mapping[str, str]) -> dict[str, Run]:
+        """The first stages' runs, of a query encoder behind its own, as far as an arm reads them."""
+        params, index = [self.params, *(arm.params for arm in self.arms.values())], opened(self.request.index_name)
+        names = ("candidates",) if self.fixed else ("depth", "validation_candidates")
+        depth = max(self.request.context, self.hits, *(getattr(one, name, 0) for one in params for name in names))
+        given = {**self.computing, "threads": self.request.jobs, "rerank": None}
+        if not self.fixed:
+            return {name: index.search(topics, name, hits=depth, **given) for name in self.request.stages}
+        taught = any(arm.method.name == "run" for arm in self.arms.values())
+        wanted = {arm.own.negatives for arm in self.arms.values()}
+        read = [name for name in self.request.stages if taught or name in wanted]
+        asked: dict[str, dict[str, Any]] = {name: {"hits": FUSED} for name in read}
+        own: dict[str, Any] = {"encoder": self.request.encoder}
+        for name, of in asked.items():
+            of |= own if "query vectors" in self.request.stages[name].needs else {}
+        runs = {"": index.search(topics, "dense", hits=depth, **own, **given)}
+        return runs | {name: index.search(topics, name, **of, **given) for name, of in asked.items()}
+
+    @property
+    def computing(self) -> dict[str, Any]:
+        """Where models encode and score, and in which type."""
+        return {"device": self.request.device, "compute_dtype": self.request.compute_dtype}
+
+    @property
+    def work(self) -> Path:
+        """The folder of what is kept."""
+        return Path(str(self.request.work)).absolute()
+
+    @functools.cached_property
+    def identity(self) -> str:
+        """16 hexadecimal digits that name all that trials share."""
+        from rnnreranker.encode.model_folder import content_of
+
+        packages = [version(name) for name in ("torch", "transformers")]
+        begin = Path(str(self.encoder))
+        lengths = [getattr(self.params, name, None) for name in LENGTHS]
+        return fingerprint(
+            *(VERSION, self.name, packages, content_of(begin) if begin.is_dir() else self.encoder, self.index),
+            *(self.hits, self.request.test_candidates, self.measures, self.protocol, lengths, str(self.computing)),
+            *(list(opened(self.request.index_name).settings.get("parts", {}).items()),),
+            {name: run.to_dict() for name, run in self.runs.items()},
+            self.qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist(),
+        )
+
+    def described(self, task: Task, arm: Arm | None) -> list[Any]:
+        """Everything that an arm trains with on a task, the arms that it refers to among it."""
+        positives, validation = task.positives.to_numpy().tolist(), sorted(task.validation)
+        of_task = [self.identity, task.seed, task.topics, positives, validation, task.test]
+        return of_task if arm is None else [*of_task, *self._alone(task, arm)]
+
+    def _alone(self, task: Task, arm: Arm) -> list[Any]:
+        others = [self._alone(task, self.arms[name]) for name in arm.refers if name in self.arms]
+        return [*arm.described(task), bool(arm.own.family), *others]
+
+    def record(self, task: Task, arm: Arm | None) -> dict[str, Any]:
+        """What a trial comes to: `values`, and of a training best_step, steps, validation, history, costs, …."""
+        if arm is None:
+            at = self.work / "untrained" / fingerprint(self.described(task, None))
+            own = None if self.kind == "cross-encoder" else str(self.encoder)
+            return self.tested(None if self.fixed else own, at, task, families=any(self._families()))
+        if arm.own.prf:
+            folder = self.kept(task, self.arms[arm.own.start])
+            kept = read_json(folder / TRAINED, "record of a kept arm", REPAIR)
+            return {**kept, **self.tested(str(folder / MODEL), folder, task, prf=arm.own.prf)}
+        if any(arm.name in other.refers for other in self.arms.values()):
+            record: dict[str, Any] = read_json(self.kept(task, arm) / TRAINED, "record of a kept arm", REPAIR)
+            return record
+        with tempfile.TemporaryDirectory(prefix="rnnreranker-study-") as folder_name:
+            return self.made(task, arm, Path(folder_name))
+
+    def _families(self) -> list[str]:
+        return [arm.own.family for arm in self.arms.values()]
+
+    def kept(self, task: Task, arm: Arm) -> Path:
+        """The folder of what an arm trains on a task, with its record: other arms read it."""
+        path = self.work / "arms" / fingerprint(self.described(task, arm))
+        with alone(path, f"{path}: another process trains it"):
+            if not (path / TRAINED).is_file():
+                record = self.made(task, arm, path)
+                write_json(path / TRAINED, record)
+        return path
+
+    def made(self, task: Task, arm: Arm, folder: Path) -> dict[str, Any]:
+        """Label, train and test an arm; the model, and an index that it makes, are written into the folder."""
+        trained, more = self.fitted(task, arm, folder)
+        record = self.tested(str(folder / MODEL), folder, task, families=bool(arm.own.family)) | more
+        record |= {"best_step": trained.best_step, "steps": trained.steps, "validation": trained.measures}
+        return record | {"history": list(trained.history)}
+
+    def fitted(
+        self,
+        task: Task,
+        arm: Arm,
+        folder: Path,
+        on_validation: Callable[[int, dict[str, float]], None] | None = None,
+    ) -> tuple[Trained, dict[str, Any]]:
+        """Label and train an arm, into `folder / MODEL`; what came of it, and what a record says besides."""
+        from rnnreranker.train.request import TrainRequest
+
+        begun = time.perf_counter()
+        run = self.candidates(task, arm)
+        labels, index, more = self.labelled(task, arm, run, folder)
+        seconds, of_batches = time.perf_counter() - begun, getattr(arm.params, "batch_teacher", False)
+        asked: dict[str, Any] = {"labels": labels, "topics": task.topics, "encoder": self.start(task, arm)}
+        asked |= {"index": index if of_batches else opened(self.request.index_name), "other_index": self.fixed}
+        asked |= {"validation_run": self.runs[self.over], "validation_qrels": task.part(validation=True)}
+        checked = {qid: task.topics[qid] for qid in self.runs[self.over] if qid in task.validation}
+        asked |= {"validation_topics": checked, "device": self.request.trained_on, "on_validation": on_validation}
+        request = TrainRequest(folder / MODEL, self.name, checkpoints=False, **asked)
+        model = find(KIND, self.name)()
+        trained: Trained = model.train(request, arm.params_of(task), arm.loss, self.request.trained_on)
+        if self.fixed:
+            return trained, more | {name: trained.record[name] for name in ("positives", "inverse_temperature")}
+        labelling = more.pop("labelling", 0.0 if arm.hard and not arm.finder else seconds)
+        return trained, more | {"costs": {"training": trained.seconds, "labelling": labelling}}
+
+    def start(self, task: Task, arm: Arm) -> str | None:
+        """What a training begins as; None = the encoder of the index."""
+        if arm.own.start in self.arms:
+            return str(self.kept(task, self.arms[arm.own.start]) / MODEL)
+        return arm.own.start or (None if self.encoder is None else str(self.encoder))
+
+    def candidates(self, task: Task, arm: Arm) -> Run:
+        """The documents of the training queries that an arm labels, or draws its negatives from."""
+        qids = list(dict.fromkeys(task.part(validation=False)["query_id"]))
+        depth, stage = getattr(arm.params, "depth", self.hits), arm.own.negatives
+        if stage == "random":
+            return self._drawn(qids, depth, task.seed)
+        if arm.finder:
+            kept = self.kept(task, self.arms[arm.finder])
+            run = self.searched(str(kept / MODEL), kept, task, qids, max(depth, self.hits)).head(depth)
+        elif arm.method.name == "run" and self.fixed:
+            run = self.fused
+        else:
+            run = self.runs[stage or self.over]
+        run = _of(run, qids)
+        if getattr(arm.params, "kind", "") in AT_RANDOM and not arm.hard:
+            run = self._with_drawn(run, task, depth)
+        return run if arm.own.filter == "none" else self._without_likely_positives(run, task, arm.own.filter)
+
+    @functools.cached_property
+    def fused(self) -> Run:
+        """The candidates of the encoder's run with their scores in the fusion (RRF) of it with the first stages."""
+        from rnnreranker.runs.fuse import fuse
+
+        own, fused = self.runs[self.over].to_dict(), fuse(list(self.runs.values())).to_dict()
+        return Run.from_dict({qid: {docid: fused[qid][docid] for docid in scores} for qid, scores in own.items()})
+
+    def _drawn(self, qids: Iterable[str], depth: int, seed: int) -> Run:
+        """As many documents as `depth` for every query, drawn by the seed and the query."""
+        docids, own = np.array(list(self.documents), dtype=object), {}
+        for qid in qids:
+            rng = np.random.default_rng([seed, int(fingerprint("random", qid)[:15], 16)])
+            chosen = rng.choice(docids, min(depth, len(docids)), replace=False)
+            own[qid] = {docid: -float(rank) for rank, docid in enumerate(chosen.tolist())}
+        return Run.from_dict(own)
+
+    def _with_drawn(self, run: Run, task: Task, depth: int) -> Run:
+        """The first candidates, and behind them all that the training draws at random, so that it has labels."""
+        known = task.part(validation=False).groupby("query_id")["doc_id"].agg(set).to_dict()
+        collection, own = sorted(self.documents), {}
+        for qid, scores in run.head(depth).to_dict().items():
+            drawn = [one for one in sampled(qid, known[qid], collection, depth, task.seed) if one not in scores]
+            own[qid] = scores | {docid: min(scores.values()) - rank for rank, docid in enumerate(drawn, 1)}
+        return Run.from_dict(own)
+
+    def _without_likely_positives(self, run: Run, task: Task, by: str) -> Run:
+        """The run without the tenth of its candidates that is nearest to a positive by reciprocal neighbours."""
+        from rnnreranker.labels.negatives.filters import discarded
+        from rnnreranker.labels.negatives.make import mine_negatives
+
+        index, judged = opened(self.request.index_name), task.part(validation=False)
+        mined = mine_negatives(run, judged, index, by, topics=task.topics, encoder=self._of_queries)
+        away = {
+            pool.qid: {pool.candidates[row] for row in np.flatnonzero(discarded(pool, by, mined.threshold).any(0))}
+            for pool in mined.pools
+        }
+        kept = {qid: {one: score for one, score in own.items() if one not in away.get(qid, ())}
+                for qid, own in run.to_dict().items()}  # fmt: skip
+        return Run.from_dict({qid: own for qid, own in kept.items() if own})
+
+    @property
+    def _of_queries(self) -> Any:
+        """The encoder of query vectors that labels read, None = that of the index."""
+        return self.request.encoder if self.fixed else None
+
+    def labelled(self, task: Task, arm: Arm, run: Run, folder: Path) -> tuple[SoftLabels, Index, dict[str, Any]]:
+        """The labels of the training queries, the index that they are made from, and what a record says of them."""
+        method, index = arm.method, opened(self.request.index_name)
+        more: dict[str, Any] = {}
+        if arm.teacher:
+            kept = self.kept(task, self.arms[arm.teacher])
+            index = self.indexed(str(kept / MODEL), kept, task)
+            taught = read_json(kept / TRAINED, "record of a kept arm", REPAIR)
+            more = {"by_degrees": means_of(taught["values"]), "labelling": taught["costs"]["training"]}
+        elif "tokens" in arm.labels.needs and self.kind == "late-encoder":
+            model = str(self.start(task, arm))
+            index = self.indexed(model, Path(model).parent if arm.own.start in self.arms else folder / "start", task)
+        elif method.params.get("scorer") == TO_TRAIN:
+            scorer = self._scorer(task, arm, run)
+            method = dataclasses.replace(method, params={**method.params, "scorer": str(scorer / MODEL)})
+            more["labelling"] = read_json(scorer / TRAINED, "seconds of a term scorer", REPAIR)
+        labels = self._made_labels(run, task.part(validation=False), index, method, task, self._mass(task, arm))
+        if method.name == "term-weight":
+            more["by_degrees"] = self._by_labels(index, method, task)
+        if arm.mass is not None:
+            given = labels.metadata["labels"]
+            more["mass"] = labels.metadata["learnt"] | {name: given[name] for name in ("share", "threshold")}
+        return labels, index, more
+
+    def _made_labels(
+        self, run: Run, judged: Any, index: Index, method: Written, task: Task, more: Mapping[str, Any]
+    ) -> SoftLabels:
+        from rnnreranker.labels.make import make_labels
+
+        given = {"topics": task.topics, "encoder": self._of_queries, "jobs": 1, **self.computing}
+        return make_labels(run, judged, index, method, **given, **more)
+
+    def _mass(self, task: Task, arm: Arm) -> dict[str, Any]:
+        """What a mass is learnt from: all positives of the validation queries, or one of every query of the training.
+
+        No test query has a say, see `learn_mass`.
+        """
+        import pandas
+
+        from rnnreranker.labels.mass.learnt import SEVERAL
+
+        if arm.mass is None:
+            return {}
+        known = pandas.DataFrame(task.known_of_validation, columns=["query_id", "doc_id", "relevance"])
+        several = float((known.groupby("query_id").size() > 1).mean())
+        return {"validation_qrels": known if arm.mass == "confident" or several >= SEVERAL else task.positives}
+
+    def _scorer(self, task: Task, arm: Arm, run: Run) -> Path:
+        """The folder of a term scorer, with its seconds, that learns from the words of training queries (004, eq. 4).
+
+        It reads queries as a file of topics has them, on one line.
+        """
+        from rnnreranker.train.request import TrainRequest
+
+        index, judged = opened(self.request.index_name), task.part(validation=False)
+        path = self.work / "scorers" / fingerprint(self.described(task, None), getattr(arm.params, "depth", 0))
+        with alone(path, f"{path}: another process trains its term scorer"):
+            if not (path / TRAINED).is_file():
+                begun = time.perf_counter()
+                hard = self._made_labels(run, judged, index, Written("hard"), task, {})
+                topics = {qid: " ".join(text.split()) for qid, text in task.topics.items()}
+                asked: dict[str, Any] = {"index": index, "topics": topics, "encoder": self.encoder}
+                form = Written("term-scorer", {"texts": "queries", "seed": task.seed})
+                request = TrainRequest(path / MODEL, form, hard, checkpoints=False, device="cpu", **asked)
+                request.training.model.train(request, *request.training[1:], "cpu")
+                write_json(path / TRAINED, time.perf_counter() - begun)
+        return path
+
+    def _by_labels(self, index: Index, method: Written, task: Task) -> dict[str, float]:
+        """The measures of the test queries where all documents are ordered by the words that they share."""
+        every = {docid: -float(rank) for rank, docid in enumerate(self.documents)}
+        judged = self.qrels[self.qrels["query_id"].isin(task.test) & (self.qrels["relevance"] > 0)]
+        whole = dataclasses.replace(method, params={**method.params, "context": len(every) + 1})
+        run = Run.from_dict(dict.fromkeys(task.test, every))
+        labels = self._made_labels(run, judged, index, whole, task, {"depth": len(every)})
+        scored = {one.qid: dict(zip(one.docids, one.scores.tolist(), strict=True)) for one in labels}
+        found = {qid: {one: score for one, score in own.items() if score > 0} for qid, own in scored.items()}
+        run = Run.from_dict({qid: own for qid, own in found.items() if own})
+        return means_of(self.values(run.head(self.hits), task.test))
+
+    def indexed(self, model: str, at: Path, task: Task) -> Index:
+        """An index of the documents by an encoder that was trained, or as it is, beside the model's folder.
+
+        Where candidates are reranked, it has those of all queries and the positives of the training alone.
+        """
+        from rnnreranker.search.building import build_index
+
+        part, argument_name, _ = PARTS[self.kind]
+        settings = {name: getattr(self.params, name, None) for name in LENGTHS}
+        settings = {name: value for name, value in settings.items() if value is not None}
+        if part == "dense":  # what was trained says all of it; the start is taken as a training of two sides does
+            said = model != self.encoder and (Path(model) / "modules.json").is_file()
+            settings = {} if said else {**settings, "pooling": "mean", "normalize": True}
+        documents = self.documents
+        if self._reranks:
+            runs = (run.to_dict() for run in self.runs.values())
+            wanted = {docid for run in runs for own in run.values() for docid in own} | {*task.positives["doc_id"]}
+            documents = {docid: text for docid, text in documents.items() if docid in wanted}
+        form: dict[str, Any] = {argument_name: Written(model, settings)}
+        return build_index(documents, at / INDEX, part, threads=1, **self.computing, **form)
+
+    @property
+    def _reranks(self) -> bool:
+        return self.kind == "late-encoder" and self.request.test_candidates is not None
+
+    def searched(
+        self, model: str | None, at: Path, task: Task, qids: Sequence[str], hits: int, prf: str | None = None
+    ) -> Run:
+        """The run of some queries by a model, None = the first stage; `at`: the folder of an index that it makes."""
+        topics = {qid: task.topics[qid] for qid in qids}
+        given: dict[str, Any] = {"threads": 1, **self.computing, "hits": hits}
+        index, first = opened(self.request.index_name), _of(self.runs[self.over].head(hits), qids)
+        if self.fixed:
+            given |= {"encoder": model or self.request.encoder, "prf": prf}
+            return index.search(topics, "dense", None, **given)
+        if self.kind == "cross-encoder":
+            settings = {"context": hits, "max_length": getattr(self.params, "max_length", None)}
+            form = Written("cross-encoder", {"model": model, **settings})
+            return first if model is None else index.rerank(first, form, topics, **given)
+        own = self.indexed(str(model), at, task)
+        if self._reranks:
+            form = Written("prf", {"feedback": prf, "context": hits}) if prf else Written("late", {"context": hits})
+            return own.rerank(first, form, topics, **given)
+        return own.search(topics, PARTS[self.kind][2], None, prf=prf, **given)
+
+    def tested(
+        self, model: str | None, at: Path, task: Task, prf: str | None = None, families: bool = False
+    ) -> dict[str, Any]:
+        """What a model is worth: `values`, of a family `checked`, the means of the validation queries, and its use.
+
+        `words` of a sparse encoder, `distances` of a dual one, see `WordUse` and `distances_of`.
+        """
+        run = self.searched(model, at, task, task.test, self.hits, prf)
+        record: dict[str, Any] = {"values": self.values(run, task.test)}
+        if families:
+            held_out = tuple(sorted(task.validation))
+            run = self.searched(model, at, task, held_out, self.hits, prf)
+            protocol = "trec" if self.protocol == "dl" else self.protocol  # all of its judgements are positives
+            checked = values_of(run, task.part(validation=True), self.measures, protocol, held_out)
+            record["checked"] = means_of(checked)
+        if not self.fixed and self.kind in ("encoder", "sparse-encoder"):
+            record |= self._use(self.indexed(str(model), at, task), task)
+        return record
+
+    def _use(self, index: Index, task: Task) -> dict[str, Any]:
+        from rnnreranker.lab.diagnose.diagnosing import word_use_of
+        from rnnreranker.labels.judged import positives_of
+        from rnnreranker.search.queries import QueryEncoding, query_vectors
+
+        topics = {qid: task.topics[qid] for qid in task.test}
+        if self.kind == "sparse-encoder":
+            return {"words": word_use_of(index, topics, 1)}
+        judged, source = positives_of(self.qrels), index.vectors
+        documents = source.fetch(np.arange(len(self.documents)))
+        relevant = [source.rows([docid for docid, _ in judged.get(qid, ())]) for qid in topics]
+        asked = query_vectors(QueryEncoding.of(None, None, None, self.request.devices), index, topics, threads=1)
+        return {"distances": distances_of(asked.vectors, documents, [rows[rows >= 0] for rows in relevant])}
+
+    def values(self, run: Run, qids: Sequence[str]) -> Values:
+        """Measure → test query → value of a run."""
+        return values_of(run, self.qrels, self.measures, self.protocol, qids)
+
+
+def run_trial(studied: Studied, task: Task, arm: Arm | None, folder: Path) -> dict[str, Any]:
+    """The record of a trial, from its file in `folder` where it is; arm: None = the model as it is.
+
+    It runs on one thread: with several, sums round differently. The file is written whole.
 
     Returns:
-        arm, task, seed, seconds, `values` (measure → test query → value), and of a training: best_step, steps,
-        validation (at the best step), history and positives.
+        arm, task, seed, seconds, and what `Studied.record` says.
     """
-    described = None if arm is None else studied.described(task, arm)
-    positives = task.positives.to_numpy().tolist()
-    name = fingerprint(studied.identity, task.topics, positives, sorted(task.validation), task.test, described)
-    path = folder / f"{name}.json"
+    path = folder / f"{fingerprint(studied.described(task, arm))}.json"
     if path.is_file():
         return read_trial(path) | {"arm": arm and arm.name}
     begun = time.perf_counter()
     record: dict[str, Any] = {"arm": arm and arm.name, "task": task.name, "seed": task.seed}
-    record |= studied.untrained(task) if arm is None else studied.trained(task, arm)
+    with one_torch_thread():
+        record |= studied.record(task, arm)
     record["seconds"] = round(time.perf_counter() - begun, 2)
     write_json(path, record)
     return record
 
 
 def read_trial(path: Path) -> dict[str, Any]:
-    """The record of a trial that was taken before.
-
-    Raises:
-        InputError: a file that is not such a record.
-    """
-    repair = "delete it, and the trial is taken again"
-    record = read_json(path, "record of a trial", repair)
+    """The record of a trial that was taken before; InputError: a file that is no such record."""
+    record = read_json(path, "record of a trial", REPAIR)
     values = record.get("values") if isinstance(record, dict) else None
     of_topics = list(values.values()) if isinstance(values, dict) else []
     if not of_topics or not all(
         isinstance(by_query, dict) and all(type(value) is float for value in by_query.values())
         for by_query in of_topics
     ):
-        raise InputError(f"{path}: no record of a trial, with the values of measures by topic; {repair}")
+        raise InputError(f"{path}: no record of a trial, with the values of measures by topic; {REPAIR}")
     return record
 
 
-def values_of(run: Run, qrels: pandas.DataFrame, measures: str, protocol: str, qids: Sequence[str]) -> Values:
-    """Measure → query → value of a run on some queries.
+@functools.cache
+def opened(name: str) -> Index:
+    """The index of a name, whose parts every trial of a process reads."""
+    from rnnreranker.search.opened import open_index
 
-    They are 0 where the run found nothing at all, as that of a collapsed model does.
-    """
+    return open_index(name)
+
+
+def values_of(run: Run, qrels: pandas.DataFrame, measures: str, protocol: str, qids: Sequence[str]) -> Values:
+    """Measure → query → value of a run on some queries; 0 where the run is empty, as that of a collapsed model."""
     from rnnreranker.evaluate import evaluate
     from rnnreranker.evaluate.measures import name_of, parse_measures
 
@@ -81,3 +499,19 @@ def values_of(run: Run, qrels: pandas.DataFrame, measures: str, protocol: str, q
 def means_of(values: Values) -> dict[str, float]:
     """Measure → the mean over the queries; 0 without any."""
     return {name: sum(by_query.values()) / max(len(by_query), 1) for name, by_query in values.items()}
+
+
+def _of(run: Run, qids: Collection[str]) -> Run:
+    """The run of some queries, in its order."""
+    wanted = set(qids)
+    return run.of_queries([number for number, qid in enumerate(run.qids) if qid in wanted])
+
+
+def _parts_read(arm: Arm, kind: str) -> frozenset[str]:
+    """What parts of the index give that the labels and the filter of an arm read."""
+    from rnnreranker.parts.needs import givers
+
+    read = arm.labels.needs if not arm.teacher else frozenset[str]()
+    if kind == "late-encoder":
+        read -= {"tokens", "query tokens"}
+    return (read | (frozenset({"vectors"}) if arm.own.filter != "none" else frozenset())) & {*givers()}

@@ -1,28 +1,148 @@
-"""What is maximised: the mean of one measure over some topics, reranked with the parameters of a trial."""
+"""What reranking is tuned by: one measure of a query set, whose similarities are kept, and what that comes to."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.command import cores, progress
+from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.base.files import fingerprint
+from rnnreranker.base.process.blas import one_blas_thread
+from rnnreranker.base.process.phases import phase
 from rnnreranker.evaluate import evaluate
+from rnnreranker.evaluate.comparison import differences
 from rnnreranker.evaluate.protocols import protocol_of, topics_that_count
 from rnnreranker.evaluate.scores import check_judged, judged_documents
-from rnnreranker.lab.tune.identity import of_qrels
-from rnnreranker.lab.tune.kept_contexts import Contexts
+from rnnreranker.lab.tune.space import Space
+from rnnreranker.lab.tune.trials import Report, Search, search
+from rnnreranker.parts.vectors.of_run import query_rows, vector_rows
+from rnnreranker.rnn import RnnParams, reference
+from rnnreranker.rnn.contexts import ContextBatch, similarities
+from rnnreranker.runs import Run
+from rnnreranker.runs.head import choose_head, with_new_head
+from rnnreranker.runs.score_use import scores_of_use
 
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.rnn import RnnParams
-    from rnnreranker.runs import Run
+    from rnnreranker.data.qrels import Qrels
+    from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.lab.tune.request import RerankingRequest
+    from rnnreranker.parts.vectors import QueryVectors, VectorSource
 
+MEMORY = 4 << 30  # bytes of similarities that are kept at most
 STEPS = 4  # parts of the topics after each of which a hopeless trial may end
+Topics = str | Path | Mapping[str, str]
+
+
+class Contexts:
+    """The first candidates of every query and the inner products among them and the query: trials cost no vectors.
+
+    Args:
+        run: Q queries with their candidates.
+        vectors: where the candidates' vectors are; all of them must be there.
+        query_vectors: (d,) float32 for every query of the run.
+        deepest: candidates of a query that are kept: no context can be larger.
+        threads: that compute; None = one per core. Nothing depends on it.
+
+    Attributes:
+        about: fingerprints of what it was made of.
+
+    Raises:
+        InputError: a candidate or query without a vector, vectors that are not finite, or more than 4 GiB of
+            similarities (with the `deepest` that would fit).
+    """
+
+    def __init__(
+        self, run: Run, vectors: VectorSource, query_vectors: QueryVectors, deepest: int, threads: int | None = None
+    ) -> None:
+        self.run, self.deepest, self._threads = run, deepest, threads or cores()
+        docids, scores = run.docids[run.rows].tolist(), run.scores.astype("<f8").tobytes()
+        asked = np.ascontiguousarray(query_vectors.vectors, dtype="<f4")
+        self.about = {
+            "vectors": vectors.fingerprint,
+            "run": fingerprint(list(run.qids), run.offsets.astype("<i8").tobytes(), docids, scores),
+            "query vectors": fingerprint(list(query_vectors.qids), list(asked.shape), asked.tobytes()),
+        }
+        depths = np.minimum(np.diff(run.offsets), deepest)
+        needed = int((4 * (depths + 1) ** 2).sum())
+        if needed > MEMORY:
+            fits = int(np.sqrt(MEMORY / 4 / max(len(run), 1))) - 1
+            raise InputError(
+                f"{len(run)} queries with {deepest} candidates need {needed / 2**30:.1f} GiB of similarities; "
+                f"expected at most {MEMORY >> 30} GiB: give {argument('hits', max(fits, 1))} or fewer queries"
+            )
+        rows, queries = vector_rows(vectors, run), query_rows(run, query_vectors, vectors.dimension)
+        self._sizes = (depths + 1).astype(np.int64)
+        self._raw: list[np.ndarray] = []
+        self._shift_free: list[np.ndarray] = []  # the same array unless a constant outweighs the differences
+        with one_blas_thread():
+            for number, qid in enumerate(progress(run.qids, unit="queries", what="similarities")):
+                first = int(run.offsets[number])
+                candidates = vectors.fetch(rows[run.rows[first : first + int(depths[number])]])
+                context = np.concatenate([queries[number][None], candidates]).astype(np.float32)
+                if not np.isfinite(context).all():
+                    raise InputError(f"query {qid}: its vector or that of a candidate has NaN or infinite values")
+                raw = reference.inner_products(context)
+                far = reference.outweighed(raw)
+                self._raw.append(raw)
+                self._shift_free.append(reference.inner_products(context, shift_free=True) if far else raw)
+
+    def rerank(self, params: RnnParams, queries: Sequence[int] | None = None) -> Run:
+        """The run of some queries as `RnnReranker` with these parameters orders it.
+
+        Args:
+            params: `context` no larger than `deepest`.
+            queries: their numbers in the run; None = all.
+
+        Raises:
+            InputError: a larger context.
+            ParameterError: an exponential weight that would overflow.
+        """
+        chosen = np.arange(len(self.run)) if queries is None else np.asarray(queries, dtype=np.int64)
+        if params.context > self.deepest:
+            raise InputError(f"context={params.context}: only {self.deepest} candidates of a query are kept")
+        sizes = np.minimum(self._sizes[chosen], params.context + 1)
+        scores = self._similarities(params, chosen, sizes)
+        run = self.run if queries is None else self.run.of_queries(chosen)
+        inside = np.arange(scores.shape[1]) < sizes[:, None] - 1
+        return with_new_head(run, choose_head(run, params.context), scores[inside])
+
+    def _similarities(self, params: RnnParams, chosen: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+        """(n, N) float32: s* of the candidates of every chosen query; what stands behind a context is undefined."""
+        grams = self._shift_free if params.scale == "minmax" else self._raw
+
+        def fill(part: slice, gram: np.ndarray, shift_free: bool = False) -> None:
+            for index in range(part.start, part.stop):
+                m = int(sizes[index])
+                gram[index - part.start, :m, :m] = grams[int(chosen[index])][:m, :m]
+
+        base = np.zeros((len(chosen), max(int(sizes.max(initial=1)) - 1, 1)))
+        if params.uses_run:
+            counts = sizes - 1
+            starts = self.run.offsets[chosen] - np.concatenate([[0], np.cumsum(counts)[:-1]])
+            entries = np.repeat(starts, counts) + np.arange(counts.sum())
+            base[np.arange(base.shape[1]) < counts[:, None]] = self._base[entries]
+        scores, problem = similarities(ContextBatch(sizes, lambda engine: fill), params, base, threads=self._threads)
+        for bad in np.flatnonzero(problem != 0)[:1].tolist():
+            qid = self.run.qids[int(chosen[bad])]
+            if np.isnan(problem[bad]):
+                raise InputError(f"query {qid}: inner products beyond the range of float32; scale the vectors down")
+            raise ParameterError(f"query {qid}: {reference.too_large(problem[bad])}")
+        return scores.astype(np.float32)
+
+    @functools.cached_property
+    def _base(self) -> np.ndarray:
+        """(L,) float64: the scores of the run as the reranker takes them."""
+        return scores_of_use(self.run.scores, self.run.offsets)
 
 
 class Objective:
@@ -53,11 +173,10 @@ class Objective:
                 f"none of the {len(contexts.run)} queries with candidates is judged; check topics and qrels"
             )
         check_judged(contexts.run, judged_documents(qrels), "qrels")
-        self.contexts, self.measure, self.protocol = contexts, measure, protocol
-        self.topics: tuple[str, ...] = tuple(sorted(usable, key=_shuffled))
+        self.contexts, self.measure, self.protocol, self._qrels = contexts, measure, protocol, qrels
+        self.topics = tuple(sorted(usable, key=lambda qid: (hashlib.sha256(qid.encode()).digest(), qid)))
         self.lacking = len(judged) - len(usable)
         self._numbers = {qid: number for number, qid in enumerate(contexts.run.qids)}
-        self._qrels = qrels
 
     def values(self, params: RnnParams, topics: Sequence[str] | None = None) -> np.ndarray:
         """(T,) float64: the measure of every topic, reranked with the parameters."""
@@ -87,9 +206,10 @@ class Objective:
         return float(np.concatenate(parts).mean())
 
     def about(self, topics: Sequence[str]) -> dict[str, str]:
-        """What the mean over some topics depends on besides the parameters: name -> fingerprint or value."""
+        """What the mean over some topics depends on besides the parameters: name → fingerprint or value."""
+        rows = sorted(map(list, self._qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist()))
         measured = {"measure": self.measure, "protocol": self.protocol, "deepest context": str(self.contexts.deepest)}
-        return {**self.contexts.about, "topics": fingerprint(list(topics)), "qrels": of_qrels(self._qrels), **measured}
+        return {**self.contexts.about, "topics": fingerprint(list(topics)), "qrels": fingerprint(rows), **measured}
 
     def folds(self, count: int) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
         """(train, test) topics of each fold; every topic is in one test part.
@@ -103,8 +223,146 @@ class Objective:
         return [(tuple(qid for qid in self.topics if qid not in set(test)), test) for test in tests]
 
 
-def _shuffled(qid: str) -> tuple[bytes, str]:
-    return hashlib.sha256(qid.encode()).digest(), qid
+@dataclass(frozen=True)
+class HeldOut:
+    """Values on topics that took no part in the choice of the parameters; every topic once.
+
+    Attributes:
+        how: "5-fold cross-validation", "2-fold …", or "test set".
+        topics: T, how many.
+        base, default, tuned: means of the retrieved run, of the untuned default, of the tuned parameters.
+        gain, low, high: tuned minus default, with its 95% bootstrap interval over the topics.
+        p: paired t-test of that difference, two-sided.
+        folds: parameters and value of each fold's study; one for a test set.
+    """
+
+    how: str
+    topics: int
+    base: float
+    default: float
+    tuned: float
+    gain: float
+    low: float
+    high: float
+    p: float
+    folds: tuple[dict[str, Any], ...]
+
+    @classmethod
+    def of(cls, how: str, base: Any, default: Any, tuned: Any, folds: Sequence[dict[str, Any]]) -> HeldOut:
+        """The summary of (T,) values of each topic: as retrieved, with the default, with what was tuned."""
+        [gap] = differences({"tuned": tuned, "default": default}, [("tuned", "default")])
+        base, default, gain = float(base.mean()), float(default.mean()), gap["difference"]
+        mean, low, high = float(tuned.mean()), gap["low"], gap["high"]
+        return cls(how, len(tuned), base, default, mean, gain, low, high, gap["p"], tuple(folds))
+
+
+def fold_of(made: Search[Any], train: int, tuned: np.ndarray, default: np.ndarray) -> dict[str, Any]:
+    """What a search was worth on (T,) topics of the test, tuned and with the default; `train` is how many it saw."""
+    return {
+        "params": made.params.to_dict(),
+        "train topics": train,
+        "train": made.value,
+        "test topics": len(tuned),
+        "test": float(tuned.mean()),
+        "test default": float(default.mean()),
+    }
+
+
+def cross_validate(objective: Objective, space: Space[RnnParams], trials: int, folds: int, **kept: Any) -> HeldOut:
+    """Tune on all folds but one and measure on that one, in turn; kept: seed and storage, see `tune`.
+
+    Raises:
+        InputError: as `Objective.folds` and `search`.
+    """
+    columns: list[tuple[np.ndarray, ...]] = []
+    of_folds = []
+    for fold, (train, test) in enumerate(objective.folds(folds)):
+        made = tune(objective, space, trials, topics=train, name=f"fold {fold}", **kept)
+        tuned, default = objective.values(made.params, test), objective.values(space.fixed, test)
+        columns.append((objective.base(test), default, tuned))
+        of_folds.append(fold_of(made, len(train), tuned, default))
+    base, default, tuned = (np.concatenate(column) for column in zip(*columns, strict=True))
+    return HeldOut.of(f"{folds}-fold cross-validation", base, default, tuned, of_folds)
+
+
+def tune(
+    objective: Objective,
+    space: Space[RnnParams],
+    trials: int,
+    *,
+    topics: tuple[str, ...] | None = None,
+    name: str = "all topics",
+    **kept: Any,
+) -> Search[RnnParams]:
+    """`search` for the parameters that rank some topics best (None = all); kept: its seed and storage."""
+    chosen = objective.topics if topics is None else topics
+
+    def mean(params: RnnParams, report: Report) -> float:
+        return objective.mean(params, chosen, report)
+
+    about = objective.about(chosen) if kept.get("storage") is not None else None
+    return search(mean, space, trials, name=name, about=about, **kept)
+
+
+def judged_topics(topics: Topics, qrels: Qrels) -> dict[str, str]:
+    """The topics that have judgements: query id to text.
+
+    Raises:
+        InputError: files that cannot be read, no topic with a judgement.
+    """
+    from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.data.topics import topics_of
+
+    texts, judged = topics_of(topics), set(qrels_of(qrels)["query_id"].tolist())
+    chosen = {qid: text for qid, text in texts.items() if qid in judged}
+    if not chosen:
+        shown = _name(topics, "topics")
+        raise InputError(f"{_name(qrels, 'qrels')}: judges none of the {len(texts)} topics of {shown}")
+    return chosen
+
+
+@phase("reading what to tune on")
+def load_objective(
+    request: RerankingRequest,
+    index: IndexOnDisk,
+    topics: Topics,
+    qrels: Qrels,
+    run: str | Path | Run | None = None,
+    encoded: str | Path | None = None,
+) -> Objective:
+    """The objective of one query set; unjudged topics are left out before anything is encoded.
+
+    Raises:
+        InputError: files that cannot be read or do not belong together.
+    """
+    from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.data.topics import topics_of
+    from rnnreranker.methods.retrieve.dense import dense_run
+    from rnnreranker.parts.vectors.together import notice_mismatch
+    from rnnreranker.search.first_stage import first_stage_of
+    from rnnreranker.search.own_documents import notice_own
+    from rnnreranker.search.queries import QueryEncoding, query_vectors
+
+    chosen = judged_topics(topics, qrels)
+    how = QueryEncoding.of(request.encoder, encoded, topics, request.devices)
+    queries = query_vectors(how, index, topics_of(topics), chosen, threads=request.threads)
+    if run is not None:
+        candidates = first_stage_of(run).head(request.hits)
+        candidates = Run.from_dict({qid: dict(candidates[qid]) for qid in candidates if qid in chosen})
+        if not len(candidates):
+            raise InputError(f"{_name(run, 'run')}: none of its queries is a judged topic of {_name(topics, 'topics')}")
+        notice_mismatch(candidates, queries, index.vectors)
+    else:
+        candidates = dense_run(index.vectors, queries, request.hits, threads=request.threads).as_written()
+    notice_own(candidates, f"give {argument('run')} of a search with --remove-query to leave it out")
+    deepest = int(np.diff(candidates.offsets).max(initial=1))
+    contexts = Contexts(candidates, index.vectors, queries, deepest, request.threads)
+    return Objective(contexts, qrels_of(qrels), request.measure, request.protocol)
+
+
+def _name(given: Any, name: str) -> str:
+    """The file or name that was given, for messages; the argument itself where it is an object."""
+    return str(given) if isinstance(given, str | Path) else argument(name)
 
 
 def _parts(topics: Sequence[str], count: int) -> Iterator[Sequence[str]]:

@@ -10,7 +10,7 @@ import numpy as np
 from rnnreranker.base.errors import require
 from rnnreranker.base.figures import new_axes, save_figure
 from rnnreranker.lab.tune.sweeps import WHOLE, Rows
-from rnnreranker.lab.tune.trials import Study
+from rnnreranker.lab.tune.trials import Search
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +23,7 @@ def write_plots(
     folder: str | Path,
     sweeps: dict[str, Rows],
     measure: str,
-    study: Study[Any] | None = None,
+    study: Search[Any] | None = None,
     searched: str | None = None,
 ) -> list[Path]:
     """Draw every sweep, and the course of a study as trials.svg, into a folder that is made; the files written.
@@ -103,7 +103,7 @@ def _ablations(axes: Axes, rows: Rows, measure: str) -> None:
     axes.set_yticklabels([row["what"] for row in rows])
 
 
-def _history(axes: Axes, study: Study[Any], searched: str) -> None:
+def _history(axes: Axes, study: Search[Any], searched: str) -> None:
     done = [(number, value) for number, value in enumerate(study.history) if value is not None]
     numbers, values = [number for number, _ in done], [value for _, value in done]
     axes.plot(numbers, values, ".", color=LINE, label="a trial")

@@ -1,22 +1,32 @@
-"""What a tuning is asked for: requests, and the space that they search."""
+"""What a tuning is asked for: requests, the spaces that they search, and what can be seen to fail before any work."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form, choose
-from rnnreranker.base.device import EXACT, ComputesOnDevices
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.device import AUTO, EXACT, ComputesOnDevices, trained_on
+from rnnreranker.base.errors import InputError, nearest, refuse, require
+from rnnreranker.base.method import find, names
+from rnnreranker.base.preset_files import is_file_name, sections_of
 from rnnreranker.base.request import Request
-from rnnreranker.base.settings import hints_of
-from rnnreranker.base.written_form import Written
-from rnnreranker.lab.tune.space import Space
+from rnnreranker.base.settings import hints_of, setting
+from rnnreranker.base.written_form import PRESET, Written
+from rnnreranker.encode.params import TRAINED_POOLINGS
+from rnnreranker.evaluate.measures import parse_measures
+from rnnreranker.evaluate.protocols import PROTOCOL_HELP, PROTOCOLS
+from rnnreranker.lab.tune.space import LABELS, TRAINING, Joint, Space
+from rnnreranker.labels.params import LabelParams
+from rnnreranker.labels.request import LABEL_PRESET, ChosenLabeler, choose_labeler
 from rnnreranker.rnn import RnnParams
+from rnnreranker.search.queries import QueryEncoding
+from rnnreranker.train.query.params import training_settings
+from rnnreranker.train.request import Training, training_of
 
 if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
@@ -24,6 +34,13 @@ if TYPE_CHECKING:
     from rnnreranker.runs import Run
 
 RERANKER = "rnn"  # whose settings are searched
+MODEL, HARD = "query", "hard"  # what `tune train` trains; labels without settings that are searched
+ENCODER_SETTINGS = ("pooling", "normalize")
+RULES = ("capped", "mean")  # that choose among settings, see `collections.RULES`
+UNREAD = {  # settings of a training that nothing reads here
+    **dict.fromkeys(("validation_share", "validation_queries"), "which queries validate is said beside the model"),
+    **dict.fromkeys(("neutrality_weight", "neutrality_cutoff"), "no trial knows how neutral documents are"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,13 +57,13 @@ class TuningRequest(Request):
         storage: a file that keeps the trials, to go on from after a kill; None = memory.
     """
 
-    hits: int = 100
+    hits: int = setting(100, "candidates per query", at_least=1)
     encoder: Form | None = None
-    measure: str = "nDCG@10"
-    protocol: str | None = None
-    trials: int = 200
-    seed: int = 0
-    storage: str | Path | None = None
+    measure: str = setting("nDCG@10", "what is maximised")
+    protocol: str | None = setting(None, PROTOCOL_HELP)
+    trials: int = setting(200, "of every study; 0 = sweeps alone", at_least=0)
+    seed: int = setting(0, "of the sampler", at_least=0)
+    storage: str | Path | None = setting(None, "keep the trials here, and go on from them after a kill")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +81,9 @@ class QuerySetRequest(TuningRequest):
     index: str | Path | IndexOnDisk
     topics: str | Path | Mapping[str, str]
     qrels: Qrels
-    run: str | Path | Run | None = None
-    test_topics: str | Path | Mapping[str, str] | None = None
-    test_qrels: Qrels | None = None
+    run: str | Path | Run | None = setting(None, "candidates (default: retrieved densely)")
+    test_topics: str | Path | Mapping[str, str] | None = setting(None, "test on these queries, held out")
+    test_qrels: Qrels | None = setting(None, "their judgements")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,8 +99,8 @@ class RerankingRequest(ComputesOnDevices, TuningRequest):
     """
 
     rerank: Form = RERANKER
-    space: str | Path | Mapping[str, Any] | Space[RnnParams] | None = None
-    threads: int | None = None
+    space: str | Path | Mapping[str, Any] | Space[RnnParams] | None = setting(None, "ranges in place of the default")
+    threads: int | None = setting(None, "default: one per core; results do not depend on it", at_least=1)
     device: str | None = None
     compute_dtype: str = EXACT
 
@@ -117,8 +134,8 @@ class TuneRequest(QuerySetRequest, RerankingRequest):
     """
 
     encoded_queries: str | Path | None = None
-    test_run: str | Path | Run | None = None
-    folds: int = 5
+    test_run: str | Path | Run | None = setting(None, "candidates of --test-topics (default: retrieved densely)")
+    folds: int = setting(5, "of the cross-validation", at_least=2)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,9 +145,159 @@ class LeaveOutRequest(RerankingRequest):
     Attributes:
         collections: cells, a collection under one first stage each: a file, or name → {index: …, topics: …, qrels: …,
             run: …, collection: …}.
-        rule: what chooses among settings, "capped" or "mean", see `choice_rules`.
+        rule: what chooses among settings, "capped" or "mean", see `collections.RULES`.
         trials: settings that are tried, the default among them.
     """
 
     collections: str | Path | Mapping[str, Mapping[str, Any]]
     rule: str = "capped"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneTrainRequest(QuerySetRequest):
+    """The settings of labels and of a training that suit a data set: what `tune_training` takes, and the flags.
+
+    Attributes:
+        relevant: grade from which on a document is positive.
+        encoder: that is trained, `name:pooling=cls,normalize=true`; None = the one that made the index.
+        method: of the labels, in its written form, `evidence:k=10,n_max=5`; what it says is held at that value.
+        model: `query` with settings of the training that are held, `query:epochs=1,batch_size=8`.
+        loss: what a training lowers, in its written form, `listnet`; the setting `loss` of the model says the same.
+        preset: what the search begins with, and what is compared with: published settings of rNN, or a file that a
+            tuning wrote, of similarity, labels and training.
+        validation_share, test_share: of the queries, by a hash of their ids.
+        final_seeds: trainings for the test.
+        device: "cpu", "cuda" or "auto".
+    """
+
+    hits: int = setting(200, "candidates per query", at_least=1)
+    measure: str = setting("nDCG@10", "of the test: retrieval over the whole index")
+    trials: int = setting(40, "trainings", at_least=1)
+    relevant: int = setting(1, "grade from which on positive", at_least=1)
+    encoder: Form | None = setting(None, "that is trained: NAME|DIR|hub id[:pooling=cls] (default: the index's)")
+    method: Form = "evidence"
+    model: Form = setting(MODEL, f"the training, {MODEL}:epochs=3,batch_size=16")
+    loss: Form | None = None
+    preset: str | Path | None = None
+    validation_share: float = setting(0.25, "of the queries", above=0, at_most=1)
+    test_share: float = setting(0.25, "of the queries", above=0, at_most=1)
+    final_seeds: int = setting(3, "trainings for the test", at_least=1)
+    device: str = setting("cpu", f"cpu, cuda, {AUTO}")
+
+    @cached_property
+    def labeler(self) -> ChosenLabeler:
+        """The method of the labels, with its settings and those of labels.
+
+        Raises:
+            InputError: no such method, settings that it does not have, a source other than vectors.
+        """
+        given = Written.read(self.method)
+        written = given
+        if self.preset is not None and written.name in names("labeler"):
+            if issubclass(find("labeler", written.name).Params, RnnParams):
+                written = written.beside({PRESET: str(self.preset)}, argument("method"))
+            elif "labels" in self._sections and LABEL_PRESET not in written.params:
+                written = Written(written.name, {LABEL_PRESET: str(self.preset), **written.params})
+        chosen, shown = choose_labeler(written, "method"), argument("method", str(given))
+        if chosen.source != "vectors":
+            raise InputError(f"{shown}: from={chosen.source}: not in tuning, which compares vectors of the index")
+        if chosen.name == HARD and set(hints_of(LabelParams)) & set(given.params):
+            raise InputError(f"{shown}: {HARD} has no parameters of similarity or labels")
+        return chosen
+
+    @cached_property
+    def of_method(self) -> dict[str, Any]:
+        """Settings of the method that are none of the similarity, as the written form says them."""
+        known = {*hints_of(RnnParams), *hints_of(LabelParams), LABEL_PRESET}
+        return {name: value for name, value in Written.read(self.method).params.items() if name not in known}
+
+    @cached_property
+    def training(self) -> Training:
+        """The model, the settings of its training, and those of its loss.
+
+        Raises:
+            InputError: another model, no such loss, settings that they do not have or that nothing reads here.
+        """
+        written = Written.read(self.model)
+        shown = argument("model", str(written))
+        if written.name != MODEL:
+            raise InputError(f"{shown}: expected {MODEL}, the model whose training is searched")
+        if unread := {name: UNREAD[name] for name in written.params if name in UNREAD}:
+            raise InputError(f"{shown}: " + "; ".join(f"{name}: {reason}" for name, reason in unread.items()))
+        if self._sections:
+            written = written.beside({PRESET: str(self.preset)}, argument("model"))
+        return training_of(written, self.loss)
+
+    @cached_property
+    def searched(self) -> Space[Joint]:
+        """The space, with what the written forms say held at its value."""
+        method, model = Written.read(self.method), Written.read(self.model)
+        rnn = RnnParams.preset("vectors")
+        if preset := str(self.preset or method.preset):
+            rnn = RnnParams.named(preset, rnn)
+        own = {name: getattr(self.labeler.params, name) for name in method.params if name in hints_of(RnnParams)}
+        train: Any = self.training.params
+        kept = str(self.preset) if self._sections else model.preset
+        loss = training_settings({}, kept)[1].to_dict() if kept else {}
+        form = self.loss if self.loss is not None else model.params.get("loss")
+        loss |= {name: getattr(self.training.loss, name) for name in (Written.read(form).params if form else ())}
+        fixed = Joint(replace(rnn, **own), self.labeler.label_params, train, loss)
+        of_labels = {} if self.labeler.name == HARD else LABELS
+        held = {*method.params, *model.params}
+        return Space({name: one for name, one in {**of_labels, **TRAINING}.items() if name not in held}, fixed)
+
+    @property
+    def encoding(self) -> QueryEncoding:
+        """How queries become vectors; InputError: settings that a training does not keep."""
+        how = QueryEncoding.of(self.encoder, None, self.topics)
+        given, shown = how.settings.given(), argument("encoder")
+        if strange := [name for name in given if name not in ENCODER_SETTINGS]:
+            expected = " or ".join(ENCODER_SETTINGS)
+            raise InputError(f"{shown}: {', '.join(strange)}: expected {expected}, which a training keeps")
+        if given.get("pooling") not in (None, *TRAINED_POOLINGS):
+            raise InputError(f"{shown}: pooling={given['pooling']}: expected {' or '.join(TRAINED_POOLINGS)}")
+        return how
+
+    @property
+    def _sections(self) -> frozenset[str]:
+        """Of the preset file; none of a published preset, or of a file of one kind of settings."""
+        return sections_of(self.preset) if self.preset is not None and is_file_name(str(self.preset)) else frozenset()
+
+
+def check(request: TuningRequest, *, ablations: bool = False) -> None:
+    """Refuse what can be seen to fail in a tuning; ablations: whether trainings leave parts out too.
+
+    Raises:
+        InputError: everything that is wrong; unknown settings.
+        MissingDependencyError: without the packages of tuning and training.
+    """
+    faults: list[tuple[object, str]] = []
+    if isinstance(request, TuneRequest):
+        lonely = request.test_run is not None and request.test_topics is None
+        faults = [(lonely, f"{argument('test_run')} needs {argument('test_topics')} and {argument('test_qrels')}")]
+    elif isinstance(request, LeaveOutRequest):
+        faults = [(request.rule not in RULES, f"{argument('rule', request.rule)}: {nearest(request.rule, RULES)}")]
+    elif isinstance(request, TuneTrainRequest):
+        shares = {name: getattr(request, name) for name in ("validation_share", "test_share")}
+        both = request.validation_share + (0.0 if request.test_topics is not None else request.test_share)
+        shown = " and ".join(argument(name, value) for name, value in shares.items())
+        faults = [(both >= 1, f"{shown} leave nothing to train on")]
+        no_parts = ablations and Written.read(request.method).name == HARD
+        text = f"{argument('ablations')} leaves out parts of similarity and labels: not with"
+        faults.append((no_parts, f"{text} {argument('method', HARD)}"))
+    if isinstance(request, QuerySetRequest):
+        halves = (request.test_topics is None) != (request.test_qrels is None)
+        faults.append((halves, f"{argument('test_topics')} and {argument('test_qrels')} go together"))
+    unknown = request.protocol not in (None, *PROTOCOLS)
+    faults.append((unknown, f"{argument('protocol', request.protocol)}: {nearest(str(request.protocol), PROTOCOLS)}"))
+    refuse(*faults)
+    if len(parse_measures(request.measure)) != 1:
+        raise InputError(f"{argument('measure', repr(request.measure))}: expected one measure")
+    for name in (
+        ("labeler", "searched", "encoding") if isinstance(request, TuneTrainRequest) else ("searched", "devices")
+    ):
+        getattr(request, name)  # read now: each says what is wrong with what it reads
+    if isinstance(request, TuneTrainRequest):
+        trained_on(request.device)
+        require("optuna", "tuning", "'rnnreranker[tune]'")
+        require("accelerate", "training", "'rnnreranker[train]'")

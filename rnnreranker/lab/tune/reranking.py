@@ -1,4 +1,4 @@
-"""`tune_reranker` and `tune_collections`: the settings of rNN reranking that suit data, and what they are worth."""
+"""`tune_reranker`: the settings of rNN reranking that suit a query set, and what they are worth."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from rnnreranker.base import command
-from rnnreranker.lab.tune.check import check, notice_if_few
-from rnnreranker.lab.tune.request import LeaveOutRequest, TuneRequest
+from rnnreranker.base.files import write_atomically
+from rnnreranker.base.tables import interval
+from rnnreranker.lab.tune.request import TuneRequest, check
 
 if TYPE_CHECKING:
-    from rnnreranker.index.opening import IndexOnDisk
-    from rnnreranker.lab.tune.heldout import HeldOut
-    from rnnreranker.lab.tune.leave_out import Search
-    from rnnreranker.lab.tune.objective import Objective
+    from rnnreranker.lab.tune.objective import HeldOut, Objective
     from rnnreranker.lab.tune.sweeps import Rows
-    from rnnreranker.lab.tune.trials import Study
+    from rnnreranker.lab.tune.trials import Search
     from rnnreranker.rnn import RnnParams
 
 FEW = 50  # topics below which the best of many trials is mostly luck
@@ -27,7 +27,7 @@ FEW = 50  # topics below which the best of many trials is mostly luck
 
 @dataclass(frozen=True, eq=False)
 class TunedReranking:
-    """The settings of rNN reranking that a search found on a query set.
+    """The settings of rNN reranking that a search came to on a query set.
 
     Attributes:
         request: that was asked for.
@@ -39,11 +39,11 @@ class TunedReranking:
     request: TuneRequest
     objective: Objective
     params: RnnParams
-    study: Study[RnnParams] | None = None
+    study: Search[RnnParams] | None = None
     held_out: HeldOut | None = None
 
     def sweep(self, names: Iterable[str]) -> dict[str, Rows]:
-        """One or two settings varied around those found, by the names of `sweeps.SWEEPS`.
+        """One or two settings varied around those of `params`, by the names of `sweeps.SWEEPS`.
 
         Raises:
             InputError: no such sweep.
@@ -58,8 +58,6 @@ class TunedReranking:
         Raises:
             InputError: the file cannot be written.
         """
-        from rnnreranker.lab.tune.preset import write_preset
-
         if self.study is None or self.held_out is None:
             raise ValueError("a tuning without trials has nothing to write")
         request = self.request
@@ -93,7 +91,7 @@ def tune_reranker(request: TuneRequest) -> TunedReranking:
     check(request)
     from rnnreranker.data.topics import check_held_out
     from rnnreranker.index.opening import open_index
-    from rnnreranker.lab.tune.query_set import judged_topics, load_objective
+    from rnnreranker.lab.tune.objective import HeldOut, cross_validate, fold_of, judged_topics, load_objective, tune
 
     if request.test_topics is not None and request.test_qrels is not None:
         tested = judged_topics(request.test_topics, request.test_qrels)
@@ -104,84 +102,50 @@ def tune_reranker(request: TuneRequest) -> TunedReranking:
     if objective.lacking:
         command.say(f"{command.counted(objective.lacking, 'judged topic')} without candidates, left out")
     notice_if_few(len(objective.topics), "topics", FEW)
-    if not request.trials:
-        space = request.searched.within(objective.contexts.deepest)
-        return TunedReranking(request, objective, space.fixed)
-    study, held_out = _searched(request, objective, index)
-    return TunedReranking(request, objective, study.params, study, held_out)
-
-
-def _searched(request: TuneRequest, objective: Objective, index: IndexOnDisk) -> tuple[Study[RnnParams], HeldOut]:
-    from rnnreranker.lab.tune.heldout import cross_validate, on_test_set, tune
-    from rnnreranker.lab.tune.query_set import load_objective
-
-    started = time.perf_counter()
     space, trials = request.searched.within(objective.contexts.deepest), request.trials
+    if not trials:
+        return TunedReranking(request, objective, space.fixed)
+    started = time.perf_counter()
     kept: dict[str, Any] = {"seed": request.seed, "storage": request.storage}
     study = tune(objective, space, trials, **kept)
     if request.test_topics is not None and request.test_qrels is not None:
         test = load_objective(request, index, request.test_topics, request.test_qrels, request.test_run)
-        held_out = on_test_set(study, space, test, len(objective.topics))
+        tuned, default = test.values(study.params), test.values(space.fixed)
+        fold = fold_of(study, len(objective.topics), tuned, default)
+        held_out = HeldOut.of("test set", test.base(), default, tuned, [fold])
     else:
         held_out = cross_validate(objective, space, trials, request.folds, **kept)
     command.say(f"{study.trials} trials a study, {time.perf_counter() - started:.1f} s")
-    return study, held_out
+    return TunedReranking(request, objective, study.params, study, held_out)
 
 
-@dataclass(frozen=True, eq=False)
-class TunedCollections:
-    """What each collection would have been given by the others.
-
-    Attributes:
-        request: that was asked for.
-        search: all that was tried, and what it gained.
-        runs: name of a cell → fingerprint of its candidates.
-    """
-
-    request: LeaveOutRequest
-    search: Search
-    runs: dict[str, str]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values of JSON."""
-        said = {"measure": self.request.measure, "settings": len(self.search.settings), "seed": self.request.seed}
-        return {**said, **self.search.to_dict()}
+def notice_if_few(number: int, what: str, few: int) -> None:
+    """Report a search on so few queries that the best trial is mostly chance."""
+    if number < few:
+        command.notice(
+            f"{number} {what}, fewer than {few}: differences between trials are mostly chance; trust the held-out "
+            "interval, not the value of the best trial"
+        )
 
 
-def tune_collections(request: LeaveOutRequest) -> TunedCollections:
-    """Choose settings on all collections but one, and measure them on that one, in turn.
+def write_preset(
+    path: str | Path, settings: dict[str, Any], study: Search[Any], held_out: HeldOut, about: dict[str, Any]
+) -> None:
+    """Write the settings that a search came to as YAML that `--preset FILE` reads.
+
+    What it is worth, and `about`, name → value, go into the comment at the head.
 
     Raises:
-        InputError, UnavailableError, MissingDependencyError: as `tune_reranker`.
+        InputError: the file cannot be written.
     """
-    check(request)
-    from rnnreranker.index.opening import open_index
-    from rnnreranker.lab.tune.leave_out import cells_of, leave_one_out
-    from rnnreranker.lab.tune.query_set import load_objective
-
-    cells = cells_of(request.collections)
-    objectives: dict[str, Objective] = {}
-    opened: dict[Any, IndexOnDisk] = {}
-    for name, entry in cells.items():
-        own = {key: entry[key] for key in ("protocol", "encoder") if key in entry}
-        if (asked := _key(entry["index"])) not in opened:
-            opened[asked] = open_index(entry["index"])
-        objectives[name] = load_objective(
-            dataclasses.replace(request, **own), opened[asked], entry["topics"], entry["qrels"], entry.get("run")
-        )
-    search = leave_one_out(
-        objectives,
-        request.searched,
-        request.trials,
-        request.seed,
-        collections={name: entry.get("collection", name) for name, entry in cells.items()},
-        rule=request.rule,
-        storage=request.storage,
-    )
-    runs = {name: objective.contexts.about["run"] for name, objective in objectives.items()}
-    return TunedCollections(request, search, runs)
-
-
-def _key(index: Any) -> Any:
-    """What tells indexes apart: names by what they say, opened ones by which they are."""
-    return str(index) if isinstance(index, str | Path) else id(index)
+    head = [f"{name}: {value}" for name, value in about.items()]
+    head += [
+        f"trials: {study.trials}, {study.pruned} of them ended early",
+        f"on the topics searched: {study.value:.4f} (best of the trials, so too good)",
+        f"held out ({held_out.how}, {held_out.topics} topics): tuned {held_out.tuned:.4f}, "
+        f"default {held_out.default:.4f}, as retrieved {held_out.base:.4f}",
+        f"tuned minus default: {interval(held_out.gain, held_out.low, held_out.high)}, p = {held_out.p:.3f}",
+    ]
+    comment = "".join(f"# {' '.join(str(line).split())}\n" for line in ["Tuned by rnnreranker.", *head])
+    with write_atomically(path) as stream:
+        stream.write((comment + yaml.safe_dump(settings, sort_keys=False)).encode())

@@ -1,4 +1,4 @@
-"""Search spaces: what values each parameter may take, and what a trial is asked to suggest."""
+"""Search spaces: what values each setting may take, and what a trial is asked to suggest."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files.yaml_files import read_yaml
-from rnnreranker.base.settings import checked, hints_of, member
+from rnnreranker.base.settings import Params, checked, hints_of, member
+from rnnreranker.labels.params import LabelParams
 from rnnreranker.rnn import RnnParams
+from rnnreranker.train.params import loss_params
+from rnnreranker.train.query.params import TrainParams
 
 if TYPE_CHECKING:
     import optuna
 
-P = TypeVar("P")  # RnnParams, LabelParams or TrainParams
+P = TypeVar("P")  # RnnParams or Joint
 NONE = "none"  # how None is written where a choice may be None
+NARROW = ("none", "maxminmax")  # normalisations after which a boost acts on values that are close together
+NARROW_NAME = "boost (none, maxminmax)"  # of the trial's value: its range is another, so it is another parameter
 
 
 @dataclass(frozen=True)
@@ -37,98 +42,180 @@ class Between:
 
 
 Choice = tuple[Any, ...]
+Ranges = Mapping[str, Between | Choice]
+NARROW_BOOST = Between(1.0, 1.25, log=True)
+
+# The space of paper 000 for reranking, with `scale`, `weight` and the first stage's rank and score. The run's scores
+# always count for something, so that a draw without any of the three terms cannot come up.
+RERANKING: Ranges = {
+    "context": Between(40, 1000, log=True),
+    "k": Between(3, 30),
+    "k_exp": Between(1, 20),
+    "tau": Between(0.0, 0.8),
+    "lam": Between(1e-3, 1.0, log=True),
+    "normalize": (None, "max", "mean"),
+    "scale": ("minmax", "none"),
+    "weight": ("linear", "binary"),
+    "rank_weight": (0.0, 0.5, 1.0, 2.0),
+    "run_weight": Between(0.1, 4.0, log=True),
+    "query_weight": (0.0, 0.5, 1.0, 2.0),
+    "rank_constant": Between(1.0, 100.0, log=True),
+    "probes": Between(1, 4),
+    "smoothing": Between(0.0, 0.5),
+    "smoothing_neighbours": Between(1, 30),
+}
+# Similarity, labels and training with the ranges of paper 000 and `scale` besides; learning rates are higher and
+# warm-ups shorter than there, whose training set is 500 times as large.
+LABELS: Ranges = {
+    "context": Between(20, 400),
+    "k": Between(3, 30),
+    "k_exp": Between(1, 10),
+    "tau": (0.0, 0.5),
+    "lam": Between(1e-3, 1.0, log=True),
+    "scale": ("minmax", "none"),
+    "aggregate": ("max", "mean"),
+    "normalization": ("maxmin", "maxminmax", "std", "none"),
+    "n_max": Between(3, 300, log=True),
+    "temperature": Between(0.1, 2.0, log=True),
+    "boost": Between(1.0, 5.0, log=True),
+}
+TRAINING: Ranges = {
+    "learning_rate": Between(5e-7, 1e-4, log=True),
+    "epochs": Between(1.0, 20.0, log=True),
+    "warmup": Between(0.0, 0.3),
+    "final_ratio": Between(0.1, 0.999),
+}
 
 
-def _searched() -> dict[str, Between | Choice]:
-    """The space of paper 000 for reranking, with `scale`, `weight` and the first stage's rank and score.
+@dataclass(frozen=True)
+class Joint:
+    """Everything between a run with sparse judgements and a trained encoder; names of settings are distinct."""
 
-    The run's scores always count for something, so that a draw without any of the three terms cannot come up.
-    """
-    return {
-        "context": Between(40, 1000, log=True),
-        "k": Between(3, 30),
-        "k_exp": Between(1, 20),
-        "tau": Between(0.0, 0.8),
-        "lam": Between(1e-3, 1.0, log=True),
-        "normalize": (None, "max", "mean"),
-        "scale": ("minmax", "none"),
-        "weight": ("linear", "binary"),
-        "rank_weight": (0.0, 0.5, 1.0, 2.0),
-        "run_weight": Between(0.1, 4.0, log=True),
-        "query_weight": (0.0, 0.5, 1.0, 2.0),
-        "rank_constant": Between(1.0, 100.0, log=True),
-        "probes": Between(1, 4),
-        "smoothing": Between(0.0, 0.5),
-        "smoothing_neighbours": Between(1, 30),
-    }
+    rnn: RnnParams = field(default_factory=lambda: RnnParams.preset("vectors"))
+    labels: LabelParams = field(default_factory=LabelParams)
+    train: TrainParams = field(default_factory=TrainParams)
+    loss: Mapping[str, Any] = field(default_factory=dict)  # parameters of losses; the training takes what its loss has
+
+    @property
+    def parts(self) -> dict[str, Params]:
+        """The settings of similarity, labels and training."""
+        return {"rnn": self.rnn, "labels": self.labels, "train": self.train}
+
+    @property
+    def loss_params(self) -> Params:
+        """The parameters of the loss of the training."""
+        return loss_params(self.train.loss, self.loss)
+
+    def to_dict(self) -> dict[str, dict[str, Any]]:
+        """Plain values of JSON; settings of the loss stand beside those of the training."""
+        own = {name: part.to_dict() for name, part in self.parts.items()}
+        return own | {"train": own["train"] | self.loss_params.to_dict()}
+
+    def sections(self) -> dict[str, dict[str, Any]]:
+        """The sections of a preset file; the loss is in its written form, with its settings."""
+        own, of_loss = {name: part.to_dict() for name, part in self.parts.items()}, self.loss_params.to_dict()
+        own["train"] |= {"loss": {self.train.loss: of_loss}} if of_loss else {}
+        return own
 
 
 @dataclass(frozen=True)
 class Space(Generic[P]):
-    """What is searched: a range or a choice for each field of the settings that varies; the others are as in `fixed`.
+    """What is searched: a range or a choice for each setting that varies; the others are as in `fixed`.
 
     Attributes:
-        ranges: field name -> `Between` or the tuple of its values.
-        fixed: the settings that everything else is taken from: RnnParams, LabelParams or TrainParams.
+        ranges: name of a setting → `Between` or the tuple of its values.
+        fixed: the settings that everything else is taken from, RnnParams or Joint; the first trial.
     """
 
-    ranges: Mapping[str, Between | Choice] = field(default_factory=_searched)
+    ranges: Ranges = field(default_factory=lambda: dict(RERANKING))
     fixed: P = field(default_factory=RnnParams)  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        known = hints_of(type(self.fixed))
-        fields = {one.name: one for one in dataclasses.fields(self.fixed)}  # type: ignore[arg-type]
+        known = {name: (part, hints_of(type(part))[name]) for part in self._parts for name in hints_of(type(part))}
         for name, values in self.ranges.items():
             if name not in known:
                 raise InputError(f"unknown parameter {name}, {nearest(name, known)}")
             ends = (values.low, values.high) if isinstance(values, Between) else values
             if not ends:
                 raise InputError(f"{name}: no values to choose from")
+            part, hint = known[name]
+            [own] = [one for one in dataclasses.fields(part) if one.name == name]
             for value in ends:  # of those that exclude one another a trial says it
-                _, problem = checked(fields[name], known[name], self._cast(name, value))
+                whole = member(hint) is int and isinstance(value, float) and value == int(value)
+                _, problem = checked(own, hint, int(value) if whole else value)
                 if problem:
                     raise InputError(f"search space: {problem}")
 
+    @property
+    def _parts(self) -> list[Params]:
+        fixed: Any = self.fixed
+        return list(fixed.parts.values()) if isinstance(fixed, Joint) else [fixed]
+
+    def value(self, name: str, params: P | None = None) -> Any:
+        """The value of a setting, of `fixed` where no parameters are given."""
+        given: Any = self.fixed if params is None else params
+        parts = given.parts.values() if isinstance(given, Joint) else [given]
+        return next(getattr(part, name) for part in parts if name in hints_of(type(part)))
+
+    def replaced(self, **values: Any) -> P:
+        """The fixed settings with other values of some."""
+        fixed: Any = self.fixed
+        if not isinstance(fixed, Joint):
+            made: P = dataclasses.replace(fixed, **values)
+            return made
+        own = {
+            part: dataclasses.replace(params, **{n: v for n, v in values.items() if n in hints_of(type(params))})
+            for part, params in fixed.parts.items()
+        }
+        parts: Any = own
+        joint: Any = dataclasses.replace(fixed, **parts)
+        return joint
+
     def within(self, deepest: int) -> Space[P]:
         """The space for runs of that depth: no context goes beyond it."""
-        ranges = dict(self.ranges)
-        values = ranges.get("context")
+        ranges, values = dict(self.ranges), self.ranges.get("context")
         if isinstance(values, Between):
             high = min(values.high, deepest)
             ranges["context"] = Between(min(values.low, high), high, values.log)
         elif values is not None:
             ranges["context"] = tuple(sorted({min(value, deepest) for value in values}))
-        context: int = self.fixed.context  # type: ignore[attr-defined]
-        return type(self)(ranges, self._replaced(context=min(context, deepest)))
+        return type(self)(ranges, self.replaced(context=min(self.value("context"), deepest)))
 
     def keeping(self, **values: Any) -> Space[P]:
-        """The space with some parameters held at a value."""
+        """The space with some settings held at a value."""
         ranges = {name: entry for name, entry in self.ranges.items() if name not in values}
-        return type(self)(ranges, self._replaced(**values))
+        return type(self)(ranges, self.replaced(**values))
 
     def suggest(self, trial: optuna.trial.BaseTrial) -> P:
-        """The parameters of a trial."""
+        """The settings of a trial; boosts have a narrower range where the normalisation leaves values close."""
         drawn: dict[str, Any] = {}
         for name, values in self.ranges.items():
             if not isinstance(values, Between):
                 word = trial.suggest_categorical(name, [NONE if value is None else value for value in values])
                 drawn[name] = None if word == NONE and None in values else word
-            elif self._whole(name):
-                drawn[name] = trial.suggest_int(name, int(values.low), int(values.high), log=values.log)
+                continue
+            shown = name
+            if name == "boost" and drawn.get("normalization", self.value("normalization")) in NARROW:
+                shown, values = NARROW_NAME, NARROW_BOOST
+            part = next(one for one in self._parts if name in hints_of(type(one)))
+            if member(hints_of(type(part))[name]) is int:
+                drawn[name] = trial.suggest_int(shown, int(values.low), int(values.high), log=values.log)
             else:
-                drawn[name] = trial.suggest_float(name, values.low, values.high, log=values.log)
-        return self._replaced(**drawn)
+                drawn[name] = trial.suggest_float(shown, values.low, values.high, log=values.log)
+        return self.replaced(**drawn)
 
     def as_trial(self, params: P) -> dict[str, Any] | None:
-        """The parameters as values of a trial; None where one lies outside the space."""
+        """The settings as values of a trial; None where one lies outside the space."""
         of_trial: dict[str, Any] = {}
         for name, values in self.ranges.items():
-            value = getattr(params, name)
+            value, shown = self.value(name, params), name
+            if name == "boost" and isinstance(values, Between) and self.value("normalization", params) in NARROW:
+                shown, values = NARROW_NAME, NARROW_BOOST
             if isinstance(values, Between):
                 inside = value is not None and values.low <= value <= values.high
             if not (inside if isinstance(values, Between) else value in values):
                 return None
-            of_trial[name] = NONE if value is None else value
+            of_trial[shown] = NONE if value is None else value
         return of_trial
 
     @classmethod
@@ -162,15 +249,6 @@ class Space(Generic[P]):
             return cls(ranges, fixed) if fixed is not None else cls(ranges)
         except InputError as error:
             raise InputError(f"{shown}: {error}") from None
-
-    def _replaced(self, **values: Any) -> P:
-        return dataclasses.replace(self.fixed, **values)  # type: ignore[type-var, no-any-return, unused-ignore]
-
-    def _whole(self, name: str) -> bool:
-        return member(hints_of(type(self.fixed))[name]) is int
-
-    def _cast(self, name: str, value: Any) -> Any:
-        return int(value) if self._whole(name) and isinstance(value, float) and value == int(value) else value
 
 
 def _entry(name: str, entry: Any) -> Between | Choice:

@@ -11,7 +11,7 @@ import numpy as np
 
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.evaluate.comparison import bootstrap_intervals
+from rnnreranker.evaluate.comparison import bootstrap_intervals, differences
 from rnnreranker.lab.tune.objective import Objective
 from rnnreranker.rnn import RnnParams
 
@@ -99,15 +99,12 @@ def without_terms(params: RnnParams) -> dict[str, RnnParams]:
 
 def compared(values: dict[str, np.ndarray]) -> Rows:
     """Rows of `ablation_sweep` from (T,) values of each topic, by what was left out; those of WHOLE among them."""
-    rows = []
-    for what, own in values.items():
-        difference = own - values[WHOLE]
-        low, high = bootstrap_intervals(difference[None])[0]
-        rows.append(
-            {"what": what, **_summary(own), "difference": float(difference.mean())}
-            | {"difference_low": float(low), "difference_high": float(high)}
-        )
-    return rows
+    gaps = differences(values, [(what, WHOLE) for what in values])
+    return [
+        {"what": what, **_summary(own), "difference": gap["difference"]}
+        | {"difference_low": gap["low"], "difference_high": gap["high"]}
+        for (what, own), gap in zip(values.items(), gaps, strict=True)
+    ]
 
 
 SWEEPS: dict[str, Callable[[Objective, RnnParams], Rows]] = {

@@ -10,8 +10,7 @@ from typing import Any
 from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import nearest
 from rnnreranker.base.record import Record
-from rnnreranker.lab.study.arm import BASE, forms_of
-from rnnreranker.lab.study.request import StudyRequest
+from rnnreranker.lab.study.request import BASE, StudyRequest, forms_of
 from rnnreranker.parts.needs import parts_of
 from rnnreranker.regress.papers.agreement import OrderAgreement, agreement
 from rnnreranker.regress.papers.paper import Paper, Row, Table, cells_of

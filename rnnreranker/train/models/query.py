@@ -28,7 +28,7 @@ class QueryModel(TrainedModel):
     trains = "encoder"
     needs = frozenset({"topics", "vectors"})
     Params: ClassVar[type[settings.Params]] = TrainParams
-    reads = frozenset({"other_index", "neutrality", "scorer"})
+    reads = frozenset({"other_index", "neutrality", "scorer", "on_validation"})
     encoder_settings = frozenset({"pooling", "normalize"})
 
     def train(self, request: TrainRequest, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
@@ -59,6 +59,7 @@ class QueryModel(TrainedModel):
             other_index=request.other_index,
             checkpoints=request.checkpoints,
             device=device,
+            on_validation=request.on_validation,
         )
 
 

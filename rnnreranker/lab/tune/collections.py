@@ -1,4 +1,4 @@
-"""Settings chosen on all collections but one and measured on that one: what carries over to data not seen.
+"""`tune_collections`: settings chosen on all collections but one and measured on that one: what carries over.
 
 A cell is a collection under one first stage: what is chosen has to suit many first stages at once.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,16 +21,37 @@ from rnnreranker.base.errors import InputError, nearest, require
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.files.yaml_files import read_yaml
 from rnnreranker.evaluate.comparison import bootstrap_intervals
-from rnnreranker.lab.tune.choice_rules import RULES
-from rnnreranker.lab.tune.objective import Objective
+from rnnreranker.lab.tune.objective import Objective, load_objective
+from rnnreranker.lab.tune.request import LeaveOutRequest, check
 from rnnreranker.lab.tune.space import Space
-from rnnreranker.lab.tune.trials import each_kept
+from rnnreranker.lab.tune.trials import study_of
 from rnnreranker.rnn import RnnParams
 
 KEYS = ("index", "topics", "qrels", "run", "protocol", "encoder", "collection")
 NEEDED = ("index", "topics", "qrels")
 DIGITS = 6  # of gains on record
 DRAWS = 100  # for every setting, at most
+CAP = 0.02  # of the measure: what a cell gains beyond this counts no more
+LOSS = 3.0  # a loss counts this many times as much as a gain of the same size
+
+
+def capped_gain(gains: np.ndarray) -> np.ndarray:
+    """(S,) float64: the mean over the cells of (S, C) gains, each at most `CAP`, losses taken `LOSS` times.
+
+    What a setting wins beyond .02 on one cell pays for no loss on another: a default has to be safe everywhere.
+
+    >>> capped_gain(np.array([[0.09, -0.03], [0.02, 0.01]])).round(4).tolist()
+    [-0.035, 0.015]
+    """
+    return np.where(gains < 0, LOSS * gains, np.minimum(gains, CAP)).mean(axis=-1)
+
+
+def mean_gain(gains: np.ndarray) -> np.ndarray:
+    """(S,) float64: the mean over the cells of (S, C) gains: it prefers what wins much on a few cells."""
+    return gains.mean(axis=-1)
+
+
+RULES: dict[str, Callable[[np.ndarray], np.ndarray]] = {"capped": capped_gain, "mean": mean_gain}
 
 
 @dataclass(frozen=True)
@@ -61,20 +82,22 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class Search:
-    """All that was tried and what it gained, so that a page can say how a setting was found.
+class TunedCollections:
+    """All that was tried and what it gained, so that a page can say how a setting was chosen.
 
     Attributes:
         rule: of `RULES`, by which settings were chosen.
         settings: (S,) all that were tried; the default first.
-        gains: name of a cell -> (S,) mean gain over the run as retrieved.
-        cells: what each cell's collection, left out, would have been given.
+        gains: name of a cell → (S,) mean gain over the run as retrieved.
+        cells: what the others would have given each cell's collection.
+        runs: name of a cell → fingerprint of its candidates.
     """
 
     rule: str
     settings: tuple[RnnParams, ...]
     gains: Mapping[str, np.ndarray]
     cells: tuple[LeftOut, ...]
+    runs: dict[str, str]
 
     def values(self, rule: str) -> np.ndarray:
         """(S,) float64: each setting's worth by a rule over all cells."""
@@ -89,28 +112,50 @@ class Search:
     def to_dict(self) -> dict[str, Any]:
         """Plain values of JSON; of a setting what differs from the default."""
         first = self.settings[0].to_dict()
-        tried = [{key: v for key, v in one.to_dict().items() if v != first[key]} for one in self.settings]
         return {
+            "settings": len(self.settings),
             "rule": self.rule,
             "place": self.rank,
             "best": {rule: int(self.values(rule).argmax()) for rule in RULES},
             "default": first,
-            "tried": tried,
+            "tried": [{key: v for key, v in one.to_dict().items() if v != first[key]} for one in self.settings],
             "gains": {name: [round(one, DIGITS) for one in values.tolist()] for name, values in self.gains.items()},
             "cells": [dataclasses.asdict(cell) for cell in self.cells],
         }
 
 
+def tune_collections(request: LeaveOutRequest) -> TunedCollections:
+    """Choose settings on all collections but one, and measure them on that one, in turn.
+
+    Raises:
+        InputError, UnavailableError, MissingDependencyError: as `tune_reranker`.
+    """
+    check(request)
+    from rnnreranker.index.opening import open_index
+
+    cells, objectives, opened = cells_of(request.collections), dict[str, Objective](), dict[Any, Any]()
+    for name, entry in cells.items():
+        own = {key: entry[key] for key in ("protocol", "encoder") if key in entry}
+        named = str(entry["index"]) if isinstance(entry["index"], str | Path) else id(entry["index"])
+        if named not in opened:
+            opened[named] = open_index(entry["index"])
+        asked = (opened[named], entry["topics"], entry["qrels"], entry.get("run"))
+        objectives[name] = load_objective(dataclasses.replace(request, **own), *asked)
+    collections = {name: str(entry.get("collection", name)) for name, entry in cells.items()}
+    kept: dict[str, Any] = {"collections": collections, "rule": request.rule, "storage": request.storage}
+    return leave_one_out(objectives, request.searched, request.trials, request.seed, **kept)
+
+
 def leave_one_out(
     objectives: Mapping[str, Objective],
-    space: Space,
+    space: Space[RnnParams],
     settings: int,
     seed: int = 0,
     *,
     collections: Mapping[str, str] | None = None,
     rule: str = "capped",
     storage: str | Path | None = None,
-) -> Search:
+) -> TunedCollections:
     """For each collection, the gain of the setting that the others choose, beside that of the default.
 
     Settings are the default and `settings` - 1 drawn at random from the space, or all of a space that has no more; all
@@ -118,8 +163,8 @@ def leave_one_out(
     cells; the rule chooses by the cells of the others, among equals the first.
 
     Args:
-        objectives: the cells by name; collections: name of a cell -> its collection, by default one of its own.
-        storage: a journal file to keep gains in, and to go on from after a kill; None = memory.
+        objectives: the cells by name; collections: name of a cell → its collection, by default one of its own.
+        storage: an SQLite file to keep gains in, and to go on from after a kill; None = memory.
 
     Raises:
         InputError: fewer than two collections, settings below 1, a storage of another search.
@@ -127,13 +172,11 @@ def leave_one_out(
     """
     of = {name: (collections or {}).get(name, name) for name in objectives}
     if len(set(of.values())) < 2:
-        raise InputError(
-            f"{command.counted(len(set(of.values())), 'collection')}: expected two or more to leave one out"
-        )
+        counted = command.counted(len(set(of.values())), "collection")
+        raise InputError(f"{counted}: expected two or more to leave one out")
     if settings < 1:
         raise InputError(f"{settings} settings: expected 1 or more")
     drawn = (space.fixed, *draw(space, settings - 1, seed))
-    settings = len(drawn)
     bases = {name: objective.base() for name, objective in objectives.items()}
 
     def gains_of(name: str, number: int) -> np.ndarray:
@@ -144,36 +187,26 @@ def leave_one_out(
     for name, objective in objectives.items():
         about = objective.about(objective.topics) if storage is not None else {}
         about |= {"settings": fingerprint([one.to_dict() for one in drawn])}
-
-        def mean_gain(number: int, name: str = name) -> float:
-            return float(gains_of(name, number).mean())
-
-        gains[name] = np.array(each_kept(mean_gain, settings, storage=storage, name=f"cell {name}", about=about))
+        with study_of(storage, f"cell {name}", about) as (optuna, study):
+            done = study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,))
+            values = [float(trial.values[0]) for trial in done][: len(drawn)]
+            for number in command.progress(range(len(values), len(drawn)), unit="settings", what=f"cell {name}"):
+                values.append(float(gains_of(name, number).mean()))
+                study.add_trial(optuna.trial.create_trial(value=values[-1]))
+        gains[name] = np.array(values)
     cells = []
     for name in objectives:
         others = [gains[other] for other in objectives if of[other] != of[name]]
         best = int(RULES[rule](np.stack(others, axis=1)).argmax())
         default, chosen = gains_of(name, 0), gains_of(name, best)
-        (default_low, default_high), (low, high) = bootstrap_intervals(np.stack([default, chosen])).tolist()
-        cells.append(
-            LeftOut(
-                name=name,
-                collection=of[name],
-                topics=len(default),
-                base=float(bases[name].mean()),
-                default=float(default.mean()),
-                default_low=default_low,
-                default_high=default_high,
-                chosen=float(chosen.mean()),
-                chosen_low=low,
-                chosen_high=high,
-                setting=best,
-            )
-        )
-    return Search(rule, drawn, gains, tuple(cells))
+        of_default, of_chosen = bootstrap_intervals(np.stack([default, chosen])).tolist()
+        measured: Any = (float(default.mean()), *of_default, float(chosen.mean()), *of_chosen, best)
+        cells.append(LeftOut(name, of[name], len(default), float(bases[name].mean()), *measured))
+    runs = {name: objective.contexts.about["run"] for name, objective in objectives.items()}
+    return TunedCollections(rule, drawn, gains, tuple(cells), runs)
 
 
-def draw(space: Space, count: int, seed: int) -> list[RnnParams]:
+def draw(space: Space[RnnParams], count: int, seed: int) -> list[RnnParams]:
     """Settings drawn at random, the same for the same seed; values that no setting may have together are drawn again.
 
     Of a space of lists that holds no more than `count` settings besides the fixed one, all of them, in order.
@@ -182,12 +215,20 @@ def draw(space: Space, count: int, seed: int) -> list[RnnParams]:
         InputError: nearly all values of the space exclude one another.
     """
     lists = [values for values in space.ranges.values() if isinstance(values, tuple)]
+    settings: list[RnnParams] = []
+    reason: InputError | None = None
     if len(lists) == len(space.ranges) and math.prod(map(len, lists)) <= count + 1:
-        return _every(space, lists)
+        for values in itertools.product(*lists):
+            try:
+                settings.append(space.replaced(**dict(zip(space.ranges, values, strict=True))))
+            except InputError as error:
+                reason = error
+        if not settings:
+            raise InputError(f"search space: none of its values are a setting together ({reason})")
+        return [one for one in settings if one != space.fixed]
     optuna = require("optuna", "tuning", "'rnnreranker[tune]'")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
-    settings: list[RnnParams] = []
     for _ in range(DRAWS * count):
         if len(settings) == count:
             return settings
@@ -202,40 +243,15 @@ def draw(space: Space, count: int, seed: int) -> list[RnnParams]:
     return settings
 
 
-def _every(space: Space, lists: list[tuple[Any, ...]]) -> list[RnnParams]:
-    """All settings of a space of lists but the fixed one."""
-    settings = []
-    for values in itertools.product(*lists):
-        try:
-            settings.append(dataclasses.replace(space.fixed, **dict(zip(space.ranges, values, strict=True))))
-        except InputError as error:
-            reason = error
-    if not settings:
-        raise InputError(f"search space: none of its values are a setting together ({reason})")
-    return [one for one in settings if one != space.fixed]
-
-
 def cells_of(given: str | Path | Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Cells by name of a file, see `read_collections`, or of such a mapping.
-
-    Raises:
-        InputError: as `read_collections`.
-    """
-    if isinstance(given, str | Path):
-        return read_collections(given)
-    return _checked(given, argument("collections"))
-
-
-def read_collections(path: str | Path) -> dict[str, dict[str, Any]]:
-    """Cells by name from a YAML file: `cranfield-bm25: {index: …, topics: …, qrels: …, run: …, collection: cranfield}`.
+    """Cells by name: `cranfield-bm25: {index: …, topics: …, qrels: …, run: …, collection: cranfield}`, a YAML file too.
 
     Raises:
         InputError: no such file, not YAML, unknown or missing keys: all of them at once.
     """
-    return _checked(read_yaml(path, "collections"), str(path))
-
-
-def _checked(content: Any, shown: str) -> dict[str, dict[str, Any]]:
+    named = isinstance(given, str | Path)
+    content: Any = read_yaml(given, "collections") if isinstance(given, str | Path) else given
+    shown = str(given) if named else argument("collections")
     if not isinstance(content, Mapping) or not all(isinstance(entry, Mapping) for entry in content.values()):
         raise InputError(f"{shown}: expected `name: {{index: …, topics: …, qrels: …}}` for each cell")
     problems = []

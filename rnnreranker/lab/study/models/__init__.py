@@ -1,1 +1,0 @@
-"""How each kind of model is studied, a file each."""

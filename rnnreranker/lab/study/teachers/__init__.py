@@ -1,1 +1,0 @@
-"""What teaches arms of studies: cross-encoders, tokens of an encoder, term scorers."""

@@ -1,1 +1,0 @@
-"""Labels and training tuned together."""
