@@ -17,7 +17,7 @@ from rnnreranker.base.files.checksums import DESCRIPTION, check_files
 from rnnreranker.data.document import Document
 from rnnreranker.encode.graphs.store import Refused
 from rnnreranker.encode.params import EncoderParams
-from rnnreranker.encode.words.params import TermParams
+from rnnreranker.encode.words.analysis import TermParams
 from rnnreranker.index.__main__ import main
 from rnnreranker.index.build import write_index
 from rnnreranker.index.opening import open_index

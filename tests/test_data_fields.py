@@ -14,9 +14,8 @@ import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.data import irds
-from rnnreranker.data.documents import load_documents
+from rnnreranker.data.documents import load_documents, texts_by_id
 from rnnreranker.data.fields import usual_fields
-from rnnreranker.data.texts_by_id import texts_by_id
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.description import describe
 from rnnreranker.parts.terms.word_weights import CollectionWeights

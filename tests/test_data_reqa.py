@@ -15,7 +15,7 @@ from rnnreranker.data import reqa
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.reading_files import Paragraph, Question, read
-from rnnreranker.data.sentences import spans
+from rnnreranker.data.reqa import sentence_spans
 from rnnreranker.data.topics import load_topics
 
 
@@ -32,8 +32,8 @@ from rnnreranker.data.topics import load_topics
 def test_english_sentences(sentences: list[str]) -> None:
     glue = "\n\n" if sentences[0].startswith("lower") else " "
     text = glue.join(sentences)
-    assert [text[start:end] for start, end in spans(text)] == sentences
-    assert spans(text) == spans(text, "en")
+    assert [text[start:end] for start, end in sentence_spans(text)] == sentences
+    assert sentence_spans(text) == sentence_spans(text, "en")
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_english_sentences(sentences: list[str]) -> None:
 )
 def test_chinese_sentences(sentences: list[str]) -> None:
     text = ("\n" if sentences[0] == "第一行" else "").join(sentences)
-    assert [text[start:end] for start, end in spans(text)] == sentences
+    assert [text[start:end] for start, end in sentence_spans(text)] == sentences
 
 
 TEXT = "Ada wrote it. It ran in 1843. Few read it."

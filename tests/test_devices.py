@@ -17,8 +17,8 @@ from rnnreranker.base.errors import InputError  # noqa: E402
 from rnnreranker.encode.base import TextEncoder  # noqa: E402
 from rnnreranker.encode.cross.encoder import PairScorer  # noqa: E402
 from rnnreranker.encode.dense.encoder import Encoder  # noqa: E402
-from rnnreranker.encode.late.base import make_late_base  # noqa: E402
 from rnnreranker.encode.late.encoder import LateEncoder  # noqa: E402
+from rnnreranker.encode.late.folder import make_late_base  # noqa: E402
 from rnnreranker.encode.sparse.encoder import SparseEncoder  # noqa: E402
 from rnnreranker.index.__main__ import main as index  # noqa: E402
 from rnnreranker.index.opening import open_index  # noqa: E402
@@ -100,31 +100,6 @@ def test_pairs_are_scored_on_devices(world: Path) -> None:
     assert two.score(pairs).scores.tobytes() == scores.tobytes()
     assert np.abs(half.score(pairs).scores - scores).max() < 0.1
     assert usual.fingerprint == two.fingerprint != half.fingerprint  # scores of other bytes are kept apart
-
-
-def test_largest_logits_of_a_gpu_are_those_of_the_processor() -> None:
-    from rnnreranker.encode.sparse.splade_max import SpladeMax, largest
-
-    torch.manual_seed(0)
-    logits, attention = torch.randn(3, 5, 7), torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [0, 0, 1, 1, 0]])
-    pooled = SpladeMax()({"token_embeddings": logits, "attention_mask": attention})["sentence_embedding"]
-    assert torch.equal(largest(logits.clone(), attention).relu().log1p(), pooled)
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_logits_in_half_precision_are_pooled_as_in_single(dtype: torch.dtype) -> None:
-    from rnnreranker.encode.sparse.splade_max import SpladeMax
-
-    torch.manual_seed(0)
-    logits, attention = torch.randn(3, 5, 40).to(dtype), torch.tensor([[1] * 5, [1, 1, 0, 0, 0], [0, 0, 1, 1, 0]])
-    logits[0, :, 0], logits[0, :, 1], logits[1, 1, 2] = -3.0, -0.0, torch.inf
-    assert ((logits[1, :2] < 0).all(dim=0) & (logits[1, :2] != logits[1, :1])).any()  # a word without weight
-    features = [{"token_embeddings": one, "attention_mask": attention} for one in (logits, logits.float())]
-    halves, single = (SpladeMax()(given)["sentence_embedding"] for given in features)
-    assert halves.dtype == torch.float32
-    assert torch.equal(halves, single)
-    logits[2, 3] = -torch.tensor(torch.nan, dtype=dtype)
-    assert SpladeMax()(features[0])["sentence_embedding"][2].isnan().any()
 
 
 def make(world: Path, output: Path, part: str, *more: str) -> dict[str, Any]:

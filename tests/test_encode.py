@@ -13,7 +13,7 @@ import pytest
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode import model_folder
 from rnnreranker.encode.dense.encoder import Encoder
-from rnnreranker.encode.model_settings import read_settings
+from rnnreranker.encode.model_folder import read_settings
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "cat", "dog", "runs", "the", "query", ":", "sleeps"]
 TEXTS = ["the cat runs", "a dog", "", "the dog sleeps a the cat runs", "a cat", "the the the the"] * 40
@@ -102,7 +102,7 @@ def test_batches_are_the_same_for_texts_in_any_order(plain: Path, monkeypatch: p
     encoder = Encoder.load(str(plain), pooling="mean")
     batches: list[list[Any]] = []
     forward = encoder.model.forward
-    monkeypatch.setattr(encoder.model, "forward", lambda batch: batches.append(batch) or forward(batch))
+    monkeypatch.setattr(encoder.model, "forward", lambda batch, task: batches.append(batch) or forward(batch, task))
     encoder.encode(TEXTS, threads=1)
     first = batches.copy()
     batches.clear()

@@ -15,8 +15,8 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
 from rnnreranker.encode.cross.encoder import PairScorer
 from rnnreranker.encode.graphs.export import KNOWN
-from rnnreranker.encode.late.base import make_late_base
 from rnnreranker.encode.late.encoder import LateEncoder
+from rnnreranker.encode.late.folder import make_late_base
 from rnnreranker.encode.sparse.encoder import SparseEncoder
 from rnnreranker.index.build import write_index
 from rnnreranker.parts.description import describe

@@ -93,7 +93,7 @@ def test_the_command_orders_by_the_model(
 ) -> None:
     assert main(flags(world, tmp_path / "out.txt")) == 0
     said = capsys.readouterr().err
-    assert calls == [12] * 24
+    assert calls[-24:] == [12] * 24  # those before make the graph
     scores = expected(world, "one")
     topics, texts = make_topics(), make_texts()
     cut = sum(len(f"{topics[qid]} {texts[docid]}".split()) + 3 > 64 for qid in scores for docid in scores[qid])

@@ -17,7 +17,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import files_digest
 from rnnreranker.base.method import Inputs
 from rnnreranker.data.document import Document
-from rnnreranker.encode.words.params import TermParams
+from rnnreranker.encode.words.analysis import TermParams
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.build import write_index
 from rnnreranker.index.opening import open_index

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from transformers import BertTokenizer
 
-from rnnreranker.encode.words.analysis import Analyser
-from rnnreranker.encode.words.params import TermParams
-from rnnreranker.encode.words.pieces import NO_TAG, PieceReader, Pieces, aligned
+from rnnreranker.encode.words.analysis import NO_TAG, Analyser, PieceReader, Pieces, TermParams, aligned
 
 VOCABULARY = [
     *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "rain", "un", "##be", "##li", "##ev", "##able", "cost", "$"),

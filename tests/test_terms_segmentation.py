@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rnnreranker.base.errors import InputError, MissingDependencyError
-from rnnreranker.encode.words import jieba_words
+from rnnreranker.encode.words import segmentation
 from rnnreranker.encode.words.segmentation import bmes_tags, language_of, word_spans, words
 
 NEEDS_JIEBA = "jieba is not installed: pip install 'rnnreranker[zh]'"
@@ -83,7 +83,7 @@ def test_spans_ascend_and_tags_tell_them(text: str) -> None:
 
 def jieba_available() -> bool:
     try:
-        jieba_words.load_jieba()
+        segmentation.load_jieba()
     except MissingDependencyError:
         return False
     return True
@@ -97,7 +97,7 @@ def test_jieba_says_nothing_keeps_nothing_and_takes_nothing(tmp_path: Path, monk
     heard = io.StringIO()
     handler = logging.StreamHandler(heard)
     logging.getLogger("jieba").addHandler(handler)
-    jieba_words.load_jieba.cache_clear()
+    segmentation.load_jieba.cache_clear()
     assert words("他来到了网易", "zh") == ["他", "来到", "了", "网易"]
     logging.getLogger("jieba").removeHandler(handler)
     assert heard.getvalue() == ""

@@ -25,7 +25,7 @@ from rnnreranker import train_model
 from rnnreranker.base.errors import MissingDependencyError, UnavailableError
 from rnnreranker.base.java import start_java
 from rnnreranker.base.method import Inputs
-from rnnreranker.encode.late.base import make_late_base
+from rnnreranker.encode.late.folder import make_late_base
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.train.fit import Trained
 

@@ -13,7 +13,7 @@ from tiny_encoder import DOCUMENTS, files_of, make_encoder, make_qrels, make_run
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.locks import sole
 from rnnreranker.base.method import Inputs
-from rnnreranker.encode.scorer.params import ScorerParams
+from rnnreranker.encode.params import ScorerParams
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.train import trainer
 from rnnreranker.train.models.query import train_encoder

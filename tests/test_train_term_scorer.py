@@ -13,7 +13,6 @@ import torch
 
 from rnnreranker import InputError, SoftLabels, label_distribution
 from rnnreranker.encode.model_folder import find_model
-from rnnreranker.encode.words import kept as kept_weights
 from rnnreranker.encode.words.scorer import TermScorer, load_term_scorer
 from rnnreranker.encode.words.segmentation import words
 from rnnreranker.index.__main__ import main as index
@@ -90,7 +89,7 @@ def test_what_it_learns_from(made: Path, monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_the_loss_is_equation_4_over_tokens(made: Path) -> None:
-    from rnnreranker.encode.words.params import TermParams
+    from rnnreranker.encode.words.analysis import TermParams
 
     texts = [WeighedText("w1 w2, w3", {"w1": 0.5, "w2": -0.25, "w3": 0.0}), WeighedText("w7", {"w7": 1.0})]
     inputs = TermInputs(texts, texts, TermParams(), 1, "", {})
@@ -152,6 +151,7 @@ def test_predicted_weights_are_kept(made: Path, tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setenv("RNNRERANKER_HOME", str(tmp_path / "home"))
     how = ["--method", f"term-weight:weights=scorer,scorer={made / 'scorer'}"]
+    term_weight._loaded.cache_clear()
     assert labelled(made, tmp_path / "plain.parquet", *how) == 0
     shutil.rmtree(tmp_path / "home")
     monkeypatch.setattr(TermScorer, "words", counted)
@@ -168,7 +168,7 @@ def test_predicted_weights_are_kept(made: Path, tmp_path: Path, monkeypatch: pyt
     assert labelled(made, tmp_path / "damaged.parquet", *how) == 0
     assert len(read) == len(files) + 2
     term_weight._loaded.cache_clear()
-    monkeypatch.delattr(kept_weights, "load_term_scorer")
+    monkeypatch.delattr(TermScorer, "loaded")
     assert labelled(made, tmp_path / "again.parquet", *how) == 0
     whole = (tmp_path / "plain.parquet").read_bytes()
     assert all((tmp_path / f"{name}.parquet").read_bytes() == whole for name in ("killed", "damaged", "again"))
@@ -215,7 +215,7 @@ def test_a_term_scorer_is_no_other_model(made: Path, kind: str) -> None:
 
 def test_the_embedding_of_tags_begins_as_nothing_and_is_learnt(made: Path) -> None:
     pytest.importorskip("jieba")
-    from rnnreranker.encode.words.params import TermParams
+    from rnnreranker.encode.words.analysis import TermParams
 
     texts = [WeighedText("w1 w2", {"w1": 0.5, "w2": 0.1})]
     found = []

@@ -22,6 +22,7 @@ GIVEN = ("run scores", "topics", "query vectors", "texts", "qrels", "teacher")  
 class Kind(NamedTuple):
     """Where methods of a kind are: a folder or a file of this package, whose classes have names, and an entry point.
 
+    folder: one that ends in .py is a file of several kinds, whose classes say `kind` too.
     each: the file in every folder in it that is one, where methods of a kind have folders of their own.
     """
 
@@ -39,10 +40,10 @@ KINDS = {
     "labeler": Kind("labels/methods", "rnnreranker.labelers"),
     "loss": Kind("train/losses", "rnnreranker.losses"),
     "trained-model": Kind("train/models", "rnnreranker.trained_models"),
-    "encoder": Kind("encode/dense/models", "rnnreranker.encoders"),
-    "sparse-encoder": Kind("encode/sparse/models", "rnnreranker.sparse_encoders"),
-    "late-encoder": Kind("encode/late/models", "rnnreranker.late_encoders"),
-    "cross-encoder": Kind("encode/cross/models", "rnnreranker.cross_encoders"),
+    "encoder": Kind("encode/named.py", "rnnreranker.encoders"),
+    "sparse-encoder": Kind("encode/named.py", "rnnreranker.sparse_encoders"),
+    "late-encoder": Kind("encode/named.py", "rnnreranker.late_encoders"),
+    "cross-encoder": Kind("encode/named.py", "rnnreranker.cross_encoders"),
 }
 NAMED = re.compile(r'^    name(?:: ClassVar\[str\])? = "(.+)"$', re.MULTILINE)  # in the class of a method
 
@@ -159,7 +160,11 @@ def _with_presets(kind: str) -> str:
 def _own(kind: str) -> dict[str, str]:
     """Name of a method of this package → its module."""
     folder, _, each = KINDS[kind]
-    home = f"{PACKAGE.name}.{folder.replace('/', '.')}"
+    home = f"{PACKAGE.name}.{folder.removesuffix('.py').replace('/', '.')}"
+    if folder.endswith(".py"):
+        classes = [vars(one) for one in vars(importlib.import_module(home)).values() if isinstance(one, type)]
+        own_names = (own["name"] for own in classes if own.get("kind", "encoder") == kind and "name" in own)
+        return dict.fromkeys(sorted(own_names), home)
     if each:
         modules = [f"{home}.{path.parent.name}.{each}" for path in (PACKAGE / folder).glob(f"*/{each}.py")]
         kinds = sorted((_class_in(module) for module in modules), key=lambda one: (one.rank, one.name))

@@ -1,18 +1,19 @@
-"""Documents: names or files to a stream of (docid, text)."""
+"""Documents: names, files or what Python gives to a stream of (docid, text), or to texts by docid."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.command import counted, notice
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.command import counted, notice, progress
+from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.base.files import fingerprint, read_lines
 from rnnreranker.data import irds, local, trec_text
 from rnnreranker.data.document import Document, of_one_length
-from rnnreranker.data.fields import fields_of
-from rnnreranker.data.names import is_file
+from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
+from rnnreranker.data.names import BUILT_IN, is_file
 from rnnreranker.data.records import DOCUMENTS, candidates_of, document_of, form_of, read_records
 
 
@@ -87,3 +88,110 @@ def _from_records(path: Path, form: Any, fields: Sequence[str]) -> Iterator[Docu
                     continue
                 seen[document.docid] = mark
             yield document
+
+
+def texts_by_id(name: str, fields: Sequence[str] | None = None) -> Mapping[str, str]:
+    """The texts of a source of documents by docid.
+
+    Those of a data set of ir_datasets are read when they are asked for, from the store that it keeps beside its data;
+    others are held in memory, and so are these where no store can be made.
+
+    Args and Raises: as `load_documents`.
+    """
+    fields = fields_of(name, fields)
+    source = local.source(name, "documents")
+    if source not in BUILT_IN and not Path(source).is_dir() and not is_file(source, "documents"):
+        try:
+            return StoredTexts(source, fields)
+        except UnavailableError:
+            if not irds.load(source).has_docs():
+                raise
+    documents = progress(load_documents(name, fields), unit="documents", what="read")
+    return {document.docid: document.text for document in documents}
+
+
+class StoredTexts(Mapping[str, str]):
+    """The texts of a data set of ir_datasets by docid; each is read when it is asked for.
+
+    Args:
+        name: its id; fields: what texts are, as of `load_documents`.
+
+    Raises:
+        InputError: no such data set, or one without documents, or with damaged ones.
+        UnavailableError: documents that cannot be downloaded, a store that cannot be written.
+    """
+
+    def __init__(self, name: str, fields: Sequence[str] = TITLE_AND_TEXT) -> None:
+        self._name, self._fields = name, fields
+        self._dataset = irds.load(name)
+        with irds.reading(name, "documents"):
+            self._store = self._dataset.docs_store()
+            next(iter(self._store.get_many_iter([""])), None)  # made now
+
+    def __getitem__(self, docid: str) -> str:
+        with irds.reading(self._name, "documents"):
+            document = next(iter(self._store.get_many_iter([docid])), None)
+        if document is None:
+            raise KeyError(docid)
+        return irds.text_of(document, self._fields, self._name)
+
+    def __iter__(self) -> Iterator[str]:
+        with irds.reading(self._name, "documents"):
+            for document in self._dataset.docs_iter():
+                yield document.doc_id
+
+    def __len__(self) -> int:
+        with irds.reading(self._name, "documents"):
+            return int(self._dataset.docs_count())
+
+
+EXPECTED = "expected a name, a file, (docid, text) pairs, {docid: text}, or records with id and text"
+NAME = "given in Python"  # what a description calls them
+
+
+@dataclass(frozen=True)
+class GivenDocuments:
+    """Documents with their texts, in memory."""
+
+    documents: tuple[Document, ...]
+
+    @classmethod
+    def of(cls, given: Any, fields: Sequence[str] = TITLE_AND_TEXT) -> GivenDocuments:
+        """Those of (docid, text) or (docid, text, vector), of {docid: text}, of records, or of a data frame of them.
+
+        A record has the keys that `load_documents` reads; a mapping may have records in place of texts, as BEIR's.
+
+        Args:
+            given: an iterable, a mapping or a data frame; fields: of the texts of records.
+
+        Raises:
+            InputError: something else, an entry of another form.
+        """
+        if hasattr(given, "columns"):  # pandas has NaN for a text that is not there
+            rows = given.to_dict("records")
+            given = [{key: None if _is_nan(one) else one for key, one in row.items()} for row in rows]
+        if isinstance(given, Mapping):
+            given = [{"id": key, **(one if isinstance(one, Mapping) else {"text": one})} for key, one in given.items()]
+        if not isinstance(given, Iterable) or isinstance(given, bytes) or getattr(given, "shape", None) == ():
+            raise InputError(f"documents: a {type(given).__name__}; {EXPECTED}")
+        documents = []
+        for number, entry in enumerate(given, 1):
+            if isinstance(entry, tuple | list) and len(entry) in (2, 3):
+                entry = dict(zip(("id", "text", "vector"), entry, strict=False))
+            if not isinstance(entry, Mapping):
+                raise InputError(f"documents: entry {number} is {entry!r:.60}; {EXPECTED}")
+            documents.append(document_of(entry, f"documents: entry {number}", fields))
+        return cls(tuple(of_one_length(documents)))
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells them from others."""
+        vectors = [b"" if one.vector is None else one.vector.tobytes() for one in self.documents]
+        return fingerprint([[one.docid, one.text] for one in self.documents], *filter(None, vectors))
+
+    def __str__(self) -> str:
+        return NAME
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and value != value

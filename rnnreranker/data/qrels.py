@@ -12,7 +12,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
 from rnnreranker.data import irds, local
 from rnnreranker.data.names import BUILT_IN_QRELS, built_in_lines, is_file
-from rnnreranker.data.qrels_lines import LARGEST, parse_qrels, read_qrels
+from rnnreranker.data.records import LARGEST, parse_qrels, read_qrels
 from rnnreranker.data.topics import none_left, without
 
 if TYPE_CHECKING:

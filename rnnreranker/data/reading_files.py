@@ -12,8 +12,7 @@ from typing import Any
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_lines
 from rnnreranker.base.files.json_files import parse_record, read_json
-from rnnreranker.data.qrels_lines import read_qrels
-from rnnreranker.data.records import DOCUMENTS, TOPICS, read_records
+from rnnreranker.data.records import DOCUMENTS, TOPICS, read_qrels, read_records
 
 ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 _TAG = re.compile(r"</?[A-Za-z][^>]*>")

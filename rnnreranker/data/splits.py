@@ -20,8 +20,7 @@ from pathlib import Path
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import cache_home, file_digest, fingerprint, folder_written_whole
-from rnnreranker.data.qrels_lines import read_qrels
-from rnnreranker.data.topic_lines import read_topics
+from rnnreranker.data.records import read_qrels, read_topics
 
 SETTINGS = ("standard", "cold")
 FOLDS = 4

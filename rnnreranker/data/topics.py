@@ -10,9 +10,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
 from rnnreranker.data import irds, local
 from rnnreranker.data.names import BUILT_IN_TOPICS, built_in_lines, is_file, left_out
-from rnnreranker.data.qrels_lines import read_qrels
-from rnnreranker.data.records import TOPICS, records_of
-from rnnreranker.data.topic_lines import not_empty, read_topics, topics_of_records
+from rnnreranker.data.records import TOPICS, not_empty, read_qrels, read_topics, records_of, topics_of_records
 
 
 def topics_of(given: str | Path | Mapping[str, str]) -> dict[str, str]:

@@ -1,10 +1,11 @@
-"""What every encoder is: found by its name, computed by torch or by its graph, and told from others by a digest."""
+"""What every encoder is: loaded by its name, computed by torch or by its graph, identified by a digest."""
 
 from __future__ import annotations
 
 import contextlib
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from abc import ABC
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -13,22 +14,26 @@ import numpy as np
 from rnnreranker.base.device import EXACT, Devices
 from rnnreranker.base.errors import InputError, RnnrerankerError
 from rnnreranker.base.settings import Params
-from rnnreranker.encode.graphs.store import KeptGraph, Refused, kept_graph, key_of
-from rnnreranker.encode.model_folder import ModelFolder, content_of, find_model
+from rnnreranker.encode.graphs.store import GraphModel, KeptGraph, Refused, kept_graph, key_of
+from rnnreranker.encode.in_batches import Computed, encode_texts
+from rnnreranker.encode.model_folder import ModelFolder, TextKind, content_of, find_model
+
+ALONE = "a graph is known of float32 models with a known pooling and one type of tokens"
 
 
 class TextEncoder(ABC):
     """An encoder of texts, or of pairs of them; made by `load`, or by its graph by `open`.
 
-    A subclass says what its files are, what computes by torch and what by a graph.
-
     Attributes:
         name: hub id or path.
-        params: what the caller says of it.
-        model: what computes; graph: its files, where that is a graph.
-        fingerprint: of everything that its numbers depend on besides the texts; where they are computed is told by
-            `devices`, None = on the processor as is usual there.
+        params: the settings that the caller gives.
+        model: what computes: a `TorchModel` or `GraphModel`; graph: its files, where it is a graph.
+        digest: of the model's files.
+        prompts: what is put before texts.
+        fingerprint: of everything that its numbers depend on besides the texts and `devices`.
+        devices: where it computes; None = the processor.
         on_devices: this encoder, and the same on the others of several devices.
+        refused: why it has no graph, once `by_graph` has tried.
     """
 
     KIND: ClassVar[str]  # of method, whose names are known
@@ -40,9 +45,17 @@ class TextEncoder(ABC):
     params: Any
     model: Any
     graph: KeptGraph | None
+    digest: str
+    prompts: dict[str, str]
     fingerprint: str
     devices: Devices | None = None
+    refused: str = ""
+    _folder: Any
     _others: tuple[Self, ...] = ()
+
+    def __init__(self, folder: ModelFolder, params: Any, model: Any, graph: KeptGraph | None = None) -> None:
+        self.name, self._folder, self.params, self.model, self.graph = folder.name, folder, params, model, graph
+        self.prompts, self.digest = model.about["prompts"], content_of(folder.path)
 
     @property
     def on_devices(self) -> tuple[Self, ...]:
@@ -58,7 +71,7 @@ class TextEncoder(ABC):
             given: fields of `Params`; what is not given is what the model's own files say.
 
         Raises:
-            InputError: no such model, one of another kind, settings that cannot be.
+            InputError: no such model, one of another kind, settings out of range.
             UnavailableError: a model that is not installed, or neither in the cache of the hub nor reachable.
         """
         params, folder = cls.Params(**given), cls.files(name)
@@ -82,12 +95,11 @@ class TextEncoder(ABC):
         if devices is not None:
             return cls.load(name, devices=devices, **given)
         if (graph := cls.graph_of(name, **given)) is None:
-            own = cls.load(name, **cls.in_graph(given))
+            own = cls.load(name, **given)
             try:
-                graph = own.make_graph()
+                return own.by_graph()
             except Refused:
-                whole = cls.Params(**cls.in_graph(given)) == cls.Params(**given)
-                return own if whole else cls.load(name, **given)
+                return own
         return cls.by_graph_of(cls.files(name), cls.Params(**given), graph)
 
     @classmethod
@@ -98,7 +110,7 @@ class TextEncoder(ABC):
 
     @classmethod
     def digest_of(cls, name: str) -> str:
-        """What tells the model of a name from others, whatever the settings: of all its files; no weights are loaded.
+        """A digest of all files of the model of a name, whatever the settings; no weights are loaded.
 
         Raises:
             InputError, UnavailableError: as `load`.
@@ -107,7 +119,7 @@ class TextEncoder(ABC):
 
     @classmethod
     def files(cls, name: str) -> ModelFolder:
-        """The files of the encoder of a name, which are looked at: another model would get random weights.
+        """The files of the encoder of a name, whose kind is checked: another model would get random weights.
 
         Raises:
             InputError, UnavailableError: as `load`.
@@ -115,35 +127,51 @@ class TextEncoder(ABC):
         return find_model(name, cls.KIND)
 
     @classmethod
-    def in_graph(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """Those of the settings that a graph is made with: it serves for any value of the others."""
-        return {}
-
-    @classmethod
-    @abstractmethod
     def by_torch(cls, folder: ModelFolder, params: Any, device: str = "cpu", dtype: str = EXACT) -> Self:
-        """The encoder of some files on a device; whatever libraries raise becomes an error of `load`."""
+        """The encoder of some files on a device; `load` turns the errors of libraries into its own."""
+        from rnnreranker.encode.transformer import TorchModel
+
+        return cls(folder, params, TorchModel(cls.KIND, folder.path, device, dtype))
 
     @classmethod
-    @abstractmethod
     def by_graph_of(cls, folder: ModelFolder, params: Any, graph: KeptGraph) -> Self:
-        """The encoder of some files by its graph; InputError: a graph that is damaged, settings that cannot be."""
+        """The encoder of some files by its graph; InputError: a damaged graph, settings out of range."""
+        return cls(folder, params, GraphModel(graph), graph)
 
     @classmethod
     def graph_key(cls, folder: ModelFolder, params: Any) -> str | None:
         """The name of the graph of some files in the home folder; None where they have none."""
         return key_of(cls.graph_kind, content_of(folder.path))
 
-    @abstractmethod
-    def make_graph(self) -> KeptGraph:
-        """The graph of an encoder that was loaded with the settings of `in_graph`, made where it is not there.
+    def by_graph(self) -> Self:
+        """This encoder by its graph in the home folder, made where it is not there yet; Refused: it has none."""
+        from rnnreranker.encode.graphs.export import make_graph
 
-        Raises:
-            Refused: it has none.
-        """
+        if self.graph is not None:
+            return self
+        try:
+            if self.refused or (key := self.graph_key(self._folder, self.params)) is None:
+                raise Refused(self.refused or ALONE)
+            return self.with_graph(make_graph(key, self))
+        except Refused as refused:
+            self.refused = str(refused)
+            raise
+
+    @property
+    def beside_graph(self) -> dict[str, Any]:
+        """What the description of its graph says besides what the model says."""
+        return {}
+
+    def with_graph(self, graph: KeptGraph) -> Self:
+        """This encoder by its graph."""
+        return self.by_graph_of(self._folder, self.params, graph)
+
+    def compared(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """Matrices of what it makes of texts, row by row, to be compared with what another makes of them."""
+        return [self.rows(texts)]
 
     def rows(self, texts: Sequence[str]) -> np.ndarray:
-        """(n, d): what it makes of documents, row by row, to be compared with what another makes of them.
+        """(n, d): what it makes of documents, row by row.
 
         Raises:
             InputError: as the encoder itself.
@@ -153,6 +181,27 @@ class TextEncoder(ABC):
     def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
         """What is kept of encoded queries, by the names of `arrays`; InputError: as the encoder itself."""
         raise NotImplementedError
+
+    def count_cut(self, texts: Sequence[str], what: TextKind) -> int:
+        """How many of the texts are longer than the model reads, without those of white space alone."""
+        return sum(one.cut for one in self._reader(what)([text for text in texts if text.strip()]))
+
+    def _reader(self, what: TextKind) -> Callable[[list[Any]], list[Any]]:
+        """The function that reads texts or pairs with their prompt."""
+
+        def read(texts: list[Any]) -> list[Any]:
+            prompt = self.prompts[what]
+            prompted = [prompt + one if isinstance(one, str) else (prompt + one[0], *one[1:]) for one in texts]
+            read_texts: list[Any] = self.model.read(prompted, what)
+            return read_texts
+
+        return read
+
+    def _compute(self, texts: Sequence[Any], what: TextKind, forward: Any = None, **options: Any) -> Computed[Any]:
+        """What the model computes of texts or pairs; forward: called with a model and a batch; options: of batches."""
+        forward = forward or (lambda model, batch: model.forward(batch, what))
+        forwards = [partial(forward, one.model) for one in self.on_devices]
+        return encode_texts(texts, self._reader(what), forwards, devices=self.devices, **options)
 
 
 @contextlib.contextmanager

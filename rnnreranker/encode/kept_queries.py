@@ -13,7 +13,7 @@ import numpy as np
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import cache_home, fingerprint, write_atomically
-from rnnreranker.encode.graphs.session import LIBRARIES as OF_GRAPHS
+from rnnreranker.encode.graphs.store import LIBRARIES as OF_GRAPHS
 
 if TYPE_CHECKING:
     from rnnreranker.encode.base import TextEncoder
@@ -34,21 +34,16 @@ def kept_queries(
 ) -> dict[str, np.ndarray]:
     """What `of.open(name, **settings).query_arrays` gives of n queries, in their order.
 
-    They are found again by what computes, the settings, all texts in their order and the versions of the libraries;
-    where they are, none of it is loaded. devices: where they are encoded; None = the processor.
+    They are kept by what computes, the settings, all texts in their order and the versions of the libraries;
+    where they are kept, nothing is loaded. devices: where they are encoded; None = the processor.
 
     Raises:
         InputError, UnavailableError: as `TextEncoder.open` and what encodes.
     """
 
-    def path(graph: KeptGraph | None) -> Path:
-        return _path(of.KIND, of.digest_of(name), settings, texts, graph, devices.marks if devices else [])
-
     graph = of.graph_of(name, **settings) if devices is None else None
-    if (kept := read_kept(path(graph), of.arrays)) is not None:
-        return kept
-    encoder = of.open(name, devices=devices, **settings)
-    return _encoded(path(encoder.graph), encoder, texts, threads)
+    model = [of.KIND, of.digest_of(name), *(devices.marks if devices else [])]
+    return _kept(graph, model, settings, texts, threads, lambda: of.open(name, devices=devices, **settings), of.arrays)
 
 
 def queries_by_graph(
@@ -56,21 +51,36 @@ def queries_by_graph(
 ) -> np.ndarray:
     """(n, d) float32: the vectors of n queries by a graph, as `load().encode` gives them, in their order.
 
-    They are found again as what `kept_queries` gives.
+    They are kept as what `kept_queries` gives.
 
     Raises:
         InputError, MissingDependencyError: as `load` and `Encoder.encode`.
     """
-    path = _path("graph", None, settings, texts, graph)
-    return (read_kept(path, {"vectors"}) or _encoded(path, load(), texts, threads))["vectors"]
+    return _kept(graph, [], settings, texts, threads, load, {"vectors"})["vectors"]
 
 
-def _encoded(path: Path, encoder: TextEncoder, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
-    """What an encoder makes of the texts, which is kept at a path."""
-    arrays = encoder.query_arrays(texts, threads)
-    if max(array.nbytes for array in arrays.values()) <= LARGEST:
-        keep(path, **arrays)
-    return arrays
+def _kept(
+    graph: KeptGraph | None,
+    model: list[str],
+    settings: dict[str, Any],
+    texts: Sequence[str],
+    threads: int | None,
+    load: Callable[[], TextEncoder],
+    names: Set[str],
+) -> dict[str, np.ndarray]:
+    """The arrays of these names, kept or computed by what `load` gives; model: its key where it has no graph."""
+
+    def path(graph: KeptGraph | None) -> Path:
+        by, libraries = (graph.content, OF_GRAPHS) if graph else (model, LIBRARIES)
+        versions = [metadata.version(library) for library in libraries]
+        return cache_home() / "queries" / f"{fingerprint('queries', by, settings, list(texts), versions)}.npz"
+
+    if (kept := read_kept(path(graph), names)) is None:
+        encoder = load()
+        kept = encoder.query_arrays(texts, threads)
+        if max(array.nbytes for array in kept.values()) <= LARGEST:
+            keep(path(encoder.graph), **kept)
+    return kept
 
 
 def read_kept(path: Path, names: Set[str]) -> dict[str, np.ndarray] | None:
@@ -85,19 +95,12 @@ def read_kept(path: Path, names: Set[str]) -> dict[str, np.ndarray] | None:
     return arrays if set(arrays) == names else None
 
 
-def _path(
-    kind: str,
-    digest: Any,
-    settings: dict[str, Any],
-    texts: Sequence[str],
-    graph: KeptGraph | None,
-    marks: Sequence[str] = (),
-) -> Path:
-    """Where the queries of a model of this digest are, or of the graph that stands for it."""
-    versions = [metadata.version(library) for library in (OF_GRAPHS if graph else LIBRARIES)]
-    by = graph.content if graph else "model"
-    key = fingerprint("queries", kind, digest, by, settings, list(texts), versions, *marks)
-    return cache_home() / "queries" / f"{key}.npz"
+def kept_at(path: Path, names: Set[str], compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The arrays of these names in a file of the cache, which is written of what `compute` gives where it lacks."""
+    if (kept := read_kept(path, names)) is None:
+        kept = compute()
+        keep(path, **kept)
+    return kept
 
 
 def keep(path: Path, **arrays: Any) -> None:

@@ -1,20 +1,24 @@
-"""Where an encoder's files are: a folder, a Python package that carries them, the cache of the Hugging Face hub."""
+"""The files of an encoder: a folder, in a Python package, in the cache of the hub; and the settings that they say."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Literal
 
 from rnnreranker.base.errors import InputError, UnavailableError, nearest, require
 from rnnreranker.base.files import file_digest, files_digest
+from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.method import methods, names
 from rnnreranker.encode.named import KnownModel
+from rnnreranker.encode.params import POOLINGS
 
 SCORER_TYPE = "rnnreranker-scorer"  # `model_type` of a folder that `train --scorer` wrote
 TERM_SCORER_TYPE = "rnnreranker-term-scorer"  # that of one of `train --model term-scorer`
@@ -110,8 +114,8 @@ def known_model(name: str, kind: str = "encoder") -> type[KnownModel] | None:
 
 def is_here(known: type[KnownModel]) -> bool:
     """Whether a known model's files are on this machine, in a package or the hub's cache; nothing is downloaded."""
-    if base := getattr(known, "base", ""):  # made from another one's
-        other = known_model(base)
+    if known.base:
+        other = known_model(known.base)
         return other is not None and is_here(other)
     if _in_package(known) is not None:
         return True
@@ -191,3 +195,148 @@ def _from_hub(hub_id: str, otherwise: str, wanted: Sequence[str] = WANTED, neede
         raise UnavailableError(
             f"encoder {hub_id}: not in the cache and not to be had from the hub ({type(error).__name__}); {otherwise}"
         ) from None
+
+
+AGAIN = "get the model again"
+TextKind = Literal["query", "document"]
+QUERY_PROMPTS = ("query",)
+DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # the names that sentence-transformers looks for
+
+SAYS = {  # kind of method → how the files of its models call them, and the words for such a model
+    "sparse-encoder": (
+        r".*ForMaskedLM|SpladePooling|SparseStaticEmbedding|SparseAutoEncoder|Router",
+        "a masked-language model (...ForMaskedLM) as SPLADE is, or a saved SparseEncoder",
+    ),
+    "late-encoder": (
+        "HF_ColBERT|MultiVectorEncoder|ColBERT",  # of Stanford, of sentence-transformers, of PyLate
+        "a late-interaction encoder (MultiVectorEncoder of sentence-transformers, or Stanford's HF_ColBERT)",
+    ),
+    "cross-encoder": (".*ForSequenceClassification", "a cross-encoder (...ForSequenceClassification with one label)"),
+}
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """How a text becomes a vector; None = the model's files do not say."""
+
+    pooling: str | None = None
+    normalize: bool | None = None
+    max_length: int | None = None
+    lowercase: bool = False
+    query_prompt: str = ""
+    document_prompt: str = ""
+    transformer: str = ""  # subfolder of the transformer
+    truncate_dim: int | None = None  # numbers of a vector that are kept
+    beyond: str = ""  # the module that only sentence-transformers itself can run
+
+
+def read_settings(folder: Path, known: Mapping[str, Any] = MappingProxyType({})) -> ModelSettings:
+    """The settings in the files that sentence-transformers writes beside a model; known: where these say nothing.
+
+    Raises:
+        InputError: a settings file that is not JSON or not of the expected form.
+    """
+    if not (folder / "modules.json").is_file():
+        return ModelSettings(**known)
+    modules = read_model_file(folder / "modules.json", list)
+    if not all(isinstance(module, dict) and isinstance(module.get("path", ""), str) for module in modules):
+        raise InputError(f"{folder / 'modules.json'}: expected an array of objects with path and type; {AGAIN}")
+    kinds = [str(module.get("type", "")).rsplit(".", 1)[-1] for module in modules]
+    path_of = dict(reversed([(kind, module.get("path", "")) for kind, module in zip(kinds, modules, strict=True)]))
+    transformer, pooling, beyond = path_of.get("Transformer"), None, ""
+    if "Pooling" in path_of:
+        pooling = _pooling(folder / path_of["Pooling"] / "config.json")
+    if pooling is None or not re.fullmatch("Transformer,Pooling(,Normalize)*", ",".join(kinds)):
+        others = [kind for kind in kinds if kind not in ("Transformer", "Pooling", "Normalize")]
+        beyond = next(iter(others), "Pooling" if "Pooling" in kinds else "no Transformer with Pooling")
+    text = read_model_file(folder / (transformer or "") / "sentence_bert_config.json", dict, missing={})
+    whole = read_model_file(folder / "config_sentence_transformers.json", dict, missing={})
+    longest, truncated = text.get("max_seq_length"), whole.get("truncate_dim")
+    for name, file, value in (
+        ("max_seq_length", "sentence_bert_config.json", longest),
+        ("truncate_dim", "config_sentence_transformers.json", truncated),
+    ):
+        if value is not None and (type(value) is not int or value < 1):
+            raise InputError(f"{folder / file}: {name} is no integer >= 1; {AGAIN}")
+    named = whole.get("prompts") or {}
+    if not isinstance(named, dict) or not all(isinstance(one, str) for one in named.values()):
+        raise InputError(f"{folder / 'config_sentence_transformers.json'}: prompts are no object of texts; {AGAIN}")
+    default = named.get(str(whole.get("default_prompt_name") or ""), "")
+    own = ModelSettings(
+        pooling=pooling,
+        normalize=pooling is not None and "Normalize" in kinds,
+        max_length=longest,
+        lowercase=bool(text.get("do_lower_case", False)),
+        query_prompt=next((named[name] for name in QUERY_PROMPTS if named.get(name)), default),
+        document_prompt=next((named[name] for name in DOCUMENT_PROMPTS if named.get(name)), default),
+        transformer=transformer or "",
+        truncate_dim=truncated,
+        beyond=beyond,
+    )
+    return replace(own, **{name: value for name, value in known.items() if getattr(own, name) in (None, "")})
+
+
+def check_kind(folder: Path, kind: str) -> None:
+    """Check that files are of a model of a kind of `SAYS`; another model would get random weights.
+
+    Raises:
+        InputError: they are of another model.
+    """
+    if not is_kind(folder, kind):
+        raise InputError(
+            f"{folder}: a {' and a '.join(_names(folder, kind)) or 'model without architectures'}; expected "
+            f"{SAYS[kind][1]}; a dense model is for --encoder"
+        )
+
+
+def is_kind(folder: Path, kind: str) -> bool:
+    """Whether files are of a model of a kind of `SAYS`."""
+    return any(re.fullmatch(SAYS[kind][0], name) for name in _names(folder, kind))
+
+
+def _names(folder: Path, kind: str) -> list[str]:
+    """How the files of a model call it; modules say more of a sparse encoder than their transformer does."""
+    modules = read_model_file(folder / "modules.json", list, missing=[])
+    types = [str(module.get("type", "")).rsplit(".", 1)[-1] for module in modules]
+    if kind == "sparse-encoder" and types:
+        return types
+    whole = read_model_file(folder / "config_sentence_transformers.json", dict, missing={}).get("model_type")
+    config = read_model_file(folder / read_settings(folder).transformer / "config.json", dict, missing={})
+    said = config.get("architectures")
+    return [str(name) for name in (whole, *(said if isinstance(said, list) else [said])) if name]
+
+
+def length_of(given: int | None, limit: int, folder: Path) -> int:
+    """Tokens at which texts are cut: as given, else as many as a model takes; InputError: more than it takes."""
+    if given is not None and given > limit:
+        raise InputError(f"max_length={given}: {folder} takes at most {limit} tokens")
+    return int(given or limit)
+
+
+def _pooling(path: Path) -> str | None:
+    """The one pooling mode of a Pooling module, or None where it is another or several together."""
+    config = read_model_file(path, dict)
+    if isinstance(config.get("pooling_mode"), str):
+        chosen = {config["pooling_mode"]}
+    else:
+        chosen = {name.removeprefix("pooling_mode_") for name, on in config.items() if on is True}
+        chosen.discard("include_prompt")
+    names = {"mean_tokens": "mean", "cls_token": "cls", "max_tokens": "max"}
+    modes = [names.get(mode, mode) for mode in chosen]
+    if len(modes) != 1 or modes[0] not in POOLINGS or config.get("include_prompt", True) is not True:
+        return None
+    return modes[0]
+
+
+def read_model_file(path: Path, form: type, missing: Any = None) -> Any:
+    """What a settings file of a model says; missing: in place of a file that is not there.
+
+    Raises:
+        InputError: a file that is not there or not JSON, another form of JSON than a dict or a list.
+    """
+    if missing is not None and not path.is_file():
+        return missing
+    value = read_json(path, "settings file of the model", AGAIN)
+    if not isinstance(value, form):
+        raise InputError(f"{path}: expected a JSON {'object' if form is dict else 'array'}; {AGAIN}")
+    return value

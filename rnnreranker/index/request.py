@@ -22,8 +22,8 @@ from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting, typed_name
 from rnnreranker.base.written_form import Written, read_listed
 from rnnreranker.data.document import Document
+from rnnreranker.data.documents import GivenDocuments
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
-from rnnreranker.data.in_memory import GivenDocuments
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.needs import part, parts
 from rnnreranker.parts.vectors.part import OWN, documents_of_vectors

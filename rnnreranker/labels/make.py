@@ -93,7 +93,7 @@ class Job:
 
 @lru_cache(maxsize=1)
 def _known_texts(documents: str, fields: tuple[str, ...] | None) -> Mapping[str, str]:
-    from rnnreranker.data.texts_by_id import texts_by_id
+    from rnnreranker.data.documents import texts_by_id
 
     return texts_by_id(documents, fields)
 

@@ -11,8 +11,8 @@ from rnnreranker.base.device import EXACT
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.given import path_of
 from rnnreranker.base.settings import typed_name
+from rnnreranker.data.documents import GivenDocuments
 from rnnreranker.data.fields import asked_fields
-from rnnreranker.data.in_memory import GivenDocuments
 from rnnreranker.index.make import make_index
 from rnnreranker.index.request import IndexRequest, forms_of, settings_with_flags, with_settings
 from rnnreranker.search.opened import Index, open_index

@@ -58,7 +58,7 @@ def document_texts(documents: str | None, index: IndexOnDisk, fields: Sequence[s
         InputError: neither, and as `texts_by_id`.
     """
     if documents:
-        from rnnreranker.data.texts_by_id import texts_by_id
+        from rnnreranker.data.documents import texts_by_id
 
         return texts_by_id(documents, fields or index.fields)
     from rnnreranker.search.show import texts_in

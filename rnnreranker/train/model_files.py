@@ -10,8 +10,7 @@ from typing import Any
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode import base
-from rnnreranker.encode.model_folder import find_model, known_model
-from rnnreranker.encode.model_settings import read_settings
+from rnnreranker.encode.model_folder import find_model, known_model, read_settings
 from rnnreranker.train.params import LONGEST
 
 NOTHING = "none"  # of --encoder: a new model

@@ -17,8 +17,7 @@ from rnnreranker.base.request import Request
 from rnnreranker.base.settings import Params, choices, hints_of, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
-from rnnreranker.encode.params import TRAINED_POOLINGS, EncoderParams
-from rnnreranker.encode.scorer.params import ScorerParams
+from rnnreranker.encode.params import TRAINED_POOLINGS, EncoderParams, ScorerParams
 from rnnreranker.search.flags import INDEX
 from rnnreranker.train.params import TrainingParams, settings_for
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from rnnreranker.base.files import fingerprint
 from rnnreranker.encode.dense.query_encoder import QueryEncoder
-from rnnreranker.encode.scorer.model import CandidateScorer
+from rnnreranker.encode.scorer.folder import CandidateScorer
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.losses import Loss, divergence
 from rnnreranker.train.query.batches import Collator, VectorTable, score

@@ -1,30 +1,24 @@
-"""Pairs of a query and a document to a score: cross-encoders, by a graph or by torch."""
+"""Pairs of a query and a document to a score: cross-encoders, whose scores are kept in the cache folder."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from importlib import metadata
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from rnnreranker.base import settings
-from rnnreranker.base.device import EXACT
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import fingerprint
-from rnnreranker.base.files.json_files import read_json
+from rnnreranker.base.files import cache_home, fingerprint
 from rnnreranker.encode.base import TextEncoder
-from rnnreranker.encode.cross.graph import CrossGraph, make_cross_graph
-from rnnreranker.encode.cross.model import ARCHITECTURE, CrossModel
-from rnnreranker.encode.graphs.session import LIBRARIES as OF_GRAPHS
-from rnnreranker.encode.graphs.store import KeptGraph, key_of
-from rnnreranker.encode.in_batches import encode_texts
-from rnnreranker.encode.model_folder import ModelFolder, content_of
-from rnnreranker.encode.model_settings import read_settings
+from rnnreranker.encode.graphs.store import LIBRARIES as OF_GRAPHS
+from rnnreranker.encode.graphs.store import KeptGraph
+from rnnreranker.encode.kept_queries import kept_at
+from rnnreranker.encode.model_folder import ModelFolder, check_kind, length_of
 from rnnreranker.encode.params import CrossEncoderParams
 
-KIND = "cross-encoder"  # of method
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")  # files of which every tokenizer has one
 LIBRARIES = ("torch", "transformers", "sentence_transformers")  # another version may give other last bits
 
@@ -45,46 +39,35 @@ class PairScorer(TextEncoder):
         max_length: tokens at which a pair is cut, its longer text first.
     """
 
-    KIND: ClassVar[str] = KIND
+    KIND: ClassVar[str] = "cross-encoder"
     Params: ClassVar[type[settings.Params]] = CrossEncoderParams
     what: ClassVar[str] = "a cross-encoder"
     graph_kind: ClassVar[str] = "cross"
 
     def __init__(
-        self,
-        folder: ModelFolder,
-        params: CrossEncoderParams,
-        model: CrossModel | CrossGraph,
-        graph: KeptGraph | None = None,
-        computed: str = "cpu",
+        self, folder: ModelFolder, params: CrossEncoderParams, model: Any, graph: KeptGraph | None = None
     ) -> None:
-        self.model: Any = model
-        self.graph, self.params = graph, params
-        self.max_length = model.max_length
-        self.name = folder.name
+        super().__init__(folder, params, model, graph)
+        if (labels := model.about["dimension"]) != 1:
+            raise InputError(
+                f"{folder.path}: a classifier of {labels} labels; expected a cross-encoder with one (num_labels=1)"
+            )
+        self.max_length = length_of(params.max_length, model.about["limit"], folder.path)
+        model.cut_at(self.max_length, self.max_length)
         versions = [metadata.version(library) for library in (OF_GRAPHS if graph else LIBRARIES)]
-        where = graph.content if graph else computed
-        self.digest = content_of(folder.path)
-        self.fingerprint = fingerprint(KIND, self.digest, self.max_length, model.prompt, where, versions)
+        by = (self.prompts["document"], model.computed_on, versions)
+        self.fingerprint = fingerprint(self.KIND, self.digest, self.max_length, *by)
 
     @classmethod
     def files(cls, name: str) -> ModelFolder:
         folder = super().files(name)
-        _check_kind(folder.path)
+        check_kind(folder.path, cls.KIND)
+        if not any(any(folder.path.rglob(pattern)) for pattern in TOKENIZERS):
+            raise InputError(
+                f"{folder.path}: no tokenizer in this folder; expected one of {', '.join(TOKENIZERS)}: save it beside "
+                "the model"
+            )
         return folder
-
-    @classmethod
-    def by_torch(cls, folder: ModelFolder, params: Any, device: str = "cpu", dtype: str = EXACT) -> Self:
-        """As every encoder; the fingerprint is of the kind of device and the type, too."""
-        computed = " ".join([device.partition(":")[0], *([] if dtype == EXACT else [dtype])])
-        return cls(folder, params, CrossModel(folder.path, params.max_length, device, dtype), computed=computed)
-
-    @classmethod
-    def by_graph_of(cls, folder: ModelFolder, params: Any, graph: KeptGraph) -> Self:
-        return cls(folder, params, CrossGraph(graph, params.max_length), graph)
-
-    def make_graph(self) -> KeptGraph:
-        return make_cross_graph(self.model, key_of(self.graph_kind, self.digest))
 
     def score(self, pairs: Sequence[tuple[str, str]], *, threads: int | None = None) -> ScoredPairs:
         """The scores of pairs (query, document), in their order.
@@ -99,10 +82,8 @@ class PairScorer(TextEncoder):
         for number, pair in enumerate(pairs):
             if len(pair) != 2 or not all(isinstance(text, str) for text in pair):
                 raise InputError(f"pair {number}: expected two strings, the text of a query and that of a document")
-        given = [(query, text) for query, text in pairs]
-        forwards = [one.model.forward for one in self.on_devices]
-        computed = encode_texts(given, self.model.tokens, forwards, devices=self.devices, threads=threads)
-        scores = np.concatenate([np.empty(0, dtype=np.float32), *computed.parts])[computed.rows]
+        computed = self._compute([(query, text) for query, text in pairs], "document", threads=threads)
+        scores = np.concatenate([np.empty((0, 1), dtype=np.float32), *computed.parts])[computed.rows, 0]
         if (wrong := np.flatnonzero(~np.isfinite(scores))).size:
             query, text = pairs[int(wrong[0])]
             raise InputError(
@@ -111,19 +92,25 @@ class PairScorer(TextEncoder):
             )
         return ScoredPairs(scores, np.array([one.cut for one in computed.read], dtype=bool))
 
+    def compared(self, texts: Sequence[str]) -> list[np.ndarray]:
+        """The scores of pairs of the texts."""
+        return [self.score([*zip(texts, texts[::-1], strict=True), *itertools.pairwise(texts)]).scores]
 
-def _check_kind(folder: Path) -> None:
-    """Look that a folder holds a trained classifier with its tokenizer; another model would get random weights."""
-    again = "get the model again"
-    said = read_json(folder / read_settings(folder).transformer / "config.json", "settings file of the model", again)
-    kinds = said.get("architectures") if isinstance(said, dict) else None
-    if not isinstance(kinds, list) or not any(str(kind).endswith(ARCHITECTURE) for kind in kinds):
-        shown = " or ".join(map(str, kinds)) if isinstance(kinds, list) and kinds else "model without architectures"
-        raise InputError(
-            f"{folder}: a {shown}; expected a cross-encoder (...{ARCHITECTURE} with one label); "
-            "a model that makes vectors is for --encoder"
-        )
-    if not any(any(folder.rglob(pattern)) for pattern in TOKENIZERS):
-        raise InputError(
-            f"{folder}: no tokenizer in this folder; expected one of {', '.join(TOKENIZERS)}: save it beside the model"
-        )
+
+def scores_of(scorer: PairScorer, query: str, texts: Sequence[str], threads: int | None = None) -> ScoredPairs:
+    """The scores of a query with n texts, (n,) float32 in their order, and which of the pairs were cut.
+
+    They are kept in the cache folder by the model, the query and the texts, whatever their order, so that a rerank that
+    was killed goes on: the bytes are those that `scorer.score` computes.
+
+    Raises:
+        InputError: as `PairScorer.score`.
+    """
+    distinct = sorted(set(texts))
+    key = fingerprint("pairs", query, distinct)
+    path = cache_home() / "pairs" / scorer.fingerprint / key[:2] / f"{key}.npz"
+    pairs = [(query, text) for text in distinct]
+    kept = kept_at(path, {"scores", "cut"}, lambda: scorer.score(pairs, threads=threads)._asdict())
+    number_of = {text: number for number, text in enumerate(distinct)}
+    taken = [number_of[text] for text in texts]
+    return ScoredPairs(kept["scores"][taken], kept["cut"][taken])

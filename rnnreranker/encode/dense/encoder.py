@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -14,63 +14,47 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import find, names
 from rnnreranker.base.settings import Params, hints_of
 from rnnreranker.encode.base import TextEncoder
-from rnnreranker.encode.dense.graph import GraphModel, check_about, dense_key, make_dense_graph
-from rnnreranker.encode.graphs.store import KeptGraph, Refused
-from rnnreranker.encode.in_batches import encode_texts
-from rnnreranker.encode.model_folder import ModelFolder, content_of
-from rnnreranker.encode.model_settings import ModelSettings, length_of, read_settings
+from rnnreranker.encode.graphs.store import GraphModel, KeptGraph, key_of
+from rnnreranker.encode.model_folder import ModelFolder, ModelSettings, content_of, length_of, read_settings
 from rnnreranker.encode.named import KnownModel, TextModel
 from rnnreranker.encode.params import WHERE_GIVEN, EncoderParams
 
 
-class DenseModel(Protocol):
-    """What turns token lists into vectors; see `transformer.py`."""
-
-    dimension: int
-
-    def tokenize(self, texts: Sequence[str]) -> list[Any]: ...
-    def length(self, tokens: Any) -> int: ...
-    def forward(self, batch: list[Any]) -> np.ndarray: ...
-
-
 class Encoder(TextEncoder):
-    """An encoder of texts to vectors: "minilm", "e5", … (the files of `encode/dense/models`), a hub id, a folder.
+    """An encoder of texts to vectors: "minilm", "e5", … (see `encode/named.py`), a hub id, a folder.
 
     Args:
         name: hub id or path.
-        model: what computes.
+        model: a `TorchModel`, `GraphModel` or `TextModel`.
         settings: everything besides the weights that the vectors depend on.
         digest: of the weights and the tokenizer.
-        documents: what computes the vectors of documents, where that is another model.
-        path: the folder of the model that torch computes.
         graph: the files of what computes, where that is a graph.
-
-    Attributes:
-        refused: why it has no graph, once `make_graph` has tried.
+        folder: of the model that torch computes; params: what it was loaded with.
     """
 
     KIND: ClassVar[str] = "encoder"
     Params: ClassVar[type[Params]] = EncoderParams
     what: ClassVar[str] = "an encoder"
+    graph_kind: ClassVar[str] = "dense"
     arrays: ClassVar[frozenset[str]] = frozenset({"vectors"})
 
     def __init__(
         self,
         name: str,
-        model: DenseModel,
+        model: Any,
         settings: dict[str, Any],
         digest: str,
-        documents: DenseModel | None = None,
-        path: Path | None = None,
         graph: KeptGraph | None = None,
+        folder: ModelFolder | None = None,
+        params: EncoderParams | None = None,
     ) -> None:
-        self.name = name
-        self.settings = settings
-        self.digest = digest
-        self.dimension = model.dimension
-        self.path, self.graph, self.refused = path, graph, ""
+        self.name, self.model, self.settings, self.digest, self.graph = name, model, settings, digest, graph
+        self._folder, self.params = folder, params
+        self.prompts = {kind: settings[f"{kind}_prompt"] for kind in ("query", "document")}
+        self.dimension = model.dimension if isinstance(model, TextModel) else int(model.about["dimension"])
         self.fingerprint = fingerprint_of(digest, settings)
-        self.model, self._documents = model, documents or model
+        if graph is not None:
+            model.cut_at(settings["max_length"], settings["max_length"])
 
     @classmethod
     def load(cls, name: str, *, devices: Devices | None = None, **given: Any) -> Self:
@@ -83,7 +67,9 @@ class Encoder(TextEncoder):
         settings = _without_none({"model": name, **params.to_dict()})
         for prompt in ("query_prompt", "document_prompt"):
             settings[prompt] = getattr(of, prompt) if settings[prompt] is None else settings[prompt]
-        return cls(name, of(params), settings, of.digest())
+        own = cls(name, of(params), settings, of.digest())
+        own.refused = "it is code of its own"
+        return own
 
     @classmethod
     def graph_of(cls, name: str, **given: Any) -> KeptGraph | None:
@@ -96,74 +82,61 @@ class Encoder(TextEncoder):
         return super().digest_of(name) if of is None else of.digest()
 
     @classmethod
-    def in_graph(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """All: pooling is in the graph."""
-        return given
-
-    @classmethod
     def graph_key(cls, folder: ModelFolder, params: Any) -> str | None:
+        """Of all its files, and of those settings that are in the graph."""
         settings, own = _settings(folder, params)
         if own.beyond or settings["dtype"] != "float32" or settings["pooling"] is None or _has_type(settings):
             return None
-        return dense_key(content_of(folder.path), settings)
+        truncated = [settings["truncate_dim"]] if settings.get("truncate_dim") else []
+        pooled = settings["pooling"], bool(settings["normalize"])
+        return key_of(cls.graph_kind, content_of(folder.path), *pooled, *truncated)
 
     @classmethod
     def by_torch(cls, folder: ModelFolder, params: Any, device: str = "cpu", dtype: str = EXACT) -> Self:
         settings, own = _settings(folder, params)
-        from rnnreranker.encode.transformer import SentenceTransformerModel, TransformerModel
+        from rnnreranker.encode.transformer import NO_LIMIT, TorchModel
 
-        model: Any
-        documents: DenseModel | None = None
-        if own.beyond:
-            if params.pooling is not None:
-                raise InputError(f"{folder.path}: has a module {own.beyond}, so pooling is fixed; leave it out")
-            model = of_modules = SentenceTransformerModel(folder.path, settings, own.beyond, device, dtype)
-            documents = of_modules.documents
-        elif settings["pooling"] is None:
+        if own.beyond and params.pooling is not None:
+            raise InputError(f"{folder.path}: has a module {own.beyond}, so pooling is fixed; leave it out")
+        if not own.beyond and settings["pooling"] is None:
             raise InputError(
                 f"{folder.path}: its files do not say how token vectors become one; give pooling=mean or cls"
             )
+        model = TorchModel(cls.KIND, folder.path, device, dtype, settings)
+        path = folder.path / own.transformer
+        if (
+            own.beyond and not (model.modules.max_seq_length or NO_LIMIT) < NO_LIMIT
+        ):  # word embeddings, cut by their tokenizer
+            if settings["max_length"] is not None:
+                raise InputError(f"{folder.path}: its length of texts is fixed; leave max_length out")
         else:
-            model = TransformerModel(folder.path / own.transformer, settings, device, dtype)
-            documents = model.of_type(settings["document_type"]) if _has_type(settings) else None
-        model.forward(model.tokenize(["a"]))  # settings that fit one another until then may not fit the weights
-        return cls(folder.name, model, settings, folder.digest, documents, path=folder.path)
+            settings["max_length"] = length_of(settings["max_length"], model.about["limit"], path)
+            model.cut_at(settings["max_length"], settings["max_length"])
+        if _has_type(settings):
+            types = int(getattr(model.transformer.config, "type_vocab_size", 0))
+            if settings["document_type"] >= types:
+                raise InputError(f"document_type={settings['document_type']}: {path} has {types} token types")
+            model.token_type = settings["document_type"]
+        return cls(folder.name, model, settings, folder.digest, folder=folder, params=params)
 
     @classmethod
     def by_graph_of(cls, folder: ModelFolder, params: Any, graph: KeptGraph) -> Self:
         settings, own = _settings(folder, params)
-        limit = check_about(graph)["limit"]
-        settings["max_length"] = length_of(settings["max_length"], limit, folder.path / own.transformer)
-        return cls(folder.name, GraphModel(graph, settings), settings, folder.digest, graph=graph)
+        limit, path = graph.about["limit"], folder.path / own.transformer
+        settings["max_length"] = length_of(settings["max_length"], limit, path)
+        return cls(folder.name, GraphModel(graph), settings, folder.digest, graph)
 
-    def by_graph(self) -> Encoder:
-        """This encoder by its graph in the home folder, which is made where it is not there; Refused: it has none."""
-        if self.graph is not None:
-            return self
-        graph = self.make_graph()
-        return Encoder(self.name, GraphModel(graph, self.settings), self.settings, self.digest, graph=graph)
+    def with_graph(self, graph: KeptGraph) -> Self:
+        return type(self)(self.name, GraphModel(graph), self.settings, self.digest, graph)
 
-    def make_graph(self) -> KeptGraph:
-        if self.path is None or self.refused:
-            raise Refused(self.refused or "it is code of its own")
-        if _has_type(self.settings):
-            raise Refused("its documents have a token type of their own")
-        try:
-            key = dense_key(content_of(self.path), self.settings)
-            return make_dense_graph(self.model, self.settings, self.digest, key)
-        except Refused as refused:
-            self.refused = str(refused)
-            raise
+    @property
+    def beside_graph(self) -> dict[str, Any]:
+        return {"digest": self.digest, "lowercase": bool(self.settings["lowercase"])}
 
     @property
     def options(self) -> dict[str, Any]:
         """What to call `Encoder.load(name, **options)` with for the same encoder, whatever its files say then."""
         return {key: self.settings[key] for key in hints_of(EncoderParams) if key in self.settings}
-
-    @property
-    def transformer(self) -> Any:
-        """The model of transformers that is run, where it is run directly; else what runs it."""
-        return getattr(self.model, "transformer", self.model)
 
     def encode(
         self,
@@ -187,14 +160,11 @@ class Encoder(TextEncoder):
         """
         if what not in ("queries", "documents"):
             raise InputError(f"what={what}: expected queries or documents")
-        prompt = self.settings["query_prompt" if what == "queries" else "document_prompt"]
-        models = [one.model if what == "queries" else one._documents for one in self.on_devices]
-
-        def read(distinct: list[str]) -> list[Any]:
-            return models[0].tokenize([prompt + text for text in distinct])
-
-        options: dict[str, Any] = {"threads": threads, "length": models[0].length, "progress": progress}
-        computed = encode_texts(texts, read, [one.forward for one in models], devices=self.devices, **options)
+        kind: Any = "query" if what == "queries" else "document"
+        own: dict[str, Any] = {}
+        if isinstance(self.model, TextModel):
+            own = {"forward": lambda model, batch: model.forward(batch), "length": self.model.length}
+        computed = self._compute(texts, kind, threads=threads, progress=progress, **own)
         parts = [np.empty((0, self.dimension), dtype=np.float32), *computed.parts]
         vectors: np.ndarray = np.concatenate(parts, dtype=np.float32)[computed.rows]
         if not np.isfinite(vectors).all():
@@ -228,29 +198,23 @@ def _has_type(settings: dict[str, Any]) -> bool:
 
 def _settings(folder: ModelFolder, params: EncoderParams) -> tuple[dict[str, Any], ModelSettings]:
     """The settings of a model of files, max_length None where only the model itself says it; and what its files say."""
-    own, known = read_settings(folder.path), folder.known
+    own = read_settings(folder.path, folder.known)
     dtype = ("bfloat16" if has_bfloat16() else "float32") if params.dtype == "auto" else params.dtype
     settings: dict[str, Any] = {
         "model": folder.name,
-        "pooling": None if own.beyond else params.pooling or own.pooling or known.get("pooling"),
-        "normalize": next(
-            (v for v in (params.normalize, own.normalize, known.get("normalize")) if v is not None), False
-        ),
-        "max_length": params.max_length or own.max_length or known.get("max_length"),
+        "pooling": None if own.beyond else params.pooling or own.pooling,
+        "normalize": bool(own.normalize if params.normalize is None else params.normalize),
+        "max_length": params.max_length or own.max_length,
         "dtype": dtype,
         "lowercase": own.lowercase,
-        **{prompt: _prompt(prompt, params, own, known) for prompt in ("query_prompt", "document_prompt")},
+        "query_prompt": own.query_prompt if params.query_prompt is None else params.query_prompt,
+        "document_prompt": own.document_prompt if params.document_prompt is None else params.document_prompt,
         "document_type": params.document_type,
         "truncate_dim": params.truncate_dim or own.truncate_dim,
     }
     if own.beyond and _has_type(settings):
         raise InputError(f"{folder.path}: has a module {own.beyond}, so token types are fixed; leave document_type out")
     return _without_none(settings), own
-
-
-def _prompt(name: str, params: EncoderParams, own: ModelSettings, known: dict[str, Any]) -> str:
-    given = getattr(params, name)
-    return given if given is not None else getattr(own, name) or known.get(name, "")
 
 
 def _own_code(name: str) -> type[TextModel] | None:

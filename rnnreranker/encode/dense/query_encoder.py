@@ -11,8 +11,8 @@ from torch import nn
 
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.encode.base import loading
-from rnnreranker.encode.model_folder import find_model
-from rnnreranker.encode.model_settings import read_settings
+from rnnreranker.encode.in_batches import padded
+from rnnreranker.encode.model_folder import find_model, read_settings
 from rnnreranker.encode.params import TRAINED_POOLINGS
 from rnnreranker.encode.transformer import check_vocabulary, load_whole
 
@@ -95,12 +95,7 @@ class PromptedTokens:
 
     def pad(self, cut: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
         """Tokens and attention, both (b, T) int64, T the longest of the batch."""
-        longest = max(map(len, cut))
-        tokens = torch.full((len(cut), longest), self._pad, dtype=torch.int64)
-        attention = torch.zeros_like(tokens)
-        for row, entry in enumerate(cut):
-            tokens[row, : len(entry)] = torch.tensor(entry)
-            attention[row, : len(entry)] = 1
+        tokens, attention = map(torch.from_numpy, padded(cut, self._pad))
         return tokens, attention
 
 
@@ -131,16 +126,14 @@ def load_query_encoder(
     """
     transformers = require("transformers", "training an encoder", "'rnnreranker[train]'")
     folder = find_model(name)
-    own = read_settings(folder.path)
-    known = folder.known
+    own = read_settings(folder.path, folder.known)
     if own.beyond:
         raise InputError(f"{folder.path}: has a module {own.beyond}; training takes a transformer with its pooling")
-    pooling = pooling or own.pooling or known.get("pooling")
+    pooling = pooling or own.pooling
     if pooling not in TRAINED_POOLINGS:
         known_ones = " or ".join(TRAINED_POOLINGS)
         raise InputError(f"{folder.path}: pooling is {pooling or 'not said in its files'}; give pooling={known_ones}")
-    if normalize is None:
-        normalize = bool(own.normalize if own.normalize is not None else known.get("normalize", False))
+    normalize = bool(own.normalize if normalize is None else normalize)
     path = folder.path / own.transformer
     transformers.logging.disable_progress_bar()
     with loading(path, "an encoder"):
@@ -155,7 +148,7 @@ def load_query_encoder(
     for parameter in (getattr(model, "pooler", None) and model.pooler.parameters()) or ():
         parameter.requires_grad_(False)  # plays no part in the vector
     limits = [tokenizer.model_max_length, getattr(config, "max_position_embeddings", None), own.max_length]
-    limit = min(value for value in (*limits, known.get("max_length"), max_tokens, 512) if value)
+    limit = min(value for value in (*limits, max_tokens, 512) if value)
     return encoder, PromptedTokens(tokenizer, own.query_prompt, limit, own.lowercase), folder.path
 
 
@@ -166,3 +159,37 @@ def _with_dropout(config: Any, dropout: float | None) -> Any:
             if hasattr(config, field):
                 setattr(config, field, dropout)
     return config
+
+
+def write_encoder(folder: Path, encoder: QueryEncoder, tokens: PromptedTokens, max_length: int) -> None:
+    """Write config, weights, tokenizer and the files that say how to pool, as sentence-transformers does.
+
+    A projection becomes a Dense module, which `search` and sentence-transformers apply; Pyserini's encoder has no such
+    layer, so it loads only folders without one.
+
+    Args:
+        folder: that is there.
+        max_length: tokens at which texts are cut.
+    """
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Dense, Normalize, Transformer
+
+    encoder.transformer.save_pretrained(folder)  # type: ignore[operator]
+    tokens.tokenizer.save_pretrained(folder)
+    lengths: dict[str, Any] = {"max_seq_length": max_length, "do_lower_case": tokens.lowercase}
+    text = Transformer(str(folder), model_kwargs={"local_files_only": True}, **lengths)
+    text.model = encoder.transformer  # not what is read from a file that is written again below
+    modules: list[Any] = [text, encoder.pooling_module]
+    if (layer := encoder.projection) is not None:
+        sizes = (layer.in_features, layer.out_features)
+        weights: dict[str, Any] = {"init_weight": layer.weight.detach(), "init_bias": layer.bias.detach()}
+        modules.append(Dense(*sizes, activation_function=torch.nn.Identity(), **weights))
+    if encoder.normalize:
+        modules.append(Normalize())
+    prompts = {"query": tokens.prompt} if tokens.prompt else {}
+    where = str(encoder.inverse_temperature.device)
+    options: dict[str, Any] = {"prompts": prompts, "similarity_fn_name": "dot"}
+    options["truncate_dim"] = encoder.truncate_dim if encoder.projection is None else None
+    whole = SentenceTransformer(modules=modules, device=where, **options)
+    whole.save_pretrained(str(folder), create_model_card=False)

@@ -1,30 +1,50 @@
-"""Graphs of encoders in the home folder: each is made once a machine, and looked at before it is used."""
+"""Graphs of encoders in the home folder, made once a machine, and run by ONNX Runtime without torch or transformers."""
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from rnnreranker.base.command import say
-from rnnreranker.base.errors import InputError, MissingDependencyError
+from rnnreranker.base.errors import InputError, MissingDependencyError, require
 from rnnreranker.base.files import cache_home, file_digest, fingerprint, folder_written_whole, write_json
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.locks import alone
+from rnnreranker.base.process.phases import phase
+from rnnreranker.encode.in_batches import padded
+from rnnreranker.encode.model_folder import TextKind
+
+
+def cosine_of(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """The lowest cosine of the rows of two matrices; of two rows of zeros it is 1.
+
+    >>> cosine_of(np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([[2.0, 0.0], [0.0, 0.0]]))
+    1.0
+    """
+    ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
+    lengths = np.linalg.norm(ours, axis=1) * np.linalg.norm(theirs, axis=1)
+    empty = ~ours.any(axis=1) & ~theirs.any(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cosines = np.where(empty, 1.0, (ours * theirs).sum(axis=1) / lengths)
+    return float(cosines.min())
+
 
 FOLDER = "graphs"
 GRAPH, WEIGHTS, TOKENIZER, DESCRIPTION = "model.onnx", "model.onnx.data", "tokenizer.json", "graph.json"
 FILES = (GRAPH, WEIGHTS, TOKENIZER)
-FORM = 1  # of graphs: another number has them made again
+FORM = 2  # of graphs: another number has them made again
 MOST = 4 * 10**9  # bytes of all graphs; beyond it those go that were not used for longest
 _making = threading.Lock()  # threads of this process make one at a time, as processes do
+_folders: list[tempfile.TemporaryDirectory[str]] = []  # removed when this process ends
 _unkept: dict[str, Path] = {}  # graphs of this process alone, by name: the home folder could not be written
 
 
@@ -58,7 +78,7 @@ def kept_graph(key: str) -> KeptGraph | None:
     if not folder.is_dir():
         return None
     try:
-        graph = graph_in(folder, DESCRIPTION, "it is made again")
+        graph = _graph_in(folder, "it is made again")
     except InputError as error:
         say(f"{error}")
         return None
@@ -67,13 +87,13 @@ def kept_graph(key: str) -> KeptGraph | None:
     return graph
 
 
-def graph_in(folder: Path, description: str, remedy: str) -> KeptGraph:
+def _graph_in(folder: Path, remedy: str = "look at the disk") -> KeptGraph:
     """The graph of a folder, whose files are those that its description says.
 
     Raises:
         InputError: files that are damaged or lacking, a description of another form.
     """
-    path = folder / description
+    path = folder / DESCRIPTION
     about = read_json(path, "description of a graph", remedy)
     digests = about.get("sha256") if isinstance(about, dict) else None
     if not isinstance(digests, dict):
@@ -98,56 +118,36 @@ def made_graph(key: str, write: Callable[[Path], dict[str, Any]]) -> KeptGraph:
     """
     try:
         with _making:
-            if key in _unkept and (graph := kept_graph(key)) is not None:
-                return graph
             try:
-                return _made_in_home(key, write)
+                return kept_graph(key) or _made(_path(key), write)
             except (InputError, OSError) as error:
-                graph = _made_for_now(key, write)
-                say(f"the encoder's graph cannot be kept, and is made for this command alone: {_reason(error)}")
-                return graph
+                why = _reason(error)
+            try:
+                _folders.append(tempfile.TemporaryDirectory(prefix="rnnreranker-graph-"))
+                graph = _made(Path(_folders[-1].name) / key, write)
+            except (InputError, OSError) as error:
+                raise InputError(
+                    f"the encoder's graph, which computes its vectors, cannot be written in {_path(key).parent} nor in "
+                    f"the folder for temporary files ({_reason(error)}); make room there, or name others by "
+                    "RNNRERANKER_HOME or TMPDIR"
+                ) from None
+            _unkept[key] = graph.folder
+            say(f"the encoder's graph cannot be kept, and is made for this command alone: {why}")
+            return graph
     except MissingDependencyError as error:
         raise Refused(str(error)) from None
 
 
-def _made_in_home(key: str, write: Callable[[Path], dict[str, Any]]) -> KeptGraph:
-    path = _path(key)
+def _made(path: Path, write: Callable[[Path], dict[str, Any]]) -> KeptGraph:
     with alone(path.parent, f"{path.parent}: another process is making a graph; waiting for it"):
-        if (graph := kept_graph(key)) is None:
+        if (graph := kept_graph(path.name)) is None:
             with folder_written_whole(path) as folder:
-                _write(folder, write)
+                about = write(folder)
+                digests = {name: file_digest(folder / name) for name in FILES}
+                write_json(folder / DESCRIPTION, {**about, "sha256": digests})
             _make_room(path)
-            graph = graph_in(path, DESCRIPTION, "look at the disk")
+            graph = _graph_in(path)
         return graph
-
-
-def _made_for_now(key: str, write: Callable[[Path], dict[str, Any]]) -> KeptGraph:
-    try:
-        above = Path(tempfile.mkdtemp(prefix="rnnreranker-graph-"))
-        atexit.register(_forget, above, os.getpid())
-        folder = above / key
-        folder.mkdir()
-        _write(folder, write)
-        graph = graph_in(folder, DESCRIPTION, "look at the disk")
-    except (InputError, OSError) as error:
-        raise InputError(
-            f"the encoder's graph, which computes its vectors, cannot be written in {_path(key).parent} nor in the "
-            f"folder for temporary files ({_reason(error)}); make room there, or name others by RNNRERANKER_HOME or "
-            "TMPDIR"
-        ) from None
-    _unkept[key] = folder
-    return graph
-
-
-def _write(folder: Path, write: Callable[[Path], dict[str, Any]]) -> None:
-    about = write(folder)
-    digests = {name: file_digest(folder / name) for name in FILES}
-    write_json(folder / DESCRIPTION, {**about, "sha256": digests})
-
-
-def _forget(folder: Path, process: int) -> None:
-    if os.getpid() == process:  # not one that was forked from it
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _reason(error: InputError | OSError) -> str:
@@ -160,17 +160,112 @@ def _path(key: str) -> Path:
 
 def _make_room(newest: Path) -> None:
     """Remove the graphs that were not used for longest, where all take more than `MOST`; never the newest."""
-    others = sorted((one for one in newest.parent.iterdir() if one != newest and one.is_dir()), key=_used, reverse=True)
-    total = _size(newest)
-    for folder in others:
-        total += _size(folder)
-        if total > MOST:
+    others = [one for one in newest.parent.iterdir() if one != newest and one.is_dir()]
+    total = 0
+    for folder in [newest, *sorted(others, key=lambda one: one.stat().st_mtime, reverse=True)]:
+        total += sum(file.stat().st_size for file in folder.iterdir())
+        if total > MOST and folder != newest:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _used(folder: Path) -> float:
-    return folder.stat().st_mtime
+LIBRARIES = ("onnxruntime", "tokenizers")  # that compute: another version may give other last bits
 
 
-def _size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.iterdir())
+class CutTokens(NamedTuple):
+    """The tokens of a text or pair, cut at a limit: numbers and kinds, whether there were more, how many are attended.
+
+    attended: the first so many tokens are; None = all.
+    """
+
+    ids: list[int]
+    kinds: list[int]
+    cut: bool
+    attended: int | None = None
+
+    @property
+    def length(self) -> int:
+        """How many there are."""
+        return len(self.ids)
+
+
+class GraphModel:
+    """An encoder as a graph, with its tokenizer; one thread a run. It is used as `TorchModel` is.
+
+    Args:
+        graph: its files.
+
+    Raises:
+        InputError: files that ONNX Runtime or tokenizers cannot read.
+        MissingDependencyError: one of them is not installed.
+    """
+
+    def __init__(self, graph: KeptGraph) -> None:
+        runtime = require("onnxruntime", f"the graph {graph.folder}", "onnxruntime")
+        tokenizers = require("tokenizers", f"the graph {graph.folder}", "tokenizers")
+        self.about, self.computed_on = graph.about, graph.content
+        skipped = self.about.get("skipped") or {}
+        self._skipped = {kind: np.array(numbers, dtype=np.int64) for kind, numbers in skipped.items()}
+        self._tokenizing = threading.Lock()  # a tokenizer keeps its limit in itself: one thread at a time
+        with phase("loading the encoder's graph", "loading the model"):
+            try:
+                self._tokenizer = tokenizers.Tokenizer.from_file(str(graph.folder / TOKENIZER))
+                self._tokenizer.no_padding()
+                self._session = runtime.InferenceSession(
+                    str(graph.folder / GRAPH), _options(runtime), ["CPUExecutionProvider"]
+                )
+            except Exception as error:  # the parsers of both libraries raise classes of their own, or Exception itself
+                reason = str(error).strip().split("\n")[0][:200]
+                raise InputError(
+                    f"{graph.folder}: cannot be loaded ({reason}); remove this folder, and the graph is made again"
+                ) from None
+
+    def cut_at(self, query: int, document: int) -> None:
+        """Set the tokens at which texts are cut."""
+        self.lengths = {"query": query, "document": document}
+
+    def read(self, texts: Sequence[Any], task: TextKind) -> list[CutTokens]:
+        """What `forward` takes of texts or pairs: their tokens, cut; queries may be expanded."""
+        limit = self.lengths[task]
+        with self._tokenizing:
+            self._tokenizer.enable_truncation(limit)
+            encoded = self._tokenizer.encode_batch_fast(list(texts))
+        pad, expansion = self.about["pad"], self.about.get("expansion")
+        if task == "document" or expansion is None:
+            return [CutTokens(one.ids or [pad], one.type_ids, bool(one.overflowing)) for one in encoded]
+        mask, attends = expansion
+        return [
+            CutTokens(
+                one.ids + [mask] * (limit - len(one.ids)),
+                one.type_ids,
+                bool(one.overflowing),
+                None if attends else len(one.ids),
+            )
+            for one in encoded
+        ]
+
+    def forward(self, batch: Sequence[CutTokens], task: TextKind) -> Any:
+        """See `TorchModel.forward`."""
+        tokens, attention = padded([one.ids for one in batch], self.about["pad"])
+        inputs = {"tokens": tokens, "attention": attention}
+        if self.about.get("kinds") is not None:
+            inputs["kinds"] = np.full_like(tokens, self.about["kinds"])
+            for row, one in zip(inputs["kinds"], batch, strict=True):
+                row[: one.length] = one.kinds
+        counted = attention.astype(bool)
+        for row, one in zip(attention, batch, strict=True):
+            if one.attended is not None:
+                row[one.attended :] = 0
+        output = self._session.run(None, inputs)[0]
+        if not self._skipped:
+            return output
+        counted &= ~np.isin(tokens, self._skipped[task])
+        return [(output[row][its], tokens[row][its].astype(np.int32)) for row, its in enumerate(counted)]
+
+
+def _options(runtime: Any) -> Any:
+    """One thread a run; the graph is taken as it was optimised when it was made."""
+    runtime.set_default_logger_severity(3)  # warnings are of devices that are not asked for
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    return options

@@ -1,26 +1,20 @@
-"""Texts to a vector for every token: late-interaction encoders, run by sentence-transformers' MultiVectorEncoder."""
+"""Texts to a vector for every token: late-interaction encoders."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from rnnreranker.base import settings
-from rnnreranker.base.device import EXACT
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.encode.base import TextEncoder
-from rnnreranker.encode.graphs.store import KeptGraph, key_of
-from rnnreranker.encode.in_batches import encode_texts
-from rnnreranker.encode.late.folder import KIND, late_folder
-from rnnreranker.encode.late.graph import LateGraph, make_late_graph
-from rnnreranker.encode.late.model import LateModel, open_late_model
-from rnnreranker.encode.model_folder import ModelFolder, content_of
-from rnnreranker.encode.model_settings import TextKind
+from rnnreranker.encode.graphs.store import KeptGraph
+from rnnreranker.encode.late.folder import KIND, cut_late, late_folder
+from rnnreranker.encode.model_folder import ModelFolder, TextKind
 from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.encode.vocabulary import tokenizer_in
 
@@ -48,7 +42,7 @@ class LateEncoder(TextEncoder):
     Attributes:
         dimension: of a token's vector.
         query_length, document_length: tokens, at which texts are cut.
-        digest: of the model's files, as `digest_of` has it.
+        expands: whether queries are filled up to `query_length`.
     """
 
     KIND: ClassVar[str] = KIND
@@ -58,37 +52,16 @@ class LateEncoder(TextEncoder):
     arrays: ClassVar[frozenset[str]] = frozenset({"vectors", "offsets"})
 
     def __init__(
-        self,
-        folder: ModelFolder,
-        params: LateEncoderParams,
-        model: LateModel | LateGraph,
-        graph: KeptGraph | None = None,
+        self, folder: ModelFolder, params: LateEncoderParams, model: Any, graph: KeptGraph | None = None
     ) -> None:
-        self.model: Any = model
-        self.graph, self.params = graph, params
-        self.query_length, self.document_length = model.query_length, model.document_length
-        self.expands = model.expands
-        self.name = folder.name
-        read: Any = model.read(["a"], "document")
-        self.dimension = int(model.vectors(read, "document")[0][0].shape[1])
-        lengths = [self.query_length, self.document_length]
-        self.digest = content_of(folder.path)
-        self.fingerprint = fingerprint(KIND, self.digest, lengths)
+        super().__init__(folder, params, model, graph)
+        lengths = self.query_length, self.document_length = cut_late(model, params, folder.path)
+        self.dimension, self.expands = int(model.about["dimension"]), model.about["expansion"] is not None
+        self.fingerprint = fingerprint(KIND, self.digest, [*lengths])
 
     @classmethod
     def files(cls, name: str) -> ModelFolder:
         return late_folder(name)
-
-    @classmethod
-    def by_torch(cls, folder: ModelFolder, params: Any, device: str = "cpu", dtype: str = EXACT) -> Self:
-        return cls(folder, params, open_late_model(folder.path, params, device, dtype))
-
-    @classmethod
-    def by_graph_of(cls, folder: ModelFolder, params: Any, graph: KeptGraph) -> Self:
-        return cls(folder, params, LateGraph(graph, params), graph)
-
-    def make_graph(self) -> KeptGraph:
-        return make_late_graph(self.model, key_of(self.graph_kind, self.digest))
 
     def encode_documents(self, texts: Sequence[str], *, threads: int | None = None) -> TokenVectors:
         """The tokens of `encode`, of documents."""
@@ -109,9 +82,7 @@ class LateEncoder(TextEncoder):
         Raises:
             InputError: a text that is not a string, vectors that are NaN or infinite.
         """
-        read = partial(self.model.read, kind=what)
-        forwards = [partial(one.model.vectors, kind=what) for one in self.on_devices]
-        computed = encode_texts(texts, read, forwards, devices=self.devices, threads=threads, blank=False)
+        computed = self._compute(texts, what, threads=threads, blank=False)
         none = np.empty((0, self.dimension), dtype=np.float32), np.empty(0, dtype=np.int32)
         rows = [*itertools.chain.from_iterable(computed.parts), none]
         taken = [rows[row] for row in computed.rows]
@@ -122,13 +93,12 @@ class LateEncoder(TextEncoder):
             raise InputError(f"{self.name}: a token's vector of {text[:60]!r} has NaN or infinite values")
         return TokenVectors(vectors, offsets, ids, computed.cut)
 
-    def count_cut(self, texts: Sequence[str], what: TextKind) -> int:
-        """How many of the texts are longer than the model reads, as `encode` counts them."""
-        return sum(one.cut for one in self.model.read([text for text in texts if text.strip()], what))
-
     def count_tokens(self, texts: Sequence[str], what: TextKind) -> int:
         """How many tokens the texts have at most, those that are skipped too."""
-        return sum(one.length for one in self.model.read([text for text in texts if text.strip()], what))
+        return sum(one.length for one in self._reader(what)([text for text in texts if text.strip()]))
+
+    def compared(self, texts: Sequence[str]) -> list[np.ndarray]:
+        return [self.encode_queries(texts).vectors, self.rows(texts)]
 
     def rows(self, texts: Sequence[str]) -> np.ndarray:
         """The vectors of the tokens, one text after the other."""

@@ -1,22 +1,133 @@
-"""The folder of a trained scorer: written by training, loaded to score the candidates of one query at a time."""
+"""A trained scorer of candidates: its networks, and the folder that training writes and reranking loads."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import nn
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import write_json
 from rnnreranker.base.files.json_files import read_json
-from rnnreranker.encode.dense.folder import write_encoder
-from rnnreranker.encode.dense.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder
+from rnnreranker.encode.base import loading
+from rnnreranker.encode.dense.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder, write_encoder
 from rnnreranker.encode.model_folder import SCORER_TYPE, is_scorer
-from rnnreranker.encode.scorer.model import CandidateScorer
-from rnnreranker.encode.scorer.params import ScorerParams
+from rnnreranker.encode.params import ScorerParams
+from rnnreranker.encode.transformer import load_rest
+
+
+class ScorerNetwork(nn.Module):
+    """One number for each candidate of a query; candidates have no positions, so their order only orders the result.
+
+    Args:
+        dimension: d, of documents and query vectors.
+        hidden: h, of the query encoder's token states.
+        params: of the scorer.
+    """
+
+    def __init__(self, dimension: int, hidden: int, params: ScorerParams) -> None:
+        super().__init__()
+        self.kind, width = params.scorer, params.width
+        options: dict[str, Any] = {
+            "dim_feedforward": 4 * width,
+            "dropout": params.dropout,
+            "activation": "gelu",
+            "batch_first": True,
+            "norm_first": True,
+        }
+        self.document = nn.Sequential(nn.Linear(dimension, width), nn.LayerNorm(width))
+        self.query = nn.Sequential(
+            nn.Linear(hidden if self.kind == "decoder" else dimension, width), nn.LayerNorm(width)
+        )
+        if self.kind == "feed-forward":
+            layers: list[nn.Module] = []
+            for block in range(params.blocks):
+                size = 3 * width if block == 0 else width
+                layers += [nn.Linear(size, width), nn.GELU(), nn.Dropout(params.dropout)]
+            self.layers = nn.ModuleList([nn.Sequential(*layers)])
+        else:
+            kind = nn.TransformerEncoderLayer if self.kind == "encoder" else nn.TransformerDecoderLayer
+            self.layers = nn.ModuleList(kind(width, params.heads, **options) for _ in range(params.blocks))
+        self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 1))
+        if params.residual:
+            nn.init.zeros_(self.head[1].weight)  # type: ignore[arg-type]
+            nn.init.zeros_(self.head[1].bias)  # type: ignore[arg-type]
+
+    def forward(
+        self,
+        queries: torch.Tensor,
+        states: torch.Tensor,
+        attention: torch.Tensor,
+        documents: torch.Tensor,
+        valid: torch.Tensor,
+    ) -> torch.Tensor:
+        """(b, N) float: a number for each candidate, any where it is padding.
+
+        Args:
+            queries: (b, d) query vectors; states: (b, T, h) of their tokens; attention: (b, T), 0 at padding.
+            documents: (b, N, d) candidate vectors; valid: (b, N) bool, one True at least in each row.
+        """
+        candidates = self.document(documents)  # (b, N, width)
+        if self.kind == "feed-forward":
+            query = self.query(queries).unsqueeze(1).expand_as(candidates)
+            candidates = self.layers[0](torch.cat([query, candidates, query * candidates], dim=2))
+        elif self.kind == "encoder":  # the query stands beside its candidates, told apart by its own projection
+            everything = torch.cat([self.query(queries).unsqueeze(1), candidates], dim=1)
+            ignored = torch.cat([torch.zeros_like(valid[:, :1]), ~valid], dim=1)
+            for layer in self.layers:
+                everything = layer(everything, src_key_padding_mask=ignored)
+            candidates = everything[:, 1:]
+        else:
+            tokens = self.query(states)
+            for layer in self.layers:
+                candidates = layer(
+                    candidates,
+                    tokens,
+                    tgt_key_padding_mask=~valid,
+                    memory_key_padding_mask=attention == 0,
+                )
+        scores: torch.Tensor = self.head(candidates).squeeze(2)
+        return scores
+
+
+class CandidateScorer(nn.Module):
+    """s_c = t (<q, d_c> + phi(c)), with phi a ScorerNetwork; without `residual` s_c = t phi(c).
+
+    Args:
+        encoder: its pooled vector is q, its token states go to a decoder scorer.
+        dimension: d, of the documents.
+        params: of the scorer.
+    """
+
+    def __init__(self, encoder: QueryEncoder, dimension: int, params: ScorerParams) -> None:
+        super().__init__()
+        self.encoder, self.params, self.dimension = encoder, params, dimension
+        self.scorer = ScorerNetwork(dimension, int(encoder.transformer.config.hidden_size), params)  # type: ignore
+
+    @property
+    def inverse_temperature(self) -> torch.Tensor:
+        """t, a scalar."""
+        return self.encoder.inverse_temperature
+
+    @property
+    def dense(self) -> QueryEncoder:
+        """What makes query vectors."""
+        return self.encoder
+
+    def score(
+        self, states: torch.Tensor, attention: torch.Tensor, documents: torch.Tensor, valid: torch.Tensor
+    ) -> torch.Tensor:
+        """(b, N) float: scores, any value where padded; arguments as for `ScorerNetwork.forward`."""
+        queries = self.encoder.pool(states, attention)
+        scores: torch.Tensor = self.scorer(queries, states, attention, documents, valid)
+        if self.params.residual:
+            scores = scores + (documents @ queries.unsqueeze(2)).squeeze(2)
+        return scores * self.inverse_temperature
+
 
 WEIGHTS = "model.safetensors"
 ENCODER = "encoder"  # the folder of the transformer and its tokenizer
@@ -99,26 +210,18 @@ def write_scorer(folder: Path, model: CandidateScorer, tokens: PromptedTokens, m
 
 def _load(folder: Path) -> tuple[CandidateScorer, PromptedTokens]:
     """The model of a folder, without dropout, and what makes tokens of queries."""
-    from safetensors.torch import load_file
-
     if not is_scorer(folder):
         raise InputError(f"{folder}: no scorer; expected a folder of python -m rnnreranker.train --scorer")
-    config = read_json(folder / "config.json")
-    try:
-        params, dimension = ScorerParams.of(config["scorer"]), int(config["dimension"])
+    path = folder / "config.json"
+    config = read_json(path)
+    with loading(folder, "a scorer", "train it again"):
+        try:
+            params, dimension = ScorerParams.of(config["scorer"]), int(config["dimension"])
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
         encoder, tokens, _ = load_query_encoder(
             str(folder / ENCODER), dimension, pooling=config["pooling"], normalize=config["normalize"]
         )
         model = CandidateScorer(encoder, dimension, params)
-        state = load_file(str(folder / WEIGHTS))
-        keys = model.load_state_dict(state, strict=False)
-    except InputError as error:
-        said = str(error) if str(folder) in str(error) else f"{folder / 'config.json'}: {error}"
-        raise InputError(said) from None
-    except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
-        reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
-        raise InputError(f"{folder}: cannot be loaded as a scorer ({reason}); train it again") from None
-    lost = [name for name in keys.missing_keys if not name.startswith(INNER)]
-    if lost or keys.unexpected_keys:
-        raise InputError(f"{folder / WEIGHTS}: does not fit config.json ({(lost + keys.unexpected_keys)[0]})")
+        load_rest(model, folder / WEIGHTS, INNER)
     return model.eval(), tokens

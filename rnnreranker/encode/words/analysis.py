@@ -1,15 +1,36 @@
-"""Texts to the words that are counted: segmented, in small letters, stemmed where asked for."""
+"""Texts to the words that are counted, and to the tokens of a model that these words are cut into."""
 
 from __future__ import annotations
 
 import importlib.metadata
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from rnnreranker.base.errors import require
+from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import fingerprint
-from rnnreranker.encode.words.params import TermParams
-from rnnreranker.encode.words.segmentation import Spans, word_spans, words
+from rnnreranker.base.settings import Params, setting
+from rnnreranker.encode.words.segmentation import Spans, bmes_tags, word_spans, words
+
+
+@dataclass(frozen=True)
+class TermParams(Params):
+    """Settings of counted words; queries are read as the documents were.
+
+    Raises:
+        InputError: values out of range, a stemmer of another language.
+    """
+
+    language: Literal["en", "zh"] = setting(
+        "en", "words of documents: en, runs of letters and digits; zh, Chinese words by jieba"
+    )
+    stemmer: Literal["none", "porter"] = setting("none", "stemmer of English words: none or Porter's")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.stemmer != "none" and self.language != "en":
+            raise InputError(f"stemmer {self.stemmer}: of English words, not of language {self.language}")
 
 
 class Analyser:
@@ -32,7 +53,7 @@ class Analyser:
         self._stemmer: Any = None
         package = ""
         if params.language == "zh":
-            from rnnreranker.encode.words.jieba_words import load_jieba
+            from rnnreranker.encode.words.segmentation import load_jieba
 
             load_jieba()
             package = "jieba"
@@ -51,3 +72,95 @@ class Analyser:
         """The words of every text, in their order."""
         words_of_texts = [words(text, self.params.language) for text in texts]
         return [self._stemmer.stemWords(own) for own in words_of_texts] if self._stemmer is not None else words_of_texts
+
+
+TAGS = "BMES"
+NO_TAG = len(TAGS)  # of tokens that the model adds
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A text as a model reads it, beside its words.
+
+    Attributes:
+        tokens: (T,) token numbers, those that the model adds included; tags: (T,) the indices in "BMES" of their first
+            characters, `NO_TAG` for those that the model adds.
+        words: as they are counted; spans: where they stand in the text, (start, end) characters.
+        pairs: (token, word) indices, ascending: which tokens a word is cut into. A token may be of several words, as
+            "U.S" in one piece; a word may have none, where the text is cut at the model's length.
+    """
+
+    tokens: list[int]
+    tags: list[int]
+    words: list[str]
+    spans: Spans
+    pairs: list[tuple[int, int]]
+
+    def spread(self, weights: Sequence[float]) -> dict[int, float]:
+        """Token -> weight, for the tokens of words: each word's weight in equal parts to its tokens.
+
+        The paper says so of the characters of Chinese words; here it is so of the pieces of any.
+
+        >>> Pieces([2, 7, 8, 3], [4, 0, 1, 4], ["rain"], [(0, 4)], [(1, 0), (2, 0)]).spread([0.5])
+        {1: 0.25, 2: 0.25}
+        """
+        counts = Counter(word for _, word in self.pairs)
+        parts: dict[int, float] = {}
+        for token, word in self.pairs:
+            parts[token] = parts.get(token, 0.0) + weights[word] / counts[word]
+        return parts
+
+    def gather(self, weights: Sequence[float]) -> list[float | None]:
+        """The weight of each word: the sum of its tokens', each in equal parts to its words; None without a token.
+
+        >>> Pieces([2, 7, 8, 3], [4, 0, 1, 4], ["rain"], [(0, 4)], [(1, 0), (2, 0)]).gather([9, 0.25, 0.5, 9])
+        [0.75]
+        """
+        shared = Counter(token for token, _ in self.pairs)
+        by_word: dict[int, float] = {}
+        for token, word in self.pairs:
+            by_word[word] = by_word.get(word, 0.0) + weights[token] / shared[token]
+        return [by_word.get(word) for word in range(len(self.words))]
+
+
+class PieceReader:
+    """Texts to pieces.
+
+    Args:
+        tokenizer: of transformers, with offsets ("fast").
+        analyser: what gives texts their words.
+        max_length: tokens at which texts are cut.
+    """
+
+    def __init__(self, tokenizer: Any, analyser: Analyser, max_length: int) -> None:
+        self.tokenizer, self.analyser, self.max_length = tokenizer, analyser, max_length
+
+    def read(self, text: str) -> Pieces:
+        """The pieces of a text, which may be empty."""
+        encoding = self.tokenizer(text, truncation=True, max_length=self.max_length, return_offsets_mapping=True)
+        spans, words = self.analyser.spans(text), self.analyser.words([text])[0]
+        tags = bmes_tags(text, spans)
+        offsets = [tuple(offset) for offset in encoding["offset_mapping"]]
+        return Pieces(
+            list(encoding["input_ids"]),
+            [TAGS.index(tags[start]) if end > start else NO_TAG for start, end in offsets],
+            words,
+            spans,
+            aligned(offsets, spans),
+        )
+
+
+def aligned(tokens: Sequence[tuple[int, ...]], words: Spans) -> list[tuple[int, int]]:
+    """(token, word) for every token that has a character of a word; both are (start, end) positions, words ascending.
+
+    >>> aligned([(0, 0), (0, 3), (3, 6), (6, 7), (0, 0)], [(0, 2), (2, 6)])
+    [(1, 0), (1, 1), (2, 1)]
+    """
+    owner = {position: word for word, (start, end) in enumerate(words) for position in range(start, end)}
+    pairs = {
+        (token, owner[position])
+        for token, (start, end) in enumerate(tokens)
+        for position in range(start, end)
+        if position in owner
+    }
+    return sorted(pairs)

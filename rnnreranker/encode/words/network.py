@@ -7,7 +7,10 @@ from typing import Any
 
 import torch
 
-from rnnreranker.encode.words.pieces import NO_TAG, Pieces
+from rnnreranker.encode.in_batches import padded
+from rnnreranker.encode.words.analysis import NO_TAG, Pieces
+
+ARGUMENTS = ("tokens", "attention", "tags")  # of `TermScorerNetwork.forward`
 
 
 class TermScorerNetwork(torch.nn.Module):
@@ -41,14 +44,8 @@ class TermScorerNetwork(torch.nn.Module):
         return weights
 
 
-def padded(several: Sequence[Pieces], padding: int) -> dict[str, torch.Tensor]:
+def padded_pieces(several: Sequence[Pieces], padding: int) -> dict[str, torch.Tensor]:
     """The arguments of `TermScorerNetwork.forward` of several texts."""
-    longest = max(len(one.tokens) for one in several)
-    shape = len(several), longest
-    tokens, tags = torch.full(shape, padding), torch.full(shape, NO_TAG)
-    attention = torch.zeros(shape, dtype=torch.long)
-    for row, one in enumerate(several):
-        tokens[row, : len(one.tokens)] = torch.tensor(one.tokens)
-        tags[row, : len(one.tokens)] = torch.tensor(one.tags)
-        attention[row, : len(one.tokens)] = 1
-    return {"tokens": tokens, "attention": attention, "tags": tags}
+    tokens, attention = padded([one.tokens for one in several], padding)
+    tags, _ = padded([one.tags for one in several], NO_TAG)
+    return {name: torch.from_numpy(part) for name, part in zip(ARGUMENTS, (tokens, attention, tags), strict=True)}

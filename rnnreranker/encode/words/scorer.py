@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import cached_property
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.files import write_json
+from rnnreranker.base.files import cache_home, fingerprint, write_json
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.process.torch_threads import one_torch_thread
 from rnnreranker.encode.base import loading
-from rnnreranker.encode.model_folder import TERM_SCORER_TYPE, content_of
-from rnnreranker.encode.transformer import load_whole
-from rnnreranker.encode.words.analysis import Analyser
-from rnnreranker.encode.words.params import TermParams
-from rnnreranker.encode.words.pieces import PieceReader
+from rnnreranker.encode.kept_queries import LIBRARIES, kept_at
+from rnnreranker.encode.model_folder import TERM_SCORER_TYPE, content_of, model_type
+from rnnreranker.encode.transformer import load_rest, load_whole
+from rnnreranker.encode.words.analysis import Analyser, PieceReader, TermParams
 
 if TYPE_CHECKING:
     from rnnreranker.encode.words.network import TermScorerNetwork
 
 WEIGHTS = "scorer.safetensors"  # of the linear layer and the tags
 ENCODER = "encoder"  # the folder of the transformer and its tokenizer
-OURS = ("linear.", "tags.")
+INNER = "transformer."  # names of the weights that are there
+FOLDER = "words"  # of predicted weights in the cache folder
 
 
 class WeighedWord(NamedTuple):
@@ -37,78 +41,100 @@ class WeighedWord(NamedTuple):
 
 
 class TermScorer:
-    """A trained term scorer; made by `load_term_scorer`.
+    """A trained term scorer, which is loaded when it reads its first text.
+
+    Predicted weights are kept in the cache folder, by all files of the scorer, the versions of torch and transformers,
+    and the text: labels that were killed go on with the same bytes.
 
     Args:
-        name: where it came from.
-        network: the model.
-        reader: what cuts texts.
-        digest: of the folder.
+        path: a folder of `train --model term-scorer`.
 
     Attributes:
-        name, digest: as given; terms: what counts as a word.
+        name: the path; digest: of the folder.
+
+    Raises:
+        InputError: no such folder, another kind of model.
     """
 
-    def __init__(self, name: str, network: TermScorerNetwork, reader: PieceReader, digest: str) -> None:
-        self.name, self.digest = name, digest
-        self.terms = reader.analyser.params
-        self._network, self._reader = network.eval(), reader
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.name, self._folder = str(path), Path(path).expanduser()
+        if model_type(self._folder) != TERM_SCORER_TYPE:
+            no = "another kind of model" if (self._folder / "config.json").is_file() else "no term scorer"
+            raise InputError(f"{path}: {no}; expected a folder of python -m rnnreranker.train --model term-scorer")
+        self.digest = content_of(self._folder)
+        versions = [metadata.version(library) for library in LIBRARIES]
+        self._kept = cache_home() / FOLDER / fingerprint(FOLDER, self.digest, versions)
         self._known: dict[str, dict[str, float]] = {}
 
     def words(self, text: str) -> list[WeighedWord]:
-        """The words of a text in their order; it is read alone, so that no other text changes a bit."""
+        """The words of a text in their order; it is read alone, so that no other text changes a bit.
+
+        Raises:
+            InputError: files missing or that do not fit each other.
+            MissingDependencyError: jieba or PyStemmer is needed and not installed.
+        """
         import torch
 
-        from rnnreranker.encode.words.network import padded
+        from rnnreranker.encode.words.network import padded_pieces
 
-        pieces = self._reader.read(text)
+        network, reader = self.loaded
+        pieces = reader.read(text)
         with torch.inference_mode(), one_torch_thread():
-            weights = self._network(**padded([pieces], self._reader.tokenizer.pad_token_id or 0))[0].double().tolist()
+            weights = network(**padded_pieces([pieces], reader.tokenizer.pad_token_id or 0))[0].double().tolist()
         parts = zip(pieces.spans, pieces.words, pieces.gather(weights), strict=True)
         return [WeighedWord(*span, word, weight) for span, word, weight in parts]
 
     def weights(self, texts: Sequence[str]) -> list[dict[str, float]]:
-        """Word -> weight of every text, {} of one without a word.
+        """Word -> weight of every text, {} of one without a word; errors as `words`.
 
         A word that stands several times has the mean of its weights that are not below 0, as the others are discarded;
         where all are below 0, their mean.
         """
         for text in texts:
             if text not in self._known:
-                self._known[text] = _by_word(self.words(text))
+                self._known[text] = self._weights(text)
         return [self._known[text] for text in texts]
+
+    def _weights(self, text: str) -> dict[str, float]:
+        """The weights of a text that is not in memory."""
+
+        def compute() -> dict[str, Any]:
+            weights = _by_word(self.words(text))
+            return {"words": np.array(list(weights), dtype=np.str_), "weights": np.array(list(weights.values()))}
+
+        key = fingerprint(text)
+        kept = kept_at(self._kept / key[:2] / f"{key}.npz", {"words", "weights"}, compute)
+        return dict(zip(kept["words"].tolist(), kept["weights"].tolist(), strict=True))
+
+    @cached_property
+    def loaded(self) -> tuple[TermScorerNetwork, PieceReader]:
+        """The network and what cuts texts; errors as `words`."""
+        with phase("loading the term scorer"), loading(self._folder, "a term scorer", "train it again"):
+            from rnnreranker.encode.words.network import TermScorerNetwork
+
+            folder, config = self._folder, read_json(self._folder / "config.json")
+            analyser = Analyser(TermParams(**config["terms"]))
+            if analyser.fingerprint != config["analysis"]:
+                raise InputError(
+                    f"{folder}: its words were cut by another version of what reads them; train it again, or install "
+                    "that one"
+                )
+            reader = PieceReader(fast_tokenizer(folder / ENCODER), analyser, int(config["max_length"]))
+            network = TermScorerNetwork(load_whole(folder / ENCODER), bool(config["bmes"]))
+            load_rest(network, folder / WEIGHTS, INNER)
+        return network.eval(), reader
 
 
 def load_term_scorer(path: str | os.PathLike[str]) -> TermScorer:
-    """The term scorer of a folder that `train --model term-scorer` wrote.
+    """The term scorer of a folder that `train --model term-scorer` wrote, loaded at once; see `TermScorer`.
 
     Raises:
         InputError: no such folder, another kind of model, files missing or that do not fit each other.
         MissingDependencyError: jieba or PyStemmer is needed and not installed.
     """
-    folder, config = described(path)
-    with phase("loading the term scorer"), loading(folder, "a term scorer", "train it again"):
-        network, reader = _load(folder, config)
-    return TermScorer(str(path), network, reader, content_of(folder))
-
-
-def described(path: str | os.PathLike[str]) -> tuple[Path, dict[str, Any]]:
-    """The folder of a term scorer, and its config.json; nothing is loaded.
-
-    Raises:
-        InputError: no such folder, another kind of model.
-    """
-    folder = Path(path).expanduser()
-    if not (folder / "config.json").is_file():
-        raise InputError(
-            f"{path}: no term scorer; expected a folder of python -m rnnreranker.train --model term-scorer"
-        )
-    config = read_json(folder / "config.json")
-    if not isinstance(config, dict) or config.get("model_type") != TERM_SCORER_TYPE:
-        raise InputError(
-            f"{path}: another kind of model; expected a folder of python -m rnnreranker.train --model term-scorer"
-        )
-    return folder, config
+    scorer = TermScorer(path)
+    _ = scorer.loaded
+    return scorer
 
 
 def write_term_scorer(folder: Path, network: TermScorerNetwork, reader: PieceReader, params: TermParams) -> None:
@@ -118,7 +144,8 @@ def write_term_scorer(folder: Path, network: TermScorerNetwork, reader: PieceRea
     network.transformer.save_pretrained(folder / ENCODER)
     reader.tokenizer.save_pretrained(folder / ENCODER)
     state = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
-    save_file({name: value for name, value in state.items() if name.startswith(OURS)}, str(folder / WEIGHTS))
+    own = {name: value for name, value in state.items() if not name.startswith(INNER)}
+    save_file(own, str(folder / WEIGHTS))
     config: dict[str, Any] = {
         "model_type": TERM_SCORER_TYPE,
         "terms": params.to_dict(),
@@ -137,25 +164,6 @@ def fast_tokenizer(folder: Path) -> Any:
             f"{folder}: its tokenizer does not say where tokens stand in a text; give a model with tokenizer.json"
         )
     return tokenizer
-
-
-def _load(folder: Path, config: dict[str, Any]) -> tuple[TermScorerNetwork, PieceReader]:
-    from safetensors.torch import load_file
-
-    from rnnreranker.encode.words.network import TermScorerNetwork
-
-    analyser = Analyser(TermParams(**config["terms"]))
-    if analyser.fingerprint != config["analysis"]:
-        raise InputError(
-            f"{folder}: its words were cut by another version of what reads them; train it again, or install that one"
-        )
-    reader = PieceReader(fast_tokenizer(folder / ENCODER), analyser, int(config["max_length"]))
-    network = TermScorerNetwork(load_whole(folder / ENCODER), bool(config["bmes"]))
-    keys = network.load_state_dict(load_file(str(folder / WEIGHTS)), strict=False)
-    lost = [name for name in keys.missing_keys if name.startswith(OURS)]
-    if lost or keys.unexpected_keys:
-        raise InputError(f"{folder / WEIGHTS}: does not fit config.json ({(lost + keys.unexpected_keys)[0]})")
-    return network, reader
 
 
 def _by_word(words: Sequence[WeighedWord]) -> dict[str, float]:

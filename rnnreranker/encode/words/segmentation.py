@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
-from collections.abc import Sequence
-from typing import Literal
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.process.phases import phase
+
+
+def chinese_words(text: str) -> Iterator[tuple[int, int]]:
+    """(start, end) of jieba's words, punctuation and white space among them, so that they cover the text.
+
+    Raises:
+        MissingDependencyError: jieba is not installed.
+    """
+    for _, start, end in load_jieba().tokenize(text):
+        yield start, end
+
+
+@functools.cache
+@phase("reading jieba's dictionary")
+def load_jieba() -> Any:
+    """jieba's segmenter of the dictionary that its package brings; what a user adds to `jieba.dt` has no part in it.
+
+    Raises:
+        MissingDependencyError: jieba is not installed.
+    """
+    with warnings.catch_warnings():  # of its regular expressions, and of pkg_resources
+        warnings.simplefilter("ignore")
+        jieba = require("jieba", "the words of Chinese texts", "'rnnreranker[zh]'")
+        segmenter = jieba.Tokenizer()
+        segmenter.FREQ, segmenter.total = segmenter.gen_pfdict(segmenter.get_dict_file())
+        segmenter.initialized = True  # it would read a marshalled copy from the folder of temporary files
+    return segmenter
+
 
 Language = Literal["en", "zh"]
 LANGUAGES = ("en", "zh")
@@ -51,7 +82,6 @@ def word_spans(text: str, language: Language) -> Spans:
     check_language(language)
     if language == "en":
         return [match.span() for match in _WORD.finditer(text)]
-    from rnnreranker.encode.words.jieba_words import chinese_words
 
     return [(start, end) for start, end in chinese_words(_narrow(text)) if any(map(str.isalnum, text[start:end]))]
 

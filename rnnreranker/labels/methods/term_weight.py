@@ -15,7 +15,7 @@ from rnnreranker.parts.terms.word_weights import CollectionWeights, SharedWords,
 if TYPE_CHECKING:
     import numpy as np
 
-    from rnnreranker.encode.words.kept import KeptWeights
+    from rnnreranker.encode.words.scorer import TermScorer
     from rnnreranker.labels.judged import Judged, JudgedContext
     from rnnreranker.labels.soft import SoftLabels
     from rnnreranker.runs import Run
@@ -104,7 +104,7 @@ class TermWeightLabeler(ContextLabeler):
         return CollectionWeights(self.inputs.terms)
 
     @cached_property
-    def _scorer(self) -> KeptWeights | None:
+    def _scorer(self) -> TermScorer | None:
         return None if self.params.scorer is None else _loaded(self.params.scorer)
 
     @property
@@ -114,8 +114,8 @@ class TermWeightLabeler(ContextLabeler):
 
 
 @lru_cache(maxsize=1)
-def _loaded(path: str) -> KeptWeights:
+def _loaded(path: str) -> TermScorer:
     """The scorer that all shards of a process share, with the weights of the texts that it has read."""
-    from rnnreranker.encode.words.kept import KeptWeights
+    from rnnreranker.encode.words.scorer import TermScorer
 
-    return KeptWeights(path)
+    return TermScorer(path)

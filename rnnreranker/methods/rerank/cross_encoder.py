@@ -73,7 +73,7 @@ class CrossEncoderReranker(Reranker):
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: the mean of the models' scores, of one model its scores."""
-        from rnnreranker.encode.cross.kept_pairs import scores_of
+        from rnnreranker.encode.cross.encoder import scores_of
 
         scored = [scores_of(scorer, query.text, candidates.texts, self.threads) for scorer in self.scorers]
         self._scored += len(candidates) * len(scored)

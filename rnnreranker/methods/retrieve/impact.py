@@ -73,7 +73,7 @@ class ImpactRetriever(Retriever):
 
         from rnnreranker.encode.kept_queries import kept_queries
         from rnnreranker.encode.sparse.encoder import SparseEncoder
-        from rnnreranker.encode.sparse.term_counts import term_counts
+        from rnnreranker.encode.vocabulary import term_counts
         from rnnreranker.parts.impacts import QueryImpacts
 
         name, its = self._encoder(source)

@@ -12,8 +12,7 @@ from rnnreranker.base import settings
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files.json_files import read_json
-from rnnreranker.encode.words.analysis import Analyser
-from rnnreranker.encode.words.params import TermParams
+from rnnreranker.encode.words.analysis import Analyser, TermParams
 from rnnreranker.parts.encoded import EncodedPart
 from rnnreranker.parts.postings import write_postings
 from rnnreranker.parts.terms.source import FOLDER, VOCABULARY, Counted, TermSource, count_words, joined, save_counted

@@ -17,8 +17,7 @@ import numpy as np
 from rnnreranker.base.command import cores, counted, say
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import file_digest, fingerprint, read_text
-from rnnreranker.encode.words.analysis import Analyser
-from rnnreranker.encode.words.params import TermParams
+from rnnreranker.encode.words.analysis import Analyser, TermParams
 from rnnreranker.parts.postings import Postings, best_products
 
 if TYPE_CHECKING:

@@ -13,16 +13,12 @@ from rnnreranker.base.device import Devices, least_cosine
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import hints_of
 from rnnreranker.encode.dense.encoder import Encoder, fingerprint_of
-from rnnreranker.encode.dense.graph import GraphModel, check_about
-from rnnreranker.encode.graphs.near import cosine_of
-from rnnreranker.encode.graphs.store import KeptGraph, graph_in, kept_graph
+from rnnreranker.encode.graphs.store import GraphModel, KeptGraph, cosine_of, kept_graph
 from rnnreranker.encode.kept_queries import queries_by_graph
-from rnnreranker.encode.params import WHERE_GIVEN, EncoderParams
+from rnnreranker.encode.params import EncoderParams
 from rnnreranker.parts.texts import FOLDER, documents_of
 from rnnreranker.parts.vectors import open_vectors
 
-BESIDE = "query-encoder"  # the folder of the graph in indexes that were made before the home folder kept it
-DESCRIBED = "query-encoder.json"  # in it
 AGAIN = "make the index again, or give its encoder"
 TRIED = 32  # documents of which the shortest is encoded again
 
@@ -69,7 +65,7 @@ class IndexEncoder:
         name, settings = self.said["name"], self.said["settings"]
         if self.graph is not None and devices is None:
             own = {"model": name, **_settings(self.said, self.graph)}
-            encoder = Encoder(name, GraphModel(self.graph, own), own, self.graph.about["digest"], graph=self.graph)
+            encoder = Encoder(name, GraphModel(self.graph), own, self.graph.about["digest"], graph=self.graph)
         else:
             encoder = (Encoder.open if self.said.get("graph") else Encoder.load)(name, devices=devices, **settings)
             if encoder.fingerprint != self.said.get("fingerprint", encoder.fingerprint):
@@ -111,14 +107,12 @@ def index_encoder(index: Path, dense: dict[str, Any]) -> IndexEncoder | None:
     if not said.get("name"):
         return None
     graph, of = None, said.get("graph")
-    if of is True and (index / BESIDE).is_dir():
-        graph = _beside(index / BESIDE, said)
-    elif isinstance(of, dict):
+    if isinstance(of, dict):
         if not all(isinstance(of.get(name), str) for name in ("key", "content")):
             raise InputError(f"{index / 'rnnreranker.json'}: does not say of its graph key and content; {AGAIN}")
         graph = kept_graph(of["key"])
     if graph is not None:
-        about, settings = check_about(graph, AGAIN), _settings(said, graph)
+        about, settings = graph.about, _settings(said, graph)
         own = (about["dimension"], fingerprint_of(about["digest"], settings))
         if own != (dense.get("dimension"), said.get("fingerprint")):
             raise InputError(f"{graph.folder}: is not the encoder that {index / 'rnnreranker.json'} says; {AGAIN}")
@@ -129,23 +123,3 @@ def _settings(said: dict[str, Any], graph: KeptGraph) -> dict[str, Any]:
     """The settings of an encoder, as an index has them but for what the model's own files say."""
     given = {name: said["settings"].get(name) for name in hints_of(EncoderParams)}
     return {**given, "lowercase": bool(graph.about["lowercase"])}
-
-
-def _beside(folder: Path, said: dict[str, Any]) -> KeptGraph:
-    """The graph that an index has in a folder of its own.
-
-    Raises:
-        InputError: as `graph_in`; a description of another form, or of another encoder than the index says.
-    """
-    graph = graph_in(folder, DESCRIBED, AGAIN)
-    own, path = graph.about.get("settings"), folder / DESCRIBED
-    if not isinstance(own, dict) or not {*hints_of(EncoderParams), "lowercase"} - {*WHERE_GIVEN} <= set(own):
-        raise InputError(f"{path}: its settings are not those of an encoder; {AGAIN}")
-    about = {**graph.about, "lowercase": own["lowercase"], "limit": own["max_length"]}
-    kept = KeptGraph(folder, about, graph.content)
-    differing = [name for name, value in said["settings"].items() if own.get(name) != value]
-    if graph.about.get("name") != said["name"] or differing:
-        raise InputError(
-            f"{path}: {(differing or ['name'])[0]} is not what rnnreranker.json beside it says of the encoder; {AGAIN}"
-        )
-    return kept

@@ -170,10 +170,10 @@ class DensePart(PartByEncoder):
             described["cosine"] = self._graph.about["cosine"]
         elif hasattr(made_by.model, "transformer") and made_by.settings["dtype"] != "float32":
             from rnnreranker.encode.dense.encoder import Encoder
-            from rnnreranker.encode.dense.graph import lowest_cosine
+            from rnnreranker.encode.graphs.export import lowest_cosine
 
-            exact = Encoder.load(made_by.name, **{**made_by.options, "dtype": "float32"}).model
-            described["cosine"] = lowest_cosine(exact, made_by.model)
+            exact = Encoder.load(made_by.name, **{**made_by.options, "dtype": "float32"})
+            described["cosine"] = lowest_cosine(exact, made_by)
         if self._computed:
             described["computed"] = self._computed
         elif self.of_documents.graph is not None:

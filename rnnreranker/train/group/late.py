@@ -13,11 +13,10 @@ from torch.nn.utils.rnn import pad_sequence
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
-from rnnreranker.encode.late.folder import late_start
-from rnnreranker.encode.late.model import LateModel, open_late_model
-from rnnreranker.encode.model_settings import TextKind
+from rnnreranker.encode.late.folder import cut_late, late_start
+from rnnreranker.encode.model_folder import TextKind
 from rnnreranker.encode.params import LateEncoderParams
-from rnnreranker.encode.transformer import check_vocabulary
+from rnnreranker.encode.transformer import TorchModel, check_vocabulary
 from rnnreranker.labels.soft import Labels
 from rnnreranker.rnn.maxsim import ragged_maxsim
 from rnnreranker.train.group.groups import Group
@@ -56,11 +55,11 @@ class LateLearner(TwoSidedLearner):
         self.folder = late_start(encoder, params.dimension).path
         with loading(self.folder, "a late-interaction encoder"):
             lengths = LateEncoderParams(query_length=params.query_length, document_length=params.document_length)
-            self._late = open_late_model(self.folder, lengths, device)
+            self._late = TorchModel("late-encoder", self.folder, device)
+            cut_late(self._late, lengths, self.folder)
             self.model = self._late.modules
             check_vocabulary(self.folder, self.model.tokenizer, self.model[0].model)
-            with torch.no_grad():
-                own = int(self._late.tokens(self.features(["a"], "document"), "document")[0].shape[2])
+            own = int(self._late.about["dimension"])
         if params.dimension not in (None, own):
             raise InputError(f"dimension={params.dimension}: expected {own}, which a token of {encoder} has")
         self.loss = TokenLoss(self._late, loss, params.similarity, params.contrast)
@@ -86,7 +85,9 @@ class LateLearner(TwoSidedLearner):
         return scored
 
     def features(self, texts: list[str], kind: TextKind) -> dict[str, Tensor]:
-        features = self._late.features(texts, kind)
+        prompt = self._late.about["prompts"][kind]
+        features = self._late.features([prompt + text for text in texts], kind)
+        features = {name: value for name, value in features.items() if torch.is_tensor(value)}
         return features | {WRITTEN: torch.tensor([bool(text.strip()) for text in texts])}
 
     def parts(self, features: dict[str, Tensor], kind: TextKind) -> list[np.ndarray]:
@@ -131,7 +132,7 @@ class Tokens(NamedTuple):
 class TokenLoss(torch.nn.Module):
     """A loss over similarities of tokens, in the form that MultiVectorEncoderTrainer calls."""
 
-    def __init__(self, late: LateModel, loss: Loss, similarity: Similarity, contrast: float) -> None:
+    def __init__(self, late: TorchModel, loss: Loss, similarity: Similarity, contrast: float) -> None:
         super().__init__()
         self.trained = late.modules  # the trainer's optimiser asks the loss for what is trained
         self._late, self._loss, self._similarity, self._contrast = late, loss, similarity, contrast
@@ -155,7 +156,7 @@ class TokenLoss(torch.nn.Module):
         return torch.cat(parts, dim=1)[:, torch.argsort(torch.cat(rows))]
 
 
-def tokens_of(late: LateModel, features: dict[str, Tensor], kind: TextKind) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+def tokens_of(late: TorchModel, features: dict[str, Tensor], kind: TextKind) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Rows (c,), vectors (c, t, d) and which of them count (c, t), part by part: texts of about the same length
     together, but queries all at once, which are mostly expanded to one length."""
     if kind == "query":
@@ -170,7 +171,7 @@ def tokens_of(late: LateModel, features: dict[str, Tensor], kind: TextKind) -> I
         start = stop
 
 
-def _counted(late: LateModel, features: dict[str, Tensor], kind: TextKind) -> tuple[Tensor, Tensor]:
+def _counted(late: TorchModel, features: dict[str, Tensor], kind: TextKind) -> tuple[Tensor, Tensor]:
     """Vectors (n, t, d) and which of them count (n, t): none of a text without anything but white space."""
     vectors, real = late.tokens({name: value for name, value in features.items() if name != WRITTEN}, kind)
     return vectors, real & features[WRITTEN].unsqueeze(1)

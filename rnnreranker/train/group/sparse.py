@@ -20,8 +20,7 @@ from sentence_transformers.sparse_encoder.modules import SpladePooling
 from torch import Tensor
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.model_settings import TextKind, read_settings
-from rnnreranker.encode.sparse.encoder import check_kind
+from rnnreranker.encode.model_folder import TextKind, check_kind, read_settings
 from rnnreranker.encode.vocabulary import words_of
 from rnnreranker.labels.soft import Labels
 from rnnreranker.parts.impacts.source import word_use
@@ -115,7 +114,7 @@ class SparseLearner(TwoSidedLearner):
         super().__init__(encoder, params, loss, inputs)
         self._doc, self._binary = params.architecture == "doc", params.query_weights == "binary"
         self.folder, path = start_folder(encoder, ("sparse-encoder", "encoder"))
-        check_kind(self.folder)
+        check_kind(self.folder, "sparse-encoder")
         own = read_settings(self.folder)
         self._prompts = {"query": own.query_prompt, "document": own.document_prompt}
         with loading(path, "a sparse encoder"):

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rnnreranker.encode.model_settings import TextKind
+from rnnreranker.encode.model_folder import TextKind
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.group.batch_teacher import BatchTeacher
 from rnnreranker.train.group.groups import Group, LabelScale, scaled_labels

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.dense.query_encoder import PromptedTokens, QueryEncoder
-from rnnreranker.encode.scorer.model import CandidateScorer
+from rnnreranker.encode.scorer.folder import CandidateScorer
 from rnnreranker.train.query.samples import Sample
 
 if TYPE_CHECKING:

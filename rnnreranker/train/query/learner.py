@@ -17,12 +17,9 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
-from rnnreranker.encode.dense.folder import write_encoder
-from rnnreranker.encode.dense.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder
-from rnnreranker.encode.model_folder import content_of
-from rnnreranker.encode.model_settings import read_settings
-from rnnreranker.encode.scorer.folder import write_scorer
-from rnnreranker.encode.scorer.model import CandidateScorer
+from rnnreranker.encode.dense.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder, write_encoder
+from rnnreranker.encode.model_folder import content_of, read_settings
+from rnnreranker.encode.scorer.folder import CandidateScorer, write_scorer
 from rnnreranker.train.losses import BatchLoss
 from rnnreranker.train.query.batches import Collator, add_negatives, load_table, score
 from rnnreranker.train.query.dynamic import DynamicContext
@@ -34,7 +31,7 @@ from rnnreranker.train.validation import Validation, validate
 
 if TYPE_CHECKING:
     from rnnreranker.base.settings import Params
-    from rnnreranker.encode.scorer.params import ScorerParams
+    from rnnreranker.encode.params import ScorerParams
     from rnnreranker.labels import SoftLabels
     from rnnreranker.parts.vectors import VectorSource
 

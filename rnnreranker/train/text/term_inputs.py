@@ -11,7 +11,7 @@ from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.data.fields import asked_fields
-from rnnreranker.encode.words.params import TermParams
+from rnnreranker.encode.words.analysis import TermParams
 from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.soft import SoftLabels
 from rnnreranker.parts.terms.source import TermSource

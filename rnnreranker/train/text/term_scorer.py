@@ -12,9 +12,8 @@ from torch import Tensor
 from rnnreranker.base.command import say
 from rnnreranker.encode.in_batches import compute_batches
 from rnnreranker.encode.transformer import load_whole
-from rnnreranker.encode.words.analysis import Analyser
-from rnnreranker.encode.words.network import TermScorerNetwork, padded
-from rnnreranker.encode.words.pieces import PieceReader, Pieces
+from rnnreranker.encode.words.analysis import Analyser, PieceReader, Pieces
+from rnnreranker.encode.words.network import TermScorerNetwork, padded_pieces
 from rnnreranker.encode.words.scorer import fast_tokenizer, write_term_scorer
 from rnnreranker.train.model_files import limit_of, loading, start_folder
 from rnnreranker.train.text.term_inputs import TermInputs, WeighedText
@@ -57,7 +56,7 @@ class TermLearner(TextLearner):
         self.training, self._checked = self._examples(inputs.training), self._examples(inputs.checked)
 
     def batch(self, several: Sequence[Example]) -> dict[str, Tensor]:
-        batch = padded([one.pieces for one in several], self._padding)
+        batch = padded_pieces([one.pieces for one in several], self._padding)
         targets = torch.full(batch["tokens"].shape, torch.nan)
         for row, one in enumerate(several):
             for token, weight in one.targets.items():

@@ -1,1 +1,0 @@
-"""The late-interaction encoders that have a name of their own, one a file."""
