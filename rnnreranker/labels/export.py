@@ -94,12 +94,14 @@ def write_listwise(
 
     chosen = [(one, best(one.targets, size)) for one in labels]
     check_texts(labels.qids, (one.docids[at] for one, own in chosen for at in own), topics, texts)
-    rows = [(topics[one.qid], [texts[one.docids[at]] for at in own], one.targets[own].tolist()) for one, own in chosen]
-    kinds = (pyarrow.string(), pyarrow.list_(pyarrow.string()), pyarrow.list_(pyarrow.float32()))
-    columns = [pyarrow.array([row[at] for row in rows], type=kind) for at, kind in enumerate(kinds)]
+    columns = {
+        "query": [topics[qid] for qid in labels.qids],
+        "docs": [[texts[one.docids[at]] for at in own] for one, own in chosen],
+        "labels": [one.targets[own] for one, own in chosen],
+    }
     with write_atomically(path) as stream:
-        parquet.write_table(pyarrow.table(columns, names=["query", "docs", "labels"]), stream, compression="zstd")
-    return len(rows)
+        parquet.write_table(pyarrow.table(columns), stream, compression="zstd")
+    return len(labels)
 
 
 def check_texts(

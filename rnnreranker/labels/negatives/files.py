@@ -91,13 +91,7 @@ def write_rows(
             import pyarrow
             import pyarrow.parquet as parquet
 
-            def kind(name: str) -> Any:
-                """The type of a column, also where it has no rows."""
-                single = pyarrow.int64() if name in (LABEL, LABELS) else pyarrow.string()
-                return pyarrow.list_(single) if LABELS in names and name != "anchor" else single
-
-            schema = pyarrow.schema([(name, kind(name)) for name in names])
-            parquet.write_table(pyarrow.table(columns, schema=schema), stream, compression="zstd")
+            parquet.write_table(pyarrow.table(columns), stream, compression="zstd")
 
 
 def read_negatives(path: str | Path) -> list[Mined]:
