@@ -49,12 +49,19 @@ def smooth_labels(
             f"query is {brief(query)} and candidates {brief(candidates)}: expected real numbers of shapes (d,) and "
             "(N, d), one query"
         )
-    chosen = _positives(positives, len(candidates))
-    weights = _grades(grades, len(chosen))
+    chosen = np.asarray(positives)
+    weights = np.ones(chosen.shape)
+    rows = chosen.ndim == 1 and chosen.size and chosen.dtype.kind in "iu" and len(np.unique(chosen)) == len(chosen)
+    if not rows or chosen.min() < 0 or chosen.max() >= len(candidates):
+        raise InputError(
+            f"positives={brief(positives)}: expected row numbers of candidates, each once: 0 to {len(candidates) - 1}"
+        )
+    if grades is not None and not ((weights := numbers_of(grades, "grades", chosen.shape)) > 0).all():
+        raise InputError(f"grades={brief(grades)}: expected numbers above 0")
     instance_of(params, RnnParams, "params")
     labels = instance_of(LabelParams() if label_params is None else label_params, LabelParams, "label_params")
     others = np.setdiff1d(np.arange(len(candidates)), chosen)
-    order = np.concatenate([chosen, others])
+    order = np.concatenate([chosen.astype(np.int64), others])
     vectors = np.concatenate([query[None], candidates[order]]).astype(np.float32)[None]
     real = np.ones((1, len(candidates)), dtype=bool)
     similarity = VectorSimilarity(np.array([len(candidates)]), params, None, vectors)
@@ -85,24 +92,3 @@ def of_candidates(
     labels = targets.redistributed(raw, by_candidate, real, params, literal=params.compat == "coder")
     target_rows = targets.targets(labels, by_candidate > 0, real, params)
     return np.where(real, labels, -np.inf).astype(np.float32), target_rows
-
-
-def _positives(positives: Sequence[int], candidates: int) -> np.ndarray:
-    chosen = np.asarray(positives)
-    if chosen.ndim != 1 or not chosen.size or chosen.dtype.kind not in "iu":
-        raise InputError(f"positives={brief(positives)}: expected at least one row number of candidates, such as [0]")
-    outside = chosen[(chosen < 0) | (chosen >= candidates)]
-    if outside.size:
-        raise InputError(f"positive {outside[0]} is no row of candidates: expected 0 to {candidates - 1}")
-    if len(np.unique(chosen)) != len(chosen):
-        raise InputError(f"positives={brief(positives)}: a row number stands there twice; expected each once")
-    return chosen.astype(np.int64)
-
-
-def _grades(grades: Sequence[float] | None, positives: int) -> np.ndarray:
-    if grades is None:
-        return np.ones(positives)
-    given = numbers_of(grades, "grades", (positives,))
-    if not (given > 0).all():
-        raise InputError(f"grades={brief(grades)}: expected numbers above 0")
-    return given
