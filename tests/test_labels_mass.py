@@ -13,7 +13,7 @@ from rnnreranker import LabelParams, QueryVectors, Run, SoftLabels, VectorSource
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.labels.__main__ import main
-from rnnreranker.labels.mass.learnt import HiddenPositives, Listwise, fitted, learn_mass, likeliest_share
+from rnnreranker.labels.mass import HiddenPositives, Listwise, fitted, learn_mass, likeliest_share
 from rnnreranker.labels.methods.base import Labeler, VectorLabeler, make_labeler
 from rnnreranker.labels.methods.simple import JointParams
 from rnnreranker.labels.targets import with_share

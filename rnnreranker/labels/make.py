@@ -32,7 +32,7 @@ from rnnreranker.base.shards import Share
 from rnnreranker.data.fields import asked_fields, fields_of, usual_fields
 from rnnreranker.data.names import is_there
 from rnnreranker.labels.judged import Judged
-from rnnreranker.labels.mass.learnt import LearntMass, learn_mass
+from rnnreranker.labels.mass import LearntMass, learn_mass
 from rnnreranker.labels.methods.base import Labeler, make_labeler, with_teacher
 from rnnreranker.labels.params import unlearnt
 from rnnreranker.labels.request import SHARD, ChosenLabeler, JudgedRunRequest, LabelsRequest, check

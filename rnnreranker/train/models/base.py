@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rnnreranker.base import settings
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import find
 from rnnreranker.train.losses import BatchLoss, CosineLoss
 from rnnreranker.train.params import GroupParams, TrainingParams
 
@@ -39,8 +40,6 @@ class TrainedModel(ABC):
         Raises:
             InputError: a loss of cosines for a model with other scores.
         """
-        from rnnreranker.base.method import find
-
         if issubclass(find("loss", params.loss), CosineLoss) and not self.cosines:
             raise InputError(
                 f"loss={params.loss}: expected another with {argument('model', self.name)}; it is of cosines, for "
@@ -107,8 +106,6 @@ class GroupModel(TrainedModel):
 
     def check(self, params: Any) -> None:
         """As of every model, and that there is a negative for a loss that has no others."""
-        from rnnreranker.base.method import find
-
         super().check(params)
         if params.group_size < 2 and not params.of_batch and not issubclass(find("loss", params.loss), BatchLoss):
             raise InputError(

@@ -1,4 +1,7 @@
-"""How much probability leaves the positives, learnt from judgements of queries that nothing is tested on."""
+"""How much probability leaves the positives, learnt from judgements of queries that nothing is tested on.
+
+By the likelihood of positives that are hidden in turn, or by the loss on positives that are held out.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,0 @@
-"""How much probability leaves the positives, learnt from judgements."""
