@@ -317,7 +317,7 @@ class Studied:
         """
         import pandas
 
-        from rnnreranker.labels.mass.learnt import SEVERAL
+        from rnnreranker.labels.mass import SEVERAL
 
         if arm.mass is None:
             return {}
