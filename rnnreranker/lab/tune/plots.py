@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from rnnreranker.base.errors import require
 from rnnreranker.base.figures import new_axes, save_figure
 from rnnreranker.lab.tune.sweeps import WHOLE, Rows
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
 
 INCHES = (6.4, 4.0)
 LINE, BAND, SECOND = "#1f5fa8", "#1f5fa833", "#b4552d"
+LABELS = {"context": "context N", "lam": "lambda (0 = Jaccard alone, 1 = no Jaccard)"}
 
 
 def write_plots(
@@ -34,85 +33,72 @@ def write_plots(
         InputError: the folder cannot be written; MissingDependencyError: without matplotlib.
     """
     require("matplotlib", "plots", "'rnnreranker[plots]'")
-    drawn = {"context": _context, "lambda": _lambda, "grid": _grid, "ablations": _ablations}
+    import pandas
+
+    drawn = {"context": _line, "lambda": _line, "grid": _grid, "ablations": _ablations}
     Path(folder).mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, rows in sweeps.items():
-        figure, axes = new_axes(*INCHES)
-        drawn[name](axes, rows, measure)
-        written.append(save_figure(figure, Path(folder) / f"{name}.svg"))
+    tables = {name: pandas.DataFrame(rows) for name, rows in sweeps.items()}
     if study is not None:
+        tables["trials"] = pandas.DataFrame(
+            {"trial": range(len(study.history)), "value": study.history}, dtype=float
+        ).dropna()
+    written = []
+    for name, table in tables.items():
         figure, axes = new_axes(*INCHES)
-        _history(axes, study, searched or f"{measure} on the topics searched")
-        written.append(save_figure(figure, Path(folder) / "trials.svg"))
+        if name == "trials":
+            axes.plot(table["trial"], table["value"], ".", color=LINE, label="a trial")
+            axes.plot(table["trial"], table["value"].cummax(), color=SECOND, label="best so far")
+            axes.legend(frameon=False, loc="lower right", fontsize=9)
+            label = searched or f"{measure} on the topics searched"
+            axes.set(xlabel="trial (those ended early left out)", ylabel=label)
+        else:
+            drawn[name](axes, table, measure)
+        written.append(save_figure(figure, Path(folder) / f"{name}.svg"))
     return written
 
 
-def _context(axes: Axes, rows: Rows, measure: str) -> None:
-    sizes = [row["context"] for row in rows]
-    _banded(axes, sizes, rows)
-    axes.plot([], [], color=SECOND, linestyle="--", marker="s", markersize=4, label="processor time (right)")
-    axes.legend(frameon=False, loc="lower right", fontsize=9)
-    axes.set(xscale="log", xlabel="context N", ylabel=measure)
-    axes.set_xticks(sizes, [str(size) for size in sizes], rotation=45)
-    axes.minorticks_off()
-    cost = axes.twinx()
-    cost.plot(sizes, [row["milliseconds"] for row in rows], color=SECOND, linestyle="--", marker="s", markersize=4)
-    cost.set_ylim(bottom=0)
-    cost.set_ylabel("processor time (ms a query)", color=SECOND)
-    cost.spines[["top"]].set_visible(False)
-
-
-def _lambda(axes: Axes, rows: Rows, measure: str) -> None:
-    values = [row["lam"] for row in rows]
-    low, high = ([row[f"fold_{end}"] for row in rows] for end in ("low", "high"))
-    axes.fill_between(values, low, high, color="#00000014", linewidth=0, label="means of five parts of the topics")
-    _banded(axes, values, rows)
-    best = max(rows, key=lambda row: row["value"])
-    axes.annotate(f"{best['lam']:g}", (best["lam"], best["value"]), (0, 7), textcoords="offset points", ha="center")
+def _line(axes: Axes, table: Any, measure: str) -> None:
+    """Means with their intervals against the first column, with the band of folds or the processor time of each."""
+    swept, xs = table.columns[0], table.iloc[:, 0]
+    if "fold_low" in table:
+        about: dict[str, Any] = {"color": "#00000014", "linewidth": 0, "label": "means of five parts of the topics"}
+        axes.fill_between(xs, table["fold_low"], table["fold_high"], **about)
+    axes.fill_between(xs, table["low"], table["high"], color=BAND, linewidth=0, label="95% interval over topics")
+    axes.plot(xs, table["value"], color=LINE, marker=".", label="mean")
+    axes.set(xlabel=LABELS[swept], ylabel=measure)
+    if "milliseconds" in table:
+        dashed: dict[str, Any] = {"color": SECOND, "linestyle": "--", "marker": "s", "markersize": 4}
+        axes.plot([], [], label="processor time (right)", **dashed)
+        axes.set_xscale("log")
+        axes.set_xticks(xs, [str(size) for size in xs], rotation=45)
+        axes.minorticks_off()
+        cost = axes.twinx()
+        cost.plot(xs, table["milliseconds"], **dashed)
+        cost.set_ylim(bottom=0)
+        cost.set_ylabel("processor time (ms a query)", color=SECOND)
     axes.legend(frameon=False, loc="lower center", fontsize=9)
-    axes.set(xlabel="lambda (0 = Jaccard alone, 1 = no Jaccard)", ylabel=measure)
 
 
-def _grid(axes: Axes, rows: Rows, measure: str) -> None:
-    sizes, ks = sorted({row["context"] for row in rows}), sorted({row["k"] for row in rows})
-    table = np.full((len(ks), len(sizes)), np.nan)
-    for row in rows:
-        table[ks.index(row["k"]), sizes.index(row["context"])] = row["value"]
-    for i, j in zip(*np.nonzero(~np.isnan(table)), strict=True):  # figures, so that nothing hangs on the colours
-        dark = table[i, j] < (np.nanmin(table) + np.nanmax(table)) / 2
-        weight = "bold" if table[i, j] == np.nanmax(table) else "normal"
-        text = f"{table[i, j]:.3f}".removeprefix("0")
-        axes.text(j, i, text, ha="center", va="center", fontsize=8, color="w" if dark else "k", weight=weight)
-    image = axes.imshow(table, origin="lower", aspect="auto", cmap="viridis")
+def _grid(axes: Axes, table: Any, measure: str) -> None:
+    values = table.pivot(index="k", columns="context", values="value")
+    middle, best = (values.min().min() + values.max().max()) / 2, values.max().max()
+    for row, column in zip(*values.notna().to_numpy().nonzero(), strict=True):  # not by colours alone
+        value = values.iloc[row, column]
+        weight, color = "bold" if value == best else "normal", "w" if value < middle else "k"
+        text = f"{value:.3f}".removeprefix("0")
+        axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color, weight=weight)
+    image = axes.imshow(values.to_numpy(), origin="lower", aspect="auto", cmap="viridis")
     axes.set(xlabel="context N", ylabel="neighbours k (empty: k not below N)")
-    axes.set(xticks=range(len(sizes)), yticks=range(len(ks)))
-    axes.set_xticklabels([str(size) for size in sizes], rotation=45)
-    axes.set_yticklabels([str(k) for k in ks])
+    axes.set_xticks(range(values.shape[1]), [str(size) for size in values.columns], rotation=45)
+    axes.set_yticks(range(values.shape[0]), [str(k) for k in values.index])
     axes.figure.colorbar(image, ax=axes, label=measure)
 
 
-def _ablations(axes: Axes, rows: Rows, measure: str) -> None:
-    rows = [row for row in rows if row["what"] != WHOLE][::-1]
-    heights = np.arange(len(rows))
-    middle = np.array([row["difference"] for row in rows])
-    low, high = (np.array([row[f"difference_{end}"] for row in rows]) for end in ("low", "high"))
-    axes.errorbar(middle, heights, xerr=np.maximum([middle - low, high - middle], 0), fmt="o", color=LINE, capsize=3)
+def _ablations(axes: Axes, table: Any, measure: str) -> None:
+    rows = table[table["what"] != WHOLE].iloc[::-1]
+    reach = [rows["difference"] - rows["difference_low"], rows["difference_high"] - rows["difference"]]
+    ends: Any = [end.clip(lower=0) for end in reach]
+    axes.errorbar(rows["difference"], range(len(rows)), xerr=ends, fmt="o", color=LINE, capsize=3)
     axes.axvline(0, color="#888888", linewidth=0.8)
-    axes.set(yticks=heights, xlabel=f"{measure}: difference from all parts, 95% interval")
-    axes.set_yticklabels([row["what"] for row in rows])
-
-
-def _history(axes: Axes, study: Search[Any], searched: str) -> None:
-    done = [(number, value) for number, value in enumerate(study.history) if value is not None]
-    numbers, values = [number for number, _ in done], [value for _, value in done]
-    axes.plot(numbers, values, ".", color=LINE, label="a trial")
-    axes.plot(numbers, np.maximum.accumulate(values), color=SECOND, label="best so far")
-    axes.legend(frameon=False, loc="lower right", fontsize=9)
-    axes.set(xlabel="trial (those ended early left out)", ylabel=searched)
-
-
-def _banded(axes: Axes, xs: list[Any], rows: Rows) -> None:
-    low, high = ([row[end] for row in rows] for end in ("low", "high"))
-    axes.fill_between(xs, low, high, color=BAND, linewidth=0, label="95% interval over topics")
-    axes.plot(xs, [row["value"] for row in rows], color=LINE, marker=".", label="mean")
+    axes.set_yticks(range(len(rows)), rows["what"].tolist())
+    axes.set_xlabel(f"{measure}: difference from all parts, 95% interval")
