@@ -114,10 +114,10 @@ def check(request: RecoverRequest) -> None:
         (len(set(names)) < len(names), f"{argument('beside', ' '.join(names))}: expected different names"),
         *(
             (
-                one.setting and not getattr(one.params, one.setting),
-                f"{argument('beside', one.name)}: which model? give {one.name}:{one.setting}=…",
+                setting and not getattr(chosen.params, setting),
+                f"{argument('beside', name)}: which model? give {name}:{setting}=…",
             )
-            for one in teachers
+            for name, chosen, setting in ((*one, one.chosen.method.model_setting) for one in teachers)
         ),
         (
             request.documents and "texts" not in needs_of(teachers),

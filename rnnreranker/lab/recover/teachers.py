@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import Form
+from rnnreranker.base.chosen_method import Chosen, Form, choose, naming, needs_together
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.method import Inputs, find, make_params, methods
+from rnnreranker.base.method import Inputs, find, methods
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields
@@ -28,31 +27,15 @@ COLLECTIVE = {"collective": False, "collective-positives": True}  # whether the 
 CONTEXT = "context"  # a setting of rerankers: here every candidate of the context is scored
 
 
-@dataclass(frozen=True)
-class Teacher:
-    """A teacher with its settings; its name is one of `known`."""
+class Teacher(NamedTuple):
+    """A teacher by its name, one of `known`: the reranker, with its settings."""
 
     name: str
-    params: Any
-
-    @property
-    def kind(self) -> Any:
-        """The class of its reranker."""
-        return PrfReranker if self.name in COLLECTIVE else find("reranker", self.name)
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """What it reads."""
-        return PrfReranker.needs_with(self.params) if self.name in COLLECTIVE else frozenset(self.kind.needs)
-
-    @property
-    def setting(self) -> str:
-        """The setting that names its model; empty where it computes with none."""
-        return str(self.kind.model_setting)
+    chosen: Chosen
 
 
 def known() -> list[str]:
-    """The names of what can stand beside: rerankers that read no scores of a run, and the collective teacher."""
+    """The names of what can be beside: rerankers that read no scores of a run, and the collective teacher."""
     return [*COLLECTIVE, *(name for name, kind in methods("reranker").items() if "run scores" not in kind.needs)]
 
 
@@ -63,23 +46,21 @@ def choose_teacher(form: Form) -> Teacher:
         InputError: no such teacher, settings that it does not have, values out of range.
     """
     written = Written.read(form)
-    shown = argument("beside", str(written))
-    if written.name not in known():
-        raise InputError(f"{shown}: no such teacher; {nearest(written.name, known())}")
-    of, values = written.name, written.params
-    try:
-        if of in COLLECTIVE:
-            of, values = PrfReranker.name, {"feedback": str(Written(ColbertFeedback.name, values, written.preset))}
-        if CONTEXT in values and CONTEXT in hints_of(find("reranker", of).Params):
+    with naming("beside", written):
+        if written.name not in known():
+            raise InputError(f"no such teacher; {nearest(written.name, known())}")
+        of = written
+        if written.name in COLLECTIVE:
+            feedback = Written(ColbertFeedback.name, written.params, written.preset)
+            of = Written(PrfReranker.name, {"feedback": str(feedback)})
+        if CONTEXT in of.params and CONTEXT in hints_of(find("reranker", of.name).Params):
             raise InputError(f"no setting {CONTEXT}: every candidate of the recovery's context is scored")
-        return Teacher(written.name, make_params("reranker", of, values, written.preset or None))
-    except InputError as error:
-        raise InputError(f"{shown}: {error}") from None
+        return Teacher(written.name, choose("reranker", of))
 
 
 def needs_of(teachers: Iterable[Teacher]) -> frozenset[str]:
     """What some teachers need together."""
-    return frozenset[str]().union(*(one.needs for one in teachers))
+    return needs_together(one.chosen for one in teachers)
 
 
 @dataclass(frozen=True)
@@ -142,8 +123,8 @@ def open_beside(
         query_tokens=query_tokens(index.token_vectors, topics, threads) if "query tokens" in needs else None,
         texts=document_texts(documents[0], index, asked_fields(*documents)) if "texts" in needs else None,
     )
-    made: dict[tuple[Any, Any], Reranker] = {}  # the collective ones share theirs, where they have the same settings
-    for one in teachers:
-        if (one.kind, one.params) not in made:
-            made[one.kind, one.params] = one.kind(inputs, one.params, threads=threads)
-    return Beside({one.name: made[one.kind, one.params] for one in teachers})
+    made: dict[Chosen, Reranker] = {}  # the collective ones share theirs, where they have the same settings
+    for _, chosen in teachers:
+        if chosen not in made:
+            made[chosen] = chosen.method(inputs, chosen.params, threads=threads)
+    return Beside({name: made[chosen] for name, chosen in teachers})

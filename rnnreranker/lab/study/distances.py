@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,18 +35,6 @@ def distances_of(queries: np.ndarray, documents: np.ndarray, relevant: Sequence[
     values = np.linalg.eigvalsh(moments)
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     return {"relevant": shares[0].tolist(), "others": shares[1].tolist(), "line": float(values[-1] / values.sum())}
-
-
-def mean_distances(records: Sequence[Mapping[str, Any]], base: str) -> dict[str, dict[str, Any]]:
-    """Arm → as `distances_of`, means over its trainings; of the records that say them."""
-    by_arm: dict[str, list[Mapping[str, Any]]] = {}
-    for record in records:
-        if "distances" in record:
-            by_arm.setdefault(record["arm"] or base, []).append(record["distances"])
-    return {
-        arm: {name: np.mean([one[name] for one in own], axis=0).tolist() for name in ("relevant", "others", "line")}
-        for arm, own in by_arm.items()
-    }
 
 
 def _blocks(queries: np.ndarray, documents: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
