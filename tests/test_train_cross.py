@@ -152,7 +152,7 @@ def command(world: Path, tiny: Path, *argv: str) -> list[str]:
 @pytest.mark.long
 def test_the_command(world: Path, tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labels = ["--labels", str(world / "labels.parquet")]
-    assert main(command(world, tiny, *labels, "--loss", "listnet", "--plots", str(world / "plots"))) == 0
+    assert main(command(world, tiny, *labels, "--loss", "listnet")) == 0
     said = capsys.readouterr()
     assert "nDCG@10\tbefore" in said.out
     assert "of 3 is best on validation nDCG@10 (3 queries)" in said.err
@@ -160,7 +160,6 @@ def test_the_command(world: Path, tiny: Path, capsys: pytest.CaptureFixture[str]
     record = json.loads((world / "out" / "training.json").read_text())
     assert (record["model"], record["params"]["loss"]) == ("cross", "listnet")
     assert record["labels"] == {"method": "words in common"}
-    assert (world / "plots" / "loss.svg").is_file()
     unmoved = ["--learning-rate", "1e-30", "--output", str(world / "unmoved")]
     assert main([*command(world, tiny, *labels), *unmoved]) == 0
     assert f"no step was better than the start, so {world / 'unmoved'} is the start" in capsys.readouterr().err
