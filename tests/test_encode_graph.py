@@ -172,6 +172,15 @@ def encoder_of(index: Path) -> Encoder:
     return found.open()
 
 
+def test_an_index_made_before_graphs_were_kept_apart_is_read(index: Path, home: Path) -> None:
+    expected = encoder_of(index).encode(TEXTS)
+    path = index / "rnnreranker.json"
+    described = json.loads(path.read_text())
+    described["parts"]["dense"]["encoder"]["graph"] = True
+    path.write_text(json.dumps(described))
+    np.testing.assert_array_equal(encoder_of(index).encode(TEXTS), expected)
+
+
 def test_an_encoder_that_has_changed_since_is_refused(index: Path, tiny: Path, home: Path, tmp_path: Path) -> None:
     """Where the graph is gone it is made again of the same encoder, and of no other."""
     expected = encoder_of(index).encode(TEXTS)

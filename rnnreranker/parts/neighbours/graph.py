@@ -15,8 +15,8 @@ from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.files.checksums import check_files
 from rnnreranker.base.given import path_of
 from rnnreranker.parts.neighbours.description import EDGES, META, REPAIR, WEIGHTS, Origin, docids_mark, read_description
-from rnnreranker.parts.vectors.flex import docnos_of
 from rnnreranker.parts.vectors.ids import Ids, read_ids
+from rnnreranker.parts.vectors.matrix_files import docnos_of
 
 PART = "neighbours"  # the folder inside an index
 CHECKED = 2**22  # values looked at together

@@ -98,7 +98,8 @@ def index_encoder(index: Path, dense: dict[str, Any]) -> IndexEncoder | None:
     """What encodes the queries of an index; None where it does not say what made its vectors. Nothing is loaded.
 
     Args:
-        index: the folder; dense: what its rnnreranker.json says of the dense part.
+        index: the folder; dense: what its rnnreranker.json says of the dense part. Of one that was made before the home
+            folder kept graphs, the encoder is opened as it is here.
 
     Raises:
         InputError: a graph that is not that of the encoder that the index says.
@@ -112,8 +113,7 @@ def index_encoder(index: Path, dense: dict[str, Any]) -> IndexEncoder | None:
             raise InputError(f"{index / 'rnnreranker.json'}: does not say of its graph key and content; {AGAIN}")
         graph = kept_graph(of["key"])
     if graph is not None:
-        about, settings = graph.about, _settings(said, graph)
-        own = (about["dimension"], fingerprint_of(about["digest"], settings))
+        own = graph.about["dimension"], fingerprint_of(graph.about["digest"], _settings(said, graph))
         if own != (dense.get("dimension"), said.get("fingerprint")):
             raise InputError(f"{graph.folder}: is not the encoder that {index / 'rnnreranker.json'} says; {AGAIN}")
     return IndexEncoder(index, said, graph)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.parts.vectors.exact import best_first, exact_search, inner_products
 from rnnreranker.parts.vectors.ids import Ids, read_ids
 from rnnreranker.parts.vectors.mapped import LARGE, PART, READERS, MappedRows
-from rnnreranker.parts.vectors.validity import check_fetch, check_finite, check_search
+from rnnreranker.parts.vectors.validity import StoredVectors
 
 FLAT_MARKS = (b"IxFI", b"IxF2", b"IxFl")  # the first four bytes of flat index files
 FLAT_HEADER = 45  # bytes before the vectors of a flat index file
@@ -26,10 +25,11 @@ AT_ONCE = 1000  # vectors taken out at a time: for more, Faiss starts threads th
 MAPPED = 2**20  # bytes; a cut-off file that is hardly more than its header crashes Faiss when it is mapped
 ADVICE = "use a flat or HNSW index of the same documents"
 WITHOUT_VECTORS = ("IndexLSH", "IndexRowwiseMinMax", "IndexRowwiseMinMaxFP16")
+LIMITS = ("deserialization_vector_byte_limit", "deserialization_loop_limit")  # that versions newer than 1.8 have
 EXACT = ("IndexFlatIP", "IndexFlat", "IndexHNSWFlat", "IndexNSGFlat", "IndexIVFFlat", "IndexRefineFlat")
 
 
-class FaissFolder:
+class FaissFolder(StoredVectors):
     """A `VectorSource` over a Faiss folder, memory-mapped: only graphs, lists and codebooks are loaded.
 
     Args:
@@ -41,39 +41,31 @@ class FaissFolder:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         folder = Path(path).expanduser()
-        self._path = folder / "index"
-        for file, what in ((self._path, "a Faiss index"), (folder / "docid", "one docid a line")):
-            if not file.is_file():
-                raise InputError(f"{file}: no such file; expected {what} (the Faiss folder layout of Pyserini)")
-        self._faiss = require("faiss", f"reading {self._path}", "faiss-cpu")
-        self._index = self._open()
-        self._ids = read_ids(folder / "docid")
-        self.docids: Sequence[str] = self._ids.names
-        self.dimension = int(self._index.d)
-        self._check(folder)
-        inner = self._inner
-        self.kind = type(inner).__name__
-        self.exact = self.kind in EXACT
-        self._many = self._path.stat().st_size >= LARGE
-        self._warned = self.exact
+        file = folder / "index"
+        for one, what in ((file, "a Faiss index"), (folder / "docid", "one docid a line")):
+            if not one.is_file():
+                raise InputError(f"{one}: no such file; expected {what} (the Faiss folder layout of Pyserini)")
+        self._faiss = require("faiss", f"reading {file}", "faiss-cpu")
+        self._use(folder, file, _opened(self._faiss, file), read_ids(folder / "docid"))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """A copy in another process maps the files again."""
-        return FaissFolder, (self._path.parent.absolute(),)
+    def _use(self, folder: Path, file: Path, index: Any, ids: Ids) -> None:
+        """Take an index, and look that it can be used."""
+        self._index = index
+        super().__init__(folder, file, ids, int(index.d))
+        self._check(folder)
+        self.kind = type(self._inner).__name__
+        self.exact = self._warned = self.kind in EXACT
+        self._many = file.is_file() and file.stat().st_size >= LARGE
 
     @cached_property
     def fingerprint(self) -> str:
         """What tells these vectors and docids from others."""
         return fingerprint("faiss", file_digest(self._path), file_digest(self._path.with_name("docid")))
 
-    def rows(self, docids: Sequence[str]) -> np.ndarray:
-        return self._ids.rows(docids)
-
-    def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    def _read(self, rows: np.ndarray, out: np.ndarray) -> None:
         """Lossy indexes (`exact` is False) give what their codes stand for, with a warning the first time. Behind a
         transformation (PCA, OPQ) that is the vector turned back into the space of the queries.
         """
-        rows, out = check_fetch(rows, out, len(self.docids), self.dimension)
         if not self._warned:
             self._warned = True
             notice(f"{self._path}: {self.kind} keeps vectors in a lossy form; similarities are approximate")
@@ -81,22 +73,20 @@ class FaissFolder:
             self._flat_rows.take(rows, out)
         else:
             self._reconstruct(rows if self._positions is None else self._positions[rows], out)
-        check_finite(out, rows, self.docids, str(self._path))
-        return out
 
-    def search(
-        self, queries: np.ndarray, hits: int, threads: int | None = None
-    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """A flat index is searched exactly. Others find what they find, one query at a time; the scores are exact inner
         products where the stored vectors are exact. Neither depends on the number of queries or threads.
         """
-        queries, hits = check_search(queries, hits, self.dimension)
+        before = self._faiss.omp_get_max_threads()
         if isinstance(self._inner, self._faiss.IndexFlat):
-            with self._threads(threads):
+            self._faiss.omp_set_num_threads(threads or before)
+            try:
                 return exact_search(queries, hits, self.docids, self._propose, self.fetch)
+            finally:
+                self._faiss.omp_set_num_threads(before)
         hits = min(hits, len(self.docids))
-        workers = threads or self._faiss.omp_get_max_threads()
-        with ThreadPoolExecutor(workers, initializer=self._faiss.omp_set_num_threads, initargs=(1,)) as pool:
+        with ThreadPoolExecutor(threads or before, initializer=self._faiss.omp_set_num_threads, initargs=(1,)) as pool:
             best = list(pool.map(lambda query: self._search_one(query, hits), queries))
         return [scores for scores, _ in best], [rows for _, rows in best]
 
@@ -148,56 +138,6 @@ class FaissFolder:
         except RuntimeError as error:  # settings of a search that are in the file, as that no list be looked at
             raise InputError(f"{self._path}: cannot be searched ({_reason(error)}); build it again") from None
         return answer
-
-    @contextmanager
-    def _threads(self, threads: int | None) -> Iterator[None]:
-        """Faiss on a number of threads, and as it was afterwards."""
-        before = self._faiss.omp_get_max_threads()
-        self._faiss.omp_set_num_threads(threads or before)
-        try:
-            yield
-        finally:
-            self._faiss.omp_set_num_threads(before)
-
-    def _open(self) -> Any:
-        """The Faiss index, mapped. The size of a flat one is looked at first: a cut-off mapped file crashes Faiss."""
-        size = self._path.stat().st_size
-        with open(self._path, "rb") as stream:
-            header = stream.read(16)
-        if header[:2] == b"IB":
-            raise InputError(f"{self._path}: a binary Faiss index, which holds no float vectors; {ADVICE}")
-        flat = header[:4] in FLAT_MARKS
-        if flat:
-            dimension, count = (int.from_bytes(header[4:8], "little"), int.from_bytes(header[8:16], "little"))
-            expected = FLAT_HEADER + 4 * dimension * count
-            if size != expected:
-                raise InputError(
-                    f"{self._path}: has {size} bytes but {count} vectors of {dimension} dimensions take {expected}; "
-                    "the file is not whole: copy or build it again"
-                )
-        try:
-            mapped = flat or size >= MAPPED
-            with self._no_more_than(size):
-                return self._faiss.read_index(str(self._path), self._faiss.IO_FLAG_MMAP_IFC if mapped else 0)
-        except (RuntimeError, MemoryError) as error:
-            raise InputError(
-                f"{self._path}: not a whole Faiss index ({_reason(error)}); copy or build it again"
-            ) from None
-
-    @contextmanager
-    def _no_more_than(self, size: int) -> Iterator[None]:
-        """Faiss refuses lists of more bytes or rounds than the file has, where it would allocate what a file claims."""
-        if not hasattr(self._faiss, "set_deserialization_loop_limit"):  # older versions
-            yield
-            return
-        before = self._faiss.get_deserialization_vector_byte_limit(), self._faiss.get_deserialization_loop_limit()
-        self._faiss.set_deserialization_vector_byte_limit(size)
-        self._faiss.set_deserialization_loop_limit(size)
-        try:
-            yield
-        finally:
-            self._faiss.set_deserialization_vector_byte_limit(before[0])
-            self._faiss.set_deserialization_loop_limit(before[1])
 
     def _check(self, folder: Path) -> None:
         index = self._index
@@ -281,22 +221,44 @@ class FaissIndex(FaissFolder):
     _flat_rows = None  # there is no file
 
     def __init__(self, index: Any, docids: Sequence[str], name: str = "the searcher's index") -> None:
-        self._path = Path(name)
         self._faiss = require("faiss", "reading vectors from a Faiss index", "faiss-cpu")
         self._owner = index  # what is downcast below does not own the memory
-        self._index = self._faiss.downcast_index(index)
-        self._ids = Ids(list(docids), name)
-        self.docids = self._ids.names
-        self.dimension = int(self._index.d)
-        self._check(self._path)
-        self.kind = type(self._inner).__name__
-        self.exact = self.kind in EXACT
-        self._many = False
-        self._warned = self.exact
+        self._use(Path(name), Path(name), self._faiss.downcast_index(index), Ids(list(docids), name))
         self.fingerprint = fingerprint("faiss", self.kind, str(self._index.ntotal), "\n".join(self.docids))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FaissIndex, (self._index, list(self.docids), str(self._path))
+
+
+def _opened(faiss: Any, path: Path) -> Any:
+    """The Faiss index in a file, mapped.
+
+    The size of a flat one is looked at first: a cut-off mapped file crashes Faiss. It refuses lists of more
+    bytes or rounds than the file has, where it would allocate what a file claims.
+    """
+    size = path.stat().st_size
+    with open(path, "rb") as stream:
+        header = stream.read(16)
+    if header[:2] == b"IB":
+        raise InputError(f"{path}: a binary Faiss index, which holds no float vectors; {ADVICE}")
+    flat = header[:4] in FLAT_MARKS
+    dimension, count = int.from_bytes(header[4:8], "little"), int.from_bytes(header[8:16], "little")
+    expected = FLAT_HEADER + 4 * dimension * count
+    if flat and size != expected:
+        raise InputError(
+            f"{path}: has {size} bytes but {count} vectors of {dimension} dimensions take {expected}; the file is not "
+            "whole: copy or build it again"
+        )
+    before = {name: getattr(faiss, f"get_{name}")() for name in LIMITS if hasattr(faiss, f"get_{name}")}
+    for name in before:
+        getattr(faiss, f"set_{name}")(size)
+    try:
+        return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if flat or size >= MAPPED else 0)
+    except (RuntimeError, MemoryError) as error:
+        raise InputError(f"{path}: not a whole Faiss index ({_reason(error)}); copy or build it again") from None
+    finally:
+        for name, value in before.items():
+            getattr(faiss, f"set_{name}")(value)
 
 
 def _reason(error: Exception) -> str:

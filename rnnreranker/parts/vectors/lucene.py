@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import bisect
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,25 +13,21 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import file_digest, fingerprint
-from rnnreranker.base.java import check_fork
+from rnnreranker.base.java import check_fork, start_java
 from rnnreranker.parts.vectors.exact import best_first, inner_products
-from rnnreranker.parts.vectors.lucene_reader import LuceneReader
-from rnnreranker.parts.vectors.validity import check_fetch, check_finite, check_search
+from rnnreranker.parts.vectors.validity import StoredVectors
 
 INNER_PRODUCT = ("DOT_PRODUCT", "MAXIMUM_INNER_PRODUCT")
 SPARE = 32  # candidates that Lucene is asked for beyond those wanted
+FIELD, ID = "vector", "id"  # Anserini's names for the vector and for the docid
 
 
-def has_vectors(folder: Path) -> bool:
-    """Whether a Lucene index stores vectors, without Java: by files *.vec or compound files that name one."""
-    return any(folder.glob("*.vec")) or any(b".vec" in entries.read_bytes() for entries in folder.glob("*.cfe"))
-
-
-class LuceneVectors:
+class LuceneVectors(StoredVectors):
     """A `VectorSource` over the dense vectors of a Lucene index; an int8 index keeps the full floats, and gives these.
 
-    A row is Lucene's number of a document. Docids are looked up when they are asked for, not read beforehand. Every
-    vector comes through Java on its own, some tens of microseconds each: for large runs a Faiss folder is quicker.
+    A row is Lucene's number of a document, of versions 9 and 10. Docids are looked up when they are asked for, not read
+    beforehand. Every vector comes through Java on its own, some tens of microseconds each: for large runs a Faiss
+    folder is quicker.
 
     Args:
         path: the folder with `segments_*`.
@@ -43,66 +39,80 @@ class LuceneVectors:
         MissingDependencyError: Pyserini is not installed.
     """
 
-    exact = True
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(path).expanduser()
+    def __init__(self, path: Path) -> None:
         without = InputError(
-            f"{self._path}: a Lucene index without dense vectors, as for BM25; expected one made by Anserini's "
+            f"{path}: a Lucene index without dense vectors, as for BM25; expected one made by Anserini's "
             "IndexFlatDenseVectors or IndexHnswDenseVectors, a Faiss folder or a matrix"
         )
-        newest = max(self._path.glob("segments_*"), key=lambda file: (len(file.name), file.name), default=None)
-        if newest is None:
-            raise InputError(f"{self._path}: no Lucene index in this folder (no file segments_*)")
-        if any(self._path.glob("*.si")) and not has_vectors(self._path):  # said without Java
+        newest = max(path.glob("segments_*"), key=lambda file: (len(file.name), file.name))
+        stored = any(path.glob("*.vec")) or any(b".vec" in one.read_bytes() for one in path.glob("*.cfe"))
+        if any(path.glob("*.si")) and not stored:  # said without Java
             raise without
-        self._reader = LuceneReader(self._path)
-        self.dimension = self._reader.dimension
-        if not self.dimension:
+        start_java()
+        import jnius
+
+        self._class, self._detach = jnius.autoclass, jnius.detach
+        folder = self._class("java.nio.file.Paths").get(str(path.absolute()))
+        try:
+            directory = self._class("org.apache.lucene.store.FSDirectory").open(folder)
+            opened = self._class("org.apache.lucene.index.DirectoryReader").open(directory)
+            self._reader = jnius.cast("org.apache.lucene.index.IndexReader", opened)
+        except jnius.JavaException as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{path}: cannot be opened as a Lucene index ({reason}); copy or build it again") from None
+        self._leaves = list(self._reader.leaves().toArray())
+        self._starts = [leaf.docBase for leaf in self._leaves]
+        if self._reader.hasDeletions():
+            raise InputError(f"{path}: has deleted documents, whose numbers are not free yet; build the index again")
+        sizes = [int(values.dimension()) for values in map(_values, self._leaves) if values is not None]
+        if not any(sizes):
             raise without
-        if self._reader.metric not in INNER_PRODUCT:
-            raise InputError(f"{self._path}: its metric is {self._reader.metric}; expected an inner product")
-        self.docids: Sequence[str] = _Docids(self._reader)
-        self._lock = threading.Lock()  # Lucene's iterators are one thread's at a time
+        fields = [leaf.reader().getFieldInfos().fieldInfo(FIELD) for leaf in self._leaves]
+        metric = next(str(one.getVectorSimilarityFunction().name()) for one in fields if one is not None)
+        if metric not in INNER_PRODUCT:
+            raise InputError(f"{path}: its metric is {metric}; expected an inner product")
+        super().__init__(path, path, None, sizes[0])
+        self._lock = threading.RLock()  # Lucene's iterators are one thread's at a time
         self._known: dict[str, int] = {}  # rows looked up before: a searcher asks for the same again
+        self.docids: Sequence[str] = _Docids(self, int(self._reader.maxDoc()))
         self.fingerprint = fingerprint("lucene", file_digest(newest), len(self.docids), self.dimension)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return LuceneVectors, (self._path.absolute(),)
-
     def rows(self, docids: Sequence[str]) -> np.ndarray:
-        with self._in_java():
+        with self.in_java():
             for docid in docids:
                 if docid not in self._known:
-                    self._known[docid] = self._reader.row(str(docid))
+                    self._known[docid] = self._row(str(docid))
         return np.fromiter((self._known[docid] for docid in docids), dtype=np.int64, count=len(docids))
 
-    def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        rows, out = check_fetch(rows, out, len(self.docids), self.dimension)
+    def docid(self, row: int) -> str:
+        """The docid of a document; InputError: it has none."""
+        with self.in_java():
+            name = self._reader.storedFields().document(row).get(ID)
+        if name is None:
+            raise InputError(f"document {row} of a Lucene index has no stored field `{ID}`; build the index again")
+        return str(name)
+
+    def _read(self, rows: np.ndarray, out: np.ndarray) -> None:
         distinct, inverse = np.unique(rows, return_inverse=True)  # ascending: an iterator only goes forward
         vectors = np.empty((len(distinct), self.dimension), dtype=np.float32)
-        with self._in_java():
-            for number, vector in enumerate(self._reader.vectors(distinct.tolist())):
+        with self.in_java():
+            for number, vector in enumerate(self._vectors(distinct.tolist())):
                 if vector is None:
                     docid = self.docids[int(distinct[number])]
                     raise InputError(f"{self._path}: {docid} has no vector; index the same documents again")
                 vectors[number] = vector
         np.take(vectors, inverse, axis=0, out=out, mode="clip")
-        check_finite(out, rows, self.docids, str(self._path))
-        return out
 
-    def search(
-        self, queries: np.ndarray, hits: int, threads: int | None = None
-    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Lucene is asked for more than are wanted, since an int8 index finds them by rounded vectors; scores and order
         are those of the full ones.
         """
-        queries, hits = check_search(queries, hits, self.dimension)
-        scores, rows = [], []
+        scores, rows, wanted = [], [], min(hits + SPARE, len(self.docids))
         for query in queries:
-            with self._in_java():
-                wanted = min(hits + SPARE, len(self.docids))
-                kept = np.array(self._reader.nearest(query.tolist(), wanted), dtype=np.int64)
+            with self.in_java():
+                knn = self._class("org.apache.lucene.search.KnnFloatVectorQuery")(FIELD, query.tolist(), wanted)
+                answer = self._class("org.apache.lucene.search.IndexSearcher")(self._reader).search(knn, wanted)
+                kept = np.array([hit.doc for hit in answer.scoreDocs], dtype=np.int64)
             true = inner_products(query, self.fetch(kept))
             order = best_first(true, kept, self.docids)[:hits]
             scores.append(true[order])
@@ -110,39 +120,60 @@ class LuceneVectors:
         return scores, rows
 
     @contextmanager
-    def _in_java(self) -> Iterator[None]:
-        """One thread at a time, which leaves Java afterwards."""
+    def in_java(self) -> Iterator[None]:
+        """One thread at a time, which leaves Java afterwards, but for the main one: Java keeps those that end in it."""
         check_fork()
         with self._lock:
             try:
                 yield
             finally:
-                self._reader.leave()
+                if threading.current_thread() is not threading.main_thread():
+                    self._detach()
+
+    def _row(self, docid: str) -> int:
+        """The number of the document with a docid, or -1."""
+        term = self._class("org.apache.lucene.index.Term")(ID, docid)
+        for start, leaf in zip(self._starts, self._leaves, strict=True):
+            postings = leaf.reader().postings(term)
+            if postings is not None:
+                return int(start) + int(postings.nextDoc())
+        return -1
+
+    def _vectors(self, rows: list[int]) -> Iterator[list[float] | None]:
+        """The vector of each document, ascending numbers; None where a document has none."""
+        leaf = -1
+        values: Any = None
+        cursor: Any = None
+        for row in rows:
+            number = bisect.bisect_right(self._starts, row) - 1
+            if number != leaf:
+                leaf, values = number, _values(self._leaves[number])
+                cursor = values.iterator() if values is not None and hasattr(values, "iterator") else values
+            wanted = row - self._starts[leaf]
+            if cursor is None or (cursor.docID() != wanted and cursor.advance(wanted) != wanted):
+                yield None
+            else:  # in Lucene 9 the values are the iterator
+                yield values.vectorValue(*(() if cursor is values else (cursor.index(),)))
+
+
+def _values(leaf: Any) -> Any:
+    return leaf.reader().getFloatVectorValues(FIELD)
 
 
 class _Docids(Sequence[str]):
     """The docids of an index by row, each looked up when it is asked for, and remembered."""
 
-    def __init__(self, reader: LuceneReader) -> None:
-        self._reader = reader
+    def __init__(self, source: LuceneVectors, count: int) -> None:
+        self._source, self._count = source, count
         self._known: dict[int, str] = {}
 
     def __len__(self) -> int:
-        return self._reader.count
+        return self._count
 
     def __getitem__(self, row: Any) -> Any:
         if isinstance(row, slice):
             return [self[number] for number in range(*row.indices(len(self)))]
-        number = int(row) + (len(self) if row < 0 else 0)
-        if not 0 <= number < len(self):
-            raise IndexError(f"row {row} of {len(self)}")
+        number = range(len(self))[row]
         if number not in self._known:
-            check_fork()
-            try:
-                self._known[number] = self._reader.docid(number)
-            finally:
-                self._reader.leave()
+            self._known[number] = self._source.docid(number)
         return self._known[number]
-
-    def __iter__(self) -> Iterator[str]:
-        return (self[row] for row in range(len(self)))

@@ -1,65 +1,45 @@
-"""Vectors in memory-mapped `.npy` matrices with a file of ids beside them."""
+"""Vectors in memory-mapped matrices with docids beside them: `.npy` files, and FlexIndex folders of pyterrier_dr."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import file_digest, fingerprint
+from rnnreranker.base.files.json_files import read_json
 from rnnreranker.parts.vectors.exact import by_blocks, exact_search
 from rnnreranker.parts.vectors.ids import Ids, read_ids
 from rnnreranker.parts.vectors.mapped import MappedRows, map_matrix
-from rnnreranker.parts.vectors.validity import check_fetch, check_finite, check_search
+from rnnreranker.parts.vectors.validity import StoredVectors, check_finite
 
 QUERIES = 256  # searched at a time
 BLOCK = 2**27  # bytes of the matrix that a search turns into float32 at a time
 
 
-class MatrixVectors:
-    """A `VectorSource` over one `.npy` matrix, or several that stand behind each other.
+class MatrixVectors(StoredVectors):
+    """A `VectorSource` over one matrix, or several that stand behind each other.
 
     Args:
-        paths: the matrices, (n, d) float32 or float16 each, of one width and type, in their order.
-        ids: the file with as many docids as there are rows in all, one a line.
+        opened, file, ids: as of `StoredVectors`.
+        matrices: (n, d) each, of one width and type, in their order; files: theirs, and that of the docids.
 
     Raises:
-        InputError: files that are missing, cut short, of the wrong kind, or of different widths or lengths.
+        InputError: another number of rows than docids.
     """
 
-    exact = True
-
-    def __init__(self, paths: Path | Sequence[Path], ids: Path) -> None:
-        paths = [paths] if isinstance(paths, Path) else list(paths)
-        matrices = [map_matrix(path) for path in paths]
-        for path, matrix in zip(paths, matrices, strict=True):
-            if (matrix.shape[1], matrix.dtype) != (matrices[0].shape[1], matrices[0].dtype):
-                raise InputError(
-                    f"{path}: has {matrix.shape[1]} dimensions of {matrix.dtype}, {paths[0].name} has "
-                    f"{matrices[0].shape[1]} of {matrices[0].dtype}; expected shards of one matrix"
-                )
-        whole = paths[0] if len(paths) == 1 else paths[0].parent
-        rows = MappedRows(matrices)
-        if not ids.is_file():
-            raise InputError(f"{ids}: no such file; {whole} needs its {len(rows)} docids there, one a line")
-        self._use(rows, whole, read_ids(ids), [*paths, ids])
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """A copy in another process maps the files again."""
-        *paths, ids = (path.absolute() for path in self._files)
-        return MatrixVectors, (paths, ids)
-
-    def _use(self, rows: MappedRows, path: Path, ids: Ids, files: Sequence[Path]) -> None:
-        self._matrix, self._path, self._ids, self._files = rows, path, ids, files
-        self.docids: Sequence[str] = ids.names
-        self.dimension = rows.dimension
-        if len(self.docids) != len(rows):
+    def __init__(
+        self, opened: Path, file: Path, ids: Ids, matrices: Sequence[np.ndarray], files: Sequence[Path]
+    ) -> None:
+        self._matrix, self._files = MappedRows(matrices), files
+        super().__init__(opened, file, ids, self._matrix.dimension)
+        if len(self.docids) != len(self._matrix):
             raise InputError(
-                f"{files[-1]}: has {len(self.docids)} docids but {path} has {len(rows)} rows; expected as many"
+                f"{files[-1]}: has {len(self.docids)} docids but {file} has {len(self._matrix)} rows; expected as many"
             )
 
     @cached_property
@@ -67,19 +47,10 @@ class MatrixVectors:
         """What tells these vectors and docids from others."""
         return fingerprint("matrix", *map(file_digest, self._files))
 
-    def rows(self, docids: Sequence[str]) -> np.ndarray:
-        return self._ids.rows(docids)
-
-    def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        rows, out = check_fetch(rows, out, len(self.docids), self.dimension)
+    def _read(self, rows: np.ndarray, out: np.ndarray) -> None:
         self._matrix.take(rows, out)
-        check_finite(out, rows, self.docids, str(self._path))
-        return out
 
-    def search(
-        self, queries: np.ndarray, hits: int, threads: int | None = None
-    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        queries, hits = check_search(queries, hits, self.dimension)
+    def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
         scores: list[np.ndarray] = []
         rows: list[np.ndarray] = []
         for first in range(0, len(queries), QUERIES):  # bounds the memory; results do not depend on it
@@ -96,3 +67,72 @@ class MatrixVectors:
             check_finite(block, np.arange(first, first + len(block)), self.docids, str(self._path))
 
         return by_blocks(queries, count, self._matrix.blocks(step), refuse)
+
+
+def npy_vectors(opened: Path, paths: Sequence[Path], ids: Path) -> MatrixVectors:
+    """The vectors in `.npy` matrices, (n, d) float32 or float16 each, with a file of docids, one a line.
+
+    Raises:
+        InputError: files that are missing, cut short, of the wrong kind, or of different widths or lengths.
+    """
+    matrices = [map_matrix(path) for path in paths]
+    for path, matrix in zip(paths, matrices, strict=True):
+        if (matrix.shape[1], matrix.dtype) != (matrices[0].shape[1], matrices[0].dtype):
+            raise InputError(
+                f"{path}: has {matrix.shape[1]} dimensions of {matrix.dtype}, {paths[0].name} has "
+                f"{matrices[0].shape[1]} of {matrices[0].dtype}; expected shards of one matrix"
+            )
+    whole = paths[0] if len(paths) == 1 else paths[0].parent
+    if not ids.is_file():
+        rows = sum(map(len, matrices))
+        raise InputError(f"{ids}: no such file; {whole} needs its {rows} docids there, one a line")
+    return MatrixVectors(opened, whole, read_ids(ids), matrices, [*paths, ids])
+
+
+def flex_vectors(folder: Path) -> MatrixVectors:
+    """The vectors of a FlexIndex: `vecs.f4`, raw float32 rows, `pt_meta.json`, and docids as `docnos_of` reads them.
+
+    Raises:
+        InputError: files that are missing, cut short, or of different lengths.
+        MissingDependencyError: as `docnos_of`.
+    """
+    path, about = folder / "vecs.f4", folder / "pt_meta.json"
+    meta = read_json(about, "description of a FlexIndex")
+    if not isinstance(meta, dict) or type(meta.get("vec_size")) is not int:
+        raise InputError(f"{about}: no vec_size; expected the description of a FlexIndex of pyterrier_dr")
+    dimension, size = meta["vec_size"], path.stat().st_size
+    if dimension < 1 or size == 0 or size % (4 * dimension):
+        raise InputError(f"{path}: {size} bytes are no whole number of rows of {dimension} float32; copy it again")
+    matrix = np.memmap(path, dtype=np.float32, mode="r", shape=(size // (4 * dimension), dimension))
+    expected = meta.get("doc_count", len(matrix))
+    if expected != len(matrix):
+        raise InputError(f"{path}: has {len(matrix)} rows, pt_meta.json says {expected}; copy the folder again")
+    ids, origin = docnos_of(folder)
+    return MatrixVectors(folder, path, ids, [matrix], [path, origin])
+
+
+def docnos_of(folder: Path) -> tuple[Ids, Path]:
+    """The docids in a folder of PyTerrier's and the file they are from: `docnos.npids`, or one of lines beside it.
+
+    Raises:
+        InputError: no docids there.
+        MissingDependencyError: `docnos.npids` without the package npids.
+    """
+    for name in ("docnos", "docnos.txt", "docid"):
+        if (folder / name).is_file():
+            return read_ids(folder / name), folder / name
+    packed = folder / "docnos.npids"
+    if not packed.is_file():
+        raise InputError(f"{packed}: no such file; expected its docids there")
+    npids = require("npids", f"reading {packed}", "npids")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it may be of a format before the first
+            with npids.Lookup(str(packed)) as lookup:
+                ids = Ids([str(name) for name in lookup.fwd], str(packed))
+    except Exception as error:  # npids does not say what it raises on a file that is not its own
+        raise InputError(
+            f"{packed}: npids cannot read it ({' '.join(str(error).split())[:80]}); copy it again"
+        ) from None
+    ids.check()
+    return ids, packed

@@ -121,14 +121,14 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
         InputError: nothing there, none of these layouts, or files that cannot be used.
     """
     from rnnreranker.parts.vectors.faiss_folder import FaissFolder
-    from rnnreranker.parts.vectors.matrix_files import MatrixVectors
+    from rnnreranker.parts.vectors.matrix_files import flex_vectors, npy_vectors
 
     path = path_of(path, "an index folder or a .npy file")
     if not path.exists():
         raise InputError(f"{path}: no such index; expected a folder with `index` and `docid`, or X.npy with X.ids")
     if path.is_file():
         if path.suffix == ".npy":
-            return MatrixVectors(path, path.with_suffix(".ids"))
+            return npy_vectors(path, [path], path.with_suffix(".ids"))
         if path.name == "index":
             return FaissFolder(path.parent)
         raise InputError(f"{path}: not a matrix of vectors; expected a .npy file or an index folder")
@@ -139,13 +139,11 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
         return FaissFolder(path)
     ids = path / "ids" if (path / "ids").is_file() else path / "docid"
     if (path / "vectors.npy").is_file():
-        return MatrixVectors(path / "vectors.npy", ids)
+        return npy_vectors(path, [path / "vectors.npy"], ids)
     if (path / "vecs.f4").is_file():
-        from rnnreranker.parts.vectors.flex import FlexVectors
-
-        return FlexVectors(path)
+        return flex_vectors(path)
     if shards := sorted(path.glob("*.npy"), key=_by_numbers):
-        return MatrixVectors(shards, ids)
+        return npy_vectors(path, shards, ids)
     names = sorted(entry.name for entry in path.iterdir())
     shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "") if names else "nothing"
     if any(name.startswith("segments_") for name in names):

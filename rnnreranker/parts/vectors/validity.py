@@ -1,13 +1,63 @@
-"""Checks that every source of vectors makes on what it is asked and on what it returns."""
+"""Vectors on disk by docid: what every source of them checks of what it is asked and of what it returns."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.given import count_of, instance_of
+from rnnreranker.parts.vectors.ids import Ids
+from rnnreranker.parts.vectors.source import open_vectors
+
+
+class StoredVectors(ABC):
+    """A `VectorSource` of files; a subclass says how vectors are read and searched.
+
+    Args:
+        path: what `open_vectors` is given for it, here and in another process.
+        file: what errors name.
+        ids: of the rows; None = the subclass looks docids up.
+    """
+
+    exact = True
+    fingerprint: str
+    docids: Sequence[str]
+
+    def __init__(self, path: Path, file: Path, ids: Ids | None, dimension: int) -> None:
+        self._opened, self._path, self.dimension = path, file, dimension
+        if ids is not None:
+            self._ids, self.docids = ids, ids.names
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy in another process maps the files again."""
+        return open_vectors, (self._opened.absolute(),)
+
+    def rows(self, docids: Sequence[str]) -> np.ndarray:
+        return self._ids.rows(docids)
+
+    def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        rows, out = check_fetch(rows, out, len(self.docids), self.dimension)
+        self._read(rows, out)
+        check_finite(out, rows, self.docids, str(self._path))
+        return out
+
+    def search(
+        self, queries: np.ndarray, hits: int, threads: int | None = None
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        return self._best(*check_search(queries, hits, self.dimension), threads)
+
+    @abstractmethod
+    def _read(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """Put the vectors of (n,) int64 rows into (n, d) float32; InputError: a row without a vector."""
+
+    @abstractmethod
+    def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """As `search`, of queries that have been checked."""
 
 
 def check_fetch(rows: np.ndarray, out: np.ndarray | None, count: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
