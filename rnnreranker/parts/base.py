@@ -12,7 +12,6 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.method import find
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.shards import Share
@@ -223,11 +222,12 @@ def read_encoder(part: type[Part], params: Any) -> tuple[str, Any]:
     return written.name, part.OfEncoder.of(written.params, f"encoder {written}")
 
 
-def check_encoder(index: Path, part: str, mark: str) -> None:
-    """Look that a part of an index was made by the encoder of a fingerprint; InputError: by another one."""
-    described = read_json(index / "rnnreranker.json", repair="make the index again")["parts"][part]["encoder"]
-    if described.get("fingerprint") != mark:
+def part_made_by(index: Path, part: str, mark: str) -> dict[str, Any]:
+    """What an index says of a part that the encoder of a fingerprint made; InputError: another one made it."""
+    described: dict[str, Any] = describe(index)["parts"][part]
+    if described["encoder"].get("fingerprint") != mark:
         raise InputError(
-            f"{index}: its part {part} was made by {described.get('name')} as it was then, which is another encoder "
-            "now; make the index again"
+            f"{index}: its part {part} was made by {described['encoder'].get('name')} as it was then, which is another "
+            "encoder now; make the index again"
         )
+    return described

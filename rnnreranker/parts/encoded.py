@@ -12,10 +12,8 @@ import numpy as np
 
 from rnnreranker.base.command import counted
 from rnnreranker.base.files import fingerprint, write_atomically
-from rnnreranker.base.files.json_files import read_json
-from rnnreranker.base.settings import Params
 from rnnreranker.data.document import Document
-from rnnreranker.parts.base import Part, check_encoder, read_encoder
+from rnnreranker.parts.base import Part, encoder_form, part_made_by, read_encoder
 
 if TYPE_CHECKING:
     from rnnreranker.encode.base import TextEncoder
@@ -65,21 +63,22 @@ class EncodedPart(Part):
     def begin(self, texts: list[str]) -> None:
         """Open what encodes, before the first block, which has these texts."""
 
-    def file_of(self, number: int, documents: Sequence[Document]) -> Path:
-        """The file of a block, by its number, which may be there from before."""
-        texts = [document.text for document in documents]
+    def _begin(self, texts: list[str]) -> None:
         if not self._begun:
             self.begin(texts)
             self._begun = True
+
+    def file_of(self, number: int, documents: Sequence[Document]) -> Path:
+        """The file of a block, by its number, which may be there from before."""
+        texts = [document.text for document in documents]
+        self._begin(texts)
         name = fingerprint(self._mark, [document.docid for document in documents], texts)
         return self._folder / f"{number:06d}-{name}{self.ending}"
 
     def encode_into(self, file: Path, texts: list[str], threads: int | None) -> None:
         """Make the file of a block of these texts, wherever this is called; the bytes do not depend on threads."""
         self._threads = threads
-        if not self._begun:
-            self.begin(texts)
-            self._begun = True
+        self._begin(texts)
         self._keep(file, self.encoded(texts))
 
     def add(self, documents: Sequence[Document]) -> None:
@@ -122,9 +121,10 @@ class PartByEncoder(EncodedPart):
         return DEVICE_BLOCKS if self.devices is not None and self.devices.elsewhere else 1
 
     @property
-    @abstractmethod
     def options(self) -> dict[str, Any]:
         """What the encoder is loaded with."""
+        options: dict[str, Any] = self._encoder.params.to_dict()
+        return options
 
     def begin(self, texts: list[str]) -> None:
         """Load the encoder on devices; blocks of other arithmetic are not taken for its.
@@ -146,19 +146,30 @@ class PartByEncoder(EncodedPart):
         """The class of such encoders, imported when it is asked for."""
 
     @classmethod
+    def opened_encoder(cls, params: Any) -> Any:
+        """The encoder that the settings name."""
+        name, given = read_encoder(cls, params)
+        return cls.encoders().open(name, **given.to_dict())
+
+    @classmethod
     def make(cls, params: Any, beside: Mapping[str, Any]) -> Part:
         """By the encoder, which is loaded."""
         of: Any = cls
-        name, given = read_encoder(cls, params)
-        part: Part = of(cls.encoders().open(name, **given.to_dict()), params.kept)
+        part: Part = of(cls.opened_encoder(params), params)
         return part
 
     @classmethod
     def inputs(cls, params: Any) -> str:
         """The files of the encoder, its settings, and how what it makes is kept."""
         name, given = read_encoder(cls, params)
-        kept = params.kept.to_dict() if isinstance(params.kept, Params) else params.kept
-        return fingerprint(cls.encoders().digest_of(name), given.to_dict(), kept)
+        return fingerprint(cls.encoders().digest_of(name), given.to_dict(), params.kept)
+
+    @classmethod
+    def form_of(cls, described: Mapping[str, Any]) -> str:
+        """The written form of the encoder of a part that rnnreranker.json describes."""
+        made_by = described.get("encoder", {})
+        of: Any = cls.OfEncoder
+        return encoder_form(made_by.get("name", vars(cls.Params())["encoder"]), of(**made_by.get("settings", {})))
 
 
 class CountedPart(PartByEncoder):
@@ -172,18 +183,17 @@ class CountedPart(PartByEncoder):
     """
 
     ending = ".npz"
+    automatic = False  # takes most of the time or room, and gains little beside BM25 and vectors
 
     def __init__(self, encoder: Any, params: Any) -> None:
         super().__init__(_mark(encoder), encoder)
         self._params = params
-        self.marks = (encoder.fingerprint, params.to_dict())
-        self._cut = 0
-        self._empty = 0
+        self.marks = (encoder.fingerprint, params.kept)
+        self._cut = self._empty = 0
 
-    @property
-    def options(self) -> dict[str, Any]:
-        options: dict[str, Any] = self._encoder.params.to_dict()
-        return options
+    def encoded(self, texts: list[str]) -> Any:
+        """What the encoder gives of texts: arrays, the last of which says how many texts were cut."""
+        return self.of_documents.encode(texts, "document", threads=self._threads)
 
     def begin(self, texts: list[str]) -> None:
         """As `PartByEncoder`; blocks of a graph are not taken for those of the model, nor the other way round."""
@@ -191,19 +201,14 @@ class CountedPart(PartByEncoder):
             self._mark = str(self._encoder.fingerprint)
         super().begin(texts)
 
-    def opened(self, index: Path, described: dict[str, Any]) -> Any:
-        """What an index has of this part, with docids; described: the part, as the index says."""
-        return self.open(index, described)
-
     def extend(self, index: Path) -> None:
         """Take blocks of documents that the index has from there; one that is new in part is encoded whole.
 
         Raises:
             InputError: they were made by another encoder.
         """
-        check_encoder(index, self.name, self._encoder.fingerprint)
-        described = read_json(index / "rnnreranker.json", repair="make the index again")["parts"][self.name]
-        self._old, made_by = self.opened(index, described), described["encoder"]
+        described = part_made_by(index, self.name, self._encoder.fingerprint)
+        self._old, made_by = self.open(index, described), described["encoder"]
         self._computed = made_by.get("computed", {})
         if self._encoder.graph is not None and made_by.get("documents") != "graph" and not self._computed:
             self._encoder = self.of_documents = type(self._encoder).load(self._encoder.name, **self.options)

@@ -6,9 +6,8 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-from rnnreranker.base import settings
 from rnnreranker.base.errors import InputError, UnavailableError, no_space
 from rnnreranker.base.files import fingerprint, folder_written_whole
 from rnnreranker.base.files.checksums import check_files
@@ -37,13 +36,10 @@ ENGLISH = Bm25IndexParams()
 class Bm25Part(Part):
     """A Lucene index of the texts, in a folder `bm25`."""
 
-    name: ClassVar[str] = "bm25"
-    Params: ClassVar[type[settings.Params]] = Bm25IndexParams
-    gives: ClassVar[str] = "words"
-    folder: ClassVar[str] = "bm25"
-    rank: ClassVar[int] = 10
-    aliases: ClassVar[tuple[str, ...]] = ("lucene",)
-    packages: ClassVar[tuple[str, ...]] = ("pyserini",)
+    name, gives, folder, rank = "bm25", "words", "bm25", 10
+    Params = Bm25IndexParams
+    aliases = ("lucene",)
+    packages = ("pyserini",)
 
     @classmethod
     def make(cls, params: Bm25IndexParams, beside: Mapping[str, Any]) -> Bm25Part:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from rnnreranker.base import settings
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.settings import setting
 from rnnreranker.encode.params import SparseEncoderParams
-from rnnreranker.parts.base import encoder_form
 from rnnreranker.parts.encoded import CountedPart
 from rnnreranker.parts.impacts.source import ImpactSource, whole
 from rnnreranker.parts.postings import write_postings
@@ -27,26 +26,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ImpactParams(settings.Params):
-    """Settings of stored weights; InputError: values out of range."""
+    """Settings of stored weights, and the encoder that gives them; InputError: values out of range."""
 
     weights: Literal["whole", "float"] = setting(
         "whole", "stored weights: whole = rounded after times the factor, float = as they are"
     )
     factor: float = setting(100.0, "factor of whole weights before they are rounded", above=0)
 
-
-@dataclass(frozen=True)
-class ImpactPartParams(ImpactParams):
-    """Settings of stored weights, and the encoder that gives them; InputError: values out of range."""
-
     encoder: str = setting(
         "splade-tiny", "a name, a folder or a Hugging Face id, NAME:max_length=256", flag="impact-encoder"
     )
 
     @property
-    def kept(self) -> ImpactParams:
+    def kept(self) -> dict[str, Any]:
         """How the weights are kept."""
-        return ImpactParams(self.weights, self.factor)
+        return {"weights": self.weights, "factor": self.factor}
 
 
 class ImpactPart(CountedPart):
@@ -57,16 +51,10 @@ class ImpactPart(CountedPart):
         params: how weights are kept.
     """
 
-    name: ClassVar[str] = "impact"
-    Params: ClassVar[type[settings.Params]] = ImpactPartParams
-    gives: ClassVar[str] = "impacts"
-    encoder: ClassVar[str] = "sparse-encoder"
-    OfEncoder: ClassVar[type[settings.Params] | None] = SparseEncoderParams
-    automatic: ClassVar[bool] = False  # takes most of the time, and gains little beside BM25 and vectors
-    rank: ClassVar[int] = 20
-    aliases: ClassVar[tuple[str, ...]] = ("splade", "impacts", "sparse")
-    packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "sentence-transformers", "onnxruntime", "scipy")
-    folder: ClassVar[str] = "impacts"
+    name, gives, folder, rank = "impact", "impacts", "impacts", 20
+    Params, OfEncoder, encoder = ImpactParams, SparseEncoderParams, "sparse-encoder"
+    aliases = ("splade", "impacts", "sparse")
+    packages = ("torch", "transformers", "sentence-transformers", "onnxruntime", "scipy")
     _encoder: SparseEncoder
     _params: ImpactParams
     _old: ImpactSource | None
@@ -78,11 +66,10 @@ class ImpactPart(CountedPart):
         return SparseEncoder
 
     @classmethod
-    def params_of(cls, described: Mapping[str, Any]) -> ImpactPartParams:
-        factor, made_by = described.get("factor", 100.0), described.get("encoder", {})
-        kept = ImpactParams("float") if factor is None else ImpactParams("whole", factor)
-        given = SparseEncoderParams(**made_by.get("settings", {}))
-        return ImpactPartParams(kept.weights, kept.factor, encoder_form(made_by.get("name", "splade-tiny"), given))
+    def params_of(cls, described: Mapping[str, Any]) -> ImpactParams:
+        factor = described.get("factor", 100.0)
+        kept = ("float", 100.0) if factor is None else ("whole", factor)
+        return ImpactParams(*kept, cls.form_of(described))
 
     @classmethod
     def summary(cls, described: Mapping[str, Any]) -> str:
@@ -92,13 +79,8 @@ class ImpactPart(CountedPart):
     def open(cls, at: Path, described: Mapping[str, Any]) -> ImpactSource:
         return ImpactSource(at, described)
 
-    def encoded(self, texts: list[str]) -> Encoded:
-        """Weights (n, V) CSR, and how many texts were cut."""
-        encoded: Encoded = self.of_documents.encode(texts, "document", threads=self._threads)
-        return encoded
-
     def taken(self, rows: np.ndarray, texts: list[str]) -> Encoded:
-        """The same, weights as they were before they were rounded to what the index has."""
+        """Weights (n, V) CSR, from before they were rounded to what the index has; and how many texts were cut."""
         from rnnreranker.encode.sparse.encoder import Encoded
 
         assert self._old is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -110,17 +110,19 @@ class NeighbourGraph:
 
     def _check(self, rows: np.ndarray, edges: np.ndarray, weights: np.ndarray) -> None:
         if edges.size and edges.max() >= len(self):
-            row, last = next((row, one.max()) for row, one in _lines(rows, edges) if one.max() >= len(self))
+            row, last = _first(rows, edges, edges >= len(self))
             raise InputError(
                 f"{self.path / EDGES}: document {row} has neighbour {last}; expected 0..{len(self) - 1}; {REPAIR}"
             )
-        if ((weights.view(np.uint16) & EXPONENT) == EXPONENT).any():
-            row = next(row for row, one in _lines(rows, weights) if not np.isfinite(one).all())
+        if (infinite := (weights.view(np.uint16) & EXPONENT) == EXPONENT).any():
+            row, _ = _first(rows, weights, infinite)
             raise InputError(f"{self.path / WEIGHTS}: document {row} has NaN or infinite weights; {REPAIR}")
 
 
-def _lines(rows: np.ndarray, values: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-    return zip(np.ravel(rows).tolist(), values.reshape(-1, values.shape[-1]), strict=True)
+def _first(rows: np.ndarray, values: np.ndarray, wrong: np.ndarray) -> tuple[Any, Any]:
+    """The row of the first value that is wrong, and the value."""
+    position = np.flatnonzero(wrong)[0]
+    return np.ravel(rows)[position // values.shape[-1]], np.ravel(values)[position]
 
 
 def open_neighbours(path: str | os.PathLike[str], source: str = "") -> NeighbourGraph:
@@ -163,19 +165,18 @@ def map_graph(folder: Path, count: int, k: int) -> tuple[np.ndarray, np.ndarray]
     Raises:
         InputError: a file that is missing or has another size.
     """
-    return _mapped(folder / EDGES, "<u4", (count, k)), _mapped(folder / WEIGHTS, "<f2", (count, k))
-
-
-def _mapped(path: Path, dtype: str, shape: tuple[int, int]) -> np.ndarray:
-    if not path.is_file():
-        raise InputError(f"{path}: no such file; {REPAIR}")
-    expected = shape[0] * shape[1] * np.dtype(dtype).itemsize
-    if path.stat().st_size != expected:
-        raise InputError(
-            f"{path}: has {path.stat().st_size} bytes but {shape[1]} neighbours of {shape[0]} documents take "
-            f"{expected}; copy it again, or {REPAIR}"
-        )
-    return np.memmap(path, dtype=dtype, mode="r", shape=shape)
+    mapped = []
+    for path, dtype in ((folder / EDGES, np.dtype("<u4")), (folder / WEIGHTS, np.dtype("<f2"))):
+        if not path.is_file():
+            raise InputError(f"{path}: no such file; {REPAIR}")
+        size, expected = path.stat().st_size, count * k * dtype.itemsize
+        if size != expected:
+            raise InputError(
+                f"{path}: has {size} bytes but {k} neighbours of {count} documents take {expected}; copy it again, or "
+                f"{REPAIR}"
+            )
+        mapped.append(np.memmap(path, dtype=dtype, mode="r", shape=(count, k)))
+    return mapped[0], mapped[1]
 
 
 def _docids(folder: Path) -> tuple[Ids, Path]:

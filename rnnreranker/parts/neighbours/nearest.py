@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from rnnreranker.base.process.faiss_threads import one_thread
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.parts.vectors.exact import by_blocks, exact_search, inner_products
 from rnnreranker.parts.vectors.npy_files import put_array
+from rnnreranker.parts.vectors.validity import Reopened
 
 COLUMNS = 8192  # documents that a block of rows is compared with at a time
 SPARE = 9  # documents proposed beyond a list and the document itself
@@ -29,14 +30,13 @@ GOAL = 0.95  # share of them that Faiss has to propose
 TRAINED = 64  # documents a list that centroids are trained on
 
 
-class GraphSource(ABC):
+class GraphSource(Reopened, ABC):
     """Documents and how alike they are. A document in its own row of neighbours, at 0, stands for no neighbour.
 
     Attributes:
         of: the part of an index; similarity: "inner product" or "cosine"; docids: row -> docid.
         search: how the nearest are looked for; width: how widely, where the search is not exact.
         fingerprint: what tells these documents and how they are compared from others.
-        opened: a function and its arguments that open it in another process; None = it is sent there.
     """
 
     of = "dense"
@@ -45,10 +45,6 @@ class GraphSource(ABC):
     width = 0
     docids: Sequence[str]
     fingerprint: str
-    opened: tuple[Callable[..., GraphSource], tuple[Any, ...]] | None = None
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return super().__reduce_ex__(protocol) if self.opened is None else self.opened
 
     @abstractmethod
     def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -29,7 +29,8 @@ class HalfProducts:
     """Where the products of stretches are made.
 
     Args:
-        device: as torch names it; memory: bytes of it for vectors and products, None = half of what is free.
+        device: as torch names it; memory: bytes of it for a block of products and its vectors, None = half of what is
+            free. The vectors of both stretches, in half precision, are there besides.
     """
 
     device: str
@@ -39,87 +40,68 @@ class HalfProducts:
         """What the documents of two stretches have as the highest products with each other's; of one, with its own."""
         torch = require("torch", "a graph on a device", "torch")
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False  # sums are in single precision
-        sides = [_Side(torch, self.device, fetch, rows, count) for rows in ([own] if own == others else [own, others])]
+        sides = [_Side(torch, self.device, fetch, stretch, count) for stretch in dict.fromkeys((own, others))]
         left, right = sides[0], sides[-1]
-        size = self._rows(left.dimension)
-        for rows in left.parts(size):
-            vectors = left.halves(rows)
-            for columns in right.parts(size):
-                if left is right and columns.start < rows.start:
-                    continue
-                products = vectors @ right.halves(columns).T
-                left.join(rows, products, columns.start, right)
+        size = self._rows(torch, left.halves.shape[1])
+        for first in range(0, len(own), size):
+            rows = slice(first, first + size)
+            for start in range(first if left is right else 0, len(others), size):
+                columns = slice(start, start + size)
+                products = left.halves[rows] @ right.halves[columns].T
+                left.join(rows, products, others.start + start, right)
                 if left is not right or rows != columns:
-                    right.join(columns, products.T.contiguous(), rows.start, left)
-        return [side.lists() for side in sides]
+                    right.join(columns, products.T.contiguous(), own.start + first, left)
+        return [(side.scores.cpu().numpy(), side.documents.cpu().numpy()) for side in sides]
 
-    def room(self) -> int:
-        """Bytes of the device's memory that may be taken."""
-        if self.memory is not None:
-            return self.memory
-        torch = require("torch", "a graph on a device", "torch")
-        return int(torch.cuda.mem_get_info(self.device)[0] // 2) if self.device.startswith("cuda") else 2**30
-
-    def _rows(self, dimension: int) -> int:
+    def _rows(self, torch: Any, dimension: int) -> int:
         """Of a block of products: it, twice, and the vectors of both sides fit the memory."""
-        rows, memory = LARGEST, self.room()
+        rows, memory = LARGEST, self.memory
+        if memory is None:
+            cuda = self.device.startswith("cuda")
+            memory = int(torch.cuda.mem_get_info(self.device)[0] // 2) if cuda else 2**30
         while rows > STRIP and 2 * rows * (2 * rows + 4 * dimension) > memory:
             rows //= 2
         return rows
 
 
 class _Side:
-    """A stretch on a device: how long its vectors are, and the highest so far of its documents."""
+    """A stretch on a device: its vectors, scaled, in half precision, and the highest so far of its documents."""
 
     def __init__(
         self, torch: Any, device: str, fetch: Callable[[range], np.ndarray], stretch: range, count: int
     ) -> None:
-        self._torch, self._device, self._fetch, self._stretch = torch, device, fetch, stretch
-        longest = max(float(np.linalg.norm(fetch(rows), axis=1).max()) for rows in self.parts(LARGEST))
+        self._torch = torch
+        starts = range(stretch.start, stretch.stop, LARGEST)
+        parts = [range(first, min(first + LARGEST, stretch.stop)) for first in starts]
+        longest = max(float(np.linalg.norm(fetch(rows), axis=1).max()) for rows in parts)
         # a power of two, which changes no digit
         self.scale = 1.0 if longest == 0 else float(2.0 ** np.floor(np.log2(LONGEST / longest)))
-        self.lengths, self.lost, self.kept = (np.empty(len(stretch)) for _ in range(3))
-        for rows in self.parts(LARGEST):
-            vectors = fetch(rows).astype(np.float64)
-            self.dimension, at = vectors.shape[1], self._at(rows)
-            halves = (vectors * self.scale).astype(np.float16).astype(np.float64) / self.scale
-            self.lengths[at], self.kept[at] = np.linalg.norm(vectors, axis=1), np.linalg.norm(halves, axis=1)
-            self.lost[at] = np.linalg.norm(vectors - halves, axis=1)
+        halves, lengths = [], []
+        for rows in parts:
+            vectors = torch.from_numpy(fetch(rows)).to(device).double()
+            halves.append((vectors * self.scale).half())
+            rounded = halves[-1].double() / self.scale
+            lengths.append(torch.stack([one.norm(dim=1) for one in (vectors, rounded, vectors - rounded)]))
+        self.halves = torch.cat(halves)
+        self.lengths, self.kept, self.lost = torch.cat(lengths, dim=1)  # of vectors, as rounded, and of what that takes
         shape = len(stretch), count
-        self._scores = torch.full(shape, -torch.inf, dtype=torch.float32, device=device)
-        self._documents = torch.zeros(shape, dtype=torch.int64, device=device)
+        self.scores = torch.full(shape, -torch.inf, dtype=torch.float32, device=device)
+        self.documents = torch.zeros(shape, dtype=torch.int64, device=device)
 
-    def parts(self, size: int) -> list[range]:
-        """The stretch in parts of so many documents."""
-        first, last = self._stretch.start, self._stretch.stop
-        return [range(begin, min(begin + size, last)) for begin in range(first, last, size)]
-
-    def halves(self, rows: range) -> Any:
-        """Vectors, scaled, in half precision on the device."""
-        scaled = (self._fetch(rows) * np.float32(self.scale)).astype(np.float16)
-        return self._torch.from_numpy(scaled).to(self._device)
-
-    def join(self, rows: range, products: Any, first: int, other: _Side) -> None:
+    def join(self, rows: slice, products: Any, first: int, other: _Side) -> None:
         """Take what is among the highest of scaled products (R, C) of some documents with those from `first` on."""
-        torch, at = self._torch, self._at(rows)
         scores, columns = self._best(products)
-        of_sums = 2.0**-11 + self.dimension * 2.0**-23
-        rounding = self.lost[at] * other.lengths.max() + self.kept[at] * (other.lost.max() + of_sums * other.kept.max())
-        rounding += 2.0**-24 / (self.scale * other.scale)
-        above = torch.from_numpy(rounding.astype(np.float32)).to(self._device)
-        scores = scores.float() / (self.scale * other.scale) + above[:, None]
-        joined = torch.cat([self._scores[at], scores], dim=1)
-        best, chosen = joined.topk(self._scores.shape[1], dim=1)
-        documents = torch.cat([self._documents[at], columns + first], dim=1)
-        self._scores[at], self._documents[at] = best, documents.gather(1, chosen)
-
-    def lists(self) -> Lists:
-        """The highest of every document."""
-        return self._scores.cpu().numpy(), self._documents.cpu().numpy()
+        scale, of_sums = self.scale * other.scale, 2.0**-11 + self.halves.shape[1] * 2.0**-23
+        above = self.lost[rows] * other.lengths.max() + 2.0**-24 / scale
+        above += self.kept[rows] * (other.lost.max() + of_sums * other.kept.max())
+        scores = self._torch.cat([self.scores[rows], scores.float() / scale + above.float()[:, None]], dim=1)
+        documents = self._torch.cat([self.documents[rows], columns + first], dim=1)
+        self.scores[rows], chosen = scores.topk(self.scores.shape[1], dim=1)
+        self.documents[rows] = documents.gather(1, chosen)
 
     def _best(self, products: Any) -> tuple[Any, Any]:
         """The highest of every row, and their columns: they are in the strips of the highest maxima."""
-        count, strips = self._scores.shape[1], products.shape[1] // STRIP
+        count, strips = self.scores.shape[1], products.shape[1] // STRIP
         if products.shape[1] % STRIP or strips <= count:
             return tuple(products.topk(min(count, products.shape[1]), dim=1))
         by_strips = products.view(len(products), strips, STRIP)
@@ -127,6 +109,3 @@ class _Side:
         inside = by_strips.gather(1, highest[:, :, None].expand(-1, -1, STRIP)).reshape(len(products), -1)
         scores, chosen = inside.topk(count, dim=1)
         return scores, highest.gather(1, chosen // STRIP) * STRIP + chosen % STRIP
-
-    def _at(self, rows: range) -> slice:
-        return slice(rows.start - self._stretch.start, rows.stop - self._stretch.start)

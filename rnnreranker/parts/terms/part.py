@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, Any
 
 import numpy as np
 
-from rnnreranker.base import settings
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files.json_files import read_json
 from rnnreranker.encode.words.analysis import Analyser, TermParams
+from rnnreranker.parts.description import describe
 from rnnreranker.parts.encoded import EncodedPart
 from rnnreranker.parts.postings import write_postings
 from rnnreranker.parts.terms.source import FOLDER, VOCABULARY, Counted, TermSource, count_words, joined, save_counted
@@ -25,14 +24,11 @@ class TermsPart(EncodedPart):
         params: what counts as a word.
     """
 
-    name: ClassVar[str] = "terms"
-    Params: ClassVar[type[settings.Params]] = TermParams
-    gives: ClassVar[str] = "terms"
-    folder: ClassVar[str] = FOLDER
-    automatic: ClassVar[bool] = False  # words once more
-    rank: ClassVar[int] = 40
-    aliases: ClassVar[tuple[str, ...]] = ("bm25s", "tf-idf", "words")
-    packages: ClassVar[tuple[str, ...]] = ("scipy",)
+    name, gives, folder, rank = "terms", "terms", FOLDER, 40
+    Params = TermParams
+    automatic = False  # words once more
+    aliases = ("bm25s", "tf-idf", "words")
+    packages = ("scipy",)
     ending = ".npz"
     _old: TermSource | None
 
@@ -61,7 +57,7 @@ class TermsPart(EncodedPart):
         Raises:
             InputError: they were counted by another version of what reads words.
         """
-        described = read_json(index / "rnnreranker.json", repair="make the index again")["parts"][self.name]
+        described = describe(index)["parts"][self.name]
         if described.get("analysis") != self._analyser.fingerprint:
             raise InputError(
                 f"{index}: its part {self.name} is of other words than this version reads; make the index again"

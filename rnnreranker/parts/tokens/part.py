@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, ClassVar, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -15,8 +15,8 @@ from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import setting
 from rnnreranker.encode.params import LateEncoderParams
-from rnnreranker.parts.base import encoder_form
 from rnnreranker.parts.encoded import CountedPart
+from rnnreranker.parts.ragged import positions_of
 from rnnreranker.parts.tokens.source import VECTORS, Block, TokenSource, write_tokens
 from rnnreranker.parts.vectors.npy_files import map_array
 
@@ -31,7 +31,7 @@ EXACT = 1 << 20  # tokens up to which a search compares a query with all of them
 
 @dataclass(frozen=True)
 class TokenParams(settings.Params):
-    """Settings of stored tokens; InputError: values out of range."""
+    """Settings of stored tokens, and the encoder that gives them; InputError: values out of range."""
 
     search: Literal["auto", "exact", "ivf-pq"] = setting(
         "auto",
@@ -39,19 +39,14 @@ class TokenParams(settings.Params):
         f"token more; auto: exact up to {EXACT} tokens",
     )
 
-
-@dataclass(frozen=True)
-class TokensPartParams(TokenParams):
-    """Settings of stored tokens, and the encoder that gives them; InputError: values out of range."""
-
     encoder: str = setting(
         "minilm-tokens", "a name, a folder or a Hugging Face id, NAME:document_length=180", flag="token-encoder"
     )
 
     @property
-    def kept(self) -> TokenParams:
+    def kept(self) -> dict[str, Any]:
         """How the tokens are searched."""
-        return TokenParams(self.search)
+        return {"search": self.search}
 
 
 class TokensPart(CountedPart):
@@ -62,17 +57,11 @@ class TokensPart(CountedPart):
         params: how they are searched.
     """
 
-    name: ClassVar[str] = "tokens"
-    Params: ClassVar[type[settings.Params]] = TokensPartParams
-    gives: ClassVar[str] = "tokens"
-    gives_queries: ClassVar[str] = "query tokens"
-    encoder: ClassVar[str] = "late-encoder"
-    OfEncoder: ClassVar[type[settings.Params] | None] = LateEncoderParams
-    folder: ClassVar[str] = "tokens"
-    automatic: ClassVar[bool] = False  # large
-    rank: ClassVar[int] = 30
-    aliases: ClassVar[tuple[str, ...]] = ("late", "colbert")
-    packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "sentence-transformers", "onnxruntime", "faiss-cpu")
+    name, gives, gives_queries, rank = "tokens", "tokens", "query tokens", 30
+    folder = "tokens"
+    Params, OfEncoder, encoder = TokenParams, LateEncoderParams, "late-encoder"
+    aliases = ("late", "colbert")
+    packages = ("torch", "transformers", "sentence-transformers", "onnxruntime", "faiss-cpu")
     _encoder: LateEncoder
     _params: TokenParams
     _old: TokenSource | None
@@ -84,11 +73,8 @@ class TokensPart(CountedPart):
         return LateEncoder
 
     @classmethod
-    def params_of(cls, described: Mapping[str, Any]) -> TokensPartParams:
-        made_by = described.get("encoder", {})
-        given = LateEncoderParams(**made_by.get("settings", {}))
-        form = encoder_form(made_by.get("name", "minilm-tokens"), given)
-        return TokensPartParams(described.get("wanted", "auto"), form)
+    def params_of(cls, described: Mapping[str, Any]) -> TokenParams:
+        return TokenParams(described.get("wanted", "auto"), cls.form_of(described))
 
     @classmethod
     def summary(cls, described: Mapping[str, Any]) -> str:
@@ -110,20 +96,15 @@ class TokensPart(CountedPart):
 
         return query_tokens(opened, topics, threads, devices)
 
-    def encoded(self, texts: list[str]) -> TokenVectors:
-        """Vectors (T, d) float32, offsets and numbers of the tokens, and how many texts were cut."""
-        encoded: TokenVectors = self.of_documents.encode(texts, "document", threads=self._threads)
-        return encoded
-
     def taken(self, rows: np.ndarray, texts: list[str]) -> TokenVectors:
-        """The same, as they are kept."""
+        """Vectors (T, d), offsets and numbers of the tokens as they are kept, and how many texts were cut."""
         from rnnreranker.encode.late.encoder import TokenVectors
 
         old = self._old
         assert old is not None
-        own = slice(old.offsets[rows[0]], old.offsets[rows[-1] + 1])
-        offsets = old.offsets[rows[0] : rows[-1] + 2] - old.offsets[rows[0]]
-        return TokenVectors(old.vectors[own], offsets, old.ids[own], self._encoder.count_cut(texts, "document"))
+        positions, offsets = positions_of(old.offsets, rows)
+        cut = self._encoder.count_cut(texts, "document")
+        return TokenVectors(old.vectors[positions], offsets, old.ids[positions], cut)
 
     def save(self, stream: IO[bytes], block: TokenVectors) -> None:
         vectors, offsets, ids, cut = block
@@ -134,12 +115,7 @@ class TokensPart(CountedPart):
         np.savez(stream, vectors=halves, offsets=offsets, ids=ids, cut=cut)
 
     def begin(self, texts: list[str]) -> None:
-        """As `CountedPart`; it says how large the part will be."""
-        self._foretell(texts)
-        super().begin(texts)
-
-    def _foretell(self, texts: list[str]) -> None:
-        """Say, before anything is encoded, what the documents will take."""
+        """As `CountedPart`; before anything is encoded, one line says what the documents will take."""
         tokens = self._encoder.count_tokens(texts, "document")
         size = 2 * self._encoder.dimension + 4
         mean, first = tokens / len(texts), counted(len(texts), "document")
@@ -147,6 +123,7 @@ class TokensPart(CountedPart):
             f"tokens: at most {mean:.0f} in a document (mean of the first {first}), {size} bytes each: "
             f"{1000 * mean * size / MB:.1f} MB for 1,000 documents, twice while they are made"
         )
+        super().begin(texts)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
         """Write the folder `tokens`; encoder, dimension, how many tokens, and how they are searched."""

@@ -51,7 +51,7 @@ class FaissFolder(StoredVectors):
     def _use(self, folder: Path, file: Path, index: Any, ids: Ids) -> None:
         """Take an index, and look that it can be used."""
         self._index = index
-        super().__init__(folder, file, ids, int(index.d))
+        super().__init__(file, ids, int(index.d))
         self._check(folder)
         self.kind = type(self._inner).__name__
         self.exact = self._warned = self.kind in EXACT
@@ -225,9 +225,7 @@ class FaissIndex(FaissFolder):
         self._owner = index  # what is downcast below does not own the memory
         self._use(Path(name), Path(name), self._faiss.downcast_index(index), Ids(list(docids), name))
         self.fingerprint = fingerprint("faiss", self.kind, str(self._index.ntotal), "\n".join(self.docids))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FaissIndex, (self._index, list(self.docids), str(self._path))
+        self.opened = FaissIndex, (self._index, list(self.docids), name)
 
 
 def _opened(faiss: Any, path: Path) -> Any:

@@ -71,7 +71,7 @@ class LuceneVectors(StoredVectors):
         metric = next(str(one.getVectorSimilarityFunction().name()) for one in fields if one is not None)
         if metric not in INNER_PRODUCT:
             raise InputError(f"{path}: its metric is {metric}; expected an inner product")
-        super().__init__(path, path, None, sizes[0])
+        super().__init__(path, None, sizes[0])
         self._lock = threading.RLock()  # Lucene's iterators are one thread's at a time
         self._known: dict[str, int] = {}  # rows looked up before: a searcher asks for the same again
         self.docids: Sequence[str] = _Docids(self, int(self._reader.maxDoc()))

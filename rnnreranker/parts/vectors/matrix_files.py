@@ -25,21 +25,19 @@ class MatrixVectors(StoredVectors):
     """A `VectorSource` over one matrix, or several that stand behind each other.
 
     Args:
-        opened, file, ids: as of `StoredVectors`.
+        path, ids: as of `StoredVectors`.
         matrices: (n, d) each, of one width and type, in their order; files: theirs, and that of the docids.
 
     Raises:
         InputError: another number of rows than docids.
     """
 
-    def __init__(
-        self, opened: Path, file: Path, ids: Ids, matrices: Sequence[np.ndarray], files: Sequence[Path]
-    ) -> None:
+    def __init__(self, path: Path, ids: Ids, matrices: Sequence[np.ndarray], files: Sequence[Path]) -> None:
         self._matrix, self._files = MappedRows(matrices), files
-        super().__init__(opened, file, ids, self._matrix.dimension)
+        super().__init__(path, ids, self._matrix.dimension)
         if len(self.docids) != len(self._matrix):
             raise InputError(
-                f"{files[-1]}: has {len(self.docids)} docids but {file} has {len(self._matrix)} rows; expected as many"
+                f"{files[-1]}: has {len(self.docids)} docids but {path} has {len(self._matrix)} rows; expected as many"
             )
 
     @cached_property
@@ -69,7 +67,7 @@ class MatrixVectors(StoredVectors):
         return by_blocks(queries, count, self._matrix.blocks(step), refuse)
 
 
-def npy_vectors(opened: Path, paths: Sequence[Path], ids: Path) -> MatrixVectors:
+def npy_vectors(paths: Sequence[Path], ids: Path) -> MatrixVectors:
     """The vectors in `.npy` matrices, (n, d) float32 or float16 each, with a file of docids, one a line.
 
     Raises:
@@ -86,7 +84,7 @@ def npy_vectors(opened: Path, paths: Sequence[Path], ids: Path) -> MatrixVectors
     if not ids.is_file():
         rows = sum(map(len, matrices))
         raise InputError(f"{ids}: no such file; {whole} needs its {rows} docids there, one a line")
-    return MatrixVectors(opened, whole, read_ids(ids), matrices, [*paths, ids])
+    return MatrixVectors(whole, read_ids(ids), matrices, [*paths, ids])
 
 
 def flex_vectors(folder: Path) -> MatrixVectors:
@@ -108,7 +106,7 @@ def flex_vectors(folder: Path) -> MatrixVectors:
     if expected != len(matrix):
         raise InputError(f"{path}: has {len(matrix)} rows, pt_meta.json says {expected}; copy the folder again")
     ids, origin = docnos_of(folder)
-    return MatrixVectors(folder, path, ids, [matrix], [path, origin])
+    return MatrixVectors(path, ids, [matrix], [path, origin])
 
 
 def docnos_of(folder: Path) -> tuple[Ids, Path]:

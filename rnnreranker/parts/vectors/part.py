@@ -14,11 +14,10 @@ from rnnreranker.base import settings
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.settings import setting
 from rnnreranker.data.document import Document
 from rnnreranker.encode.params import EncoderParams
-from rnnreranker.parts.base import BLOCK, Part, check_encoder, encoder_form
+from rnnreranker.parts.base import BLOCK, Part, part_made_by
 from rnnreranker.parts.encoded import EncodedPart, PartByEncoder
 from rnnreranker.parts.vectors import VectorSource, open_vectors
 from rnnreranker.parts.vectors.npy_files import write_array, write_header
@@ -61,14 +60,11 @@ class DensePart(PartByEncoder):
         InputError: `dtype` unknown.
     """
 
-    name: ClassVar[str] = "dense"
+    name, gives, gives_queries, rank = "dense", "vectors", "query vectors", 0
     Params: ClassVar[type[settings.Params]] = DenseParams
-    gives: ClassVar[str] = "vectors"
-    gives_queries: ClassVar[str] = "query vectors"
-    encoder: ClassVar[str] = "encoder"
-    OfEncoder: ClassVar[type[settings.Params] | None] = EncoderParams
-    rank: ClassVar[int] = 0
-    aliases: ClassVar[tuple[str, ...]] = ("vectors",)
+    OfEncoder = EncoderParams
+    encoder = "encoder"
+    aliases = ("vectors",)
     packages: ClassVar[tuple[str, ...]] = ("torch", "transformers", "onnxruntime", "faiss-cpu")
     blocks, ending = "vectors", ".npy"
     _old: VectorSource | None
@@ -81,9 +77,7 @@ class DensePart(PartByEncoder):
 
     @classmethod
     def make(cls, params: Any, beside: Mapping[str, Any]) -> Part:
-        if params.encoder == OWN:
-            return OwnVectors(params.dtype)
-        return super().make(params, beside)
+        return OwnVectors(params.dtype) if params.encoder == OWN else cls(cls.opened_encoder(params), params.dtype)
 
     @classmethod
     def inputs(cls, params: Any) -> str:
@@ -91,11 +85,8 @@ class DensePart(PartByEncoder):
 
     @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> DenseParams:
-        if described.get("vectors") == OWN:
-            return DenseParams(OWN, described.get("dtype", "float32"))
-        made_by = described.get("encoder", {})
-        given = EncoderParams(**made_by.get("settings", {}))
-        return DenseParams(encoder_form(made_by.get("name", "minilm"), given), described.get("dtype", "float32"))
+        form = OWN if described.get("vectors") == OWN else cls.form_of(described)
+        return DenseParams(form, described.get("dtype", "float32"))
 
     @classmethod
     def summary(cls, described: Mapping[str, Any]) -> str:
@@ -112,13 +103,10 @@ class DensePart(PartByEncoder):
         return open_vectors(at)
 
     def __init__(self, encoder: Encoder, dtype: str = "float32") -> None:
-        if dtype not in DTYPES:
-            raise InputError(f"dtype={dtype}: expected {' or '.join(DTYPES)}")
         super().__init__(encoder.fingerprint, encoder)
         self._graph: KeptGraph | None = None
         self._by_graph = True  # documents too, if there is one
-        self._dtype = dtype
-        self.dimension = encoder.dimension
+        self._dtype, self.dimension = _checked(dtype), encoder.dimension
         self.marks = (encoder.fingerprint, dtype)
 
     def extend(self, index: Path) -> None:
@@ -129,8 +117,7 @@ class DensePart(PartByEncoder):
         Raises:
             InputError: they were made by another encoder.
         """
-        check_encoder(index, "dense", self._encoder.fingerprint)
-        made_by = read_json(index / "rnnreranker.json", repair="make the index again")["parts"]["dense"]["encoder"]
+        made_by = part_made_by(index, "dense", self._encoder.fingerprint)["encoder"]
         self._computed = made_by.get("computed", {})
         self._by_graph = made_by.get("documents") == "graph" or bool(self._computed)
         self._old = open_vectors(index)
@@ -201,31 +188,23 @@ class DensePart(PartByEncoder):
             self.of_documents = Encoder.load(self._encoder.name, **self._encoder.options)
 
     def write_vectors(self, folder: Path, count: int) -> None:
-        """Write all blocks as `index`, or as `vectors.npy`, without holding them in memory."""
-        if self._dtype == "float32":
-            self._write_flat(folder / "index", count)
-        else:
-            self._write_matrix(folder / "vectors.npy", count)
+        """Write all blocks, without holding them in memory.
 
-    def _write_flat(self, path: Path, count: int) -> None:
-        """A Faiss flat inner-product index."""
-        faiss = require("faiss", "writing a dense index", "faiss-cpu")
-        header = bytearray(faiss.serialize_index(faiss.IndexFlatIP(self.dimension)).tobytes())
-        header[8:16] = count.to_bytes(8, "little")  # the number of vectors
-        header[-8:] = (count * self.dimension).to_bytes(8, "little")  # and of the floats that follow
-        with open(path, "wb") as stream:
-            stream.write(header)
-            self._write(stream, "<f4")
-
-    def _write_matrix(self, path: Path, count: int) -> None:
-        """One matrix, (n, d) float16."""
-        with open(path, "wb") as stream:
-            write_header(stream, "<f2", (count, self.dimension))
-            self._write(stream, "<f2")
-
-    def _write(self, stream: IO[bytes], dtype: str) -> None:
-        for file in self._files:
-            stream.write(np.load(file, allow_pickle=False).astype(dtype, copy=False).tobytes())
+        As float32 they are `index`, a flat inner-product index of Faiss, as float16 the matrix `vectors.npy`.
+        """
+        flat = self._dtype == "float32"
+        with open(folder / ("index" if flat else "vectors.npy"), "wb") as stream:
+            if flat:
+                faiss = require("faiss", "writing a dense index", "faiss-cpu")
+                header = bytearray(faiss.serialize_index(faiss.IndexFlatIP(self.dimension)).tobytes())
+                header[8:16] = count.to_bytes(8, "little")  # the number of vectors
+                header[-8:] = (count * self.dimension).to_bytes(8, "little")  # and of the floats that follow
+                stream.write(header)
+            else:
+                write_header(stream, "<f2", (count, self.dimension))
+            for file in self._files:
+                vectors = np.load(file, allow_pickle=False)
+                stream.write(vectors.astype("<f4" if flat else "<f2", copy=False).tobytes())
 
 
 class OwnVectors(DensePart):
@@ -238,14 +217,12 @@ class OwnVectors(DensePart):
         InputError: `dtype` unknown.
     """
 
-    encoder: ClassVar[str] = ""
-    packages: ClassVar[tuple[str, ...]] = ("faiss-cpu",)
+    encoder = ""
+    packages = ("faiss-cpu",)
 
     def __init__(self, dtype: str = "float32") -> None:
-        if dtype not in DTYPES:
-            raise InputError(f"dtype={dtype}: expected {' or '.join(DTYPES)}")
         EncodedPart.__init__(self, OWN)
-        self._dtype, self.dimension = dtype, 0
+        self._dtype, self.dimension = _checked(dtype), 0
         self._digest = hashlib.sha256()
 
     @property
@@ -288,6 +265,12 @@ class OwnVectors(DensePart):
         """Write `index` or `vectors.npy`; dimension, dtype, and whose vectors they are."""
         self.write_vectors(folder, count)
         return {"dimension": self.dimension, "dtype": self._dtype, "vectors": OWN}
+
+
+def _checked(dtype: str) -> str:
+    if dtype not in DTYPES:
+        raise InputError(f"dtype={dtype}: expected {' or '.join(DTYPES)}")
+    return dtype
 
 
 def documents_of_vectors(path: Path) -> Iterator[Document]:

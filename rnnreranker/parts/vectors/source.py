@@ -14,6 +14,7 @@ import numpy as np
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files.checksums import check_files
 from rnnreranker.base.given import array_of, ids_of, path_of
+from rnnreranker.parts.vectors.validity import StoredVectors
 
 
 class VectorSource(Protocol):
@@ -82,8 +83,8 @@ class QueryVectors:
         qids = ids_of(self.qids, "qids")
         if len(vectors) != len(qids):
             raise InputError(f"{len(qids)} query ids for {len(vectors)} query vectors; expected one id per vector")
-        twice = _first_repeated(qids)
-        if twice is not None:
+        if len(row_of := dict(zip(qids, range(len(qids)), strict=True))) < len(qids):
+            twice = next(qid for row, qid in enumerate(qids) if row_of[qid] != row)
             raise InputError(f"query id {twice} is given twice; every query needs its own id")
         vectors = np.ascontiguousarray(vectors, dtype=np.float32)
         finite = np.isfinite(vectors).all(axis=1)
@@ -120,15 +121,21 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
     Raises:
         InputError: nothing there, none of these layouts, or files that cannot be used.
     """
+    path = path_of(path, "an index folder or a .npy file")
+    source = _opened(path)
+    source.opened = open_vectors, (path.absolute(),)
+    return source
+
+
+def _opened(path: Path) -> StoredVectors:
     from rnnreranker.parts.vectors.faiss_folder import FaissFolder
     from rnnreranker.parts.vectors.matrix_files import flex_vectors, npy_vectors
 
-    path = path_of(path, "an index folder or a .npy file")
     if not path.exists():
         raise InputError(f"{path}: no such index; expected a folder with `index` and `docid`, or X.npy with X.ids")
     if path.is_file():
         if path.suffix == ".npy":
-            return npy_vectors(path, [path], path.with_suffix(".ids"))
+            return npy_vectors([path], path.with_suffix(".ids"))
         if path.name == "index":
             return FaissFolder(path.parent)
         raise InputError(f"{path}: not a matrix of vectors; expected a .npy file or an index folder")
@@ -139,13 +146,13 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
         return FaissFolder(path)
     ids = path / "ids" if (path / "ids").is_file() else path / "docid"
     if (path / "vectors.npy").is_file():
-        return npy_vectors(path, [path / "vectors.npy"], ids)
+        return npy_vectors([path / "vectors.npy"], ids)
     if (path / "vecs.f4").is_file():
         return flex_vectors(path)
     if shards := sorted(path.glob("*.npy"), key=_by_numbers):
-        return npy_vectors(path, shards, ids)
+        return npy_vectors(shards, ids)
     names = sorted(entry.name for entry in path.iterdir())
-    shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "") if names else "nothing"
+    shown = ", ".join(names[:6] + (["..."] if len(names) > 6 else [])) or "nothing"
     if any(name.startswith("segments_") for name in names):
         from rnnreranker.parts.vectors.lucene import LuceneVectors
 
@@ -169,15 +176,3 @@ def _by_numbers(path: Path) -> tuple[list[tuple[int, str]], str]:
     """
     parts = re.split(r"(\d+)", path.name)
     return [(int(part), "") if part.isdigit() else (-1, part) for part in parts], path.name
-
-
-def _first_repeated(ids: Sequence[str]) -> str | None:
-    """The first id that was there before, or None."""
-    if len(set(ids)) == len(ids):
-        return None
-    seen: set[str] = set()
-    for name in ids:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,30 +12,34 @@ import numpy as np
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.given import count_of, instance_of
 from rnnreranker.parts.vectors.ids import Ids
-from rnnreranker.parts.vectors.source import open_vectors
 
 
-class StoredVectors(ABC):
+class Reopened:
+    """What another process opens itself. `opened`: a function and its arguments for that; None = it is sent there."""
+
+    opened: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return super().__reduce_ex__(protocol) if self.opened is None else self.opened
+
+
+class StoredVectors(Reopened, ABC):
     """A `VectorSource` of files; a subclass says how vectors are read and searched.
 
     Args:
-        path: what `open_vectors` is given for it, here and in another process.
-        file: what errors name.
+        path: what errors name.
         ids: of the rows; None = the subclass looks docids up.
+        dimension: of a vector.
     """
 
     exact = True
     fingerprint: str
     docids: Sequence[str]
 
-    def __init__(self, path: Path, file: Path, ids: Ids | None, dimension: int) -> None:
-        self._opened, self._path, self.dimension = path, file, dimension
+    def __init__(self, path: Path, ids: Ids | None, dimension: int) -> None:
+        self._path, self.dimension = path, dimension
         if ids is not None:
             self._ids, self.docids = ids, ids.names
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """A copy in another process maps the files again."""
-        return open_vectors, (self._opened.absolute(),)
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
         return self._ids.rows(docids)
