@@ -68,8 +68,8 @@ class ImpactPart(CountedPart):
     @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> ImpactParams:
         factor = described.get("factor", 100.0)
-        kept = ("float", 100.0) if factor is None else ("whole", factor)
-        return ImpactParams(*kept, cls.form_of(described))
+        form = cls.form_of(described)
+        return ImpactParams(encoder=form, weights="float") if factor is None else ImpactParams("whole", factor, form)
 
     @classmethod
     def summary(cls, described: Mapping[str, Any]) -> str:

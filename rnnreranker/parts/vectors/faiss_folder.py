@@ -58,7 +58,7 @@ class FaissFolder(StoredVectors):
         self._many = file.is_file() and file.stat().st_size >= LARGE
 
     @cached_property
-    def fingerprint(self) -> str:
+    def fingerprint(self) -> str:  # type: ignore[override]
         """What tells these vectors and docids from others."""
         return fingerprint("faiss", file_digest(self._path), file_digest(self._path.with_name("docid")))
 

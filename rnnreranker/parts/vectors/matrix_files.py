@@ -41,7 +41,7 @@ class MatrixVectors(StoredVectors):
             )
 
     @cached_property
-    def fingerprint(self) -> str:
+    def fingerprint(self) -> str:  # type: ignore[override]
         """What tells these vectors and docids from others."""
         return fingerprint("matrix", *map(file_digest, self._files))
 
