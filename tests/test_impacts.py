@@ -184,7 +184,7 @@ def test_index_and_search_commands(folder: Path, tmp_path: Path, capsys: pytest.
     assert "1 text cut at 64 tokens; 1 text empty, never found" in said
     assert run_index(*of_index) == 0
     assert "already complete" in capsys.readouterr().err
-    with pytest.raises(InputError, match=r"holds an index of other impacts \(.*, factor 100\.0\)"):
+    with pytest.raises(InputError, match=r"holds an index of other impacts \(.*factor 100\.0, encoder .*\)"):
         run_index(*of_index, "--parts", "impact:factor=10")
     search = ["--index", index, "--topics", tmp_path / "topics.tsv", "--rerank", "none", "--output", run]
     assert run_search(*search, "--retriever", "impact") == 0

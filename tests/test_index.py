@@ -277,7 +277,7 @@ def test_the_command_makes_an_index_once(
     assert command.main(arguments) == 0
     assert "already complete, 2 documents" in capsys.readouterr().err
     assert len(letters) == 1
-    with pytest.raises(InputError, match=r"holds an index of other vectors \(.*, float32\); give --overwrite"):
+    with pytest.raises(InputError, match=r"an index of other vectors \(encoder .*, dtype float32\); give --overwrite"):
         command.main([*arguments, "--encoder", "minilm:max_length=7"])
     assert command.main([*arguments, "--encoder", "minilm:max_length=7", "--overwrite"]) == 0
     (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "changed"}\n')

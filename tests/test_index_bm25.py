@@ -163,7 +163,7 @@ def test_chinese_is_read_by_two_characters(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "more.jsonl").write_text(lines[3])
     assert index(["--append", str(tmp_path / "more.jsonl"), "--output", str(output)]) == 0
     assert describe(output)["parts"] == {"bm25": {"language": "zh"}}
-    with pytest.raises(InputError, match=r"holds an index of .*words of another language \(zh\); give --overwrite"):
+    with pytest.raises(InputError, match=r"holds an index of .*other words \(language zh\); give --overwrite"):
         index(made)
 
     asked = ["--index", str(output), "--topics", str(topics), "--retriever", "bm25", "--rerank", "none"]

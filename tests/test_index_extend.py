@@ -233,7 +233,10 @@ def test_another_index_takes_what_is_encoded(flags: list[str], tmp_path: Path) -
     ("flags", "said"),
     [
         (["--parts", "impact"], "--from-index {index}: has none of dense, impact, tokens that --parts names"),
-        (["--dtype", "float16"], r"--from-index {index}: holds an index of other vectors \(words, float32\)"),
+        (
+            ["--dtype", "float16"],
+            r"--from-index {index}: holds an index of other vectors \(encoder words, dtype float32\)",
+        ),
     ],
 )
 def test_what_cannot_be_taken(tmp_path: Path, flags: list[str], said: str) -> None:

@@ -199,7 +199,6 @@ def _meta(**values: object) -> Callable[[Path], None]:
         (lambda folder: (folder / "edges.u32.np").write_bytes(b"1234"), r"edges\.u32\.np: has 4 bytes but 2 neighbour"),
         (lambda folder: (folder / "weights.f16.np").unlink(), r"weights\.f16\.np: no such file; make it again with"),
         (_meta(version=9), r"pt_meta\.json: version 9 of a graph; this version reads 2"),
-        (_meta(of=3), r"pt_meta\.json: version 2 of a graph; this version reads 2"),
         (_meta(type="sparse_index"), r"sparse_index in the format np_topk; expected corpus_graph"),
         (_meta(k=0), r"doc_count 5, k 0; expected two integers >= 1"),
         (_meta(source="0123"), r"made from dense vectors 0123, but those of the index are [0-9a-f]{16}; make it again"),

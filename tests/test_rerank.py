@@ -121,7 +121,7 @@ def test_queries_and_index_must_fit(collection: tuple) -> None:
     source, queries, run = collection
     with pytest.raises(InputError, match="query vectors have 8 dimensions, the index has 16"):
         RnnReranker(source).rerank(run, QueryVectors(queries.qids, queries.vectors[:, :8]))
-    with pytest.raises(InputError, match=r"6 queries of the run have no vector \(first: q1, q2, q3\)"):
+    with pytest.raises(InputError, match=r"6 of \d+ queries have no vector \(first: q1, q2, q3\)"):
         RnnReranker(source).rerank(run, QueryVectors(("q0",), queries.vectors[:1]))
     broken = ArrayVectors(source.vectors.copy(), source.docids)
     docid = run["q2"][4][0]

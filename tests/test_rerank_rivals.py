@@ -173,7 +173,7 @@ def test_errors_are_those_of_rnn(name: str, collection: tuple) -> None:
     if "query vectors" in find("reranker", name).needs:
         with pytest.raises(InputError, match="query vectors have 8 dimensions, the index has 12"):
             make_reranker(name, source).rerank(run, QueryVectors(queries.qids, queries.vectors[:, :8]))
-        with pytest.raises(InputError, match=r"4 queries of the run have no vector \(first: q1, q2, q3\)"):
+        with pytest.raises(InputError, match=r"4 of \d+ queries have no vector \(first: q1, q2, q3\)"):
             make_reranker(name, source).rerank(run, QueryVectors(("q0",), queries.vectors[:1]))
         with pytest.raises(InputError, match="query vectors are needed and were not given"):
             make_reranker(name, source).rerank(run)

@@ -107,7 +107,7 @@ def test_index_and_search_commands(world: Path, tmp_path: Path, capsys: pytest.C
     assert "searched by exact; 1 text cut at 30 tokens; 1 text empty, never found" in said
     assert run_index(*of_index(world, index)) == 0
     assert "already complete" in capsys.readouterr().err
-    with pytest.raises(InputError, match=r"holds an index of other tokens \(.*, searched by exact\)"):
+    with pytest.raises(InputError, match=r"holds an index of other tokens \(search auto, encoder .*\)"):
         run_index(*of_index(world, index, "--token-encoder", f"{world / 'model'}:document_length=20"))
     described = describe(index)["parts"]["tokens"]
     assert (described["dimension"], described["dtype"], described["cut"]) == (D, "float16", 1)

@@ -290,7 +290,7 @@ def test_encoded_queries(tmp_path: Path) -> None:
     (tmp_path / "queries.ids").write_text("q3\nq2\nq1\n")
     by_name = load_encoded_queries(path, ["q1", "q2"])
     np.testing.assert_array_equal(by_name.vectors, QUERIES[[2, 1]])
-    with pytest.raises(InputError, match=r"1 of the 2 topics have no vector \(first: q9\)"):
+    with pytest.raises(InputError, match=r"1 of 2 queries have no vector \(first: q9\)"):
         load_encoded_queries(path, ["q1", "q9"])
     (tmp_path / "queries.ids").write_text("q3\nq2\n")
     with pytest.raises(InputError, match="has 2 query ids but"):

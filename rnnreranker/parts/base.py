@@ -136,7 +136,7 @@ class Part(ABC):
     @classmethod
     def summary(cls, described: Mapping[str, Any]) -> str:
         """A part that is described, in the words of an error: another index holds these."""
-        said = ", ".join(f"{key} {value}" for key, value in described.get("settings", {}).items())
+        said = ", ".join(f"{key} {value}" for key, value in cls.params_of(described).to_dict().items())
         return f"other {cls.gives or cls.name}" + (f" ({said})" if said else "")
 
     @classmethod

@@ -55,10 +55,6 @@ class Bm25Part(Part):
         return Bm25IndexParams(**described)
 
     @classmethod
-    def summary(cls, described: Mapping[str, Any]) -> str:
-        return f"words of another language ({described.get('language', 'en')})"
-
-    @classmethod
     def at(cls, path: Path) -> Path | None:
         """A folder in the index, or a Lucene index by itself."""
         own = path / cls.folder

@@ -72,10 +72,6 @@ class ImpactPart(CountedPart):
         return ImpactParams(encoder=form, weights="float") if factor is None else ImpactParams("whole", factor, form)
 
     @classmethod
-    def summary(cls, described: Mapping[str, Any]) -> str:
-        return f"other impacts ({described.get('encoder', {}).get('name')}, factor {described.get('factor')})"
-
-    @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> ImpactSource:
         return ImpactSource(at, described)
 

@@ -73,11 +73,9 @@ def read_description(folder: Path) -> tuple[int, int, Origin]:
     if not (own := meta.get("rnnreranker")):
         return *sizes, Origin()
     own = own if isinstance(own, dict) else {"version": own}
-    usual = asdict(Origin())
-    said: dict[str, Any] = {name: own.get(name) for name in usual}
-    if own.get("version") != VERSION or any(type(said[name]) is not type(value) for name, value in usual.items()):
+    if own.get("version") != VERSION:
         raise InputError(f"{path}: version {own.get('version')!r} of a graph; this version reads {VERSION}; {REPAIR}")
-    return *sizes, Origin(**said)
+    return *sizes, Origin(**{name: own[name] for name in asdict(Origin()) if name in own})
 
 
 def write_docnos(stream: IO[bytes], docids: Sequence[str]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import operator
 import os
 import shutil
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -121,35 +120,18 @@ class GraphFiles:
         own = dict(list(jobs.items())[number::shares])
         return self.make(own, unit), len(own)
 
-    def make(self, jobs: Mapping[Path, tuple[Any, ...]], unit: str, announced: bool = True) -> int:
-        """Make those files that are not there; how many. After the first, one line says how long the others take."""
+    def make(self, jobs: Mapping[Path, tuple[Any, ...]], unit: str) -> int:
+        """Make those files that are not there; how many."""
         missing = [job for file, job in jobs.items() if not file.is_file()]
-        if missing:
-            workers = (len(self.half) if unit == "pair" else 0) or self.threads or cores()
-            begun = time.perf_counter()
-            operator.call(*missing[0])
-            if announced and len(missing) > 1:
-                self._foretell(missing, unit, workers, time.perf_counter() - begun)
-            do_parts(
-                operator.call,
-                missing[1:],
-                workers=workers,
-                backend=self.backend,
-                address=self.address,
-                shown=lambda made: progress(made, unit=f"{unit}s", total=len(missing) - 1, what="neighbours"),
-            )
-        return len(missing)
-
-    def _foretell(self, missing: list[Any], unit: str, workers: int, seconds: float) -> None:
-        """Say how large the graph is, and how long the files take that are left; most pairs take twice the first."""
-        size, left = len(self.source.docids) * self.k * ENTRY.itemsize, len(missing) - 1
-        took = seconds * (2 if unit == "pair" else 1) * -(-left // workers)
-        units = ((3600, "hours"), (60, "minutes"), (1, "seconds"))
-        of_time, name = next((one for one in units if took >= one[0]), units[-1])
-        say(
-            f"neighbours: {self.k} of each of {counted(len(self.source.docids), 'document')} take {size / 1e6:.3g} MB; "
-            f"{counted(left, unit)} to come, about {took / of_time:.1f} {name} at the pace of the first"
+        do_parts(
+            operator.call,
+            missing,
+            workers=(len(self.half) if unit == "pair" else 0) or self.threads or cores(),
+            backend=self.backend,
+            address=self.address,
+            shown=lambda made: progress(made, unit=f"{unit}s", total=len(missing), what="neighbours"),
         )
+        return len(missing)
 
 
 def write_graph(
@@ -171,8 +153,10 @@ def write_graph(
     files = GraphFiles(source, k, work, **how)
     lacking = [job[2] for file, job in files.blocks.items() if not file.is_file()]
     if lacking:
+        size = len(source.docids) * files.k * ENTRY.itemsize
+        say(f"neighbours: {files.k} of each of {counted(len(source.docids), 'document')} take {size / 1e6:.3g} MB")
         files.make(files.pairs, "pair")
-        files.make(files.blocks, "block", announced=not files.pairs)
+        files.make(files.blocks, "block")
     with folder_written_whole(output) as folder:
         _write(folder, list(files.blocks), source, files.k)
     shutil.rmtree(work)

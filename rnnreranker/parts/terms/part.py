@@ -37,11 +37,6 @@ class TermsPart(EncodedPart):
         return cls(params)
 
     @classmethod
-    def summary(cls, described: Mapping[str, Any]) -> str:
-        words = described.get("settings", {})
-        return f"other words ({words.get('language')}, stemmer {words.get('stemmer')})"
-
-    @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> TermSource:
         return TermSource(at, described)
 

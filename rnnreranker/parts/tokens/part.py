@@ -77,10 +77,6 @@ class TokensPart(CountedPart):
         return TokenParams(described.get("wanted", "auto"), cls.form_of(described))
 
     @classmethod
-    def summary(cls, described: Mapping[str, Any]) -> str:
-        return f"other tokens ({described.get('encoder', {}).get('name')}, searched by {described.get('search')})"
-
-    @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> TokenSource:
         return TokenSource(at, described)
 

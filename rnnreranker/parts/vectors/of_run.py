@@ -93,12 +93,7 @@ def query_rows(run: Run, query_vectors: QueryVectors, dimension: int | None = No
             f"query vectors have {dimensions} dimensions, the index has {dimension}; "
             "encode the queries with the encoder that made the index"
         )
-    row_of = {qid: row for row, qid in enumerate(query_vectors.qids)}
-    lost = [qid for qid in run.qids if qid not in row_of]
-    if lost:
-        shown = ", ".join(lost[:3])
-        raise InputError(f"{len(lost)} queries of the run have no vector (first: {shown}); check topics and run match")
-    return query_vectors.vectors[[row_of[qid] for qid in run.qids]]
+    return query_vectors.of(run.qids).vectors
 
 
 def check_missing(run: Run, usable: np.ndarray, lack: str, skip: bool) -> None:

@@ -89,11 +89,6 @@ class DensePart(PartByEncoder):
         return DenseParams(form, described.get("dtype", "float32"))
 
     @classmethod
-    def summary(cls, described: Mapping[str, Any]) -> str:
-        made_by = described.get("encoder", {}).get("name", described.get("vectors"))
-        return f"other vectors ({made_by}, {described.get('dtype')})"
-
-    @classmethod
     def at(cls, path: Path) -> Path | None:
         """A Faiss folder, a folder with a matrix, a matrix: `open_vectors` says what it lacks."""
         return path if path.is_file() or (path / "index").is_file() or any(path.glob("*.npy")) else None

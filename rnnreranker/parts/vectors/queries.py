@@ -36,16 +36,7 @@ def load_encoded_queries(path: str | os.PathLike[str], qids: Sequence[str] | Non
             raise InputError(
                 f"{beside}: has {len(ids.names)} query ids but {path} has {len(matrix)} rows; expected as many"
             )
-        if qids is None:
-            return _of(path, ids.names, matrix)
-        rows = ids.rows(qids)
-        lost = [qid for qid, row in zip(qids, rows, strict=True) if row < 0]
-        if lost:
-            raise InputError(
-                f"{beside}: {len(lost)} of the {len(qids)} topics have no vector (first: {', '.join(lost[:3])}); "
-                "encode these topics too"
-            )
-        return _of(path, qids, matrix[rows])
+        return _of(path, ids.names, matrix, qids)
     if qids is None:
         raise InputError(
             f"{path}: which query is which row? write the query ids to {beside}, one a line, or give the topics"
@@ -58,8 +49,9 @@ def load_encoded_queries(path: str | os.PathLike[str], qids: Sequence[str] | Non
     return _of(path, qids, matrix)
 
 
-def _of(path: Path, qids: Sequence[str], vectors: np.ndarray) -> QueryVectors:
+def _of(path: Path, qids: Sequence[str], vectors: np.ndarray, wanted: Sequence[str] | None = None) -> QueryVectors:
     try:
-        return QueryVectors(tuple(qids), vectors)
+        queries = QueryVectors(tuple(qids), vectors)
+        return queries if wanted is None else queries.of(wanted)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None

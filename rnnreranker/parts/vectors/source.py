@@ -106,7 +106,10 @@ class QueryVectors:
         qids = ids_of(qids, "qids")
         row_of = {qid: row for row, qid in enumerate(self.qids)}
         if lost := [qid for qid in qids if qid not in row_of]:
-            raise InputError(f"{len(lost)} of {len(qids)} queries have no vector (first: {', '.join(lost[:3])})")
+            raise InputError(
+                f"{len(lost)} of {len(qids)} queries have no vector (first: {', '.join(lost[:3])}); encode them too, "
+                "or check that topics and run match"
+            )
         return QueryVectors(qids, self.vectors[[row_of[qid] for qid in qids]])
 
 
