@@ -243,5 +243,5 @@ def test_stored_tokens_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
     vectors[3] = np.nan
     np.save(source.folder / "vectors.npy", vectors)
     broken = TokenSource(tmp_path, {"encoder": source.encoder})
-    with pytest.raises(InputError, match=r"vectors.npy: has NaN or infinite values behind row 0; build the index"):
+    with pytest.raises(InputError, match=r"vectors.npy: the vector of 3 has NaN or infinite values; build the index"):
         Lexicon(broken, special=SPECIAL).nearest(np.ones((1, D), dtype=np.float32))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from rnnreranker.base.java import start_java
 from rnnreranker.parts.impacts import ImpactSource
 from rnnreranker.parts.neighbours.nearest import GraphSource, no_neighbours
 from rnnreranker.parts.postings import KEPT, best_products, transposed, write_postings
-from rnnreranker.parts.terms.source import Counted, joined, save_counted
+from rnnreranker.parts.terms.source import count_words, joined, save_counted
 from rnnreranker.parts.vectors.ids import read_ids
 
 if TYPE_CHECKING:
@@ -111,31 +111,22 @@ def bm25_words(index: Path, folder: Path) -> ImpactSource:
             reader = LuceneIndexReader(str((index / "bm25").absolute()))
             for file in progress(missing, unit="blocks", what="words of documents"):
                 first = int(file.stem)
+                counts = [reader.get_document_vector(docid) or {} for docid in docids[first : first + BLOCK]]
+                words = [[word for word, count in own.items() for _ in range(count)] for own in counts]
                 with write_atomically(file) as stream:
-                    save_counted(stream, _counted(map(reader.get_document_vector, docids[first : first + BLOCK])))
+                    save_counted(stream, count_words(words))
                     stream.flush()
                     os.fsync(stream.fileno())
         whole = blocks / "whole"
         shutil.rmtree(whole, ignore_errors=True)
-        words = _write(whole / ImpactSource.files, files, index)
+        vocabulary = _write(whole / ImpactSource.files, files, index)
         shutil.copy(index / "docid", whole / "docid")
-        write_json(whole / DESCRIBED, {"vocabulary": words, "words": "", "factor": None, "encoder": {"name": "bm25"}})
+        write_json(
+            whole / DESCRIBED, {"vocabulary": vocabulary, "words": "", "factor": None, "encoder": {"name": "bm25"}}
+        )
         put_folder(whole, folder)
         shutil.rmtree(blocks)
     return ImpactSource(folder, read_json(folder / DESCRIBED))
-
-
-def _counted(documents: Iterable[dict[str, int] | None]) -> Counted:
-    """Words of documents and how often each stands there, as Lucene keeps them."""
-    from scipy.sparse import csr_matrix
-
-    counts = [sorted((one or {}).items()) for one in documents]
-    vocabulary = sorted({word for own in counts for word, _ in own})
-    number = {word: rank for rank, word in enumerate(vocabulary)}
-    terms = np.array([number[word] for own in counts for word, _ in own], dtype=np.int32)
-    data = np.array([count for own in counts for _, count in own], dtype=np.int64)
-    offsets = np.cumsum([0, *map(len, counts)])
-    return Counted(vocabulary, csr_matrix((data, terms, offsets), (len(counts), len(vocabulary))))
 
 
 def _write(folder: Path, files: list[Path], index: Path) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from rnnreranker.base.command import progress
-from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.errors import require
 from rnnreranker.base.files import cache_home, file_digest, fingerprint
 from rnnreranker.base.process.faiss_threads import one_thread
 from rnnreranker.encode.kept_queries import keep, read_kept
@@ -16,10 +17,10 @@ from rnnreranker.encode.late.encoder import special_tokens
 from rnnreranker.parts.ragged import OFFSETS
 from rnnreranker.parts.tokens.neighbours import NPROBE, TokenNeighbours
 from rnnreranker.parts.tokens.source import IDS, VECTORS, TokenSource
-from rnnreranker.parts.vectors.exact import by_blocks, exact_search
+from rnnreranker.parts.vectors.ids import Ids
+from rnnreranker.parts.vectors.matrix_files import MatrixVectors
 
 NEAREST = 10  # tokens of the collection that say which of the vocabulary a vector stands for
-BLOCK = 1 << 16  # tokens that are compared at a time
 DOCUMENTS = 1 << 16  # whose tokens are counted at a time
 
 
@@ -75,27 +76,14 @@ class Lexicon:
         if self._neighbours is not None:
             with one_thread(require("faiss", "search by nearest tokens", "faiss-cpu")):
                 return self._neighbours.nearest(vectors, NEAREST, self._nprobe)
-        rows = range(len(self.source.vectors))
-        return exact_search(vectors, NEAREST, rows, self._propose, self._fetch)[1]  # type: ignore[arg-type]
+        return self._exact.search(vectors, NEAREST)[1]
 
-    def _propose(self, vectors: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        stored = self.source.vectors
-
-        def blocks() -> Iterator[tuple[int, np.ndarray]]:
-            for first in range(0, len(stored), max(count, BLOCK)):
-                yield first, stored[first : first + max(count, BLOCK)].astype(np.float32)
-
-        def refuse(first: int, block: np.ndarray) -> None:
-            if not np.isfinite(block).all():
-                raise InputError(
-                    f"{self.source.folder / VECTORS}: has NaN or infinite values behind row {first}; "
-                    "build the index again"
-                )
-
-        return by_blocks(vectors, count, blocks(), refuse)
-
-    def _fetch(self, rows: np.ndarray) -> np.ndarray:
-        return self.source.vectors[rows].astype(np.float32)
+    @cached_property
+    def _exact(self) -> MatrixVectors:
+        """The tokens as rows of a matrix, named by their numbers: ties go to the lower row."""
+        stored, path = self.source.vectors, self.source.folder / VECTORS
+        numbers: Any = range(len(stored))
+        return MatrixVectors(path, Ids(numbers, str(path)), [stored], [path])
 
     @cached_property
     def _special(self) -> np.ndarray:

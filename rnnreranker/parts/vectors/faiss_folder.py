@@ -16,7 +16,7 @@ from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.parts.vectors.exact import best_first, exact_search, inner_products
 from rnnreranker.parts.vectors.ids import Ids, read_ids
-from rnnreranker.parts.vectors.mapped import LARGE, PART, READERS, MappedRows
+from rnnreranker.parts.vectors.mapped import LARGE, MappedRows, in_parts
 from rnnreranker.parts.vectors.validity import StoredVectors
 
 FLAT_MARKS = (b"IxFI", b"IxF2", b"IxFl")  # the first four bytes of flat index files
@@ -93,21 +93,12 @@ class FaissFolder(StoredVectors):
     def _reconstruct(self, positions: np.ndarray, out: np.ndarray) -> None:
         """Vectors from Faiss into out, by several threads where they come from a large file."""
         inner = self._with_vectors
-        step = min(AT_ONCE, max(PART, -(-len(positions) // READERS))) if self._many else AT_ONCE
-        parts = [slice(first, first + step) for first in range(0, len(positions), step)]
         try:
-            if self._many and len(parts) > 1:
-                for _ in self._readers.map(lambda part: inner.reconstruct_batch(positions[part], out[part]), parts):
-                    pass
-            else:
-                for part in parts:
-                    inner.reconstruct_batch(positions[part], out[part])
+            in_parts(
+                lambda part: inner.reconstruct_batch(positions[part], out[part]), len(positions), self._many, AT_ONCE
+            )
         except RuntimeError as error:
             raise self._without(_reason(error)) from None
-
-    @cached_property
-    def _readers(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(READERS, thread_name_prefix="rnnreranker-reader")
 
     @cached_property
     def _flat_rows(self) -> MappedRows | None:

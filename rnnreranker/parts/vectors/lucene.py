@@ -6,6 +6,7 @@ import bisect
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -164,16 +165,12 @@ class _Docids(Sequence[str]):
     """The docids of an index by row, each looked up when it is asked for, and remembered."""
 
     def __init__(self, source: LuceneVectors, count: int) -> None:
-        self._source, self._count = source, count
-        self._known: dict[int, str] = {}
+        self._docid, self._rows = lru_cache(maxsize=None)(source.docid), range(count)
 
     def __len__(self) -> int:
-        return self._count
+        return len(self._rows)
 
     def __getitem__(self, row: Any) -> Any:
         if isinstance(row, slice):
-            return [self[number] for number in range(*row.indices(len(self)))]
-        number = range(len(self))[row]
-        if number not in self._known:
-            self._known[number] = self._source.docid(number)
-        return self._known[number]
+            return list(map(self._docid, self._rows[row]))
+        return self._docid(self._rows[row])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -69,10 +69,7 @@ class MappedRows:
             self._take(rows, out)
             return
         self._advise("MADV_RANDOM")
-        step = max(PART, -(-len(rows) // READERS))
-        parts = [slice(first, first + step) for first in range(0, len(rows), step)]
-        for _ in self._readers.map(lambda part: self._take(rows[part], out[part]), parts):
-            pass
+        in_parts(lambda part: self._take(rows[part], out[part]), len(rows), True)
 
     def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
         """(first row, (up to size, d) float32) from the first row to the last; InputError: as `take`."""
@@ -110,9 +107,24 @@ class MappedRows:
             if option is not None and self.spread and mapping is not None:
                 mapping.madvise(option)
 
-    @cached_property
-    def _readers(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(READERS, thread_name_prefix="rnnreranker-reader")
+
+def in_parts(read: Callable[[slice], None], count: int, spread: bool, most: int | None = None) -> None:
+    """Read so many rows, by several threads where that is worth it.
+
+    Args:
+        read: some rows, as a slice of all; spread: whether they lie in a large file; most: rows at a time.
+    """
+    most = most or max(count, 1)
+    step = min(most, max(PART, -(-count // READERS))) if spread else most
+    parts = [slice(first, first + step) for first in range(0, count, step)]
+    for _ in map(read, parts) if len(parts) == 1 or not spread else _readers(os.getpid()).map(read, parts):
+        pass
+
+
+@lru_cache(maxsize=1)
+def _readers(process: int) -> ThreadPoolExecutor:
+    """Threads of a process; one that was forked has none of them."""
+    return ThreadPoolExecutor(READERS, thread_name_prefix="rnnreranker-reader")
 
 
 def _stamp(path: Path) -> tuple[int, ...]:

@@ -35,16 +35,15 @@ def mismatch(run: Run, queries: QueryVectors, source: VectorSource) -> str:
         queries: their vectors, in the order of their file; source: the vectors of documents, of the same dimension.
     """
     row_of = {qid: row for row, qid in enumerate(queries.qids)}
-    numbers = np.array([number for number, qid in enumerate(run.qids) if qid in row_of], dtype=np.int64)
-    numbers = numbers[np.diff(run.offsets)[numbers] > 0]
-    numbers = (
-        numbers[np.unique(np.linspace(0, len(numbers) - 1, QUERIES).astype(np.int64))] if len(numbers) else numbers
-    )
-    lengths = np.minimum(np.diff(run.offsets)[numbers], DEPTH)
-    owner = np.repeat(np.arange(len(numbers)), lengths)
-    entries = run.offsets[numbers][owner] + np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    names, inverse = np.unique(run.rows[entries], return_inverse=True)
-    rows = source.rows(run.docids[names].tolist())[inverse]
+    filled = np.flatnonzero(np.diff(run.offsets))
+    numbers = np.array([number for number in filled.tolist() if run.qids[number] in row_of], dtype=np.int64)
+    if not len(numbers):
+        return ""
+    numbers = numbers[np.unique(np.linspace(0, len(numbers) - 1, QUERIES).astype(np.int64))]
+    bounds = [(run.offsets[number], min(run.offsets[number] + DEPTH, run.offsets[number + 1])) for number in numbers]
+    owner = np.repeat(np.arange(len(numbers)), [end - begin for begin, end in bounds])
+    docids = [docid for begin, end in bounds for docid in run.docids[run.rows[begin:end]].tolist()]
+    rows = source.rows(docids)
     known = rows >= 0
     left, owner = np.unique(owner[known], return_inverse=True)
     if not len(left):
