@@ -62,9 +62,7 @@ class Postings(RaggedSource):
 
     arrays: ClassVar = {TERMS: (1, (np.uint16, np.uint32)), WEIGHTS: (1, (np.uint8, np.uint16, np.float32))}
 
-    @property
-    def words_count(self) -> int:
-        raise NotImplementedError
+    words_count: int
 
     @property
     def postings(self) -> int:

@@ -79,14 +79,11 @@ class ImpactSource(Postings):
     part, files = "impact", "impacts"
 
     def _take(self, described: Mapping[str, Any]) -> None:
-        self.vocabulary, self.words = int(described["vocabulary"]), str(described["words"])
+        self.vocabulary = self.words_count = int(described["vocabulary"])
+        self.words = str(described["words"])
         self.factor = None if described["factor"] is None else float(described["factor"])
         self.encoder: Mapping[str, Any] = {"name": described["encoder"]["name"], **described["encoder"]}
         self._marks = (self.words,)
-
-    @property
-    def words_count(self) -> int:
-        return self.vocabulary
 
     def weights(self, rows: np.ndarray) -> csr_matrix:
         """(n, V) float32 CSR: the weights of the given rows, whatever numbers are stored of them; errors as `fetch`."""

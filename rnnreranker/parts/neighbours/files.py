@@ -105,12 +105,11 @@ class GraphFiles:
         self.work.mkdir(parents=True, exist_ok=True)
         mark = fingerprint(source.of, source.fingerprint, source.search, source.width, self.k, ROWS, VERSION)
         blocks = [range(first, min(first + ROWS, count)) for first in range(0, count, ROWS)]
-        pairs = None
-        large = bool(self.half) or (count**2 > SMALL and compiles())
-        if isinstance(source, DenseNeighbours) and self.earlier is None and large:
+        earlier = self.earlier if self.earlier is not None and self.earlier.k == self.k else None
+        large, pairs = bool(self.half) or (count**2 > SMALL and compiles()), None
+        if isinstance(source, DenseNeighbours) and earlier is None and large:
             pairs = Pairs.of(source, self.k, ROWS, self.work, self.half)
         files = {self.work / f"{rows.start:010d}-{mark}.npy": rows for rows in blocks}
-        earlier = self.earlier if self.earlier is not None and self.earlier.k == self.k else None
         self.blocks = {file: (make_block, source, rows, self.k, file, earlier, pairs) for file, rows in files.items()}
         self.pairs = {} if pairs is None else {file: (pairs.make, pair) for pair, file in pairs.files.items()}
 
@@ -152,9 +151,10 @@ def write_graph(
     work = output.with_name(output.name + ".partial") if work is None else work
     files = GraphFiles(source, k, work, **how)
     lacking = [job[2] for file, job in files.blocks.items() if not file.is_file()]
-    if lacking:
+    if len(lacking) > 1:
         size = len(source.docids) * files.k * ENTRY.itemsize
         say(f"neighbours: {files.k} of each of {counted(len(source.docids), 'document')} take {size / 1e6:.3g} MB")
+    if lacking:
         files.make(files.pairs, "pair")
         files.make(files.blocks, "block")
     with folder_written_whole(output) as folder:
@@ -206,9 +206,7 @@ def as_entries(source: GraphSource, rows: np.ndarray, edges: np.ndarray, scores:
     return entries
 
 
-def _merged(
-    source: GraphSource, rows: np.ndarray, before: np.ndarray, kept: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _merged(source: Any, rows: np.ndarray, before: np.ndarray, kept: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The k nearest of (R, k) documents and all from `kept` on: edges, similarities, (R, k) each, and which are sure.
 
     Documents of before from `kept` on are no longer what they were. Without them a line is sure as long as nothing in

@@ -54,10 +54,6 @@ class GraphSource(Reopened, ABC):
         those that it is compared with. rows: (R,) int64.
         """
 
-    @abstractmethod
-    def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
-        """(R, k) float64: of (R,) rows with (R, k) others, to the last digit as `nearest` gives them."""
-
 
 def no_neighbours(rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Edges and similarities (R, k) of documents without neighbours, to be filled."""
@@ -108,6 +104,7 @@ class DenseNeighbours(GraphSource):
         return edges, scores
 
     def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
+        """(R, k) float64: of (R,) rows with (R, k) others, to the last digit as `nearest` gives them."""
         own = self.vectors.fetch(rows)
         return np.array([inner_products(one, self.vectors.fetch(line)) for one, line in zip(own, edges, strict=True)])
 
@@ -174,9 +171,6 @@ class ApproximateNeighbours(GraphSource):
             order = np.lexsort((others, -values))[:k]
             edges[line, : len(order)], scores[line, : len(order)] = others[order], values[order]
         return edges, scores
-
-    def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
-        return self.exact.similarities(rows, edges)
 
     def _build(self) -> Any:
         count, dimension = len(self.docids), self.exact.vectors.dimension

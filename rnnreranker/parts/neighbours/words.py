@@ -57,6 +57,7 @@ class WordNeighbours(GraphSource):
         return edges, scores
 
     def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
+        """As of `DenseNeighbours`."""
         similarities = np.zeros(edges.shape)
         for line, row in enumerate(rows.tolist()):
             product = self._unit(np.array([row])) @ self._unit(edges[line]).T.tocsr()

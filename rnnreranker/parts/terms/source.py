@@ -99,6 +99,7 @@ class TermSource(Postings):
 
     def _take(self, described: Mapping[str, Any]) -> None:
         self.params, self._analysis = TermParams(**described["settings"]), str(described["analysis"])
+        self.words_count = int(described["words"])
         self._weighed: dict[tuple[Any, ...], csr_matrix] = {}
 
     @cached_property
@@ -116,10 +117,6 @@ class TermSource(Postings):
     def _number(self) -> dict[str, int]:
         """Word → its number."""
         return {word: number for number, word in enumerate(self.vocabulary)}
-
-    @property
-    def words_count(self) -> int:
-        return len(self.vocabulary)
 
     @cached_property
     def analyser(self) -> Analyser:

@@ -56,15 +56,12 @@ class Ids:
             if not name:
                 raise InputError(f"{self._origin}:{line}: empty line; expected one id a line")
             check_id(name, "id", f"{self._origin}:{line}")
-        if len(self._row_of) == len(self.names):
-            return
-        first: dict[str, int] = {}
-        for line, name in enumerate(self.names, 1):
-            if name in first:
-                raise InputError(
-                    f"{self._origin}:{line}: {name} is already on line {first[name]}; every row needs its own id"
-                )
-            first[name] = line
+        if len(self._row_of) < len(self.names):
+            first = dict(zip(reversed(self.names), range(len(self.names), 0, -1), strict=True))
+            line, name = next((line, name) for line, name in enumerate(self.names, 1) if first[name] != line)
+            raise InputError(
+                f"{self._origin}:{line}: {name} is already on line {first[name]}; every row needs its own id"
+            )
 
 
 def read_ids(path: Path, what: str = "file of ids, one a line") -> Ids:
