@@ -119,7 +119,7 @@ def test_texts_come_back(tmp_path: Path) -> None:
 
 
 def test_texts_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"offsets\.npy: no such file, so the texts are not kept"):
+    with pytest.raises(InputError, match=r"documents\.jsonl\.gz: no such file, so the texts are not kept"):
         texts_of(tmp_path, ["d1"])
     write_index(documents(), tmp_path / "out", [DensePart(LetterEncoder())])
     (tmp_path / "out" / "corpus" / "documents.jsonl.gz").write_bytes(b"{}\n")

@@ -262,7 +262,7 @@ def test_what_cannot_be_labelled_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="method query: got LabelParams, expected RnnParams"):
         QueryLabeler(Inputs(vectors=source, query_vectors=queries), LabelParams())
     few = QueryVectors(queries.qids[1:], queries.vectors[1:])
-    with pytest.raises(InputError, match=r"1 of \d+ queries have no vector"):
+    with pytest.raises(InputError, match="1 queries of the run have no vector"):
         make_labeler("evidence", source, few, PARAMS).infer(run, some(run))
     strange = Run.from_dict({"q0": {"nowhere": 1.0}})
     with pytest.raises(InputError, match="1 of 1 docids in the run are not in the index"):
