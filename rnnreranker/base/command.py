@@ -27,6 +27,7 @@ from rnnreranker.base.errors import (
     said_of,
     shown,
 )
+from rnnreranker.base.method import names as known_methods
 from rnnreranker.base.private.python import flags_of_parser
 from rnnreranker.base.process import phases
 from rnnreranker.base.process.quiet import quiet_others
@@ -223,31 +224,40 @@ def request(args: argparse.Namespace, kind: type[T], **given: Any) -> T:
 def add_request_flags(group: Any, kind: type, *names: str, **metavars: str) -> None:
     """The flags of fields of a request that `setting` declares: each has its name, type, words, default and help.
 
+    A field that is true has the flag `--no-NAME`; a sequence takes one value or more.
+
     Args:
         group: of a parser; kind: the request.
         names: of the fields, in the order of the help.
-        metavars: by name, what the help shows for a value; else the name in capitals; "" = it does not show the flag.
+        metavars: by name, what the help shows for a value, where the field does not say it; "" = it hides the flag.
     """
     fields = {field.name: field for field in dataclasses.fields(kind)}
     for name in names:
-        field, declared = fields[name], str(fields[name].type)
-        kinds, several = kinds_of(declared), "Sequence[" in declared
-        required = field.default is dataclasses.MISSING
-        options: dict[str, Any] = {"default": None if required else field.default}
+        field, declared, about = fields[name], str(fields[name].type), fields[name].metadata
+        kinds, required = kinds_of(declared), field.default is dataclasses.MISSING
+        options: dict[str, Any] = {"dest": name, "default": None if required else field.default}
         shown_value = " ".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
-        usual = "" if options["default"] in (None, False) else f" (default: {shown_value})"
-        text = field.metadata["help"] + (f": {', '.join(words)}" if (words := words_of(field, str)) else "")
+        usual = "" if isinstance(options["default"], bool | None) else f" (default: {shown_value})"
+        text = about["help"] + (f": {', '.join(words)}" if (words := words_of(field, str)) else "")
+        if method := about.get("method"):
+            text = f"{', '.join(known_methods(method))}{text}"
+        shown = flag(typed_name(field))
         if "bool" in kinds:
-            options["action"] = "store_true"
+            options["action"] = "store_false" if field.default else "store_true"
+            shown = flag(f"no_{name}") if field.default else shown
         else:
             number = next((NUMBERS[one] for one in kinds if one in NUMBERS), float if "[float]" in declared else str)
-            metavar = metavars.get(name, "N" if number is int else name.upper())
-            options |= {"type": READERS.get(number, str), "metavar": metavar or None, "choices": words or None}
-            options |= {"required": required} | ({"nargs": "+"} if several else {})
+            metavar = metavars.get(name) or about.get("metavar")
+            counted_from = about.get("limits", {}).get("at_least") if number is int else None
+            read = positive if counted_from == 1 else READERS.get(number, str)
+            options |= {"type": read, "choices": words or None, "required": required}
+            options["metavar"] = metavar or ("N" if number is int else typed_name(field).upper())
+            if about.get("many"):
+                options |= {"action": "append", "default": None}
+            elif kinds[0] == "Sequence":
+                options["nargs"] = "+"
         hidden = metavars.get(name) == ""
-        group.add_argument(
-            flag(name), help=argparse.SUPPRESS if hidden else (text + usual).replace("%", "%%"), **options
-        )
+        group.add_argument(shown, help=argparse.SUPPRESS if hidden else (text + usual).replace("%", "%%"), **options)
 
 
 def parser(prog: str, description: str, epilog: str = "", usage: str = "") -> argparse.ArgumentParser:

@@ -15,6 +15,7 @@ AUTO = "auto"
 EXACT = "float32"
 DTYPES = (EXACT, "bfloat16", "float16")
 NAME = re.compile(r"cpu|mps|cuda(:\d+)?")
+ON_DEVICES = f"cuda, cuda:0,cuda:1, mps, {AUTO} (default: processor)"
 KNOWN = f"cpu, cuda, cuda:1, several as cuda:0,cuda:1, mps or {AUTO}"
 
 
@@ -155,8 +156,7 @@ def moved(array: Any, device: str) -> Any:
 
 def add_flags(group: Any, what: str) -> None:
     """The flags --device and --compute-dtype; what: is computed there."""
-    text = f"{what}: cuda, cuda:0,cuda:1, mps, {AUTO} (default: processor)"
-    group.add_argument("--device", metavar="NAME", help=text)
+    group.add_argument("--device", metavar="NAME", help=f"{what}: {ON_DEVICES}")
     text = f"of models there: {', '.join(DTYPES)} (default: {EXACT})"
     group.add_argument("--compute-dtype", choices=DTYPES, default=EXACT, metavar="TYPE", help=text)
 

@@ -28,8 +28,11 @@ def setting(
     tunable: bool = True,
     flag: str = "",
     before: str = "",
+    metavar: str = "",
+    method: str = "",
+    many: bool = False,
 ) -> Any:
-    """A field of `Params`: its default, the help text of its flag, and its limits.
+    """A field of `Params` or of a request: its default, the help text of its flag, and its limits.
 
     Args:
         default: also what a preset leaves out.
@@ -39,10 +42,14 @@ def setting(
         tunable: whether a search over parameters may vary it.
         flag: its word on the command line, where that is not its name.
         before: the inherited setting that it is listed before, see `setting_order.in_order`.
+        metavar: what the help shows for a value; "" = the flag's name in capitals, N of an integer.
+        method: a kind of method; the help of the flag begins with their names.
+        many: whether the flag may be given several times.
     """
     limits = {"at_least": at_least, "at_most": at_most, "above": above}
     metadata = {"help": meaning, "limits": limits, "one_of": one_of, "tunable": tunable, "flag": flag}
-    return dataclasses.field(default=default, metadata=metadata | {"before": before})
+    metadata |= {"before": before, "metavar": metavar, "method": method, "many": many}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def context_setting(default: int = 60) -> Any:

@@ -27,7 +27,7 @@ from rnnreranker.labels.params import LabelParams, unlearnt
 from rnnreranker.parts.needs import givers
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
-from rnnreranker.search.flags import ENCODED, ENCODER, INDEX, QRELS, TOPICS
+from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX, QRELS, TOPICS
 from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:

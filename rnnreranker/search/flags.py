@@ -7,20 +7,15 @@ from typing import Any
 from rnnreranker.base import command
 from rnnreranker.base.arguments import flag
 from rnnreranker.base.chosen_method import SOURCES, Form
-from rnnreranker.base.device import add_flags as add_device_flags
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find, names
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.written_form import PRESET, Written
-from rnnreranker.data.fields import add_documents_flags
 from rnnreranker.rnn import RnnParams
-from rnnreranker.search.request import NO_RERANKING, RNN
+from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX, RNN, TOPICS
+from rnnreranker.search.defaults import QRELS as QRELS
+from rnnreranker.search.request import SearchRequest
 
-TOPICS = "file (qid<TAB>text), ir_datasets id, or `pydoc`"
-QRELS = "judgements: file, ir_datasets id, or `pydoc`"
-INDEX = "folder, `pydoc`, or a prebuilt index of Pyserini"
-ENCODED = "query vectors (.npy), rows as in FILE.ids or the topics"
-ENCODER = "of queries: NAME|DIR|hub id[:pooling=cls,…] (default: the index's)"
 EVERYDAY = ("k", "k_exp", "tau", "lam", "context")  # settings of rNN that help shows
 
 
@@ -40,41 +35,20 @@ def add_encoder(group: Any) -> None:
     group.add_argument("--encoder", help=ENCODER)
 
 
-def add_retrieval(group: Any) -> None:
-    """The flags of retrievers, of their fusion, of feedback and expansion."""
-    text = f"{', '.join(names('retriever'))}, hybrid, A+B, auto"
-    group.add_argument("--retriever", metavar="NAME", help=f"{text} (default)")
-    group.add_argument(
-        "--fuse", metavar="NAME", help="rrf, mean, mean-zero, minmax, zscore (default: rrf; auto: minmax)"
-    )
-    text = "documents per query in the output (default: 1000)"
-    group.add_argument("--hits", type=command.positive, default=1000, help=text)
-    text = "leave out a document whose id is the query's, as for ArguAna and Quora"
-    group.add_argument("--remove-query", action="store_true", help=text)
-    text = f"{', '.join(names('feedback'))}: search again by the first documents"
-    group.add_argument("--prf", metavar="NAME", help=text)
-    text = f"{', '.join(names('expander'))}: more candidates, from the graph of the index"
-    group.add_argument("--expand", metavar="NAME", help=text)
-    group.add_argument("--bm25-index", metavar="DIR", help="a Lucene index that is not inside --index")
-
-
 def add_reranking(group: Any) -> None:
-    """The flags --rerank, --preset, --from, --queries, --missing, of devices and those of the settings of rNN."""
-    known = ", ".join([*names("reranker"), NO_RERANKING])
-    group.add_argument("--rerank", action="append", metavar="NAME", help=f"{known}; again for one more (default: rnn)")
+    """The flags --rerank and --preset, of the settings of rNN, --from and --queries."""
+    command.add_request_flags(group, SearchRequest, "rerank")
     group.add_argument("--preset", help="of rnn: tas-b, cocondenser, vectors, mixture, … or a YAML file")
     command.add_dataclass_flags(group, RnnParams, shown=EVERYDAY)
     for name, text in (("from", "of rnn: where similarities come from"), ("queries", "of rnn from a graph")):
         words = SOURCES[name]
         group.add_argument(flag(name), dest=name, choices=words, help=f"{text}: {', '.join(words)}", metavar="WHAT")
-    text = "candidates without what is needed of them: error or skip"
-    group.add_argument("--missing", choices=("error", "skip"), default="error", metavar="WHAT", help=text)
-    add_documents_flags(group, "texts, for rerankers that read them (default: of the index)")
-    add_device_flags(group, "models")
 
 
-def rerankers(args: Any) -> list[Form]:
+def rerankers(args: Any, explained: bool = False) -> list[Form]:
     """The rerankers of --rerank with what the flags of rNN say of them; the usual one where nothing is said.
+
+    explained: whether the page of a query shows what it does, so that it may not be left out.
 
     Raises:
         InputError: flags of rNN without rNN, or of what its written form says too.
@@ -88,8 +62,7 @@ def rerankers(args: Any) -> list[Form]:
         typed["preset"] = args.preset
     forms = [Written.read(one) for one in args.rerank or ([] if not typed and context is None else [RNN])]
     if not forms:
-        asked = getattr(args, "explain", None) is not None
-        return [str(RNN) if asked else RNN]
+        return [str(RNN) if explained else RNN]
     if context is not None:
         forms = _with_context(forms, context)
     known = [form for form in forms if form.name in names("reranker")]

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose, choose_all
-from rnnreranker.base.device import EXACT, ComputesOnDevices
+from rnnreranker.base.device import DTYPES, EXACT, ON_DEVICES, ComputesOnDevices
 from rnnreranker.base.errors import InputError, nearest, refuse
 from rnnreranker.base.method import names
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
 from rnnreranker.base.written_form import Written, read_joined
+from rnnreranker.data.fields import CHOICES, FIELDS
+from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
+from rnnreranker.runs import FORMATS
 from rnnreranker.runs.fuse import FuseParams, fusion
 from rnnreranker.runs.passages import AGGREGATES, PassageParams
-from rnnreranker.search.defaults import RNN, Usual
+from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX, MEASURES, QRELS, RNN, TOPICS, Usual
 from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:
@@ -61,27 +64,39 @@ class SearchRequest(ComputesOnDevices, Request):
         threads: None = one per core; batch_size: queries at a time. Results depend on neither.
     """
 
-    index: str | Path | IndexOnDisk
-    topics: str | Path | Mapping[str, str] | None = None
-    query: str | None = None
-    run: str | Path | Run | None = None
-    encoded_queries: str | Path | QueryVectors | np.ndarray | None = None
-    retrieve: Form | Sequence[Form] | None = None
-    fuse: Form | None = None
-    prf: Form | None = None
-    expand: Form | None = None
-    rerank: Form | Sequence[Form] | None = RNN
-    bm25_index: str | None = None
-    remove_query: bool = False
-    hits: int = setting(1000, "candidates per query", at_least=1)
-    encoder: Form | None = None
-    missing: str = "error"
-    documents: str | None = None
-    fields: str | None = None
-    device: str | None = None
-    compute_dtype: str = EXACT
-    aggregate: Form | None = None
-    threads: int | None = setting(None, "one per core where None", at_least=1)
+    index: str | Path | IndexOnDisk = setting(MISSING, INDEX)
+    topics: str | Path | Mapping[str, str] | None = setting(None, TOPICS)
+    query: str | None = setting(None, "one query; its results are shown", metavar="TEXT")
+    run: str | Path | Run | None = setting(None, "rerank this run (TREC or MS MARCO format) in place of retrieving")
+    encoded_queries: str | Path | QueryVectors | np.ndarray | None = setting(None, ENCODED, metavar="NPY")
+    retrieve: Form | Sequence[Form] | None = setting(
+        None, ", hybrid, A+B, auto (default)", method="retriever", flag="retriever", metavar="NAME"
+    )
+    fuse: Form | None = setting(
+        None, "rrf, mean, mean-zero, minmax, zscore (default: rrf; auto: minmax)", metavar="NAME"
+    )
+    prf: Form | None = setting(None, ": search again by the first documents", method="feedback", metavar="NAME")
+    expand: Form | None = setting(
+        None, ": more candidates, from the graph of the index", method="expander", metavar="NAME"
+    )
+    rerank: Form | Sequence[Form] | None = setting(
+        RNN, f", {NO_RERANKING}; again for one more", method="reranker", many=True, metavar="NAME"
+    )
+    bm25_index: str | None = setting(None, "a Lucene index that is not inside --index", metavar="DIR")
+    remove_query: bool = setting(False, "leave out a document whose id is the query's, as for ArguAna and Quora")
+    hits: int = setting(1000, "documents per query in the output", at_least=1)
+    encoder: Form | None = setting(None, ENCODER)
+    missing: str = setting(
+        "error", "candidates without what is needed of them", one_of=lambda: ["error", "skip"], metavar="WHAT"
+    )
+    documents: str | None = setting(None, "texts, for rerankers that read them (default: of the index)")
+    fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES], metavar="NAMES")
+    device: str | None = setting(None, f"models: {ON_DEVICES}", metavar="NAME")
+    compute_dtype: str = setting(EXACT, "of models there", one_of=lambda: [*DTYPES], metavar="TYPE")
+    aggregate: Form | None = setting(
+        None, "passages to documents: maxp, firstp, sump[:passages=#,hits=5000]", metavar="NAME"
+    )
+    threads: int | None = setting(None, "default: one per core", at_least=1)
     batch_size: int = setting(256, "queries at a time", at_least=1)
 
     @cached_property
@@ -169,6 +184,28 @@ class SearchRequest(ComputesOnDevices, Request):
     def topics_name(self) -> str:
         """Where the queries come from, for messages."""
         return argument("query") if self.topics is None else self.shown("topics")
+
+
+@dataclass(frozen=True)
+class OutputRequest(Request):
+    """What the command writes and shows of a search.
+
+    Attributes:
+        output: the run; tag: of the run, None = of the methods.
+        show: results of a query that are shown.
+        explain: a query whose candidates a page explains; explain_output: the page.
+        qrels, measures, protocol: what the stages are measured by.
+    """
+
+    output: str | None = setting(None, "run file to write (.gz compresses; -: stdout)", metavar="RUN")
+    output_format: str = setting("trec", "format of the run", one_of=lambda: [*FORMATS], metavar="NAME")
+    tag: str | None = setting(None, "run tag (default: retriever.reranker, or run.reranker)")
+    show: int = setting(10, "results shown for --query", at_least=1)
+    explain: str | None = setting(None, "write a page that shows why this query's candidates moved", metavar="QID")
+    explain_output: str | None = setting(None, "default: QID.html (of --query: query.html)", metavar="HTML")
+    qrels: str | None = setting(None, QRELS)
+    measures: str = setting(MEASURES, "of --qrels")
+    protocol: str | None = setting(None, f"which grades count ({CHOSEN})", one_of=lambda: [*PROTOCOLS], metavar="NAME")
 
 
 def passages(form: Form, of: str = "aggregate") -> PassageParams:

@@ -18,7 +18,7 @@ from rnnreranker.base.settings import Params, choices, hints_of, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.encode.params import TRAINED_POOLINGS, EncoderParams, ScorerParams
-from rnnreranker.search.flags import INDEX
+from rnnreranker.search.defaults import INDEX
 from rnnreranker.train.params import TrainingParams, settings_for
 
 if TYPE_CHECKING:
