@@ -260,6 +260,11 @@ def add_request_flags(group: Any, kind: type, *names: str, **metavars: str) -> N
         group.add_argument(shown, help=argparse.SUPPRESS if hidden else (text + usual).replace("%", "%%"), **options)
 
 
+def add_files(parser: Any, name: str, metavar: str, about: str) -> None:
+    """One file or more, given without a flag."""
+    parser.add_argument(name, nargs="+", metavar=metavar, help=about)
+
+
 def parser(prog: str, description: str, epilog: str = "", usage: str = "") -> argparse.ArgumentParser:
     """An argument parser for `python -m rnnreranker.<prog>` without abbreviated flags."""
     return _Parser(

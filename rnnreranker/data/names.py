@@ -11,6 +11,8 @@ from pathlib import Path
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import cache_home
 
+TOPICS = "file (qid<TAB>text), ir_datasets id, or `pydoc`"
+QRELS = "judgements: file, ir_datasets id, or `pydoc`"
 BUILT_IN = ("pydoc",)  # collections that are made here: `--documents NAME`, `--index NAME`
 PYDOC_KINDS = ("paraphrase", "symptom", "name")  # of the topics of `pydoc`
 BUILT_IN_TOPICS = {  # name → files in pydoc_files/, one after the other

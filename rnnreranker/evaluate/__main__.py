@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base import command
 from rnnreranker.base.files import check_writable, write_json
-from rnnreranker.base.typed_numbers import whole
+from rnnreranker.base.request import Request
+from rnnreranker.base.settings import setting
 from rnnreranker.evaluate.comparison_table import print_comparisons, print_scores
 from rnnreranker.evaluate.evaluating import EvaluateRequest, check, evaluated
-from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
 
 if TYPE_CHECKING:
     from rnnreranker.evaluate.redundancy import Redundancy
@@ -34,56 +35,59 @@ examples:
 """
 
 
+@dataclass(frozen=True)
+class TableRequest(Request):
+    """What the command shows and writes besides the means."""
+
+    per_query: bool = setting(False, "a row per topic, and `all` for the means")
+    json: str | None = setting(None, "write everything, per topic too, to this file", metavar="FILE")
+    index: str | None = setting(
+        None, "its vectors say how alike the first ten are: cosine@10, and pairs@10 of .9 and more"
+    )
+
+
 @command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     args = make_parser().parse_args(argv)
-    vectors = None if args.index is None else lambda: _vectors(args.index)
+    table = command.request(args, TableRequest)
+    vectors = None if table.index is None else lambda: _vectors(str(table.index))
     request = command.request(args, EvaluateRequest, vectors=vectors)
-    _check(args, request)
+    _check(table, request)
     evaluation = evaluated(request)
     scores = evaluation.scores
-    if args.json:
-        write_json(args.json, evaluation.to_dict())
-    if args.compare:
+    if table.json:
+        write_json(table.json, evaluation.to_dict())
+    if request.compare:
         command.say(f"baseline: {scores.runs[0]}; {len(scores.topics)} topics, protocol {scores.protocol}")
         print_comparisons(evaluation.comparisons, scores.protocol)
     else:
-        _print_scores(scores, args.per_query, evaluation.redundancy)
+        _print_scores(scores, table.per_query, evaluation.redundancy)
     return 0
 
 
 def make_parser() -> argparse.ArgumentParser:
     """The flags of the command."""
     parser = command.parser("evaluate", "Measure runs against judgements, topic by topic, with ir-measures.", EPILOG)
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="TREC or MS MARCO file, plain or .gz")
-    parser.add_argument("--qrels", required=True, help="judgements: file, ir_datasets id, or `pydoc`")
-    parser.add_argument("--measures", default="nDCG@10 RR@10", help='default: "nDCG@10 RR@10"')
-    parser.add_argument("--protocol", choices=PROTOCOLS, help=CHOSEN)
-    parser.add_argument("--common-topics", action="store_true", help="only judged topics that every run has")
-    parser.add_argument("--per-query", action="store_true", help="a row per topic, and `all` for the means")
-    parser.add_argument("--json", metavar="FILE", help="write everything, per topic too, to this file")
-    parser.add_argument(
-        "--index", help="its vectors say how alike the first ten are: cosine@10, and pairs@10 of .9 and more"
-    )
+    command.add_files(parser, "runs", "RUN", "TREC or MS MARCO file, plain or .gz")
+    command.add_request_flags(parser, EvaluateRequest, "qrels", "measures", "protocol", "common_topics")
+    command.add_request_flags(parser, TableRequest, "per_query", "json", "index")
     group = parser.add_argument_group("comparison")
-    group.add_argument("--compare", action="store_true", help="every run against the first")
-    group.add_argument("--resamples", type=whole, default=10_000, help="of the bootstrap (default: 10000)")
-    group.add_argument("--seed", type=whole, default=0, help="of the bootstrap (default: 0)")
+    command.add_request_flags(group, EvaluateRequest, "compare", "resamples", "seed")
     return parser
 
 
-def _check(args: argparse.Namespace, request: EvaluateRequest) -> None:
+def _check(table: TableRequest, request: EvaluateRequest) -> None:
     """Refuse what can be seen to fail, before any work."""
     check(
         request,
-        (args.compare and args.per_query, "give either --compare or --per-query (--json writes both)"),
+        (request.compare and table.per_query, "give either --compare or --per-query (--json writes both)"),
         (
-            args.index and (args.compare or args.per_query),
+            table.index and (request.compare or table.per_query),
             "give --index without --compare and --per-query (--json has its figures per topic)",
         ),
     )
-    check_writable(args.json)
+    check_writable(table.json)
 
 
 def _vectors(index: str) -> VectorSource:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,11 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.base.request import Request, asked
+from rnnreranker.base.settings import setting
+from rnnreranker.data.names import QRELS
+from rnnreranker.evaluate.comparison import RESAMPLES
 from rnnreranker.evaluate.measures import parse_measures
+from rnnreranker.evaluate.protocols import CHOSEN, MEASURES, PROTOCOLS
 from rnnreranker.runs import Run
 
 if TYPE_CHECKING:
@@ -47,14 +51,14 @@ class EvaluateRequest(Request):
     """
 
     runs: Sequence[AnyRun] | Mapping[str, AnyRun]
-    qrels: Qrels
-    measures: str | Sequence[str | ir_measures.Measure] = "nDCG@10 RR@10"
-    protocol: str | None = None
-    common_topics: bool = False
+    qrels: Qrels = setting(MISSING, QRELS)
+    measures: str | Sequence[str | ir_measures.Measure] = setting(MEASURES, "with spaces between")
+    protocol: str | None = setting(None, f"which grades count ({CHOSEN})", one_of=lambda: [*PROTOCOLS])
+    common_topics: bool = setting(False, "only judged topics that every run has")
     vectors: VectorSource | Callable[[], VectorSource] | None = None
-    compare: bool = False
-    resamples: int = 10_000
-    seed: int = 0
+    compare: bool = setting(False, "every run against the first")
+    resamples: int = setting(RESAMPLES, "of the bootstrap")
+    seed: int = setting(0, "of the bootstrap")
 
     @property
     def every(self) -> list[AnyRun]:
@@ -124,7 +128,7 @@ class Evaluation:
 def evaluate_runs(
     runs: Sequence[AnyRun] | Mapping[str, AnyRun],
     qrels: Qrels,
-    measures: str | Sequence[str | ir_measures.Measure] = "nDCG@10 RR@10",
+    measures: str | Sequence[str | ir_measures.Measure] = MEASURES,
     **others: Any,
 ) -> Evaluation:
     """What runs are worth and how they compare, as `python -m rnnreranker.evaluate`.

@@ -464,7 +464,7 @@ def opened(
     from rnnreranker.search.queries import query_vectors
 
     topics = {} if request.topics is None else topics_of(request.topics)
-    read = needs & {"topics", "query tokens"} or ("query vectors" in needs and not request.encoded_queries)
+    read = needs & {"topics", "query tokens"} or ("query vectors" in needs and request.encoded_queries is None)
     if read and request.topics is not None and (lost := [qid for qid in wanted if qid not in topics]):
         raise InputError(
             f"{request.shown('topics')}: {len(lost)} of the {len(wanted)} queries to label are not in it (first: "

@@ -22,12 +22,13 @@ from rnnreranker.base.request import Request
 from rnnreranker.base.settings import Params, hints_of, plain, setting
 from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
+from rnnreranker.data.names import QRELS, TOPICS
 from rnnreranker.labels.methods.base import Source, needs_of, takes_device
 from rnnreranker.labels.params import LabelParams, unlearnt
 from rnnreranker.parts.needs import givers
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
-from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX, QRELS, TOPICS
+from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX
 from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 INDEX = "folder, `pydoc`, or a prebuilt index of Pyserini"
-TOPICS = "file (qid<TAB>text), ir_datasets id, or `pydoc`"
-QRELS = "judgements: file, ir_datasets id, or `pydoc`"
-MEASURES = "nDCG@10 RR@10"
 ENCODED = "query vectors (.npy), rows as in FILE.ids or the topics"
 ENCODER = "of queries: NAME|DIR|hub id[:pooling=cls,…] (default: the index's)"
 

@@ -11,9 +11,10 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find, names
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.written_form import PRESET, Written
+from rnnreranker.data.names import QRELS as QRELS
+from rnnreranker.data.names import TOPICS
 from rnnreranker.rnn import RnnParams
-from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX, RNN, TOPICS
-from rnnreranker.search.defaults import QRELS as QRELS
+from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX, RNN
 from rnnreranker.search.request import SearchRequest
 
 EVERYDAY = ("k", "k_exp", "tau", "lam", "context")  # settings of rNN that help shows

@@ -17,11 +17,12 @@ from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
 from rnnreranker.base.written_form import Written, read_joined
 from rnnreranker.data.fields import CHOICES, FIELDS
-from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
+from rnnreranker.data.names import QRELS, TOPICS
+from rnnreranker.evaluate.protocols import CHOSEN, MEASURES, PROTOCOLS
 from rnnreranker.runs import FORMATS
 from rnnreranker.runs.fuse import FuseParams, fusion
 from rnnreranker.runs.passages import AGGREGATES, PassageParams
-from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX, MEASURES, QRELS, RNN, TOPICS, Usual
+from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX, RNN, Usual
 from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from pathlib import Path
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import refuse
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import Params, setting
-from rnnreranker.data.names import BUILT_IN
+from rnnreranker.data.names import BUILT_IN, QRELS, TOPICS
+from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
+from rnnreranker.search.defaults import ENCODER, INDEX
 
 LOOPBACK = "127.0.0.1"
+TOKEN = "RNNRERANKER_TOKEN"  # in the environment
 LOCAL_NAMES = ("localhost",)
 SHORTEST_TOKEN = 8  # characters
 
@@ -46,15 +49,15 @@ class ServeRequest(Request):
         limits: of requests.
     """
 
-    index: str
-    host: str = LOOPBACK
-    port: int = 8000
-    token: str | None = None
-    topics: str | None = None
-    qrels: str | None = None
-    measures: str = "nDCG@10 RR@10 R@100"
-    protocol: str | None = None
-    encoder: str | None = None
+    index: str = setting(MISSING, INDEX)
+    host: str = setting(LOOPBACK, "where to listen; other hosts need --token")
+    port: int = setting(8000, "0: any free one")
+    token: str | None = setting(None, f"what clients must send as a bearer token (or {TOKEN} in the environment)")
+    topics: str | None = setting(None, f"topics that the page offers: {TOPICS} (default of pydoc: its own)")
+    qrels: str | None = setting(None, QRELS)
+    measures: str = setting("nDCG@10 RR@10 R@100", "of judged topics")
+    protocol: str | None = setting(None, f"which grades count ({CHOSEN})", one_of=lambda: [*PROTOCOLS], metavar="NAME")
+    encoder: str | None = setting(None, ENCODER)
     limits: Limits = field(default_factory=Limits)
 
     @property

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import MISSING, dataclass
 
 from rnnreranker.base import command
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import check_writable
+from rnnreranker.base.request import Request
+from rnnreranker.base.settings import setting
 from rnnreranker.runs import FORMATS
 from rnnreranker.runs.fuse import METHODS_HELP
 from rnnreranker.runs.passages import AGGREGATE_HELP
@@ -22,31 +25,41 @@ Queries stand in the order of the first run, equal scores by ascending docid.
 """
 
 
+@dataclass(frozen=True)
+class FuseRequest(Request):
+    """Runs, how they become one, and the file of it; see `fuse_runs`."""
+
+    runs: Sequence[str]
+    output: str = setting(MISSING, "run file to write (.gz compresses)", metavar="RUN")
+    method: str | None = setting(None, f"{METHODS_HELP} (default: {USUAL})", metavar="NAME")
+    hits: int = setting(1000, "candidates per query", at_least=1)
+    aggregate: str | None = setting(None, f"{AGGREGATE_HELP}: maxp, firstp, sump[:passages=#]", metavar="NAME")
+    output_format: str = setting("trec", "format of the run", one_of=lambda: [*FORMATS])
+    tag: str = setting("fused", "run tag")
+
+
 @command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
-    args = make_parser().parse_args(argv)
-    _, to = checked(args.runs, args.method, args.aggregate, args.hits)
-    if args.tag.split() != [args.tag]:
-        raise InputError(f"--tag {args.tag!r}: expected a word without white space")
-    check_writable(args.output)
-    fused = fuse_runs(args.runs, args.method, aggregate=args.aggregate, hits=args.hits)
-    fused.write(args.output, tag=args.tag, format=args.output_format)
-    made_from = command.counted(len(args.runs), "run") + (f", {to.aggregate} documents" if to is not None else "")
-    command.say(f"{args.output}: {command.counted(len(fused), 'query', 'queries')} of {made_from}")
+    asked = command.request(make_parser().parse_args(argv), FuseRequest)
+    how = asked.runs, asked.method
+    _, to = checked(*how, asked.aggregate, asked.hits)
+    if asked.tag.split() != [asked.tag]:
+        raise InputError(f"--tag {asked.tag!r}: expected a word without white space")
+    check_writable(asked.output)
+    fused = fuse_runs(*how, aggregate=asked.aggregate, hits=asked.hits)
+    fused.write(asked.output, tag=asked.tag, format=asked.output_format)
+    made_from = command.counted(len(asked.runs), "run") + (f", {to.aggregate} documents" if to is not None else "")
+    command.say(f"{asked.output}: {command.counted(len(fused), 'query', 'queries')} of {made_from}")
     return 0
 
 
 def make_parser() -> argparse.ArgumentParser:
     """The flags of the command."""
     parser = command.parser("fuse", "Fuse runs of the same queries into one; make documents of passages.", EPILOG)
-    parser.add_argument("runs", nargs="+", metavar="RUN", help="TREC or MS MARCO files, plain or .gz")
-    parser.add_argument("--output", required=True, metavar="RUN", help="run file to write (.gz compresses)")
-    parser.add_argument("--method", metavar="NAME", help=f"{METHODS_HELP} (default: {USUAL})")
-    parser.add_argument("--hits", type=command.positive, default=1000, help="candidates per query (default: 1000)")
-    parser.add_argument("--aggregate", metavar="NAME", help=f"{AGGREGATE_HELP}: maxp, firstp, sump[:passages=#]")
-    parser.add_argument("--output-format", choices=FORMATS, default="trec")
-    parser.add_argument("--tag", default="fused", help="run tag (default: fused)")
+    command.add_files(parser, "runs", "RUN", "TREC or MS MARCO files, plain or .gz")
+    flags = ("output", "method", "hits", "aggregate", "output_format", "tag")
+    command.add_request_flags(parser, FuseRequest, *flags)
     return parser
 
 
