@@ -262,7 +262,7 @@ def test_negatives_by_the_graph(folder: Path, graph: NeighbourGraph, tmp_path: P
     assert len((tmp_path / "negatives.tsv").read_text().splitlines()) > QUERIES
     for queries in ("none", "run"):
         assert mine([*argv, "--index", str(folder / "index"), "--filter", f"joint:queries={queries}"]) == 0
-    with pytest.raises(InputError, match=r"give --topics or --encoded-queries \(vectors of the queries\)"):
+    with pytest.raises(InputError, match=r"needs --topics or --encoded-queries \(vectors of the queries\)"):
         mine([*argv, "--index", str(folder / "index"), "--filter", "joint:queries=encoded"])
     encoded = ["--filter", "joint:queries=encoded", "--encoded-queries", str(folder / "q.npy")]
     assert mine([*argv, "--index", str(folder / "index"), *encoded]) == 0

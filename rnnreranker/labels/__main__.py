@@ -121,9 +121,11 @@ def make_parser() -> argparse.ArgumentParser:
     add_share_flags(speed, "the labels")
 
     out = parser.add_argument_group("other forms")
-    command.add_request_flags(out, FormsRequest, "tsv", "qrels_output", "highest", "listwise", "list_size")
+    command.add_request_flags(
+        out, FormsRequest, "tsv", "qrels_output", "highest", "listwise", "list_size", qrels_output="QRELS"
+    )
     command.add_request_flags(out, LabelsRequest, "documents", "fields", fields="NAMES")
-    command.add_request_flags(out, FormsRequest, "audit", "audit_output", "truth")
+    command.add_request_flags(out, FormsRequest, "audit", "audit_output", "truth", audit_output="HTML")
     return parser
 
 
