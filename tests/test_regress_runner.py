@@ -25,7 +25,7 @@ from rnnreranker.base.method import PACKAGE
 from rnnreranker.base.record import read_records
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.regress.__main__ import main
-from rnnreranker.regress.plans import obstacles, runner, stale
+from rnnreranker.regress.plans import obstacles, runner
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.plans.runner import run
 from rnnreranker.regress.plans.stale import Keys, forget, stale_steps
@@ -154,7 +154,7 @@ class TestWhatIsStale:
         ("flag", "read"),
         [
             *((flag, True) for flag in ("--validation-labels", "--validation-topics", "--neutrality", "--index")),
-            *((flag, True) for flag in stale.INPUTS),
+            *((flag, True) for flag in ("--documents", "--topics", "--qrels", "--encoder", "--preset")),
             ("--tag", False),
             ("--output", False),
         ],

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rnnreranker.regress.plans.plan import Plan
     from rnnreranker.regress.plans.step import Step
 
-INPUTS = ("--documents", "--topics", "--qrels", "--encoder", "--preset")  # flags that may name a file or folder
 REMOVED = "removed"  # of a stamp: nobody needed the output any more
 DEVICE = "--device"  # where a step computes: its output does not depend on it but for the last bits
 NO_INPUTS = ("--output", "--record", "--tag", DEVICE)  # flags whose values are not read, even those that name a file
@@ -44,12 +43,11 @@ class Keys:
 
     def inputs(self, step: Step) -> str:
         """16 hexadecimal digits: of the command and of the files outside the plan."""
-        argv = zip(("", *step.argv), step.argv, strict=False)
-        words = [_within(word, self._folder) for before, word in argv if DEVICE not in (before, word)]
-        given = [step.value(flag) for flag in INPUTS]
-        read = [_content(form.name if (form := _form(word)) else word, self._folder) for word in given]
-        read += filter(None, (_content(word, self._folder) for word in _others(step)))
-        return fingerprint(step.module, words, read)
+        argv = [pair for pair in zip(("", *step.argv), step.argv, strict=False) if DEVICE not in pair]
+        words = [_within(word, self._folder) for _, word in argv]
+        named = [word for flag, word in argv if flag not in NO_INPUTS and not word.startswith("--")]
+        read = [_content(value, self._folder) for word in named for value in _values(word)]
+        return fingerprint(step.module, words, list(filter(None, read)))
 
 
 def stale_steps(plan: Plan, keys: Keys, without: Container[Path] = ()) -> list[Step]:
@@ -122,13 +120,6 @@ def _within(word: str, folder: Path) -> str:
         values = {key: _within(str(value), folder) for key, value in form.params.items()}
         return str(Written(form.name, values, _within(form.preset, folder) if form.preset else ""))
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else word
-
-
-def _others(step: Step) -> list[str]:
-    """Words of a command that may name what it reads, besides the values of INPUTS: every value of another flag."""
-    pairs = zip(step.argv, step.argv[1:], strict=False)
-    words = [word for flag, word in pairs if flag not in (*INPUTS, *NO_INPUTS) and not word.startswith("--")]
-    return [value for word in words for value in _values(word)]
 
 
 def _values(word: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ from rnnreranker.data.names import BUILT_IN
 from rnnreranker.index.request import choose_part
 from rnnreranker.parts.needs import part
 from rnnreranker.regress.specs.methods import spec_part
-from rnnreranker.regress.specs.spec import Condition, IndexEntry, Model, QuerySet, Spec, Work
+from rnnreranker.regress.specs.spec import Condition, IndexEntry, QuerySet, Spec, Work
 
 PASTE_FOLDER = Path("runs")  # where printed commands put their files
 
@@ -52,11 +52,6 @@ def built_in(index: IndexEntry) -> bool:
     if index.documents not in BUILT_IN:
         return False
     return all(choose_part(spec_part(name, its)).params == part(name).Params() for name, its in index.parts.items())
-
-
-def documents_words(entry: IndexEntry | Model) -> list[str]:
-    """The documents of an index or a model, and which of their fields are read, as words of a command."""
-    return ["--documents", entry.documents, *(["--fields", ",".join(entry.text)] if entry.text else [])]
 
 
 def index_name(index: IndexEntry, folder: Path) -> str:
