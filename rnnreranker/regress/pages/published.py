@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker.base.command import say
-from rnnreranker.base.errors import InputError, RnnrerankerError, nearest
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.files import file_digest
 from rnnreranker.regress.plans.measure import Measured
 from rnnreranker.regress.specs.spec import QuerySet, Spec
 
@@ -86,23 +86,13 @@ def measure_published(
 
 def _measure(files: Sequence[RunFile], folder: Path, queries: Queries) -> tuple[list[Record], list[str]]:
     from rnnreranker.base.record import made_here
-    from rnnreranker.runs import Run
 
     started = time.perf_counter()
     spec, query_set = files[0].spec, files[0].query_set
-    runs, errors = {}, []
-    for entry in files:
-        try:
-            runs[entry.condition] = Run.read(entry.path)
-        except RnnrerankerError as error:
-            errors.append(str(error))
-    try:
-        measured = Measured(spec, query_set, runs)
-    except RnnrerankerError as error:
-        return [], [*errors, str(error)]
-    errors += [f"{spec.name} {name}: {error}" for name, error in measured.errors.items()]
-    good = [entry for entry in files if entry.condition in runs and entry.condition not in measured.errors]
-    digests = {entry.condition: hashlib.sha256(entry.path.read_bytes()).hexdigest() for entry in good}
+    measured = Measured(spec, query_set, {entry.condition: entry.path for entry in files})
+    errors = [f"{spec.name} {name}: {error}" for name, error in measured.errors.items()]
+    good = [entry for entry in files if entry.condition in measured.runs]
+    digests = {entry.condition: file_digest(entry.path) for entry in good}
     pairs = measured.pairs(list(digests))
     records = []
     for entry in good:
@@ -111,7 +101,7 @@ def _measure(files: Sequence[RunFile], folder: Path, queries: Queries) -> tuple[
         outcome = {**outcome, "file": entry.path.relative_to(folder).as_posix(), "pairs": against}
         records.append(made_here("run", spec.name, entry.condition, outcome, inputs={"run": digests[entry.condition]}))
     seconds = round((time.perf_counter() - started) / max(1, len(records)), 2)
-    return [replace(record, seconds=seconds) for record in records], errors
+    return [replace(record, seconds=seconds) for record in records], list(dict.fromkeys(errors))
 
 
 def first_stages(folder: Path, asked: Sequence[tuple[Spec, Sequence[QuerySet]]]) -> dict[tuple[str, str], Path]:

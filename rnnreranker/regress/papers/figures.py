@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.errors import nearest, refuse
 from rnnreranker.base.record import Record
 from rnnreranker.regress.plans.step import PASTE_FOLDER, index_name, run_files
 from rnnreranker.regress.records import last_run
@@ -33,16 +33,13 @@ def figures(sweeps: Sequence[Record], sets: Mapping[str, tuple[Spec, QuerySet]],
     paper 000; the first row is the run before reranking.
 
     Raises:
-        InputError: a record that is no context sweep, or of no query set.
+        InputError: a record of an unknown query set.
     """
     by_set: dict[str, dict[str, Record]] = {}
     for record in sweeps:
         by_set.setdefault(record.outcome["query_set"], {})[record.outcome["measure"]] = record
-    for name, mine in by_set.items():
-        if name not in sets:
-            raise InputError(f"context sweep of {name}: no such query set; {nearest(name, sets)}")
-        for record in mine.values():
-            _check(record, sets[name][0])
+    said = "context sweep of {}: no such query set; {}"
+    refuse(*((name not in sets, said.format(name, nearest(name, sets))) for name in by_set))
     return [_drawn(*sets[name], mine, runs) for name, mine in by_set.items()]
 
 
@@ -54,21 +51,6 @@ def sweep_command(spec: Spec, query_set: QuerySet, measure: str) -> str:
     words += ["--run", str(run_files(spec, PASTE_FOLDER, spec.condition(BASE), query_set)[0])]
     words += ["--hits", str(spec.hits), "--measure", measure]
     return shlex.join([*words, "--record", str(PASTE_FOLDER / f"context.{query_set.id}.{measure}.json")])
-
-
-def _check(record: Record, spec: Spec) -> None:
-    try:
-        if record.spec != spec.name:
-            raise ValueError(f"its query set is one of {spec.name}")
-        for row in record.outcome["sweeps"]["context"]:
-            _ = [row[key] + 0.0 for key in ("context", "value", "low", "high", "milliseconds")]
-        if not record.outcome["sweeps"]["context"]:
-            raise ValueError("no rows")
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"record {record.name} of {record.spec}: not a context sweep ({type(error).__name__} {error}); "
-            "tune --sweep context measures them"
-        ) from None
 
 
 def _drawn(spec: Spec, query_set: QuerySet, sweeps: Mapping[str, Record], runs: Sequence[Record]) -> Drawn:

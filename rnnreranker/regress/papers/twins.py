@@ -7,14 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import nearest
 from rnnreranker.base.record import Record
 from rnnreranker.lab.study.request import BASE, StudyRequest, forms_of
-from rnnreranker.parts.needs import parts_of
 from rnnreranker.regress.papers.agreement import OrderAgreement, agreement
 from rnnreranker.regress.papers.paper import Paper, Row, Table, cells_of
-from rnnreranker.regress.specs.methods import KEY, models_in, use_with_folders
+from rnnreranker.regress.specs.methods import KEY, models_in, parts_read
 from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec
 
 TITLES = {
@@ -157,10 +155,9 @@ def _models(table: Table, spec: Spec) -> list[str]:
     def visit(condition: Condition) -> None:
         for name in condition.of:
             visit(spec.condition(name))
-        uses = [("retriever", condition.retrieve)] if condition.retrieve else []
-        for kind, use in [*uses, *(("reranker", use) for use in condition.rerank)]:
+        for _, kind, use in condition.uses():
             parts = spec.index(condition.index).parts
-            for part in parts_of(choose(kind, use_with_folders(use)).needs) & set(parts):
+            for part in parts_read(kind, use) & set(parts):
                 add((parts[part] or {}).get("encoder"))
             for name in models_in(use):
                 add({KEY: name})

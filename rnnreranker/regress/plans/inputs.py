@@ -5,21 +5,26 @@ Each is named hours before the step that would meet it.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.errors import MissingDependencyError, RnnrerankerError, UnavailableError
-from rnnreranker.regress.plans.model_words import hub_id, models_of
-from rnnreranker.regress.plans.state import State, failed, skipped
+from rnnreranker.base.errors import RnnrerankerError, UnavailableError
+from rnnreranker.base.method import methods
+from rnnreranker.encode.named import KnownModel
+from rnnreranker.regress.plans.stale import named_in
+from rnnreranker.regress.plans.state import State, failed, state_of
 from rnnreranker.regress.plans.whole import check_readable
 
 if TYPE_CHECKING:
     from rnnreranker.regress.plans.plan import Plan
     from rnnreranker.regress.plans.step import Step
 
+ENCODERS = ("encoder", "sparse-encoder", "late-encoder", "cross-encoder")  # kinds of method that are models
 EMBEDDINGS = ("word_embeddings.weight", "embed_tokens.weight")  # how the names of weights end that have a row a token
 
 
@@ -45,7 +50,7 @@ class ReadFirst:
                 yield kind, step.value(flag)
         yield "qrels", self._judged.get(step.output, "")
         yield "documents", step.value("--documents")
-        for name in models_of(step):
+        for name in named_in(step):
             yield "model", name
 
     def _look(self, kind: str, name: str) -> State | None:
@@ -56,10 +61,8 @@ class ReadFirst:
                     self._known[kind, name] = _model(name)
                 else:
                     check_readable(name, kind)
-            except (UnavailableError, MissingDependencyError) as error:
-                self._known[kind, name] = skipped(error)
             except RnnrerankerError as error:
-                self._known[kind, name] = failed(error)
+                self._known[kind, name] = state_of(error)
         return self._known.get((kind, name))
 
 
@@ -74,14 +77,21 @@ def _folder(name: str) -> Path | None:
     folder = Path(name).expanduser()
     if folder.is_dir():
         return folder
-    if "/" not in (hub := hub_id(name)):
+    if not re.fullmatch(r"[\w.-]+/[\w.-]+", hub := _hub_ids().get(name, name)):
         return None
     from huggingface_hub import try_to_load_from_cache
 
     home = os.environ.get("HF_HOME", "~/.cache/huggingface")
     cache = Path(os.environ.get("HF_HUB_CACHE", f"{home}/hub")).expanduser()
-    path = try_to_load_from_cache(hub, "config.json", cache_dir=cache) if hub.count("/") == 1 else None
+    path = try_to_load_from_cache(hub, "config.json", cache_dir=cache)
     return Path(path).parent if isinstance(path, str) else None
+
+
+@functools.cache
+def _hub_ids() -> dict[str, str]:
+    """Short name of a model → its id on the hub."""
+    models = [model for kind in ENCODERS for model in methods(kind).values()]
+    return {model.name: model.hub for model in models if issubclass(model, KnownModel) and model.hub}
 
 
 def other_vocabulary(folder: Path) -> str:

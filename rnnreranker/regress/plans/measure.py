@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.errors import MissingDependencyError, RnnrerankerError, UnavailableError
-from rnnreranker.base.files import fingerprint
+from rnnreranker.base.errors import RnnrerankerError
+from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.regress.plans.obstacles import count_documents
 from rnnreranker.regress.plans.plan import Plan
 from rnnreranker.regress.plans.stale import read_stamp
-from rnnreranker.regress.plans.state import State, failed, skipped
-from rnnreranker.regress.plans.step import Step, built_in, index_name
+from rnnreranker.regress.plans.state import State, state_of
+from rnnreranker.regress.plans.step import Step, built_in
 from rnnreranker.regress.specs.spec import QuerySet, Spec
 
 if TYPE_CHECKING:
@@ -32,32 +31,45 @@ PRECISION = 6  # digits of values topic by topic and of p in pairs of published 
 class Measured:
     """The scores of runs on a query set.
 
-    hits: how many documents a query was asked for; 0 = as many as a run's longest list has. Measures that look deeper
-    are left out.
+    Args:
+        runs: by name, or their files.
+        hits: how many documents a query was asked for; 0 = as many as a run's longest list has. Measures that look
+            deeper are left out.
 
-    Raises:
-        RnnrerankerError: judgements, or topics of a kind, that cannot be had.
+    Attributes:
+        runs: that could be measured.
+        errors: name of a run → why it could not be: its file, judgements, or topics of a kind.
     """
 
-    def __init__(self, spec: Spec, query_set: QuerySet, runs: Mapping[str, Run], hits: int = 0) -> None:
+    def __init__(self, spec: Spec, query_set: QuerySet, runs: Mapping[str, Run | Path], hits: int = 0) -> None:
+        self.spec, self.query_set = spec, query_set
+        self.runs: dict[str, Run] = {}
+        self.errors: dict[str, RnnrerankerError] = {}
+        self.scores: dict[str, dict[str, Scores]] = {}  # protocol, run
+        try:
+            self._measure(runs, hits)
+        except RnnrerankerError as error:
+            self.errors = dict.fromkeys(runs, error)
+        self.runs = {name: run for name, run in self.runs.items() if name not in self.errors}
+
+    def _measure(self, runs: Mapping[str, Run | Path], hits: int) -> None:
         from rnnreranker.data.qrels import load_qrels
         from rnnreranker.data.topics import load_topics
         from rnnreranker.evaluate import evaluate
         from rnnreranker.evaluate.measures import cutoff_of
         from rnnreranker.evaluate.scores import judged_documents, notice_unjudged
+        from rnnreranker.runs import Run
 
-        self.spec, self.query_set = spec, query_set
-        self.kinds = {kind: set(load_topics(name)) for kind, name in query_set.kinds.items()}
-        self.qrels = load_qrels(query_set.qrels)
-        notice_unjudged(runs, judged_documents(self.qrels))
-        self.errors: dict[str, RnnrerankerError] = {}
-        self.depths = {name: int((run.offsets[1:] - run.offsets[:-1]).max(initial=0)) for name, run in runs.items()}
-        self.scores: dict[str, dict[str, Scores]] = {}  # protocol, run
-        asked = spec.measures_of(query_set)
-        for name, run in runs.items():
-            measures = [one for one in asked if cutoff_of(one) <= (hits or self.depths[name])]
+        self.kinds = {kind: set(load_topics(name)) for kind, name in self.query_set.kinds.items()}
+        self.qrels = load_qrels(self.query_set.qrels)
+        judged = judged_documents(self.qrels)
+        asked = self.spec.measures_of(self.query_set)
+        for name, given in runs.items():
             try:
-                for protocol in query_set.protocols if measures else ():
+                run = self.runs[name] = Run.read(given) if isinstance(given, Path) else given
+                notice_unjudged({name: run}, judged)
+                measures = [one for one in asked if cutoff_of(one) <= (hits or depth_of(run))]
+                for protocol in self.query_set.protocols if measures else ():
                     scores = evaluate({name: run}, self.qrels, measures, protocol)
                     self.scores.setdefault(protocol, {})[name] = scores
             except RnnrerankerError as error:
@@ -68,7 +80,7 @@ class Measured:
         mine = {protocol: runs[name] for protocol, runs in self.scores.items() if name in runs}
         outcome: dict[str, Any] = {
             "query_set": self.query_set.id,
-            "depth": self.depths[name],
+            "depth": depth_of(self.runs[name]),
             "topics": max((len(scores.topics) for scores in mine.values()), default=0),
             "values": {
                 protocol: dict(zip(scores.measures, map(float, scores.means[0]), strict=True))
@@ -147,8 +159,6 @@ class Measured:
 
 def measure(plan: Plan, blocked: Mapping[Path, State]) -> tuple[list[Record], dict[Key, State]]:
     """What the runs of a plan score, and the state of those that cannot be; blocked: output of a step → why."""
-    from rnnreranker.runs import Run
-
     records: list[Record] = []
     states: dict[Key, State] = {}
     for query_set in plan.query_sets:
@@ -159,19 +169,18 @@ def measure(plan: Plan, blocked: Mapping[Path, State]) -> tuple[list[Record], di
         }
         states |= {(query_set.id, name): blocked[path] for name, path in files.items() if path in blocked}
         there = {name: path for name, path in files.items() if path not in blocked and path.exists()}
+        measured = Measured(plan.spec, query_set, there, plan.spec.hits)
         try:
-            runs = {name: Run.read(path) for name, path in there.items()}
-            measured = Measured(plan.spec, query_set, runs, plan.spec.hits)
-            records += _records(plan, query_set, measured, there, _redundancy(plan, runs))
-            wrong = measured.errors
+            records += _records(plan, measured, there) if measured.runs else []
         except RnnrerankerError as error:
-            wrong = dict.fromkeys(there, error)
-        states |= {(query_set.id, name): _state_of(error) for name, error in wrong.items()}
+            measured.errors = dict.fromkeys(there, error)
+        states |= {(query_set.id, name): state_of(error) for name, error in measured.errors.items()}
     return records, states
 
 
-def _state_of(error: RnnrerankerError) -> State:
-    return skipped(error) if isinstance(error, UnavailableError | MissingDependencyError) else failed(error)
+def depth_of(run: Run) -> int:
+    """How many documents the longest list of a run has."""
+    return int((run.offsets[1:] - run.offsets[:-1]).max(initial=0))
 
 
 def _redundancy(plan: Plan, runs: Mapping[str, Run]) -> dict[str, dict[str, float]]:
@@ -179,10 +188,8 @@ def _redundancy(plan: Plan, runs: Mapping[str, Run]) -> dict[str, dict[str, floa
     from rnnreranker.evaluate.redundancy import redundancy
     from rnnreranker.index.opening import open_index
 
-    if not plan.spec.redundancy:
-        return {}
-    name = index_name(plan.spec.index(plan.spec.redundancy), plan.folder)
-    if not any(step.value("--index") == name for step in plan.steps):
+    name = {index.id: name for index, name in plan.indexes()}.get(plan.spec.redundancy)
+    if name is None:
         return {}
     vectors = open_index(name).vectors
     return {
@@ -191,16 +198,11 @@ def _redundancy(plan: Plan, runs: Mapping[str, Run]) -> dict[str, dict[str, floa
     }
 
 
-def _records(
-    plan: Plan,
-    query_set: QuerySet,
-    measured: Measured,
-    files: Mapping[str, Path],
-    alike: Mapping[str, Mapping[str, float]],
-) -> list[Record]:
+def _records(plan: Plan, measured: Measured, files: Mapping[str, Path]) -> list[Record]:
     from rnnreranker.base.record import made_here
     from rnnreranker.data.topics import load_topics
 
+    query_set, alike = measured.query_set, _redundancy(plan, measured.runs)
     steps, given = {step.output: step for step in plan.steps}, plan.given()
     bases = {name: condition.base for condition in plan.conditions for name in condition.run_names if condition.base}
     differences = measured.differences([(name, base) for name, base in bases.items() if name in files])
@@ -212,11 +214,10 @@ def _records(
     kept = plan.spec.compare if plan.spec.by_topic else ()
     single = [(protocol, name) for protocol in query_set.protocols for name in kept]
     records = []
-    for name, path in files.items():
-        if name in measured.errors:
-            continue
+    for name in measured.runs:
+        path = files[name]
         chain = chain_of(path, steps)
-        outcome = {**measured.outcome(name, single), **judged, "sha256": _digest(path)}
+        outcome = {**measured.outcome(name, single), **judged, "sha256": file_digest(path)}
         if name in alike:
             outcome["redundancy"] = alike[name]
         if path in given:
@@ -225,14 +226,10 @@ def _records(
             outcome["differences"] = differences[name]
         seconds = sum(read_stamp(step).get("seconds", 0.0) for step in chain)
         read = {path, *(before for step in chain for before in step.inputs)}
-        runs = {f"run {entry.id}": _digest(file) for file, (entry, _) in given.items() if file in read}
+        runs = {f"run {entry.id}": file_digest(file) for file, (entry, _) in given.items() if file in read}
         used = {**_indexes(plan, chain), **runs, **inputs}
         records.append(made_here("run", plan.spec.name, name, outcome, inputs=used, seconds=seconds))
     return records
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def chain_of(path: Path, steps: Mapping[Path, Step]) -> list[Step]:
@@ -255,12 +252,9 @@ def _indexes(plan: Plan, chain: Sequence[Step]) -> dict[str, str]:
     from rnnreranker.parts.description import describe
 
     fingerprints = {}
-    used = {step.value("--index") for step in chain}
-    for index in plan.spec.indexes:
-        name = index_name(index, plan.folder)
-        if name in used:
-            of_collection = pydoc.fingerprint() if built_in(index) else ""
-            fingerprints[f"index {index.id}"] = of_collection or str(describe(Path(name)).get("fingerprint", name))
+    for index, name in plan.indexes(chain):
+        of_collection = pydoc.fingerprint() if built_in(index) else ""
+        fingerprints[f"index {index.id}"] = of_collection or str(describe(Path(name)).get("fingerprint", name))
     return fingerprints
 
 
@@ -268,9 +262,8 @@ def _collection(plan: Plan, qrels: pandas.DataFrame) -> dict[str, int]:
     """The number of documents, and of judgements of others, where a spec counts its documents."""
     from rnnreranker.index.opening import open_index
 
-    for index in plan.spec.indexes:
-        name = index_name(index, plan.folder)
-        if index.count and "dense" in index.parts and any(step.value("--index") == name for step in plan.steps):
+    for index, name in plan.indexes():
+        if index.count and "dense" in index.parts:
             source = open_index(name).vectors
             lacking = int((source.rows(qrels["doc_id"].tolist()) < 0).sum())
             return {"documents": count_documents(index, name), "unjudgeable": lacking}

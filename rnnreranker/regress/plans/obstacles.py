@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
 import socket
 import urllib.parse
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rnnreranker.base.errors import MissingDependencyError, RnnrerankerError, UnavailableError
+from rnnreranker.base.errors import RnnrerankerError, UnavailableError
 from rnnreranker.regress.plans.disk import last_readers, sizes
 from rnnreranker.regress.plans.inputs import ReadFirst
-from rnnreranker.regress.plans.state import State, failed, skipped
+from rnnreranker.regress.plans.state import State, skipped, state_of
 from rnnreranker.regress.plans.step import index_name
 
 if TYPE_CHECKING:
@@ -75,25 +76,25 @@ def count_documents(index: IndexEntry, name: str) -> int:
 def _other_collections(plan: Plan) -> dict[str, State]:
     """What `--index` is given of indexes with another number of documents: a sample never passes for the collection."""
     states = {}
-    named = {step.value("--index") for step in plan.steps} | {step.value("--output") for step in plan.steps}
+    named = {step.value(flag) for step in plan.steps for flag in ("--index", "--output")}
     for index in plan.spec.indexes:
         name = index_name(index, plan.folder)
-        if index.count is None or name not in named:
-            continue
-        try:
-            count = count_documents(index, name)
-        except (UnavailableError, MissingDependencyError) as error:
-            states[name] = _not_here(plan, index.documents, error)
-            continue
-        except RnnrerankerError as error:
-            states[name] = _no_file(plan, index.documents) or failed(error)
-            continue
-        fewest, most = index.count
-        if not fewest <= count <= most:
-            stated = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
-            here = f"{index.documents} has {count:,} documents here, the spec is for {stated}: another collection"
-            states[name] = skipped(here)
+        if index.count and name in named and (state := _data_state(plan, index.documents, _check_count, index, name)):
+            states[name] = state
     return states
+
+
+class _OtherCollection(UnavailableError):
+    """The documents that are here are those of another collection."""
+
+
+def _check_count(index: IndexEntry, name: str) -> None:
+    fewest, most = index.count or (0, 0)
+    count = count_documents(index, name)
+    if not fewest <= count <= most:
+        stated = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
+        here = f"{index.documents} has {count:,} documents here, the spec is for {stated}: another collection"
+        raise _OtherCollection(here)
 
 
 def _data(plan: Plan, step: Step) -> State | None:
@@ -101,29 +102,30 @@ def _data(plan: Plan, step: Step) -> State | None:
     from rnnreranker.data import local
     from rnnreranker.data.names import left_out
 
-    read: list[tuple[str, str]] = []
     for flag in ("--documents", "--topics", "--qrels", "--validation-topics", "--validation-qrels"):
         if given := step.value(flag):
             name, others = left_out(given)
-            read += [(name, flag.rpartition("-")[2]), *((other, "topics") for other in others)]
-    for name, part in read:
-        if lacking := _no_file(plan, name):
-            return lacking
-        try:
-            local.source(name, part)
-        except UnavailableError as error:
-            return _not_here(plan, name, error)
-        except RnnrerankerError as error:
-            return failed(error)
+            for one, part in ((name, flag.rpartition("-")[2]), *((other, "topics") for other in others)):
+                if state := _data_state(plan, one, local.source, one, part):
+                    return state
     return None
 
 
-def _not_here(plan: Plan, name: str, error: RnnrerankerError) -> State:
-    """That data are not here, with what the spec says of how to get them."""
+def _data_state(plan: Plan, name: str, look: Callable[..., object], *given: object) -> State | None:
+    """Why data cannot be read, by a function that looks at them, with what the spec says of how to get them."""
     from rnnreranker.data.names import COLLECTIONS
 
-    files = str(plan.spec.needs.get("files", "")) if name.startswith(COLLECTIONS) else ""
-    return skipped(plan.spec.needs.get("agreement") or "; ".join(filter(None, [str(error), files])))
+    if lacking := _no_file(plan, name):
+        return lacking
+    try:
+        look(*given)
+    except RnnrerankerError as error:
+        state, needs = state_of(error), plan.spec.needs
+        if state.kind == "error" or isinstance(error, _OtherCollection):
+            return state
+        files = str(needs.get("files", "")) if name.startswith(COLLECTIONS) else ""
+        return skipped(needs.get("agreement") or "; ".join(filter(None, [str(error), files])))
+    return None
 
 
 def _no_file(plan: Plan, name: str) -> State | None:
@@ -224,16 +226,12 @@ def _pyserini_cache() -> Path:
 def downloaded(index: str, cache: Path | None = None) -> bool:
     """Whether Pyserini has this prebuilt index already, in a folder of its name with date and checksum.
 
-    cache: None = Pyserini's.
+    Such as `lucene-inverted.msmarco-v1-passage.20221004.252b5e.MD5`; that of its -slim is another. cache: None =
+    Pyserini's.
     """
+    whole = re.compile(rf".*?{re.escape(index)}(\.(\d{{4}}.*|[0-9a-zA-Z]+))?")
     folders = ((cache or _pyserini_cache()) / "indexes").glob(f"*{index}*")
-    return any(path.is_dir() and _stem_is(path.name, index) for path in folders)
-
-
-def _stem_is(folder: str, index: str) -> bool:
-    """Whether a folder as `lucene-inverted.msmarco-v1-passage.20221004.252b5e.MD5` is of it, not of its -slim."""
-    _, _, rest = folder.partition(index)
-    return not rest or (rest[0] == "." and (rest[1:5].isdigit() or rest[1:].isalnum()))
+    return any(path.is_dir() and whole.fullmatch(path.name) for path in folders)
 
 
 @functools.cache

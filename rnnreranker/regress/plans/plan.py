@@ -13,7 +13,7 @@ from rnnreranker.regress.plans.disk import by_large_files, last_readers, peak, r
 from rnnreranker.regress.plans.maker import Maker
 from rnnreranker.regress.plans.step import PASTE_FOLDER, Step, index_name, run_files, work_file
 from rnnreranker.regress.specs.fields import needs_of, needs_text
-from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec, Work, planned
+from rnnreranker.regress.specs.spec import Condition, IndexEntry, QuerySet, Spec, Work, planned
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,12 @@ class Plan:
         """All that the plan is for: the run files of its conditions and the records of its works."""
         runs = [path for one in self.query_sets for entry in self.conditions for path in self.run_files(entry, one)]
         return [*runs, *(work_file(self.spec, self.folder, work) for work in self.works)]
+
+    def indexes(self, steps: Sequence[Step] | None = None) -> list[tuple[IndexEntry, str]]:
+        """The indexes of the spec that steps read (None = all), and what `--index` is given of each."""
+        read = {step.value("--index") for step in (self.steps if steps is None else steps)}
+        named = ((index, index_name(index, self.folder)) for index in self.spec.indexes)
+        return [(index, name) for index, name in named if name in read]
 
     def evaluations(self) -> list[str]:
         """The lines that print the measured values of all runs, one for each query set and protocol."""

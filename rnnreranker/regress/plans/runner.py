@@ -6,13 +6,13 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rnnreranker.base import command
 from rnnreranker.base.command import say
@@ -258,27 +258,19 @@ def _process(step: Step) -> tuple[int, str]:
     environment = {
         **os.environ,
         command.STEP: "1",
+        "PYTHONUNBUFFERED": "1",  # what it prints comes in order: an error last
         "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONIOENCODING": "utf-8",
     }
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
-        tails = {"out": b"", "err": b""}
-
-        def pass_on(name: str, stream: Any) -> None:
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment) as process:
+        tail, stream = b"", cast(BufferedReader, process.stdout)
+        try:
             while chunk := stream.read1(4096):  # progress bars come in pieces of a line
                 sys.stderr.write(chunk.decode("utf-8", "replace"))
                 sys.stderr.flush()
-                tails[name] = (tails[name] + chunk)[-4096:]
-
-        streams = {"out": process.stdout, "err": process.stderr}
-        threads = [threading.Thread(target=pass_on, args=entry) for entry in streams.items()]
-        for thread in threads:
-            thread.start()
-        try:
-            for thread in threads:
-                thread.join()
+                tail = (tail + chunk)[-4096:]
         except KeyboardInterrupt:
             process.terminate()  # Ctrl-C reaches it as well, SIGTERM does not
             raise
-    lines = tails["err"].decode("utf-8", "replace").strip().splitlines()
+    lines = tail.decode("utf-8", "replace").strip().splitlines()
     return process.returncode, lines[-1] if lines else f"exit code {process.returncode}"

@@ -45,8 +45,7 @@ class Keys:
         """16 hexadecimal digits: of the command and of the files outside the plan."""
         argv = [pair for pair in zip(("", *step.argv), step.argv, strict=False) if DEVICE not in pair]
         words = [_within(word, self._folder) for _, word in argv]
-        named = [word for flag, word in argv if flag not in NO_INPUTS and not word.startswith("--")]
-        read = [_content(value, self._folder) for word in named for value in _values(word)]
+        read = [_content(value, self._folder) for value in named_in(step)]
         return fingerprint(step.module, words, list(filter(None, read)))
 
 
@@ -122,12 +121,20 @@ def _within(word: str, folder: Path) -> str:
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else word
 
 
+def named_in(step: Step) -> Iterator[str]:
+    """What the words of a command may name that it reads: every value, and what the settings of methods say."""
+    for before, word in zip(("", *step.argv), step.argv, strict=False):
+        if before not in NO_INPUTS and not word.startswith("--"):
+            yield from _values(word)
+
+
 def _values(word: str) -> Iterator[str]:
-    """A word, and what the settings of a method in it say."""
     yield word
     if (form := _form(word)) is not None:
         for value in (form.name, form.preset, *map(str, form.params.values())):
             yield from _values(value) if value else ()
+    elif "," in word:  # a list of names
+        yield from word.split(",")
 
 
 def _form(word: str) -> Written | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from rnnreranker.base.errors import MissingDependencyError, RnnrerankerError, UnavailableError
+
 
 @dataclass(frozen=True)
 class State:
@@ -27,3 +29,8 @@ def skipped(reason: object) -> State:
 def failed(reason: object) -> State:
     """What went wrong."""
     return State("error", str(reason))
+
+
+def state_of(error: RnnrerankerError) -> State:
+    """What an error makes of a step or a run: skipped where something cannot be had here."""
+    return skipped(error) if isinstance(error, UnavailableError | MissingDependencyError) else failed(error)

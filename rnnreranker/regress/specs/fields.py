@@ -16,7 +16,11 @@ from rnnreranker.data import local
 from rnnreranker.data.names import BUILT_IN_TOPICS, is_path, left_out
 from rnnreranker.evaluate.measures import parse_measures
 from rnnreranker.evaluate.protocols import PROTOCOLS
+from rnnreranker.labels.negatives.make import choose_filter
 from rnnreranker.regress.specs.methods import check_labels, use_with_folders
+from rnnreranker.runs.fuse import fusion
+from rnnreranker.search.request import passages
+from rnnreranker.train.request import training_of
 
 TEXTS = ("agreement", "files")
 UNITS = {  # of sizes that steps need
@@ -37,30 +41,6 @@ def _use(check: Callable[[Written], Any]) -> PlainValidator:
         return use
 
     return PlainValidator(read)
-
-
-def _fusion(use: Written) -> None:
-    from rnnreranker.runs.fuse import fusion
-
-    fusion(use, 0, "fuse")
-
-
-def _passages(use: Written) -> None:
-    from rnnreranker.search.request import passages
-
-    passages(use)
-
-
-def _filter(use: Written) -> None:
-    from rnnreranker.labels.negatives.make import choose_filter
-
-    choose_filter(use)
-
-
-def _training(use: Written) -> None:
-    from rnnreranker.train.request import training_of
-
-    training_of(use)
 
 
 def listed(value: Any) -> tuple[Any, ...]:
@@ -147,11 +127,11 @@ Retriever = Annotated[Written, _use(partial(choose, "retriever"))]
 Reranker = Annotated[Written, _use(partial(choose, "reranker"))]
 Feedback = Annotated[Written, _use(partial(choose, "feedback"))]
 Expander = Annotated[Written, _use(partial(choose, "expander"))]
-Fusion = Annotated[Written, _use(_fusion)]
-Aggregation = Annotated[Written, _use(_passages)]
+Fusion = Annotated[Written, _use(lambda use: fusion(use, 0, "fuse"))]
+Aggregation = Annotated[Written, _use(passages)]
 Labels = Annotated[Written, _use(check_labels)]
-Filter = Annotated[Written, _use(_filter)]
-Training = Annotated[Written, _use(_training)]
+Filter = Annotated[Written, _use(choose_filter)]
+Training = Annotated[Written, _use(training_of)]
 
 
 def needs_of(several: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
