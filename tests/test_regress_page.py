@@ -16,7 +16,7 @@ from rnnreranker.evaluate.comparison import holm
 from rnnreranker.regress.pages.page import spec_page
 from rnnreranker.regress.plans.measure import Measured
 from rnnreranker.regress.plans.plan import make_plan
-from rnnreranker.regress.plans.state import State
+from rnnreranker.regress.plans.step import State
 from rnnreranker.regress.records import compare
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.spec import Spec

@@ -10,7 +10,7 @@ from typing import Any
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record, add_records, read_records
-from rnnreranker.regress.plans.state import State
+from rnnreranker.regress.plans.step import State
 from rnnreranker.regress.specs.spec import WORKS, Spec
 
 Row = Mapping[str, Any]  # of a record's outcome

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -77,13 +76,16 @@ def agreement(
         by_topic: for each row the twin's values topic by topic, in one order of topics; without those of every row that
             has a twin the interval is that of the rows that have them, as `among`.
     """
-    pairs = _pairs(columns, twins)
-    if not pairs:
-        return OrderAgreement(0, 0)
     import numpy as np
 
-    ones, others, printed = map(np.array, zip(*pairs, strict=True))
-    values = np.array([np.nan if value is None else value for value in twins])
+    values = np.array(twins, dtype=np.float64)  # nan for None
+    ones, others = np.triu_indices(len(values), 1)
+    table = np.array(columns, dtype=np.float64).reshape(len(columns), len(values))
+    differences = table[:, ones] - table[:, others]
+    column, pair = np.nonzero(np.isfinite(differences + values[ones] - values[others]))
+    if not len(pair):
+        return OrderAgreement(0, 0)
+    printed, ones, others = _signs(differences[column, pair]), ones[pair], others[pair]
     counted = _counted(printed, values[ones] - values[others])
     of_table = OrderAgreement(*(int(number) for number in counted))  # type: ignore[arg-type]
     rows = sorted({*ones.tolist(), *others.tolist()})
@@ -105,15 +107,11 @@ def agreement(
     return replace(of_table, low=float(low), high=float(high), topics=topics)
 
 
-def _pairs(columns: Sequence[Sequence[float | None]], twins: Sequence[float | None]) -> list[tuple[int, int, int]]:
-    """Two rows with values on both sides, and 1, 0 or -1 for the printed order, for every column."""
-    pairs = []
-    for column in columns:
-        rows = [row for row, value in enumerate(column) if value is not None and twins[row] is not None]
-        for one, other in combinations(rows, 2):
-            difference = float(column[one]) - float(column[other])  # type: ignore[arg-type]
-            pairs.append((one, other, 0 if abs(difference) <= EQUAL else 1 if difference > 0 else -1))
-    return pairs
+def _signs(differences: np.ndarray) -> np.ndarray:
+    """1, 0 or -1 of each difference."""
+    import numpy as np
+
+    return np.where(np.abs(differences) <= EQUAL, 0, np.sign(differences))
 
 
 def _counted(printed: np.ndarray, differences: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -123,8 +121,6 @@ def _counted(printed: np.ndarray, differences: np.ndarray) -> tuple[np.ndarray, 
         printed: 1, 0 or -1.
         differences: of the twins.
     """
-    import numpy as np
-
-    signs = np.where(np.abs(differences) <= EQUAL, 0, np.sign(differences))
+    signs = _signs(differences)
     here, there = (signs == 0) & (printed != 0), (signs != 0) & (printed == 0)
     return tuple(which.sum(-1) for which in (signs * printed == 1, signs * printed == -1, here, there))

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.errors import nearest, refuse
 from rnnreranker.base.record import Record
 from rnnreranker.base.tables import print_table
 from rnnreranker.regress.papers.matrix import Matrix, counted
 from rnnreranker.regress.papers.paper import cells_of, paper_names, read_paper
 from rnnreranker.regress.plans.plan import Plan, make_plan
-from rnnreranker.regress.specs.checks import find_spec, query_set_names, read_spec
+from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.spec import QuerySet, Spec, planned, spec_names
 
 
@@ -25,19 +25,19 @@ def query_sets_of(
     Raises:
         InputError: a name of none of them.
     """
-    papers, sets = paper_names(folder), query_set_names(folder)
-    cells = [cell for paper in papers for cell in cells_of(read_paper(paper, folder)) if not cell["latency"]]
-    wanted = {} if names else dict.fromkeys(sets)
-    for name in names:
-        if name in papers:
-            wanted |= {cell["query_set"]: None for cell in cells if f"paper-{cell['paper']}" == name}
-        elif name in sets or name in spec_names(folder):
-            wanted |= {entry.id: None for entry in find_spec(name, folder)[1]}
-        else:
-            known = dict.fromkeys([*sets, *spec_names(folder), *papers])
-            raise InputError(f"{name}: --runs is for specs, query sets and papers; {nearest(name, known)}")
-    specs = {name: read_spec(folder / f"{name}.yaml") for name in dict.fromkeys(sets[one] for one in wanted if one)}
-    asked = [(specs[sets[name]], specs[sets[name]].query_set(name)) for name in sets if name in wanted]
+    cells = [cell for name in paper_names(folder) for cell in cells_of(read_paper(name, folder)) if not cell["latency"]]
+    specs = {name: read_spec(folder / f"{name}.yaml") for name in spec_names(folder)}
+    asked = [(spec, query_set) for spec in specs.values() for query_set in spec.query_sets]
+    if names:
+        wanted = {*names} | {cell["query_set"] for cell in cells if f"paper-{cell['paper']}" in names}
+        asked = [(spec, query_set) for spec, query_set in asked if {spec.name, query_set.id} & wanted]
+        known = [
+            *specs,
+            *(query_set.id for spec in specs.values() for query_set in spec.query_sets),
+            *paper_names(folder),
+        ]
+        said = "{}: --runs is for specs, query sets and papers; {}"
+        refuse(*((name not in known, said.format(name, nearest(name, known))) for name in names))
     queries: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for cell in cells:
         if cell["query"]:

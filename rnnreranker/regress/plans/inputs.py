@@ -17,7 +17,7 @@ from rnnreranker.base.errors import RnnrerankerError, UnavailableError
 from rnnreranker.base.method import methods
 from rnnreranker.encode.named import KnownModel
 from rnnreranker.regress.plans.stale import named_in
-from rnnreranker.regress.plans.state import State, failed, state_of
+from rnnreranker.regress.plans.step import State, failed, state_of
 from rnnreranker.regress.plans.whole import check_readable
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.regress.plans.obstacles import count_documents
 from rnnreranker.regress.plans.plan import Plan
 from rnnreranker.regress.plans.stale import read_stamp
-from rnnreranker.regress.plans.state import State, state_of
-from rnnreranker.regress.plans.step import Step, built_in
+from rnnreranker.regress.plans.step import State, Step, built_in, state_of
 from rnnreranker.regress.specs.spec import QuerySet, Spec
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING
 from rnnreranker.base.errors import RnnrerankerError, UnavailableError
 from rnnreranker.regress.plans.disk import last_readers, sizes
 from rnnreranker.regress.plans.inputs import ReadFirst
-from rnnreranker.regress.plans.state import State, skipped, state_of
-from rnnreranker.regress.plans.step import index_name
+from rnnreranker.regress.plans.step import State, index_name, skipped, state_of
 
 if TYPE_CHECKING:
     from rnnreranker.regress.plans.plan import Plan

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, cast
@@ -25,8 +26,7 @@ from rnnreranker.regress.plans.measure import Key, measure
 from rnnreranker.regress.plans.obstacles import obstacles
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.plans.stale import REMOVED, Keys, forget, read_stamp, stale_steps, was_taken, write_stamp
-from rnnreranker.regress.plans.state import State, failed, skipped
-from rnnreranker.regress.plans.step import PASTE_FOLDER, Step, work_file
+from rnnreranker.regress.plans.step import PASTE_FOLDER, State, Step, failed, skipped, work_file
 from rnnreranker.regress.records import compare, records_file
 from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec, planned
 
@@ -144,7 +144,10 @@ def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> d
     _say_sizes(plan, steps)
     jobs = jobs or (1 if any(step.needs for step in steps) else TOGETHER)
     run_step = take or _process
-    return {**blocked, **_take(steps, jobs, lambda step: _run(step, keys, run_step), _Unneeded(plan, keys).after)}
+    return {
+        **blocked,
+        **_take(steps, jobs, lambda step: _run(step, keys, run_step), partial(_remove_unneeded, plan, keys)),
+    }
 
 
 def _say_sizes(plan: Plan, steps: list[Step]) -> None:
@@ -158,24 +161,16 @@ def _say_sizes(plan: Plan, steps: list[Step]) -> None:
         say(f"a step needs about {wanted:g} GB of memory, this machine has {here:.0f}: it may be slow or fail")
 
 
-class _Unneeded:
-    """Removes what a step has made when all steps that read it are taken; by `Plan.readers`."""
-
-    def __init__(self, plan: Plan, keys: Keys) -> None:
-        self._keys = keys
-        self._steps = {step.output: step for step in plan.steps}
-        self._readers = plan.readers
-
-    def after(self, taken: Step) -> None:
-        """Look at what this step has read."""
-        for output, reading in self._readers.items():
-            step = self._steps[output]
-            if taken.output in reading and all(was_taken(self._steps[path], self._keys) for path in reading):
-                stamp = read_stamp(step)
-                if REMOVED not in stamp and output.exists():
-                    write_stamp(step, {**stamp, REMOVED: True})  # first: a kill leaves nothing that passes for whole
-                    remove(output)
-                    say(f"removed {output}: no step needs it any more")
+def _remove_unneeded(plan: Plan, keys: Keys, taken: Step) -> None:
+    """Remove what a step has read when all steps that read it are taken; by `Plan.readers`."""
+    steps = {step.output: step for step in plan.steps}
+    for output, reading in plan.readers.items():
+        if taken.output in reading and all(was_taken(steps[path], keys) for path in reading):
+            stamp = read_stamp(steps[output])
+            if REMOVED not in stamp and output.exists():
+                write_stamp(steps[output], {**stamp, REMOVED: True})  # first: after a kill nothing passes for whole
+                remove(output)
+                say(f"removed {output}: no step needs it any more")
 
 
 def _take(

@@ -1,12 +1,13 @@
-"""A step of a plan: one command, with what it makes and reads; and the names of the files of steps."""
+"""A step of a plan: one command, with what it makes and reads; the names of its files; what became of it."""
 
 from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from rnnreranker.base.errors import MissingDependencyError, RnnrerankerError, UnavailableError
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.index.request import choose_part
 from rnnreranker.parts.needs import part
@@ -64,3 +65,31 @@ def index_name(index: IndexEntry, folder: Path) -> str:
 def word_of(name: str) -> str:
     """The name of a data set or file as part of a file name."""
     return name.replace("/", "-").replace(":", "-").strip("-.")
+
+
+@dataclass(frozen=True)
+class State:
+    """`ok`: as expected; `new`: nothing is expected of these inputs yet; `changed`: beyond tolerance, better or worse;
+    `skipped`: cannot be done here; `error`: failed.
+    """
+
+    kind: Literal["ok", "new", "changed", "skipped", "error"]
+    reason: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.reason}" if self.reason else self.kind
+
+
+def skipped(reason: object) -> State:
+    """What cannot be done here, and why."""
+    return State("skipped", str(reason))
+
+
+def failed(reason: object) -> State:
+    """What went wrong."""
+    return State("error", str(reason))
+
+
+def state_of(error: RnnrerankerError) -> State:
+    """What an error makes of a step or a run: skipped where something cannot be had here."""
+    return skipped(error) if isinstance(error, UnavailableError | MissingDependencyError) else failed(error)

@@ -193,13 +193,15 @@ def read_spec(path: Path, data: bool = False) -> Spec:
                 ids[key].append(str(name))
                 if not isinstance(content, dict):
                     file.problem((key, name), f"{name}: expected a mapping, got {type(content).__name__}")
-                elif key in WORKS:
-                    work = {"kind": WORKS[key], "options": {k: its for k, its in content.items() if k != "needs"}}
-                    content = {**work, "needs": content.get("needs", {})}
-                if isinstance(content, dict):
-                    kind = KINDS.get(key, Work)
-                    if (entry := file.read(kind, {**content, "id": str(name)}, (key, name), data)) is not None:
-                        entries[key][str(name)] = _Read(file, (key, name), entry)
+                    continue
+                if "id" in content:
+                    file.problem((key, name, "id"), "unknown key id; leave it out")
+                if key in WORKS:
+                    options = {option: its for option, its in content.items() if option != "needs"}
+                    content = {"kind": WORKS[key], "options": options, "needs": content.get("needs", {})}
+                entry = file.read(KINDS.get(key, Work), {**content, "id": str(name)}, (key, name), data)
+                if entry is not None:
+                    entries[key][str(name)] = _Read(file, (key, name), entry)
     if len(ids["indexes"]) == 1:
         for name, (file, keys, entry) in entries["conditions"].items():
             if (entry.retrieve or entry.expand or entry.rerank) and not entry.index:
@@ -209,6 +211,8 @@ def read_spec(path: Path, data: bool = False) -> Spec:
     plain = {key: value for key, value in own.check_schema().items() if key not in ids}
     by_kind = {key: tuple(good[key].values()) for key in KINDS}
     works = tuple(work for key in WORKS for work in good[key].values())
+    if "works" in plain:
+        own.problem(("works",), f"unknown key works; expected {', '.join(WORKS)}")
     spec = own.read(Spec, {**plain, **by_kind, "works": works}, (), data)
     _check_links([one for kept in entries.values() for one in kept.values()], ids, good)
     if own.content.get("name") not in (None, path.stem):
