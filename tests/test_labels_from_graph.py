@@ -115,7 +115,7 @@ def test_the_command_opens_no_vectors_and_no_encoder(
     def never(*args: object, **rest: object) -> None:
         raise AssertionError("opened")
 
-    for name in ("rnnreranker.parts.vectors.open_vectors", "rnnreranker.encode.dense.encoder.Encoder.load"):
+    for name in ("rnnreranker.parts.vectors.part.open_vectors", "rnnreranker.encode.dense.encoder.Encoder.load"):
         monkeypatch.setattr(name, never)
     argv = ["--run", str(folder / "run.txt"), "--qrels", str(folder / "qrels.txt"), "--index", str(folder / "index")]
     assert (
@@ -269,7 +269,7 @@ def test_negatives_by_the_graph(folder: Path, graph: NeighbourGraph, tmp_path: P
     for more, said in (
         (["--filter", "margin"], "--filter margin compares inner products with the query: not with --from neighbours"),
         (["--truth", "x"], "--truth compares filters of inner products with the query: not with --from neighbours"),
-        ([], r"give --index \(its part neighbours\)"),
+        ([], r"needs --index \(where neighbours come from\)"),
     ):
         with pytest.raises(InputError, match=said):
             mine([*argv, *more])
