@@ -12,8 +12,7 @@ from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.private.sentence_transformers import prompt_of, skipped_tokens
 from rnnreranker.base.process.phases import phase
 from rnnreranker.encode.in_batches import CountedText, count_tokens
-from rnnreranker.encode.model_folder import TextKind, read_settings
-from rnnreranker.encode.vocabulary import words_of
+from rnnreranker.encode.model_folder import TextKind, read_settings, words_of
 
 if TYPE_CHECKING:
     import torch

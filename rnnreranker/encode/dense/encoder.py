@@ -126,9 +126,6 @@ class Encoder(TextEncoder):
         settings["max_length"] = length_of(settings["max_length"], limit, path)
         return cls(folder.name, GraphModel(graph), settings, folder.digest, graph)
 
-    def with_graph(self, graph: KeptGraph) -> Self:
-        return type(self)(self.name, GraphModel(graph), self.settings, self.digest, graph)
-
     @property
     def beside_graph(self) -> dict[str, Any]:
         return {"digest": self.digest, "lowercase": bool(self.settings["lowercase"])}

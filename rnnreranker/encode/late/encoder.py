@@ -14,9 +14,8 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.encode.base import TextEncoder
 from rnnreranker.encode.graphs.store import KeptGraph
 from rnnreranker.encode.late.folder import KIND, cut_late, late_folder
-from rnnreranker.encode.model_folder import ModelFolder, TextKind
+from rnnreranker.encode.model_folder import ModelFolder, TextKind, tokenizer_in
 from rnnreranker.encode.params import LateEncoderParams
-from rnnreranker.encode.vocabulary import tokenizer_in
 
 
 class TokenVectors(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.settings import Params, setting
-from rnnreranker.encode.words.segmentation import Spans, bmes_tags, word_spans, words
+from rnnreranker.encode.words.segmentation import Spans, bmes_tags, load_jieba, word_spans, words
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,6 @@ class Analyser:
         self._stemmer: Any = None
         package = ""
         if params.language == "zh":
-            from rnnreranker.encode.words.segmentation import load_jieba
-
             load_jieba()
             package = "jieba"
         if params.stemmer != "none":

@@ -45,10 +45,9 @@ class ImpactRetriever(Retriever):
         """
         name = self._encoder(self.inputs.impacts)[0]
         if self.params.query_weights != "model":
-            from rnnreranker.encode.model_folder import find_tokenizer
-            from rnnreranker.encode.vocabulary import KIND
+            from rnnreranker.encode.model_folder import SPARSE, find_tokenizer
 
-            find_tokenizer(name, KIND)
+            find_tokenizer(name, SPARSE)
         else:
             from rnnreranker.encode.sparse.encoder import SparseEncoder
 
@@ -72,8 +71,8 @@ class ImpactRetriever(Retriever):
         from scipy.sparse import csr_matrix
 
         from rnnreranker.encode.kept_queries import kept_queries
+        from rnnreranker.encode.model_folder import term_counts
         from rnnreranker.encode.sparse.encoder import SparseEncoder
-        from rnnreranker.encode.vocabulary import term_counts
         from rnnreranker.parts.impacts import QueryImpacts
 
         name, its = self._encoder(source)

@@ -20,8 +20,7 @@ from sentence_transformers.sparse_encoder.modules import SpladePooling
 from torch import Tensor
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.model_folder import TextKind, check_kind, read_settings
-from rnnreranker.encode.vocabulary import words_of
+from rnnreranker.encode.model_folder import TextKind, check_kind, read_settings, words_of
 from rnnreranker.labels.soft import Labels
 from rnnreranker.parts.impacts.source import word_use
 from rnnreranker.train.group.inputs import GroupInputs
