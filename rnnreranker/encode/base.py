@@ -41,12 +41,6 @@ class TextEncoder(ABC):
     what: ClassVar[str]  # it is, in errors
     graph_kind: ClassVar[str]  # the first word of the names of its graphs
     arrays: ClassVar[frozenset[str]] = frozenset()  # that `query_arrays` gives
-    name: str
-    params: Any
-    model: Any
-    graph: KeptGraph | None
-    digest: str
-    prompts: dict[str, str]
     fingerprint: str
     devices: Devices | None = None
     refused: str = ""
@@ -55,7 +49,8 @@ class TextEncoder(ABC):
 
     def __init__(self, folder: ModelFolder, params: Any, model: Any, graph: KeptGraph | None = None) -> None:
         self.name, self._folder, self.params, self.model, self.graph = folder.name, folder, params, model, graph
-        self.prompts, self.digest = model.about["prompts"], content_of(folder.path)
+        self.prompts: dict[str, str] = model.about["prompts"]
+        self.digest = content_of(folder.path)
 
     @property
     def on_devices(self) -> tuple[Self, ...]:
