@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker.base import command
-from rnnreranker.base.errors import SHOWN, InputError, nearest
+from rnnreranker.base.errors import SHOWN, nearest, refuse
 
 if TYPE_CHECKING:
     from rnnreranker.base.record import Record
@@ -58,23 +58,32 @@ def _check(args: argparse.Namespace, folder: Path) -> bool:
 
     specs, papers, sets = spec_names(folder), paper_names(folder), query_set_names(folder)
     known = dict.fromkeys([*specs, *sets, *papers])
-    problems = [
-        f"{name}: no such spec, query set or paper in {folder}; {nearest(name, known)}"
+    unknown = [
+        name
         for name in args.names
         if name not in known and not (name.endswith((".yaml", ".yml")) and Path(name).is_file())
     ]
     named = [name for name in args.names if name in papers]
-    if named and len(named) < len(args.names) and not args.runs:
-        problems.append(f"{', '.join(named)} with specs: papers are printed, specs are run; name one kind at a time")
-    if args.table and not named:
-        problems.append(f"--table {args.table}: is of a paper; name one, as {papers[0] if papers else 'paper-000'}")
-    if args.only and len(args.names) > 1:
-        only = " ".join(f"--only {name}" for name in args.only)
-        problems.append(f"{only} with {len(args.names)} names: name the one spec that has this condition")
-    if not (args.names or args.runs or args.matrix or args.docs):
-        problems.append(f"no spec named: give one or more of {', '.join([*specs, *papers])}, or --list")
-    if problems:
-        raise InputError("; ".join(problems))
+    only = " ".join(f"--only {name}" for name in args.only)
+    refuse(
+        *((True, f"{name}: no such spec, query set or paper in {folder}; {nearest(name, known)}") for name in unknown),
+        (
+            named and len(named) < len(args.names) and not args.runs,
+            f"{', '.join(named)} with specs: papers are printed, specs are run; name one kind at a time",
+        ),
+        (
+            args.table and not named,
+            f"--table {args.table}: is of a paper; name one, as {papers[0] if papers else 'paper-000'}",
+        ),
+        (
+            only and len(args.names) > 1,
+            f"{only} with {len(args.names)} names: name the one spec that has this condition",
+        ),
+        (
+            not (args.names or args.runs or args.matrix or args.docs),
+            f"no spec named: give one or more of {', '.join([*specs, *papers])}, or --list",
+        ),
+    )
     return bool(named)
 
 

@@ -21,7 +21,7 @@ from rnnreranker.regress.records import recorded, records_file
 from rnnreranker.regress.specs.checks import links, read_spec
 from rnnreranker.regress.specs.fields import needs_text
 from rnnreranker.regress.specs.methods import use_with_folders
-from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec, planned, spec_names
+from rnnreranker.regress.specs.spec import Condition, Model, QuerySet, Spec, planned, spec_names
 
 STATES = {  # state: sign, what it says
     "reproduced": ("✓", "measured here; within half a unit of the printed last digit"),
@@ -101,7 +101,7 @@ class Matrix:
             InputError: the faults of all cells and twins at once, by file:line.
         """
         faults: dict[str, None] = {}
-        for cell in filter(_obtained, cells):
+        for cell in (cell for cell in cells if cell["obtained"]):
             where = f"{folder / 'papers' / 'paper-'}{cell['paper']}.yaml:{cell['line']}: row {cell['row']}"
             name = cell["query_set"]
             if name not in self.sets:
@@ -129,7 +129,7 @@ class Matrix:
         known |= {"letter": "", "letters": ""}
         time = "a time on the authors' machine: shown, never compared" if cell["latency"] else ""
         remarks = [cell["remark"]]
-        if _obtained(cell):
+        if cell["obtained"]:
             spec, query_set = self.sets[cell["query_set"]]
             condition = spec.condition(cell["condition"])
             known["history"] = history = self._history(cell)
@@ -227,7 +227,7 @@ class Matrix:
         states: dict[Any, str] = {}
         for number, cell in enumerate(self.cells):
             own = (*_system(cell), cell["query"], cell["metric"], cell["counted"])
-            key = own if _obtained(cell) else number
+            key = own if cell["obtained"] else number
             states[key] = "changed" if "changed" in (states.get(key), cell["state"]) else cell["state"]
         printed, distinct = Counter(cell["state"] for cell in self.cells), Counter(states.values())
         rows: list[list[Any]] = [[state, printed[state], distinct[state]] for state in STATES]
@@ -250,26 +250,19 @@ def model_notes(spec: Spec, condition: Condition) -> list[str]:
     A model needs what it begins with, what labels its training queries and whose index its candidates are from; a
     condition what those need that it is of.
     """
-    seen: dict[Any, None] = {}
+    by_group = {"models": spec.model, "indexes": spec.index, "conditions": spec.condition}
+    seen: dict[int, Any] = {}
 
-    def visit(kind: str, name: str) -> None:
-        entry = getattr(spec, kind)(name)
-        if id(entry) not in visited:
-            visited.add(id(entry))
-            if kind == "model":
-                seen[entry.note] = None
-            for key, other, group, _ in links(entry):
-                if group == "models" or group == "indexes" or (group, key) == ("conditions", "of"):
-                    visit({"models": "model", "indexes": "index", "conditions": "condition"}[group], other)
+    def visit(entry: Any) -> None:
+        if id(entry) not in seen:
+            seen[id(entry)] = entry
+            for key, name, group, _ in links(entry):
+                if group in ("models", "indexes") or key == "of":
+                    visit(by_group[group](name))
 
-    visited: set[int] = set()
-    visit("condition", condition.id)
-    return list(filter(None, seen))
-
-
-def _obtained(cell: Cell) -> bool:
-    """Whether a condition of a spec obtains the cell."""
-    return bool(cell["obtained"])
+    visit(condition)
+    notes = (entry.note for entry in seen.values() if isinstance(entry, Model))
+    return list(dict.fromkeys(filter(None, notes)))
 
 
 def _system(cell: Cell) -> System:
