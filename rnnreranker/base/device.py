@@ -10,12 +10,13 @@ from typing import Any
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, brief, nearest, require
+from rnnreranker.base.settings import setting
 
 AUTO = "auto"
 EXACT = "float32"
 DTYPES = (EXACT, "bfloat16", "float16")
 NAME = re.compile(r"cpu|mps|cuda(:\d+)?")
-ON_DEVICES = f"cuda, cuda:0,cuda:1, mps, {AUTO} (default: processor)"
+ON_DEVICES = f"of models: cuda, cuda:0,cuda:1, mps, {AUTO} (default: processor)"
 KNOWN = f"cpu, cuda, cuda:1, several as cuda:0,cuda:1, mps or {AUTO}"
 
 
@@ -84,11 +85,12 @@ def devices_of(device: str | Devices | None, compute_dtype: str = EXACT) -> Devi
     return Devices(names or ("cpu",), compute_dtype)
 
 
+@dataclass(frozen=True, kw_only=True)
 class ComputesOnDevices:
     """A request with `device` and `compute_dtype`, as of `devices_of`."""
 
-    device: str | None
-    compute_dtype: str
+    device: str | None = setting(None, ON_DEVICES, metavar="NAME")
+    compute_dtype: str = setting(EXACT, "of models there", one_of=lambda: [*DTYPES], metavar="TYPE")
 
     @cached_property
     def devices(self) -> Devices | None:
@@ -152,13 +154,6 @@ def moved(array: Any, device: str) -> Any:
     torch = require("torch", "computing on a device", "torch")
     tensor = torch.from_numpy(array)
     return tensor.pin_memory().to(device, non_blocking=True) if device.startswith("cuda") else tensor.to(device)
-
-
-def add_flags(group: Any, what: str) -> None:
-    """The flags --device and --compute-dtype; what: is computed there."""
-    group.add_argument("--device", metavar="NAME", help=f"{what}: {ON_DEVICES}")
-    text = f"of models there: {', '.join(DTYPES)} (default: {EXACT})"
-    group.add_argument("--compute-dtype", choices=DTYPES, default=EXACT, metavar="TYPE", help=text)
 
 
 def _check(name: str) -> None:

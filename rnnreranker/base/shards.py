@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.command import positive
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.request import Request
+from rnnreranker.base.settings import setting
 
 Share = tuple[int, int]  # its number, from 0, and how many there are
 
 
-def add_flags(group: Any, what: str) -> None:
-    """The flags --shard-id and --shard-num; what: is made in shares."""
-    text = f"the share of {what} to make, from 0 (default: assemble them)"
-    group.add_argument("--shard-id", type=int, metavar="I", help=text)
-    group.add_argument("--shard-num", type=positive, metavar="N", help="how many shares there are")
+@dataclass(frozen=True)
+class ShareRequest(Request):
+    """The share that a process makes of what encoders make, of blocks of a graph, of labels."""
+
+    shard_id: int | None = setting(None, "the share to make, from 0 (default: assemble them)", metavar="I")
+    shard_num: int | None = setting(None, "how many shares there are", at_least=1)
+
+    @property
+    def share(self) -> Share | None:
+        """The share of this process, None = the whole; InputError: as `share_of`."""
+        return share_of(self.shard_id, self.shard_num)
 
 
 def share_of(shard_id: int | None, shard_num: int | None) -> Share | None:

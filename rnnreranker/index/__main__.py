@@ -9,15 +9,12 @@ from pathlib import Path
 
 from rnnreranker.base import command
 from rnnreranker.base.arguments import flag
-from rnnreranker.base.device import add_flags as add_device_flags
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import names
-from rnnreranker.base.process.backends import BACKENDS
 from rnnreranker.base.settings import hints_of, typed_name
-from rnnreranker.base.shards import Share, share_of
-from rnnreranker.base.shards import add_flags as add_share_flags
+from rnnreranker.base.shards import Share, ShareRequest
 from rnnreranker.base.written_form import Written
-from rnnreranker.data.fields import add_documents_flags, asked_fields
+from rnnreranker.data.fields import asked_fields
 from rnnreranker.index.build import Built
 from rnnreranker.index.extend import extend_index
 from rnnreranker.index.make import encode_share, make_index
@@ -25,6 +22,7 @@ from rnnreranker.index.possible import obstacles, said
 from rnnreranker.index.request import (
     AUTO,
     USUAL,
+    FlagsRequest,
     IndexRequest,
     forms_of,
     settings_with_flags,
@@ -120,17 +118,13 @@ def _request(args: argparse.Namespace) -> IndexRequest:
     else:
         written = forms_of(USUAL if args.parts is None else args.parts)
     flags = {typed_name(field): getattr(args, typed_name(field)) for _, field in settings_with_flags()}
-    return IndexRequest(
-        args.documents or "",
-        with_settings(written, flags),
-        asked_fields(args.documents, args.fields),
-        Path(args.from_index).expanduser() if args.from_index else None,
-        args.backend,
-        args.address,
-        args.device,
-        args.compute_dtype,
-        args.threads,
-        args.overwrite,
+    return command.request(
+        args,
+        IndexRequest,
+        documents=args.documents or "",
+        parts=with_settings(written, flags),
+        fields=asked_fields(args.documents, args.fields),
+        from_index=Path(args.from_index).expanduser() if args.from_index else None,
     )
 
 
@@ -140,7 +134,7 @@ def _share(args: argparse.Namespace) -> Share | None:
     Raises:
         InputError: as `share_of`; with what one process makes.
     """
-    share = share_of(args.shard_id, args.shard_num)
+    share = command.request(args, ShareRequest).share
     for other in ("overwrite", "from_index"):
         if share and getattr(args, other):
             raise InputError(f"--shard-id {args.shard_id} beside {flag(other)}, which one process does; leave it out")
@@ -180,25 +174,12 @@ def _check_typed(args: argparse.Namespace, free: Sequence[str], why: str) -> Non
 def make_parser() -> argparse.ArgumentParser:
     """The flags of the command."""
     parser = command.parser("index", "Make an index of documents, of one part or several.", EPILOG, usage=USAGE)
-    text = "ir_datasets id, file or folder of texts, .npy matrix, `pydoc`; none: parts made of those in --output"
-    add_documents_flags(parser, text, metavar="NAME|FILE")
-    text = "in place of --documents: add these to the index in --output, and to all its parts"
-    parser.add_argument("--append", metavar="NAME|FILE", help=text)
-    parser.add_argument("--output", metavar="DIR", help="folder for the index")
-    text = "make nothing: read every file of this index, and say whether they are as written"
-    parser.add_argument("--check", metavar="DIR", help=text)
-    text = "index of the same documents, whose vectors, weights and tokens are taken"
-    parser.add_argument("--from-index", metavar="DIR", help=text)
-    parser.add_argument("--overwrite", action="store_true", help="replace an index of other inputs")
-    parser.add_argument("--threads", type=command.positive, metavar="N", help="default: one per core")
-    text = f"who makes blocks: {', '.join(BACKENDS)}"
-    parser.add_argument("--backend", choices=BACKENDS, default="threads", metavar="NAME", help=text)
-    parser.add_argument("--address", metavar="ADDRESS", help="of dask or ray (default: start one here)")
-    add_share_flags(parser, "what encoders make of --documents, or of --parts neighbours,")
-    add_device_flags(parser, "encoders")
+    command.add_request_flags(parser, FlagsRequest, "documents", "fields", "append", "output", "check", "from_index")
+    command.add_request_flags(parser, IndexRequest, "overwrite", "threads", "backend", "address")
+    command.add_request_flags(parser, ShareRequest, "shard_id", "shard_num")
+    command.add_request_flags(parser, IndexRequest, "device", "compute_dtype")
     group = parser.add_argument_group("parts")
-    text = f"{', '.join(names('part'))}, NAME:KEY=VALUE,…; {AUTO}: those usual ones that can be made here"
-    group.add_argument("--parts", metavar="NAMES", help=f"{text} (default: {USUAL})")
+    command.add_request_flags(group, FlagsRequest, "parts")
     for one, field in settings_with_flags():
         known = f"{', '.join(names(one.encoder))}; " if field.name == "encoder" else ""
         about = f"of {one.name}; default: {command.shown_default(field.default)}"

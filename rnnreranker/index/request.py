@@ -14,16 +14,16 @@ from typing import Any
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose
-from rnnreranker.base.device import EXACT, ComputesOnDevices
+from rnnreranker.base.device import ComputesOnDevices
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import names
-from rnnreranker.base.process.backends import check_backend
+from rnnreranker.base.process.backends import BACKENDS, check_backend
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting, typed_name
 from rnnreranker.base.written_form import Written, read_listed
 from rnnreranker.data.document import Document
 from rnnreranker.data.documents import GivenDocuments
-from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
+from rnnreranker.data.fields import CHOICES, FIELDS, TITLE_AND_TEXT, fields_of
 from rnnreranker.parts.base import Part
 from rnnreranker.parts.needs import part, parts
 from rnnreranker.parts.vectors.part import OWN, documents_of_vectors
@@ -57,12 +57,10 @@ class IndexRequest(ComputesOnDevices, Request):
     parts: Form | Sequence[Form] = ("dense",)
     fields: tuple[str, ...] | None = None
     from_index: Path | None = None
-    backend: str = "threads"
-    address: str | None = None
-    device: str | None = None
-    compute_dtype: str = EXACT
-    threads: int | None = setting(None, "one per core where None", at_least=1)
-    overwrite: bool = False
+    backend: str = setting("threads", "who makes blocks", one_of=lambda: [*BACKENDS], metavar="NAME")
+    address: str | None = setting(None, "of dask or ray (default: start one here)")
+    threads: int | None = setting(None, "default: one per core", at_least=1)
+    overwrite: bool = setting(False, "replace an index of other inputs")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -187,6 +185,36 @@ def forms_of(given: Form | Sequence[Form]) -> list[Written]:
     if not forms:
         raise InputError(f"no parts of an index to make; expected some of {', '.join(names('part'))}")
     return forms
+
+
+@dataclass(frozen=True)
+class FlagsRequest(Request):
+    """What the command asks for in words of its own: documents, what is done with them, and the share of a process."""
+
+    documents: str | None = setting(
+        None,
+        "ir_datasets id, file or folder of texts, .npy matrix, `pydoc`; none: parts made of those in --output",
+        metavar="NAME|FILE",
+    )
+    fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES], metavar="NAMES")
+    append: str | None = setting(
+        None,
+        "in place of --documents: add these to the index in --output, and to all its parts",
+        metavar="NAME|FILE",
+    )
+    output: str | None = setting(None, "folder for the index", metavar="DIR")
+    check: str | None = setting(
+        None, "make nothing: read every file of this index, and say whether they are as written", metavar="DIR"
+    )
+    from_index: str | None = setting(
+        None, "index of the same documents, whose vectors, weights and tokens are taken", metavar="DIR"
+    )
+    parts: str | None = setting(
+        None,
+        f", NAME:KEY=VALUE,…; {AUTO}: those usual ones that can be made here (default: {USUAL})",
+        method="part",
+        metavar="NAMES",
+    )
 
 
 def choose_part(form: Form) -> Chosen:

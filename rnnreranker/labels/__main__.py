@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rnnreranker.base import command
-from rnnreranker.base.device import add_flags as add_device_flags
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.settings import hints_of
-from rnnreranker.base.shards import add_flags as add_share_flags
-from rnnreranker.base.shards import share_of
+from rnnreranker.base.shards import ShareRequest
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.labels.export import FormsRequest
 from rnnreranker.labels.make import Made, write_labels
@@ -35,7 +33,7 @@ def main(argv: Sequence[str]) -> int:
     request = command.request(args, LabelsRequest, method=with_flags("method", args, LabelParams))
     forms = command.request(args, FormsRequest)
     _check(request, args.output, forms)
-    share = share_of(args.shard_id, args.shard_num)
+    share = command.request(args, ShareRequest).share
     made = write_labels(request, args.output, share)
     if share is not None:
         now, own = made.metadata["made"], made.metadata["own"]
@@ -114,11 +112,11 @@ def make_parser() -> argparse.ArgumentParser:
     others = set(hints_of(LabelParams)) - set(EVERYDAY)
     command.add_dataclass_flags(method, LabelParams, others)
     command.add_request_flags(method, LabelsRequest, "validation_qrels", validation_qrels="QRELS")
-    add_device_flags(method, "queries, teacher")
+    command.add_request_flags(method, LabelsRequest, "device", "compute_dtype")
 
     speed = parser.add_argument_group("work (labels do not depend on it)")
     command.add_request_flags(speed, LabelsRequest, "backend", "address", "jobs", "shard_size", backend="NAME")
-    add_share_flags(speed, "the labels")
+    command.add_request_flags(speed, ShareRequest, "shard_id", "shard_num")
 
     out = parser.add_argument_group("other forms")
     command.add_request_flags(

@@ -156,8 +156,6 @@ class JudgedRunRequest(ComputesOnDevices, Request):
     relevant: int = setting(1, "grade from which on a document is positive", at_least=1)
     documents: str | None = setting(None, "texts, where the index has none: .jsonl, .tsv, ir_datasets id, `pydoc`")
     fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES])
-    device: str | None = None
-    compute_dtype: str = EXACT
 
     @property
     def encoding(self) -> QueryEncoding:

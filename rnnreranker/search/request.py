@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose, choose_all
-from rnnreranker.base.device import DTYPES, EXACT, ON_DEVICES, ComputesOnDevices
+from rnnreranker.base.device import ComputesOnDevices
 from rnnreranker.base.errors import InputError, nearest, refuse
 from rnnreranker.base.method import names
 from rnnreranker.base.request import Request
@@ -92,8 +92,6 @@ class SearchRequest(ComputesOnDevices, Request):
     )
     documents: str | None = setting(None, "texts, for rerankers that read them (default: of the index)")
     fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES], metavar="NAMES")
-    device: str | None = setting(None, f"models: {ON_DEVICES}", metavar="NAME")
-    compute_dtype: str = setting(EXACT, "of models there", one_of=lambda: [*DTYPES], metavar="TYPE")
     aggregate: Form | None = setting(
         None, "passages to documents: maxp, firstp, sump[:passages=#,hits=5000]", metavar="NAME"
     )

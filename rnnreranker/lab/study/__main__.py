@@ -9,7 +9,6 @@ from typing import Any
 
 from rnnreranker.base import command
 from rnnreranker.base.arguments import argument, flag
-from rnnreranker.base.device import add_flags as add_device_flags
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.tables import interval, print_table
@@ -92,7 +91,7 @@ def make_parser() -> argparse.ArgumentParser:
             for name, text in EVERYDAY.items():
                 shown = argparse.SUPPRESS if name == "max_steps" else text
                 group.add_argument(flag(name), help=shown, type=READERS[hints_of(TrainParams)[name]], metavar="N")
-    add_device_flags(group, "models")
+    command.add_request_flags(group, StudyRequest, "device", "compute_dtype")
     return parser
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Chosen, Form, choose
-from rnnreranker.base.device import EXACT, ComputesOnDevices, trained_on
+from rnnreranker.base.device import ComputesOnDevices, trained_on
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import fields_of, find, methods
 from rnnreranker.base.process.backends import CLUSTERS, check_backend
@@ -170,8 +170,6 @@ class StudyRequest(ComputesOnDevices, Request):
     jobs: int = setting(1, "trainings at a time", at_least=1)
     backend: str = setting("loky", "who trains", one_of=lambda: [*WORKERS])
     address: str | None = setting(None, "of dask or ray (default: start one here)")
-    device: str | None = None
-    compute_dtype: str = EXACT
 
     @property
     def trained_on(self) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base import command
-from rnnreranker.base.device import add_flags as add_device_flags
 from rnnreranker.base.errors import refuse, require
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.method import names
@@ -240,7 +239,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_dataclass_flags(search, RnnParams, shown=())
     command.add_request_flags(search, TuneRequest, "space", *SEARCH, "threads", space="FILE.yaml", storage="FILE")
     search.add_argument("--preset", metavar="NAME", help=PRESET_HELP)
-    add_device_flags(search, "queries")
+    command.add_request_flags(search, RerankingRequest, "device", "compute_dtype")
 
     out = parser.add_argument_group("output")
     _add_output_flags(out, "`search --preset FILE.yaml`", "the sweeps and the course of the trials")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form, choose
-from rnnreranker.base.device import AUTO, EXACT, ComputesOnDevices, trained_on
+from rnnreranker.base.device import AUTO, ComputesOnDevices, trained_on
 from rnnreranker.base.errors import InputError, nearest, refuse, require
 from rnnreranker.base.method import find, names
 from rnnreranker.base.preset_files import is_file_name, sections_of
@@ -101,8 +101,6 @@ class RerankingRequest(ComputesOnDevices, TuningRequest):
     rerank: Form = RERANKER
     space: str | Path | Mapping[str, Any] | Space[RnnParams] | None = setting(None, "ranges in place of the default")
     threads: int | None = setting(None, "default: one per core; results do not depend on it", at_least=1)
-    device: str | None = None
-    compute_dtype: str = EXACT
 
     @cached_property
     def searched(self) -> Space[RnnParams]:

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Sequence
 
 from rnnreranker.base import command
-from rnnreranker.base.device import add_flags as add_device_flags
 from rnnreranker.base.tables import print_table
 from rnnreranker.labels.negatives.filters import NegativeParams, Toll
 from rnnreranker.labels.negatives.make import NegativesRequest, check, mined_negatives
@@ -52,7 +51,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_request_flags(
         parser, NegativesRequest, "run", "qrels", *of_queries, encoded_queries="NPY", fields="NAMES"
     )
-    add_device_flags(parser, "queries")
+    command.add_request_flags(parser, NegativesRequest, "device", "compute_dtype")
     parser.add_argument("--output", metavar="FILE", help=".parquet or .jsonl with texts, .tsv with ids")
     command.add_request_flags(parser, NegativesRequest, "truth", truth="QRELS")
 
