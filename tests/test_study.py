@@ -20,11 +20,10 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record, read_records, rounded
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.lab.study.__main__ import main
-from rnnreranker.lab.study.comparisons import by_query, conclusion, study_rows
+from rnnreranker.lab.study.comparisons import by_query, conclusion, study_rows, values_of
 from rnnreranker.lab.study.request import Arm, StudyRequest
 from rnnreranker.lab.study.studying import load_study, run_study, with_rates
 from rnnreranker.lab.study.tasks import Task, fold_tasks
-from rnnreranker.lab.study.trial import values_of
 from rnnreranker.regress.records import Figures
 
 TOPICS = {f"q{number}": f"text {number}" for number in range(11)}

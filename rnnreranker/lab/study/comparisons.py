@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,10 +12,16 @@ from rnnreranker.base.tables import interval
 from rnnreranker.evaluate.comparison import differences
 from rnnreranker.lab.study.request import BASE
 
+if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.runs import Run
+
 RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)  # where the buckets of ranks begin
 SURE = 0.05  # p after Holm's correction, below which a difference is called one
 
 Records = Sequence[Mapping[str, Any]]
+Values = dict[str, dict[str, float]]  # measure → test query → value
 
 
 def study_rows(
@@ -210,3 +216,22 @@ def _beside(other: str, gap: Mapping[str, Any]) -> str:
     if gap["p_holm"] >= SURE:
         return f"not surely apart from {name} ({text})"
     return f"{'better' if gap['difference'] > 0 else 'worse'} than {name} ({text})"
+
+
+def values_of(run: Run, qrels: pandas.DataFrame, measures: str, protocol: str, qids: Sequence[str]) -> Values:
+    """Measure → query → value of a run on some queries; 0 where the run is empty, as that of a collapsed model."""
+    from rnnreranker.evaluate import evaluate
+    from rnnreranker.evaluate.measures import name_of, parse_measures
+
+    if not len(run.rows):
+        return {name_of(measure): dict.fromkeys(qids, 0.0) for measure in parse_measures(measures)}
+    scores = evaluate(run.as_written(), qrels, measures, protocol, topics=tuple(qids))
+    return {
+        measure: dict(zip(scores.topics, scores.values[0, :, column].tolist(), strict=True))
+        for column, measure in enumerate(scores.measures)
+    }
+
+
+def means_of(values: Values) -> dict[str, float]:
+    """Measure → the mean over the queries; 0 without any."""
+    return {name: sum(by_query.values()) / max(len(by_query), 1) for name, by_query in values.items()}

@@ -28,7 +28,6 @@ from rnnreranker.train.request import Training, training_of
 if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
-    from rnnreranker.lab.study.tasks import Task
 
 KIND = "trained-model"  # of method
 BASE = "base"  # the model as it is
@@ -104,7 +103,7 @@ class Arm:
         given = (self.own.start, self.finder, self.teacher)
         return [name for name in dict.fromkeys(given) if name and name != self.name]
 
-    def params_of(self, task: Task) -> Any:
+    def params_of(self, task: Any) -> Any:
         """The parameters of its training on a task; hard labels are scaled as they are."""
         values: dict[str, Any] = {"seed": task.seed} | (
             {"learning_rate": self.rates[task.name]} if task.name in self.rates else {}
@@ -113,7 +112,7 @@ class Arm:
         known = hints_of(type(self.params))
         return dataclasses.replace(self.params, **{key: value for key, value in values.items() if key in known})
 
-    def described(self, task: Task) -> list[Any]:
+    def described(self, task: Any) -> list[Any]:
         """What it trains with on a task, but for what the arms are that it refers to."""
         own = [self.teacher, self.own.start, self.own.negatives, self.own.filter, self.own.prf]
         learnt = sorted(task.known_of_validation) if self.mass else []

@@ -20,6 +20,7 @@ from rnnreranker.base.locks import alone
 from rnnreranker.base.method import find
 from rnnreranker.base.process.torch_threads import one_torch_thread
 from rnnreranker.base.written_form import Written
+from rnnreranker.lab.study.comparisons import Values, means_of, values_of
 from rnnreranker.lab.study.distances import distances_of
 from rnnreranker.lab.study.request import KIND, TO_TRAIN, Arm, StudyRequest
 from rnnreranker.lab.study.tasks import Task
@@ -44,7 +45,6 @@ PARTS = {  # kind of encoder → the part that it makes of documents, the argume
     "late-encoder": ("tokens", "token_encoder", "late"),
 }
 LENGTHS = ("max_length", "query_length", "document_length")  # settings of encoders that their trainings have, too
-Values = dict[str, dict[str, float]]  # measure → test query → value
 
 
 class Studied:
@@ -354,8 +354,8 @@ class Studied:
         run = Run.from_dict(dict.fromkeys(task.test, every))
         labels = self._made_labels(run, judged, index, whole, task, {"depth": len(every)})
         scored = {one.qid: dict(zip(one.docids, one.scores.tolist(), strict=True)) for one in labels}
-        found = {qid: {one: score for one, score in own.items() if score > 0} for qid, own in scored.items()}
-        run = Run.from_dict({qid: own for qid, own in found.items() if own})
+        shared = {qid: {one: score for one, score in own.items() if score > 0} for qid, own in scored.items()}
+        run = Run.from_dict({qid: own for qid, own in shared.items() if own})
         return means_of(self.values(run.head(self.hits), task.test))
 
     def indexed(self, model: str, at: Path, task: Task) -> Index:
@@ -480,25 +480,6 @@ def opened(name: str) -> Index:
     from rnnreranker.search.opened import open_index
 
     return open_index(name)
-
-
-def values_of(run: Run, qrels: pandas.DataFrame, measures: str, protocol: str, qids: Sequence[str]) -> Values:
-    """Measure → query → value of a run on some queries; 0 where the run is empty, as that of a collapsed model."""
-    from rnnreranker.evaluate import evaluate
-    from rnnreranker.evaluate.measures import name_of, parse_measures
-
-    if not len(run.rows):
-        return {name_of(measure): dict.fromkeys(qids, 0.0) for measure in parse_measures(measures)}
-    scores = evaluate(run.as_written(), qrels, measures, protocol, topics=tuple(qids))
-    return {
-        measure: dict(zip(scores.topics, scores.values[0, :, column].tolist(), strict=True))
-        for column, measure in enumerate(scores.measures)
-    }
-
-
-def means_of(values: Values) -> dict[str, float]:
-    """Measure → the mean over the queries; 0 without any."""
-    return {name: sum(by_query.values()) / max(len(by_query), 1) for name, by_query in values.items()}
 
 
 def _of(run: Run, qids: Collection[str]) -> Run:

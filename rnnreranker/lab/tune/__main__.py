@@ -239,7 +239,7 @@ def make_parser() -> argparse.ArgumentParser:
     command.add_dataclass_flags(search, RnnParams, shown=())
     command.add_request_flags(search, TuneRequest, "space", *SEARCH, "threads", space="FILE.yaml", storage="FILE")
     search.add_argument("--preset", metavar="NAME", help=PRESET_HELP)
-    command.add_request_flags(search, RerankingRequest, "device", "compute_dtype")
+    command.add_request_flags(search, TuneRequest, "device", "compute_dtype")
 
     out = parser.add_argument_group("output")
     _add_output_flags(out, "`search --preset FILE.yaml`", "the sweeps and the course of the trials")
