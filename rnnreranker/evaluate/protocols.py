@@ -16,7 +16,6 @@ PROTOCOLS = ("trec", "dl", "strict", "strict-dropped", "binary")
 STRICT = ("strict", "strict-dropped")  # judgements below grade 2 are removed
 CHOSEN = "default: dl for the names of TREC DL, else trec"
 MEASURES = "nDCG@10 RR@10"  # where none are named
-PROTOCOL_HELP = f"which grades count: {', '.join(PROTOCOLS)} ({CHOSEN})"
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ def build_index(
     encoder = str(encoder) if isinstance(encoder, Path) else encoder
     written = with_settings(forms_of(parts), {"encoder": None if encoder == ENCODER else encoder, **settings})
     taken: Any = Path(from_index).expanduser() if isinstance(from_index, str | Path) else from_index
-    where = {"device": device, "compute_dtype": compute_dtype}
-    request = IndexRequest(given, written, asked, taken, backend, cluster, threads, overwrite, **where)
+    jobs = (backend, cluster, threads, overwrite)
+    request = IndexRequest(given, written, asked, taken, *jobs, device=device, compute_dtype=compute_dtype)
     built, _ = make_index(request, folder)
     return open_index(built.path)

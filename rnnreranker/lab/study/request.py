@@ -19,7 +19,7 @@ from rnnreranker.base.request import Request
 from rnnreranker.base.settings import Params, hints_of, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.splits import SETTINGS
-from rnnreranker.evaluate.protocols import PROTOCOL_HELP, PROTOCOLS
+from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
 from rnnreranker.labels.params import unlearnt
 from rnnreranker.labels.request import LABEL_PRESET, SOURCE, ChosenLabeler, choose_labeler
 from rnnreranker.train.group.groups import AT_RANDOM
@@ -161,7 +161,7 @@ class StudyRequest(ComputesOnDevices, Request):
     labelled_queries: int | None = setting(None, "trained on or validated, by the seed (default: all)", at_least=1)
     test_candidates: int | None = setting(None, "reranked (default: 100; late: none, all are searched)", at_least=1)
     relevant: int = setting(1, "grade from which on positive", at_least=1)
-    protocol: str | None = setting(None, PROTOCOL_HELP)
+    protocol: str | None = setting(None, f"which grades count ({CHOSEN})", one_of=lambda: [*PROTOCOLS])
     measures: str = setting("nDCG@10 RR@10 R@100", "of the test")
     compares: str | None = setting(None, "what the arms differ in, for the page (default: the model)")
     title: str | None = setting(None, "of the page's section (default: --topics)")

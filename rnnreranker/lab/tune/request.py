@@ -19,7 +19,7 @@ from rnnreranker.base.settings import hints_of, setting
 from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.encode.params import TRAINED_POOLINGS
 from rnnreranker.evaluate.measures import parse_measures
-from rnnreranker.evaluate.protocols import PROTOCOL_HELP, PROTOCOLS
+from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
 from rnnreranker.lab.tune.space import LABELS, TRAINING, Joint, Space
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.request import LABEL_PRESET, ChosenLabeler, choose_labeler
@@ -60,7 +60,7 @@ class TuningRequest(Request):
     hits: int = setting(100, "candidates per query", at_least=1)
     encoder: Form | None = None
     measure: str = setting("nDCG@10", "what is maximised")
-    protocol: str | None = setting(None, PROTOCOL_HELP)
+    protocol: str | None = setting(None, f"which grades count ({CHOSEN})", one_of=lambda: [*PROTOCOLS])
     trials: int = setting(200, "of every study; 0 = sweeps alone", at_least=0)
     seed: int = setting(0, "of the sampler", at_least=0)
     storage: str | Path | None = setting(None, "keep the trials here, and go on from them after a kill")
