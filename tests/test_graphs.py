@@ -114,6 +114,7 @@ def test_scores_of_pairs_are_those_of_the_model(length: int | None, cross: str) 
         PairScorer.open(cross, max_length=65)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", ["impact", "tokens"])
 def test_a_part_goes_on_as_it_was_begun(part: str, masked: str, late: str, tmp_path: Path) -> None:
     """New documents of a part that the model itself made are encoded by the model."""

@@ -51,6 +51,7 @@ def copied(world: Path, to: Path) -> Path:
     return Path(shutil.copytree(world / "index", to / "index"))
 
 
+@pytest.mark.long
 def test_index_and_diagnose_say_how_sparse_texts_are(
     world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -95,6 +96,7 @@ def make_splade_doc(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_counted_queries_need_no_weights(world: Path, tmp_path: Path, home: Path) -> None:
     """Of a plain folder, of one saved by sentence-transformers, and of one with a way of its own for queries."""
     made = make_splade_doc(tmp_path)

@@ -175,6 +175,7 @@ POOL = """
 """
 
 
+@pytest.mark.long
 def test_a_command_does_not_wait_for_idle_processes_at_its_end(tmp_path: Path) -> None:
     pytest.importorskip("joblib", reason="joblib is not installed")
     process = started(tmp_path, POOL)

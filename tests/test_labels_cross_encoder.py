@@ -65,6 +65,7 @@ def expected(world: Path, one: object, *models: str) -> np.ndarray:
     return np.mean([[scorer.score([pair]).scores[0] for pair in pairs] for scorer in scorers], axis=0)
 
 
+@pytest.mark.long
 def test_targets_are_the_softmax_of_the_teachers_scores(
     world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

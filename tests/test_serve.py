@@ -446,6 +446,7 @@ def test_long_texts_are_cut_where_a_client_asks_for_it(client: TestClient) -> No
         assert len(first) == 3
 
 
+@pytest.mark.long
 def test_many_at_once_get_the_same_and_caches_stay_small(client: TestClient, collection: ServedIndex) -> None:
     asked = [{"query": f"w{n % 9} w{n % 5}", "rerank": f"rnn:k={3 + n % 4}"} for n in range(60)]
 

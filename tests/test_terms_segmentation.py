@@ -64,6 +64,7 @@ def test_spans_that_are_none(spans: list[tuple[int, int]]) -> None:
         bmes_tags("天气很好", spans)
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(
     st.text(alphabet=st.one_of(st.characters(codec="utf-8"), st.sampled_from("他来到了北京大学 ab1。，")), max_size=40)

@@ -101,6 +101,7 @@ def test_mined_negatives_are_pools_of_a_positive_and_one_list_to_validate_on() -
     assert (one.docids, one.targets.tolist()) == (["p1", "p2", "n1", "n2", "n3"], [0.5, 0.5, 0, 0, 0])
 
 
+@pytest.mark.long
 def test_the_loss_is_that_of_the_scores_of_the_folder(tiny: Path, tmp_path: Path) -> None:
     """What was written scores as what was measured, in sentence-transformers and as a reranker loads it."""
     from sentence_transformers import CrossEncoder
@@ -221,6 +222,7 @@ def test_what_is_refused(world: Path, tiny: Path, argv: list[str], said: str) ->
     assert said in str(caught.value)
 
 
+@pytest.mark.long
 def test_texts_that_are_missing_and_losses_that_are_no_numbers(world: Path, tiny: Path, tmp_path: Path) -> None:
     documents = (world / "documents.jsonl").read_text().splitlines(keepends=True)
     (world / "documents.jsonl").write_text("".join(documents[:40]))

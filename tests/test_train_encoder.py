@@ -58,6 +58,7 @@ def make_labels(qids: range = range(QUERIES)) -> SoftLabels:
 QUICK = TrainParams(batch_size=8, epochs=3, learning_rate=1e-3, dropout=0.0, warmup=0.0)
 
 
+@pytest.mark.long
 def test_one_step_equals_a_plain_loop(tiny: Path, source: VectorSource, topics: dict[str, str], tmp_path: Path) -> None:
     params = TrainParams(
         batch_size=24, max_steps=1, learning_rate=0.05, dropout=0.0, warmup=0.0, weight_decay=0.1, clip=0.05,

@@ -64,6 +64,7 @@ def pyserini_encoders() -> Any:
     return importlib.import_module("pyserini.encode")
 
 
+@pytest.mark.long
 def test_a_query_encoder(tmp_path: Path) -> None:
     from rnnreranker.encode.dense.encoder import Encoder
 
@@ -80,6 +81,7 @@ def test_a_query_encoder(tmp_path: Path) -> None:
     np.testing.assert_allclose([theirs.encode(text) for text in ASKED], expected, atol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("towers", ["shared", pytest.param("separate", marks=pytest.mark.slow)])
 def test_a_dual_encoder(world: Path, tiny: Path, tmp_path: Path, towers: str) -> None:
     from rnnreranker.encode.dense.encoder import Encoder
@@ -96,6 +98,7 @@ def test_a_dual_encoder(world: Path, tiny: Path, tmp_path: Path, towers: str) ->
         np.testing.assert_allclose(theirs.encode(TEXTS, max_length=64), documents, atol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("architecture", ["max", pytest.param("doc", marks=pytest.mark.slow)])
 def test_a_sparse_encoder(world: Path, tiny: Path, tmp_path: Path, architecture: str) -> None:
     from rnnreranker.encode.sparse.encoder import SparseEncoder
@@ -120,6 +123,7 @@ def test_a_sparse_encoder(world: Path, tiny: Path, tmp_path: Path, architecture:
         assert found == pytest.approx({word: scaled.get(word, 0.0) for word in found}, abs=0.501)
 
 
+@pytest.mark.long
 def test_a_late_interaction_encoder(world: Path, tiny: Path, tmp_path: Path) -> None:
     from rnnreranker.encode.late.encoder import LateEncoder
 
@@ -137,6 +141,7 @@ def test_a_late_interaction_encoder(world: Path, tiny: Path, tmp_path: Path) -> 
     assert (tmp_path / "out" / "1_Dense" / "model.safetensors").is_file()  # where PyLate has its projection
 
 
+@pytest.mark.long
 def test_a_cross_encoder(world: Path, tiny: Path, tmp_path: Path) -> None:
     from rnnreranker.encode.cross.encoder import PairScorer
 
@@ -149,6 +154,7 @@ def test_a_cross_encoder(world: Path, tiny: Path, tmp_path: Path) -> None:
     assert files_of(tmp_path / "again") == files_of(tmp_path / "out")  # no day, no folder
 
 
+@pytest.mark.long
 def test_a_masked_language_model(world: Path, tmp_path: Path) -> None:
     import transformers
 

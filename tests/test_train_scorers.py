@@ -171,6 +171,7 @@ def test_a_cascade_from_the_command_line(tiny: Path, tmp_path: Path) -> None:
             train([*training, "--scorer", form, "--output", str(tmp_path / "other")])
 
 
+@pytest.mark.long
 def test_what_does_not_fit_is_said(tiny: Path, source: VectorSource, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"scorer='mlp': expected one of feed-forward"):
         ScorerParams("mlp", width=10)  # type: ignore[arg-type]

@@ -62,6 +62,7 @@ def trained(made: Path, output: Path, *more: str) -> int:
     return train(["--model", "term-scorer", *files, "--output", str(output), *HOW, *more])
 
 
+@pytest.mark.long
 def test_what_it_learns_from(made: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Paper 004, 3.2, eq. 4: "J = sum over <x, y> in D, sum over w in x of (t_w^{x,y} - t̂_w^x)^2": words of queries.
 

@@ -332,6 +332,7 @@ def test_held_out_values_come_from_topics_not_searched(made: QuerySet) -> None:
     assert objective.values(best).mean() >= held_out.default  # the same topics: the default was among the trials
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", ["capped", "mean"])
 def test_leaving_one_collection_out(made: QuerySet, tmp_path: Path, rule: str) -> None:
     """All cells of a collection are left out together, and the rule chooses from those of the others."""

@@ -238,6 +238,7 @@ def test_fingerprints_follow_content(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows", [10, 1_200_000])
 def test_one_byte_of_a_large_matrix_is_in_its_fingerprint(tmp_path: Path, rows: int) -> None:
     path = tmp_path / "vectors.npy"
