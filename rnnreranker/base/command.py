@@ -237,7 +237,7 @@ def add_request_flags(group: Any, kind: type, *names: str, **metavars: str) -> N
         kinds, required = kinds_of(declared), field.default is dataclasses.MISSING
         options: dict[str, Any] = {"dest": name, "default": None if required else field.default}
         shown_value = " ".join(map(str, field.default)) if isinstance(field.default, tuple) else field.default
-        usual = "" if isinstance(options["default"], bool | None) else f" (default: {shown_value})"
+        usual = "" if isinstance(options["default"], bool | None) or shown_value == "" else f" (default: {shown_value})"
         text = about["help"] + (f": {', '.join(words)}" if (words := words_of(field, str)) else "")
         if method := about.get("method"):
             text = f"{', '.join(known_methods(method))}{text}"
@@ -253,16 +253,16 @@ def add_request_flags(group: Any, kind: type, *names: str, **metavars: str) -> N
             options |= {"type": read, "choices": words or None, "required": required}
             options["metavar"] = metavar or ("N" if number is int else typed_name(field).upper())
             if about.get("many"):
-                options |= {"action": "append", "default": None}
+                options |= {"action": "append", "default": [] if field.default == () else None}
             elif kinds[0] == "Sequence":
                 options["nargs"] = "+"
         hidden = metavars.get(name) == ""
         group.add_argument(shown, help=argparse.SUPPRESS if hidden else (text + usual).replace("%", "%%"), **options)
 
 
-def add_files(parser: Any, name: str, metavar: str, about: str) -> None:
-    """One file or more, given without a flag."""
-    parser.add_argument(name, nargs="+", metavar=metavar, help=about)
+def add_words(parser: Any, name: str, metavar: str, about: str, least: int = 1) -> None:
+    """Words that are given without a flag, as names of files; least: 0 or 1 of them."""
+    parser.add_argument(name, nargs="+" if least else "*", metavar=metavar, help=about)
 
 
 def parser(prog: str, description: str, epilog: str = "", usage: str = "") -> argparse.ArgumentParser:

@@ -69,7 +69,7 @@ def main(argv: Sequence[str]) -> int:
 def make_parser() -> argparse.ArgumentParser:
     """The flags of the command."""
     parser = command.parser("evaluate", "Measure runs against judgements, topic by topic, with ir-measures.", EPILOG)
-    command.add_files(parser, "runs", "RUN", "TREC or MS MARCO file, plain or .gz")
+    command.add_words(parser, "runs", "RUN", "TREC or MS MARCO file, plain or .gz")
     command.add_request_flags(parser, EvaluateRequest, "qrels", "measures", "protocol", "common_topics")
     command.add_request_flags(parser, TableRequest, "per_query", "json", "index")
     group = parser.add_argument_group("comparison")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker.base import command
 from rnnreranker.base.errors import SHOWN, nearest, refuse
+from rnnreranker.base.request import Request
+from rnnreranker.base.settings import setting
 
 if TYPE_CHECKING:
     from rnnreranker.base.record import Record
@@ -21,10 +25,41 @@ SOURCES = Path("docs", "source")  # of pages of prose, beside the folder of spec
 CHANGED = 1  # exit code: a value beyond its tolerance, or an error in a condition
 
 
+@dataclass(frozen=True)
+class RegressRequest(Request):
+    """What the command is asked for; names: specs, query sets, papers or YAML files."""
+
+    names: Sequence[str] = ()
+    list: bool = setting(False, "print specs, their query sets, and which tables of papers these are of")
+    dry_run: bool = setting(False, "print the commands, run nothing")
+    only: Sequence[str] = setting(
+        (), "run one condition and those it needs, or one study, tuning, …; may be given again", many=True, metavar="ID"
+    )
+    record: bool = setting(False, "put the measured values on record in the specs folder")
+    docs: bool = setting(False, "write all pages from what is on record")
+    docs_folder: str = setting("docs", "where the pages go", metavar="DIR")
+    runs: str | None = setting(
+        None,
+        "measure published run files in DIR in place of retrieving, or rerank them where a spec does",
+        metavar="DIR",
+    )
+    matrix: bool = setting(False, "count the papers' published cells by state")
+    table: str | None = setting(None, "of a paper: only this table", metavar="N")
+    jobs: int | None = setting(
+        None, "steps at a time (default: 2, or 1 where a step says that it needs much)", at_least=1
+    )
+    keep: bool = setting(False, "keep large indexes and candidates that no later step of the plan reads")
+    fresh: bool = setting(
+        False, "take every step again, also those whose output is current (after a change of the program)"
+    )
+    specs: str | None = setting(None, "folder of specs (default: the checkout's, else the package's)", metavar="DIR")
+    output: str | None = setting(None, "for indexes, models and runs (default: a cache)", metavar="DIR")
+
+
 @command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
-    args = make_parser().parse_args(argv)
+    args = command.request(make_parser().parse_args(argv), RegressRequest)
     from rnnreranker.regress.papers import listing
     from rnnreranker.regress.specs.checks import find_spec
     from rnnreranker.regress.specs.spec import specs_folder
@@ -50,7 +85,7 @@ def main(argv: Sequence[str]) -> int:
     return _specs(folder, args, asked)
 
 
-def _check(args: argparse.Namespace, folder: Path) -> bool:
+def _check(args: RegressRequest, folder: Path) -> bool:
     """Refuse what does not go together, before any work; whether the names are papers."""
     from rnnreranker.regress.papers.paper import paper_names
     from rnnreranker.regress.specs.checks import query_set_names
@@ -87,7 +122,7 @@ def _check(args: argparse.Namespace, folder: Path) -> bool:
     return bool(named)
 
 
-def _published(folder: Path, args: argparse.Namespace) -> int:
+def _published(folder: Path, args: RegressRequest) -> int:
     """Measure published run files; 1 when one of them cannot be measured, 2 when there is none of these names."""
     from rnnreranker.base.tables import print_table
     from rnnreranker.regress.pages.published import run_files
@@ -95,7 +130,7 @@ def _published(folder: Path, args: argparse.Namespace) -> int:
     from rnnreranker.regress.records import put_on_record
 
     asked, queries = listing.query_sets_of(folder, args.names)
-    records, errors = run_files(asked, Path(args.runs), args.only, queries)
+    records, errors = run_files(asked, Path(str(args.runs)), args.only, queries)
     rows = [
         [record.outcome["query_set"], record.name, protocol, name, f"{number:.4f}"]
         for record in records
@@ -112,7 +147,7 @@ def _published(folder: Path, args: argparse.Namespace) -> int:
     return CHANGED if errors else 0
 
 
-def _specs(folder: Path, args: argparse.Namespace, asked: Sequence[tuple[Spec, Sequence[QuerySet]]]) -> int:
+def _specs(folder: Path, args: RegressRequest, asked: Sequence[tuple[Spec, Sequence[QuerySet]]]) -> int:
     """Run specs, or print their plans."""
     from rnnreranker.base.files import cache_home
     from rnnreranker.regress.pages.published import first_stages
@@ -133,7 +168,7 @@ def _specs(folder: Path, args: argparse.Namespace, asked: Sequence[tuple[Spec, S
     return CHANGED if CHANGED in codes else 0
 
 
-def _run(plan: Plan, folder: Path, args: argparse.Namespace) -> int:
+def _run(plan: Plan, folder: Path, args: RegressRequest) -> int:
     """Run a plan and print what it measured; 2 when nothing could be run, 1 when a step failed or a value changed."""
     from rnnreranker.base.record import add_records
     from rnnreranker.regress.plans.runner import run
@@ -188,46 +223,11 @@ def _of_kind(record: Record, kind: str, measure: str) -> str:
 
 
 def make_parser() -> argparse.ArgumentParser:
+    """The flags of the command."""
     parser = command.parser("regress", "Run regression specs and compare the values with those on record.")
-    parser.add_argument(
-        "names",
-        nargs="*",
-        metavar="NAME",
-        help="specs or query sets to run, papers to print (see --list), or YAML files",
-    )
-    parser.add_argument(
-        "--list", action="store_true", help="print specs, their query sets, and which tables of papers these are of"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="print the commands, run nothing")
-    parser.add_argument(
-        "--only",
-        action="append",
-        default=[],
-        metavar="ID",
-        help="run one condition and those it needs, or one study, tuning, …; may be given again",
-    )
-    parser.add_argument("--record", action="store_true", help="put the measured values on record in the specs folder")
-    parser.add_argument("--docs", action="store_true", help="write all pages from what is on record")
-    parser.add_argument("--docs-folder", default="docs", metavar="DIR", help="where the pages go (default: docs)")
-    parser.add_argument(
-        "--runs",
-        metavar="DIR",
-        help="measure published run files in DIR in place of retrieving, or rerank them where a spec does",
-    )
-    parser.add_argument("--matrix", action="store_true", help="count the papers' published cells by state")
-    parser.add_argument("--table", metavar="N", help="of a paper: only this table")
-    parser.add_argument(
-        "--jobs",
-        type=command.positive,
-        metavar="N",
-        help="steps at a time (default: 2, or 1 where a step says that it needs much)",
-    )
-    text = "keep large indexes and candidates that no later step of the plan reads"
-    parser.add_argument("--keep", action="store_true", help=text)
-    text = "take every step again, also those whose output is current (after a change of the program)"
-    parser.add_argument("--fresh", action="store_true", help=text)
-    parser.add_argument("--specs", metavar="DIR", help="folder of specs (default: the checkout's, else the package's)")
-    parser.add_argument("--output", metavar="DIR", help="for indexes, models and runs (default: a cache)")
+    about = "specs or query sets to run, papers to print (see --list), or YAML files"
+    command.add_words(parser, "names", "NAME", about, least=0)
+    command.add_request_flags(parser, RegressRequest, *(one.name for one in dataclasses.fields(RegressRequest)[1:]))
     return parser
 
 

@@ -57,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
 def make_parser() -> argparse.ArgumentParser:
     """The flags of the command."""
     parser = command.parser("fuse", "Fuse runs of the same queries into one; make documents of passages.", EPILOG)
-    command.add_files(parser, "runs", "RUN", "TREC or MS MARCO files, plain or .gz")
+    command.add_words(parser, "runs", "RUN", "TREC or MS MARCO files, plain or .gz")
     flags = ("output", "method", "hits", "aggregate", "output_format", "tag")
     command.add_request_flags(parser, FuseRequest, *flags)
     return parser
