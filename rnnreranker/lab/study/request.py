@@ -147,7 +147,7 @@ class StudyRequest(ComputesOnDevices, Request):
     loss: Form | None = setting(None, "what it lowers, where an arm does not say: distance:alpha=0.7")
     learning_rates: Sequence[float] | None = setting(None, "choose one a fold, on validation queries")
     seeds: int = setting(3, "trainings of every arm", at_least=1)
-    arms: str | Sequence[Form] | Mapping[str, Mapping[str, Any] | None] = setting(
+    arms: Sequence[Form] | str | Mapping[str, Mapping[str, Any] | None] = setting(
         ("trained",),
         f"settings: {', '.join(hints_of(ArmParams))}, and those of the training",
     )

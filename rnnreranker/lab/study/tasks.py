@@ -15,8 +15,6 @@ from rnnreranker.data.topics import check_held_out
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.lab.study.request import StudyRequest
-
 SEEN, UNSEEN = "a positive is a training query's too", "no positive is a training query's"
 
 
@@ -52,12 +50,12 @@ class Task:
 
 
 def tasks_of(
-    request: StudyRequest, topics: Mapping[str, str], qrels: pandas.DataFrame, share: float
+    request: Any, topics: Mapping[str, str], qrels: pandas.DataFrame, share: float
 ) -> tuple[list[Task], pandas.DataFrame]:
     """Every task of a study with every seed, and the judgements of the test queries.
 
     Args:
-        share: of the training queries that is held out for validation.
+        request: a `StudyRequest`; share: of the training queries that is held out for validation.
 
     Raises:
         InputError: unreadable test topics, no query with a positive, more folds than queries.
