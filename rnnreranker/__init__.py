@@ -5,9 +5,9 @@ The public names load on first use, so that importing the package costs next to 
 
 from __future__ import annotations
 
-from rnnreranker.base.process import memory
+from rnnreranker.base.process import machine
 
-memory.check_for(__name__)
+machine.check_for(__name__)
 
 import os  # noqa: E402
 from typing import TYPE_CHECKING  # noqa: E402
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rnnreranker.base.errors import MissingDependencyError as MissingDependencyError
     from rnnreranker.base.errors import RnnrerankerError as RnnrerankerError
     from rnnreranker.base.errors import UnavailableError as UnavailableError
-    from rnnreranker.evaluate.library import evaluate_run as evaluate_run
+    from rnnreranker.evaluate.evaluating import evaluate_run as evaluate_run
     from rnnreranker.labels import LabelParams as LabelParams
     from rnnreranker.labels import SoftLabels as SoftLabels
     from rnnreranker.labels import smooth_labels as smooth_labels

@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
     """
     name = argv[0] if argv else "--help"
     if name == METHODS:
-        from rnnreranker.base.method_lists import described, listed
+        from rnnreranker.base.method import described, listed
 
         for line in (line for one in argv[1:] for line in described(one)) if argv[1:] else listed():
             command.put(line)

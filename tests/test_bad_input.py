@@ -344,7 +344,7 @@ def test_a_cache_folder_that_cannot_be_made(
     files: Path, expect_refusal: Refusal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RNNRERANKER_HOME", str(files / "qrels.txt"))
-    monkeypatch.setattr("rnnreranker.index.possible.obstacles", None)  # seconds of imports: refused before
+    monkeypatch.setattr("rnnreranker.index.make.obstacles", None)  # seconds of imports: refused before
     expect_refusal(search, "--index pydoc --query words", "qrels.txt.* cannot be written .*RNNRERANKER_HOME")
 
 

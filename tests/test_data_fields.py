@@ -128,7 +128,7 @@ def test_eq_1_divides_by_the_length_of_the_sentence(sentences: Path, tmp_path: P
 def test_models_and_labels_read_the_fields_of_the_index(sentences: Path, tmp_path: Path, monkeypatch: Any) -> None:
     """What `train` and `labels` read of --documents beside --index are the texts that the index was made of."""
     from rnnreranker.labels.make import Job
-    from rnnreranker.search.texts import texts_for
+    from rnnreranker.search.inputs import texts_for
 
     name, output = "collections/canada-reqa", tmp_path / "index"
     run("index", "--documents", name, "--fields", "text", "--parts", "terms", "--output", output)

@@ -534,7 +534,7 @@ def test_the_built_in_index_is_made_with_vectors_and_words_where_it_can_and_keep
 
     monkeypatch.setattr(pydoc, "fingerprint", lambda: "mark")
     monkeypatch.setattr("rnnreranker.index.make.make_index", make)
-    monkeypatch.setattr("rnnreranker.index.possible.obstacles", lambda recipe: {"bm25": "needs Java 21"})
+    monkeypatch.setattr("rnnreranker.index.make.obstacles", lambda recipe: {"bm25": "needs Java 21"})
     open_index("pydoc")
     assert "pydoc-mark, without bm25 (needs Java 21) (once;" in capsys.readouterr().err
     open_index("pydoc")
@@ -551,7 +551,7 @@ def test_parts_made_by_auto_are_searched_by_auto_and_splade_is_one_flag_away(
     collection: Collection, search: Callable[..., Run], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from rnnreranker.index.__main__ import main as make_index
-    from rnnreranker.index.possible import obstacles
+    from rnnreranker.index.make import obstacles
 
     if lost := obstacles(IndexRequest("x", (*usual_parts(), "impact"))):
         pytest.skip(f"cannot be made here: {lost}")

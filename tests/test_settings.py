@@ -14,8 +14,7 @@ import pytest
 from rnnreranker.base import command
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.preset_files import is_file_name, sections_of
-from rnnreranker.base.setting_order import in_order
-from rnnreranker.base.settings import Params, hints_of, setting
+from rnnreranker.base.settings import Params, hints_of, in_order, setting
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from rnnreranker.base.record import read_records
 from rnnreranker.data.splits import parts_of
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.lab.study.__main__ import main
-from rnnreranker.lab.study.distances import distances_of
+from rnnreranker.lab.study.comparisons import distances_of
 from rnnreranker.lab.study.request import Arm, StudyRequest, check
 from rnnreranker.lab.study.tasks import split_tasks
 from tests.tiny_encoder import make_encoder, make_qrels, make_topics, write_text_world

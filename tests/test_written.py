@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rnnreranker.base.arguments import argument, of_command
 from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method_lists import described, listed, setting_of
+from rnnreranker.base.method import described, listed, setting_of
 from rnnreranker.base.written_form import Written, read_joined
 from rnnreranker.rnn import RnnParams
 

@@ -32,8 +32,7 @@ from rnnreranker.base.private.python import flags_of_parser
 from rnnreranker.base.process import phases
 from rnnreranker.base.process.quiet import quiet_others
 from rnnreranker.base.request import NUMBERS, kinds_of
-from rnnreranker.base.settings import Params, hints_of, member, typed_name, words_of
-from rnnreranker.base.typed_numbers import READERS
+from rnnreranker.base.settings import READERS, Params, hints_of, member, typed_name, words_of
 
 T = TypeVar("T")
 P = TypeVar("P", bound=Params)
@@ -184,7 +183,7 @@ class _Parser(argparse.ArgumentParser):
         parsed, unknown = self.parse_known_args(args, namespace)
         known = flags_of_parser(self)
         if unknown:
-            from rnnreranker.base.method_lists import setting_of
+            from rnnreranker.base.method import setting_of
 
             flags = [one.partition("=")[0] for one in unknown if one.startswith("--")]
             if said := [now for one in flags if (now := setting_of(one, known))]:

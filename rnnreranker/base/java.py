@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.errors import MissingDependencyError, UnavailableError
-from rnnreranker.base.process import memory, quiet
+from rnnreranker.base.process import machine, quiet
 from rnnreranker.base.process.phases import phase
 
 OLDEST = 21
@@ -83,7 +83,7 @@ def start_java() -> None:
 @functools.cache
 @phase("starting Java")
 def _start() -> None:
-    if said := memory.too_little(_address_space(), "Java needs, beside the libraries,"):
+    if said := machine.too_little(_address_space(), "Java needs, beside the libraries,"):
         raise UnavailableError(f"{said}; or search without BM25 (--retriever dense)")
     _check_openai()
     jar = _anserini_jar()

@@ -7,14 +7,14 @@ import functools
 import math
 import numbers
 import operator
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from rnnreranker.base.arguments import flag
 from rnnreranker.base.errors import InputError, brief, nearest
 from rnnreranker.base.preset_files import is_file_name, read_section
-from rnnreranker.base.typed_numbers import READERS
 
 
 def setting(
@@ -309,3 +309,63 @@ def words(values: Mapping[str, Any], kind: type | None = None) -> list[str]:
         else:
             flags += [word, "none" if value is None else str(value)]
     return flags
+
+
+K = TypeVar("K", bound=type[Params])
+
+
+def in_order(kind: K) -> K:
+    """A dataclass with its own fields among those it inherits: where `before` says, each behind the one above it."""
+    fields: dict[str, dataclasses.Field[Any]] = kind.__dataclass_fields__
+    names = [field.name for field in dataclasses.fields(kind.__base__)]  # type: ignore[arg-type]
+    position = len(names)
+    for field in [field for field in dataclasses.fields(kind) if field.name not in names]:
+        before = field.metadata.get("before")
+        position = names.index(before) if before else position
+        names.insert(position, field.name)
+        position += 1
+    kind.__dataclass_fields__ = {name: fields[name] for name in dict.fromkeys([*names, *fields])}
+    return kind
+
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_WORDS = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
+
+
+def whole(text: str) -> int:
+    """The whole number that a text is.
+
+    Raises:
+        ValueError: any other text, among them `1_0` and digits of other scripts, which `int` takes.
+
+    >>> whole("-12")
+    -12
+    >>> whole("1_0")
+    Traceback (most recent call last):
+    ValueError: '1_0': expected a whole number
+    """
+    if not _WHOLE.fullmatch(text) or len(text) > 4000:
+        raise ValueError(f"{text[:40]!r}: expected a whole number")
+    return int(text)
+
+
+def number(text: str) -> float:
+    """The number that a text is; whether it may be infinite is for those who use it.
+
+    Raises:
+        ValueError: any other text, among them `1_0` and digits of other scripts, which `float` takes.
+
+    >>> number("1e-3")
+    0.001
+    >>> number("1_0.5")
+    Traceback (most recent call last):
+    ValueError: '1_0.5': expected a number
+    """
+    if not _NUMBER.fullmatch(text) and not _WORDS.fullmatch(text):
+        raise ValueError(f"{text[:40]!r}: expected a number")
+    return float(text)
+
+
+READERS = {int: whole, float: number}
+whole.__name__, number.__name__ = "int", "float"  # messages on flags name them

@@ -11,7 +11,7 @@ from rnnreranker.base import command
 from rnnreranker.base.files import check_writable, write_json
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
-from rnnreranker.evaluate.comparison_table import print_comparisons, print_scores
+from rnnreranker.evaluate.comparison import print_comparisons, print_scores
 from rnnreranker.evaluate.evaluating import EvaluateRequest, check, evaluated
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.index.build import Built
 from rnnreranker.index.extend import extend_index
-from rnnreranker.index.make import encode_share, make_index
-from rnnreranker.index.possible import obstacles, said
+from rnnreranker.index.make import encode_share, make_index, obstacles, said
 from rnnreranker.index.request import (
     AUTO,
     USUAL,
@@ -64,7 +63,7 @@ def main(argv: Sequence[str]) -> int:
     """Run the command; returns its exit code."""
     args = make_parser().parse_args(argv)
     if args.check is not None:
-        from rnnreranker.index.checking import check_index
+        from rnnreranker.index.make import check_index
 
         _check_typed(args, ("check",), "beside --check, which makes nothing; leave out the one or the other")
         command.put(check_index(Path(args.check).expanduser()))

@@ -8,7 +8,8 @@ from typing import Any
 
 from rnnreranker.base.apart import check_apart
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError
+from rnnreranker.base.files.checksums import AGAIN, DESCRIPTION, DOCIDS, TEXTS, check_whole, names_in
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.shards import Share
 from rnnreranker.data.fields import TITLE_AND_TEXT
@@ -187,3 +188,73 @@ def _differing(index: Path, request: IndexRequest, inputs: dict[str, Any]) -> st
         name: one.summary(there[name]) for name, one in parts().items() if name in request.names and name in there
     }
     return " and ".join(text for key, text in (said | shared).items() if before.get(key) != inputs.get(key))
+
+
+def obstacles(request: IndexRequest) -> dict[str, str]:
+    """What stands in the way of those parts of a request that cannot be made here.
+
+    Models are loaded and Java is started, to know.
+
+    Raises:
+        InputError: settings that an encoder does not have.
+        UnavailableError, MissingDependencyError: an encoder that the request names, or no part that can be made.
+    """
+    lost: dict[str, str] = {}
+    for name, one in request.chosen.items():
+        kind, there = part(name), {other: request.chosen[other].params for other in request.names if other not in lost}
+        if (origins := kind.origins(one.params) if kind.made_of else ()) and not {*origins} & {*there}:
+            lost[name] = f"it is made from the part {' or '.join(origins)}"
+            continue
+        try:
+            kind.make(one.params, there).check()
+        except (UnavailableError, MissingDependencyError) as error:
+            if kind.encoder and one.params.encoder != vars(kind.Params())["encoder"]:
+                raise  # what was named is not left out
+            lost[name] = str(error)
+    if len(lost) == len(request.names):
+        raise UnavailableError(f"no part of an index can be made here: {said(lost)}")
+    return lost
+
+
+def said(lost: dict[str, str]) -> str:
+    """Parts that were left out, each with its reason.
+
+    >>> said({"bm25": "needs Java 21", "impact": "needs weights"})
+    'bm25 (needs Java 21) and impact (needs weights)'
+    """
+    return " and ".join(f"{part} ({reason})" for part, reason in lost.items())
+
+
+SHOWN = 3  # damaged files that an error names
+
+
+@phase("checking the index")
+def check_index(index: Path) -> str:
+    """What there is to say of an index whose files are all those that were written.
+
+    Args:
+        index: a folder made by `python -m rnnreranker.index`.
+
+    Raises:
+        InputError: files that are gone or others, a folder that is no such index.
+    """
+    if not index.is_dir():
+        raise InputError(f"{index}: no such folder; expected an index made by python -m rnnreranker.index")
+    described = describe(index)
+    if not described:
+        raise InputError(
+            f"{index}: no {DESCRIPTION} in it, so nothing says what its files should be; expected an index made by "
+            "python -m rnnreranker.index"
+        )
+    groups = described["files"]
+    if without := [name for name in (DOCIDS, TEXTS, *described["parts"]) if name not in groups]:
+        raise InputError(f"{index / DESCRIPTION}: no checksums of {', '.join(without)}; {AGAIN}")
+    if wrong := check_whole(index, groups):
+        more = f"; and {len(wrong) - SHOWN} more files" if len(wrong) > SHOWN else ""
+        raise InputError(f"{'; '.join(wrong[:SHOWN])}{more}; {AGAIN}")
+    names = {name for group in groups.values() for name in group}
+    size = sum(of_file["bytes"] for group in groups.values() for of_file in group.values())
+    said = f"{index}: {len(names)} files ({size / 1e6:.1f} MB) are those that were written"
+    if others := sorted(names_in(index) - names):
+        said += f"; not described: {', '.join(others[:SHOWN])}{', …' if len(others) > SHOWN else ''}"
+    return said

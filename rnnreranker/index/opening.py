@@ -245,8 +245,7 @@ def _on_disk(name: str) -> IndexOnDisk:
 def _built_in(name: str, needs: Collection[str]) -> IndexOnDisk:
     from rnnreranker.data import pydoc
     from rnnreranker.index.build import check_replaceable
-    from rnnreranker.index.make import make_index
-    from rnnreranker.index.possible import obstacles, said
+    from rnnreranker.index.make import make_index, obstacles, said
     from rnnreranker.index.request import IndexRequest
     from rnnreranker.parts.description import describe
 

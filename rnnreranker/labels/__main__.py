@@ -64,7 +64,7 @@ def _export(forms: FormsRequest, request: LabelsRequest, made: Made) -> None:
         return
     from rnnreranker.labels import export
     from rnnreranker.labels.soft import SoftLabels
-    from rnnreranker.search.texts import texts_for
+    from rnnreranker.search.inputs import texts_for
 
     labels = SoftLabels.read(made.path)
     texts = made.index, request.documents, asked_fields(request.documents, request.fields)

@@ -418,7 +418,7 @@ def candidates_of(request: LabelsRequest) -> tuple[Run, str | None]:
         InputError: a run or pairs that cannot be read.
     """
     from rnnreranker.data.pairs import load_pairs
-    from rnnreranker.search.first_stage import first_stage_of
+    from rnnreranker.search.searching import first_stage_of
 
     run = first_stage_of(request.run).head(request.depth)
     if request.pairs is None:

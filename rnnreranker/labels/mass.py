@@ -14,8 +14,8 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.process.blas import one_blas_thread
 from rnnreranker.base.process.phases import phase
+from rnnreranker.base.process.threads import one_blas_thread
 from rnnreranker.labels import targets
 from rnnreranker.labels.judged import Judged, contexts_of
 from rnnreranker.labels.methods.base import Labeler, VectorLabeler

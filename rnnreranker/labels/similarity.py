@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.process.blas import one_blas_thread
+from rnnreranker.base.process.threads import one_blas_thread
 from rnnreranker.rnn import RnnParams, jaccard_similarity, mixture
 from rnnreranker.rnn.graph import graph_jaccard, probe_similarities
 

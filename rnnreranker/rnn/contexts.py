@@ -15,8 +15,8 @@ from typing import Protocol
 import numpy as np
 
 from rnnreranker.base.command import cores, notice
-from rnnreranker.base.process.blas import one_blas_thread
 from rnnreranker.base.process.phases import phase
+from rnnreranker.base.process.threads import one_blas_thread
 from rnnreranker.rnn import dense, mixture, reference
 from rnnreranker.rnn.params import RnnParams
 

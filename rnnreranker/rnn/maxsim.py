@@ -10,7 +10,7 @@ import numpy as np
 
 from rnnreranker.base.command import cores
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.process.blas import one_blas_thread
+from rnnreranker.base.process.threads import one_blas_thread
 from rnnreranker.rnn import checks
 
 PRODUCTS = 1 << 17  # of query and document tokens at a time: they stay in the cache

@@ -149,8 +149,8 @@ def _show(
     before = [work.expander.name] if work.expander else []
     by = [reranker.name for reranker in work.rerankers]
     if request.query:
+        from rnnreranker.search.own_documents import best_passages
         from rnnreranker.search.show import show_results
-        from rnnreranker.search.to_documents import best_passages
 
         text_of = best_passages(passages, work.passages) if work.passages else {}
         before_all = work.documents(result.stages[0])

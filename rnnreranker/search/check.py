@@ -15,7 +15,7 @@ from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.search import sources
-from rnnreranker.search.auto import FUSION, KINDS
+from rnnreranker.search.pipeline import FUSION, KINDS
 from rnnreranker.search.queries import encoder_of
 from rnnreranker.search.request import NO_RERANKING, SearchRequest
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
+from rnnreranker.base.command import progress
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import GIVEN, Inputs
@@ -66,3 +67,27 @@ def document_texts(documents: str | None, index: IndexOnDisk, fields: Sequence[s
     if not (texts := texts_in(index)):
         raise InputError(f"{index.name}: no texts in this index; give {argument('documents')}, what it was made from")
     return texts
+
+
+def texts_for(
+    docids: Iterable[str], index: IndexOnDisk | None, documents: str | None, fields: Sequence[str] | None = None
+) -> dict[str, str]:
+    """The texts of documents, by docid: from `documents` where given, else from the index; some may have none.
+
+    Args:
+        docids: those wanted.
+        index, documents: where they come from; fields: what the texts of `documents` are, None = as in the index.
+    """
+    wanted = set(docids)
+    if fields is None and index is not None:
+        fields = index.fields
+    if documents:
+        from rnnreranker.data.documents import load_documents
+
+        read = progress(load_documents(documents, fields), unit="documents", what="read")
+        return {document.docid: document.text for document in read if document.docid in wanted}
+    if index is None or index.texts is None:
+        return {}
+    from rnnreranker.parts.texts import texts_of
+
+    return texts_of(index.texts, sorted(wanted))

@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
+from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import first_line
+from rnnreranker.base.method import names
 from rnnreranker.base.request import asked
 from rnnreranker.search.check import check
 from rnnreranker.search.request import SearchRequest
@@ -107,8 +110,8 @@ def read_queries(request: SearchRequest) -> tuple[dict[str, str], Run | None]:
 
 def _given_run(request: SearchRequest, topics: dict[str, str] | None) -> Run:
     from rnnreranker.runs import Run
-    from rnnreranker.search.first_stage import read_first_stage
     from rnnreranker.search.own_documents import without_own
+    from rnnreranker.search.searching import read_first_stage
 
     source = request.run
     if isinstance(source, Run):
@@ -122,5 +125,30 @@ def _given_run(request: SearchRequest, topics: dict[str, str] | None) -> Run:
         raise InputError(
             f"{shown}: {len(lost)} of its {len(run)} queries are not in {request.topics_name} "
             f"(first: {', '.join(lost[:3])}); give the topics that the run was made from"
+        )
+    return run
+
+
+def first_stage_of(given: str | Path | Run) -> Run:
+    """The run of a file, see `read_first_stage`; a run that is read as it is."""
+    return read_first_stage(str(given)) if isinstance(given, str | Path) else given
+
+
+def read_first_stage(path: str) -> Run:
+    """The run of a file, as `Run.read` gives it; warns on stderr when its tag names a reranker, as `search` writes it.
+
+    Raises:
+        InputError: as `Run.read`.
+    """
+    from rnnreranker.runs import Run
+
+    run = Run.read(path)
+    columns = first_line(path).split()
+    tag = columns[5] if len(columns) == 6 else ""
+    _, dot, name = tag.rpartition(".")
+    if dot and name in names("reranker"):
+        say(
+            f"{Path(path).name}: was reranked by {name} already (tag {tag}); "
+            "expected a first-stage run, made with --rerank none"
         )
     return run

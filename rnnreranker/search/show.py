@@ -76,7 +76,7 @@ def show_evaluation(runs: Mapping[str, Run], qrels: pandas.DataFrame, measures: 
     A comparison has difference, 95% interval, p, win/tie/loss and judged@10 of both.
     """
     from rnnreranker.evaluate import compare, evaluate
-    from rnnreranker.evaluate.comparison_table import print_comparisons, print_scores
+    from rnnreranker.evaluate.comparison import print_comparisons, print_scores
     from rnnreranker.evaluate.scores import judged_documents, notice_unjudged
 
     scores = evaluate(runs, qrels, measures)

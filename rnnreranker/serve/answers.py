@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rnnreranker.base.process.blas import one_blas_thread
+from rnnreranker.base.process.threads import one_blas_thread
 from rnnreranker.search.explain import drawing
 from rnnreranker.search.explain.page import membership, summands, title
 from rnnreranker.serve.collection import Answered, ServedIndex

@@ -7,8 +7,7 @@ from typing import Any
 
 from rnnreranker._version import __version__
 from rnnreranker.base.chosen_method import SOURCES
-from rnnreranker.base.method import defaults_of, fields_of, methods, names
-from rnnreranker.base.method_lists import first_line
+from rnnreranker.base.method import defaults_of, fields_of, first_line, methods, names
 from rnnreranker.base.settings import choices, hints_of, member, words_of
 from rnnreranker.runs.fuse import FuseParams
 from rnnreranker.search.request import AUTO, HYBRID

@@ -9,8 +9,7 @@ from typing import Any
 from rnnreranker.base import command
 from rnnreranker.base.arguments import flag
 from rnnreranker.base.method import methods
-from rnnreranker.base.settings import hints_of
-from rnnreranker.base.typed_numbers import READERS
+from rnnreranker.base.settings import READERS, hints_of
 from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.request import KIND, TrainRequest

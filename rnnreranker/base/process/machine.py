@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 from pathlib import Path
 
 
@@ -30,3 +31,36 @@ def distribution() -> str:
         return platform.freedesktop_os_release().get("PRETTY_NAME", platform.platform())
     except (AttributeError, OSError):
         return platform.platform()
+
+
+LEAST = 1 << 31  # bytes of address space: NumPy, SciPy, pandas, numba, PyArrow and Faiss take most of it
+
+
+def check_for(package: str) -> None:
+    """End a command (`python -m PACKAGE…`, at its first line) by one line where less is allowed; --help needs little.
+
+    Below it OpenBLAS ends the process in its own words or waits for ever while it is loaded.
+    """
+    if sys.argv[:1] != ["-m"] or os.name != "posix" or {"-h", "--help"} & {*sys.argv[2:], *sys.argv[1:2]}:
+        return
+    words = (word.removeprefix("-m").split(".")[0] for word in sys.orig_argv[1:3])
+    if package not in words or len(sys.argv) == 1:
+        return
+    if said := too_little(LEAST, "the libraries need"):
+        print(f"error: {said}", file=sys.stderr)
+        raise SystemExit(2)
+
+
+def too_little(least: int, who: str) -> str:
+    """What to say where less address space is allowed than `least` bytes; else empty."""
+    if os.name != "posix":
+        return ""
+    import resource
+
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY or limit >= least:
+        return ""
+    return (
+        f"address space limited to {limit >> 10} KiB: {who} {least >> 10} KiB at least; raise the limit, as by "
+        f"ulimit -v {least >> 10} or ulimit -v unlimited"
+    )

@@ -15,7 +15,7 @@ from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import cache_home, fingerprint, write_json
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.process.phases import phase
-from rnnreranker.base.process.torch_threads import one_torch_thread
+from rnnreranker.base.process.threads import one_torch_thread
 from rnnreranker.encode.base import loading
 from rnnreranker.encode.kept_queries import LIBRARIES, kept_at
 from rnnreranker.encode.model_folder import TERM_SCORER_TYPE, content_of, model_type

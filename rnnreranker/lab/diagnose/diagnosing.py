@@ -129,8 +129,8 @@ def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], IndexOnDisk]:
     from rnnreranker.lab.diagnose.diagnosis import measure_run, sampled
     from rnnreranker.methods.rerank import RnnReranker
     from rnnreranker.parts.vectors.together import mismatch
-    from rnnreranker.search.first_stage import first_stage_of
     from rnnreranker.search.queries import query_vectors
+    from rnnreranker.search.searching import first_stage_of
 
     whole = first_stage_of(request.run)
     run = sampled(whole, request.sample)

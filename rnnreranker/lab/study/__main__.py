@@ -10,9 +10,8 @@ from typing import Any
 from rnnreranker.base import command
 from rnnreranker.base.arguments import argument, flag
 from rnnreranker.base.files import check_writable
-from rnnreranker.base.settings import hints_of
+from rnnreranker.base.settings import READERS, hints_of
 from rnnreranker.base.tables import interval, print_table
-from rnnreranker.base.typed_numbers import READERS
 from rnnreranker.base.written_form import Written
 from rnnreranker.lab.study.request import EVERYDAY, StudyRequest
 from rnnreranker.lab.study.studying import study

@@ -18,10 +18,9 @@ from rnnreranker.base.files import fingerprint, write_json
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.locks import alone
 from rnnreranker.base.method import find
-from rnnreranker.base.process.torch_threads import one_torch_thread
+from rnnreranker.base.process.threads import one_torch_thread
 from rnnreranker.base.written_form import Written
-from rnnreranker.lab.study.comparisons import Values, means_of, values_of
-from rnnreranker.lab.study.distances import distances_of
+from rnnreranker.lab.study.comparisons import Values, distances_of, means_of, values_of
 from rnnreranker.lab.study.request import KIND, TO_TRAIN, Arm, StudyRequest
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.runs import Run

@@ -15,8 +15,8 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import cores, progress
 from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.process.blas import one_blas_thread
 from rnnreranker.base.process.phases import phase
+from rnnreranker.base.process.threads import one_blas_thread
 from rnnreranker.evaluate import evaluate
 from rnnreranker.evaluate.comparison import differences
 from rnnreranker.evaluate.protocols import protocol_of, topics_that_count
@@ -339,9 +339,9 @@ def load_objective(
     from rnnreranker.data.topics import topics_of
     from rnnreranker.methods.retrieve.dense import dense_run
     from rnnreranker.parts.vectors.together import notice_mismatch
-    from rnnreranker.search.first_stage import first_stage_of
     from rnnreranker.search.own_documents import notice_own
     from rnnreranker.search.queries import QueryEncoding, query_vectors
+    from rnnreranker.search.searching import first_stage_of
 
     chosen = judged_topics(topics, qrels)
     how = QueryEncoding.of(request.encoder, encoded, topics, request.devices)

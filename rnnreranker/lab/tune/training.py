@@ -200,8 +200,8 @@ def load_trainings(request: TuneTrainRequest, work: str | Path) -> Trainings:
     from rnnreranker.data.topics import check_held_out, topics_of
     from rnnreranker.index.opening import open_index
     from rnnreranker.runs import Run
-    from rnnreranker.search.first_stage import first_stage_of
     from rnnreranker.search.queries import trained_encoder
+    from rnnreranker.search.searching import first_stage_of
     from rnnreranker.train.query.samples import split
 
     how = request.encoding

@@ -326,7 +326,7 @@ def _without_texts_of_positives(
 
 def _texts(docids: Collection[str], request: NegativesRequest, index: IndexOnDisk | None) -> dict[str, str]:
     """The texts of documents, by docid; some may have none."""
-    from rnnreranker.search.texts import texts_for
+    from rnnreranker.search.inputs import texts_for
 
     return (
         {}

@@ -193,7 +193,7 @@ class Reranker(ABC):
                 of another dimension than the queries', or in other rows than in the graph, NaN or infinite vectors or
                 scores.
         """
-        from rnnreranker.base.process.blas import one_blas_thread
+        from rnnreranker.base.process.threads import one_blas_thread
 
         texts, queries = self._topics(run), self._query_vectors(run, query_vectors)
         tokens = self.inputs.query_tokens.of(run.qids) if "query tokens" in self.needs else None

@@ -15,7 +15,7 @@ from rnnreranker.base.chosen_method import Chosen, choose
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import methods
-from rnnreranker.base.process.blas import one_blas_thread
+from rnnreranker.base.process.threads import one_blas_thread
 from rnnreranker.base.settings import Params, context_setting, setting
 from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
 from rnnreranker.parts.tokens.lexicon import Lexicon

@@ -20,7 +20,7 @@ from rnnreranker.base.command import cores, counted, progress, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint, folder_written_whole
 from rnnreranker.base.process.backends import check_backend, do_parts
-from rnnreranker.base.process.blas import one_blas_thread
+from rnnreranker.base.process.threads import one_blas_thread
 from rnnreranker.parts.neighbours.description import (
     DOCNOS,
     EDGES,

@@ -13,8 +13,7 @@ import numpy as np
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import require
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.process.blas import one_blas_thread
-from rnnreranker.base.process.faiss_threads import one_thread
+from rnnreranker.base.process.threads import one_blas_thread, one_thread
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.parts.vectors.exact import by_blocks, exact_search, inner_products
 from rnnreranker.parts.vectors.npy_files import put_array

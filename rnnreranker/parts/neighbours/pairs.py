@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.process.blas import one_blas_thread
+from rnnreranker.base.process.threads import one_blas_thread
 from rnnreranker.parts.neighbours.nearest import SPARE, DenseNeighbours
 from rnnreranker.parts.neighbours.on_device import HalfProducts
 from rnnreranker.parts.vectors.npy_files import map_array, put_array

@@ -11,7 +11,7 @@ import numpy as np
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import require
 from rnnreranker.base.files import cache_home, file_digest, fingerprint
-from rnnreranker.base.process.faiss_threads import one_thread
+from rnnreranker.base.process.threads import one_thread
 from rnnreranker.encode.kept_queries import keep, read_kept
 from rnnreranker.encode.late.encoder import special_tokens
 from rnnreranker.parts.ragged import OFFSETS

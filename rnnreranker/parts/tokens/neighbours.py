@@ -11,8 +11,7 @@ import numpy as np
 
 from rnnreranker.base.command import cores, progress
 from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.process.blas import one_blas_thread
-from rnnreranker.base.process.faiss_threads import one_thread
+from rnnreranker.base.process.threads import one_blas_thread, one_thread
 from rnnreranker.parts.ragged import Hits
 from rnnreranker.parts.tokens.source import TokenSource
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rnnreranker.base.arguments import flag
 from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import InputError, nearest, refuse
-from rnnreranker.base.method import PACKAGE, find
-from rnnreranker.base.method_lists import setting_of
+from rnnreranker.base.method import PACKAGE, find, setting_of
 from rnnreranker.base.private.python import flags_of_parser
 from rnnreranker.base.settings import hints_of, words
 from rnnreranker.base.written_form import Written

@@ -11,8 +11,8 @@ from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.errors import refuse
 from rnnreranker.runs import Run
 from rnnreranker.runs.fuse import FuseParams, fuse, fusion
+from rnnreranker.search.own_documents import documents_of
 from rnnreranker.search.request import passages
-from rnnreranker.search.to_documents import documents_of
 
 if TYPE_CHECKING:
     from rnnreranker.runs.passages import PassageParams

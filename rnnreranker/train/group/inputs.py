@@ -140,7 +140,7 @@ def _texts(request: TrainRequest, wanted: Mapping[str, None]) -> dict[str, str]:
     if not request.documents and request.index is None:
         raise InputError(f"give {index}, of an index with texts, or {source}: the texts of the candidates")
     from rnnreranker.index.opening import open_index
-    from rnnreranker.search.texts import texts_for
+    from rnnreranker.search.inputs import texts_for
 
     opened = None if request.index is None else open_index(request.index)
     texts = texts_for(wanted, opened, request.documents, asked_fields(request.documents, request.fields))

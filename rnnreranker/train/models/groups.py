@@ -11,8 +11,7 @@ from rnnreranker.base import settings
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
-from rnnreranker.base.setting_order import in_order
-from rnnreranker.base.settings import setting
+from rnnreranker.base.settings import in_order, setting
 from rnnreranker.train.losses import BatchLoss, CosineLoss
 from rnnreranker.train.models.base import GroupModel
 from rnnreranker.train.params import GroupParams, Kind, OneLengthParams, in_batch_setting, temperature_setting

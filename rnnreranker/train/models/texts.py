@@ -12,8 +12,7 @@ from rnnreranker.base.command import counted, progress, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import fields_of
 from rnnreranker.base.process.phases import phase
-from rnnreranker.base.setting_order import in_order
-from rnnreranker.base.settings import setting
+from rnnreranker.base.settings import in_order, setting
 from rnnreranker.train.fit import Trained, fit
 from rnnreranker.train.model_files import NOTHING
 from rnnreranker.train.models.base import SingleTextModel

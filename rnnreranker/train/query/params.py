@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from rnnreranker.base.setting_order import in_order
-from rnnreranker.base.settings import Params, setting
+from rnnreranker.base.settings import Params, in_order, setting
 from rnnreranker.train.params import RankedParams, in_batch_setting, settings_for, temperature_setting
 
 

@@ -59,7 +59,7 @@ def load_terms(request: TrainRequest, params: Any) -> TermInputs:
     """
     from rnnreranker.data.topics import topics_of
     from rnnreranker.index.opening import open_index
-    from rnnreranker.search.texts import texts_for
+    from rnnreranker.search.inputs import texts_for
 
     if request.labels is None or request.index is None or request.topics is None:
         raise InputError(

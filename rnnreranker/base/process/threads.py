@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -36,3 +37,27 @@ def one_blas_thread() -> Iterator[None]:
             if _users == 0:
                 _limit.restore_original_limits()
                 _limit = None
+
+
+@contextmanager
+def one_thread(faiss: Any) -> Iterator[None]:
+    """Faiss on one thread: blocks are searched beside one another, and sums do not depend on the machine."""
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
+
+
+@contextlib.contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Hold PyTorch to one thread in the block, and to the number of before after it."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
