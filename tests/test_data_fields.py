@@ -17,7 +17,7 @@ from rnnreranker.data import irds
 from rnnreranker.data.documents import load_documents, texts_by_id
 from rnnreranker.data.fields import usual_fields
 from rnnreranker.index.opening import open_index
-from rnnreranker.parts.description import describe
+from rnnreranker.parts.base import describe
 from rnnreranker.parts.terms.word_weights import CollectionWeights
 from rnnreranker.regress.specs.methods import module_of
 from rnnreranker.search.inputs import document_texts

@@ -21,7 +21,7 @@ from rnnreranker.encode.graphs import store as graph_store
 from rnnreranker.encode.graphs.export import KNOWN
 from rnnreranker.encode.graphs.store import FILES
 from rnnreranker.index.build import write_index
-from rnnreranker.parts.description import describe
+from rnnreranker.parts.base import describe
 from rnnreranker.parts.vectors.encoder import index_encoder
 from rnnreranker.parts.vectors.part import DensePart
 

@@ -14,7 +14,7 @@ from rnnreranker.base.record import read_records
 from rnnreranker.encode.model_folder import term_counts
 from rnnreranker.encode.sparse.encoder import SparseEncoder
 from rnnreranker.index.opening import open_index
-from rnnreranker.parts.description import describe
+from rnnreranker.parts.base import describe
 from rnnreranker.runs import Run
 from tests.test_impacts import WORDS, make_masked_model, run_index, run_search
 

@@ -28,8 +28,7 @@ from rnnreranker.index import __main__ as command
 from rnnreranker.index import build
 from rnnreranker.index.build import add_parts, write_index
 from rnnreranker.index.opening import open_index
-from rnnreranker.parts.base import Part
-from rnnreranker.parts.description import describe
+from rnnreranker.parts.base import Part, describe
 from rnnreranker.parts.texts import CorpusWriter, Texts, documents_of, texts_of
 from rnnreranker.parts.vectors import open_vectors
 from rnnreranker.parts.vectors.part import DensePart

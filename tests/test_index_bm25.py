@@ -145,7 +145,7 @@ CHINESE = {"a": "北京大学的图书馆很大。", "b": "他们今天学习Pyt
 @pytest.mark.jvm
 def test_chinese_is_read_by_two_characters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from rnnreranker.index.__main__ import main as index
-    from rnnreranker.parts.description import describe
+    from rnnreranker.parts.base import describe
     from rnnreranker.runs import Run
     from rnnreranker.search.__main__ import main as search
 

@@ -20,7 +20,7 @@ from rnnreranker.encode.sparse.encoder import Encoded
 from rnnreranker.index import build
 from rnnreranker.index.__main__ import main
 from rnnreranker.index.opening import open_index
-from rnnreranker.parts.description import describe
+from rnnreranker.parts.base import describe
 from rnnreranker.parts.neighbours import files as graph_files
 from rnnreranker.parts.neighbours import part as neighbours_part
 from rnnreranker.search.__main__ import main as search

@@ -24,7 +24,7 @@ from rnnreranker.labels.similarity import GraphSimilarity
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
-from rnnreranker.parts.vectors.queries import load_encoded_queries
+from rnnreranker.parts.vectors.source import load_encoded_queries
 from rnnreranker.rnn import reference
 from rnnreranker.train.query.samples import check_index
 

@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def job(folder: Path) -> tuple[Job, Run, dict[str, list[tuple[str, int]]], QueryVectors]:
     from rnnreranker.data.qrels import load_qrels
-    from rnnreranker.parts.vectors.queries import load_encoded_queries
+    from rnnreranker.parts.vectors.source import load_encoded_queries
 
     labeler = ChosenLabeler("evidence", RnnParams(k=4, context=20), LabelParams())
     work = Job(labeler, stored=(("vectors", folder / "v.npy", "{}"),))

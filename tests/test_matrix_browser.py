@@ -11,11 +11,10 @@ from axe import violations
 from browser import CHROMIUM, Browser
 
 from rnnreranker.base.pages import write_page
-from rnnreranker.regress.papers.agreement import OrderAgreement
-from rnnreranker.regress.papers.html import matrix_pages
 from rnnreranker.regress.papers.matrix import STATES
 from rnnreranker.regress.papers.paper import Paper
-from rnnreranker.regress.papers.twins import Twin, TwinSet
+from rnnreranker.regress.papers.site import matrix_pages
+from rnnreranker.regress.papers.twins import OrderAgreement, Twin, TwinSet
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: install it to test the page")

@@ -15,8 +15,8 @@ from rnnreranker.base.pages import write_page
 from rnnreranker.base.record import Record
 from rnnreranker.lab.tune.__main__ import make_parser
 from rnnreranker.regress.papers.figures import figures
-from rnnreranker.regress.papers.html import matrix_pages
 from rnnreranker.regress.papers.paper import Paper
+from rnnreranker.regress.papers.site import matrix_pages
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.spec import QuerySet, Spec, specs_folder
 

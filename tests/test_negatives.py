@@ -11,9 +11,8 @@ import pytest
 from rnnreranker import InputError, QueryVectors, RnnParams, Run, open_vectors
 from rnnreranker.base.method import Inputs
 from rnnreranker.labels.negatives.__main__ import main
-from rnnreranker.labels.negatives.files import read_negatives, rows_of, write_rows
 from rnnreranker.labels.negatives.filters import Mined, NegativeParams, Pool, discarded, mine, pools, suspicion
-from rnnreranker.labels.negatives.make import mine_negatives
+from rnnreranker.labels.negatives.make import mine_negatives, read_negatives, rows_of, write_rows
 
 POOL = Pool(
     "q",

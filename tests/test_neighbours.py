@@ -18,14 +18,13 @@ from rnnreranker.data.document import Document
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.index.build import add_parts, write_index
 from rnnreranker.index.opening import open_index
-from rnnreranker.parts.base import Part
-from rnnreranker.parts.description import describe
+from rnnreranker.parts.base import Part, describe
 from rnnreranker.parts.neighbours import files as graph_files
 from rnnreranker.parts.neighbours import nearest, open_neighbours, pairs
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
+from rnnreranker.parts.neighbours.pairs import scan
 from rnnreranker.parts.neighbours.part import GraphParams, NeighboursPart, has_graph
-from rnnreranker.parts.neighbours.scan import scan
 from rnnreranker.parts.vectors import open_vectors
 
 VECTORS = np.array([[1, 0], [3, 4], [0.6, 0.8], [3, 4], [0, 1]], dtype=np.float32)

@@ -9,9 +9,8 @@ import pytest
 
 from rnnreranker.base.record import Record, write_records
 from rnnreranker.regress.pages.page import spec_page
-from rnnreranker.regress.papers.html import texts
 from rnnreranker.regress.papers.matrix import Matrix, counted
-from rnnreranker.regress.papers.site import write_pages
+from rnnreranker.regress.papers.site import texts, write_pages
 from rnnreranker.regress.records import records_file
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

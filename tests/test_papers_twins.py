@@ -9,9 +9,8 @@ import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record, write_records
-from rnnreranker.regress.papers.agreement import OrderAgreement, agreement
 from rnnreranker.regress.papers.matrix import Matrix
-from rnnreranker.regress.papers.twins import TwinSet, interval_text
+from rnnreranker.regress.papers.twins import OrderAgreement, TwinSet, agreement, interval_text
 from rnnreranker.regress.records import records_file
 
 

@@ -26,9 +26,9 @@ from rnnreranker.base.record import read_records
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.regress.__main__ import main
 from rnnreranker.regress.plans import obstacles, runner
+from rnnreranker.regress.plans.inputs import Keys, forget, stale_steps
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.plans.runner import run
-from rnnreranker.regress.plans.stale import Keys, forget, stale_steps
 from rnnreranker.regress.plans.step import Step
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.methods import module_of

@@ -10,7 +10,7 @@ import pytest
 
 from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import InputError
-from rnnreranker.parts.needs import parts
+from rnnreranker.parts.base import parts
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.plans.runner import chosen_plan
 from rnnreranker.regress.specs.checks import find_spec, read_spec

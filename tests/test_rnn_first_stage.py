@@ -17,7 +17,7 @@ from rnnreranker.base.method import Inputs, make_params
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.rnn import reference
 from rnnreranker.rnn.graph import graph_similarity
-from rnnreranker.runs.score_use import scores_of_use, why_useless
+from rnnreranker.runs.head import scores_of_use, why_useless
 
 QUERY = np.array([[1.0, 0.0]], dtype=np.float32)
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from rnnreranker import InputError, Run
-from rnnreranker.base.files.local_names import local_name
+from rnnreranker.base.files.reading import local_name
 from rnnreranker.search.__main__ import main
 from rnnreranker.search.ir_metadata import file_beside, shown_command
 

@@ -13,8 +13,7 @@ import pytest
 
 from rnnreranker.base import command
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.preset_files import is_file_name, sections_of
-from rnnreranker.base.settings import Params, hints_of, in_order, setting
+from rnnreranker.base.settings import Params, hints_of, in_order, is_file_name, sections_of, setting
 
 
 @dataclass(frozen=True)

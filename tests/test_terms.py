@@ -24,7 +24,7 @@ from rnnreranker.index.opening import open_index
 from rnnreranker.methods.retrieve.bm25 import Bm25Params
 from rnnreranker.methods.retrieve.bm25s import Bm25sRetriever
 from rnnreranker.methods.retrieve.tf_idf import TfIdfParams, TfIdfRetriever
-from rnnreranker.parts.description import describe
+from rnnreranker.parts.base import describe
 from rnnreranker.parts.terms.part import TermsPart
 from rnnreranker.parts.terms.source import bm25_weights
 from rnnreranker.runs import Run

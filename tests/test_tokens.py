@@ -16,11 +16,10 @@ from rnnreranker.encode.late.folder import make_late_base
 from rnnreranker.index.build import write_index
 from rnnreranker.index.opening import open_index
 from rnnreranker.lab.diagnose.diagnosing import token_search
-from rnnreranker.parts.description import describe
+from rnnreranker.parts.base import describe
 from rnnreranker.parts.tokens.neighbours import FILE, TokenNeighbours
 from rnnreranker.parts.tokens.part import TokenParams, TokensPart
-from rnnreranker.parts.tokens.queries import query_tokens
-from rnnreranker.parts.tokens.source import TokenSource, write_tokens
+from rnnreranker.parts.tokens.source import TokenSource, query_tokens, write_tokens
 from rnnreranker.runs import Run
 from tests.test_checksums import without_checksums
 from tests.test_impacts import run_index, run_search

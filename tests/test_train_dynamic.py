@@ -16,11 +16,10 @@ from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.parts.vectors import QueryVectors, VectorSource
 from rnnreranker.rnn import RnnParams
 from rnnreranker.train.models.query import train_encoder
-from rnnreranker.train.query.batches import Collator
 from rnnreranker.train.query.dynamic import DynamicContext, judged_of, query_vectors
 from rnnreranker.train.query.learner import start_encoder
 from rnnreranker.train.query.params import TrainParams
-from rnnreranker.train.query.samples import read_samples
+from rnnreranker.train.query.samples import Collator, read_samples
 
 RNN = RnnParams(context=10, k=4, k_exp=2)
 LABELS = LabelParams(boost=2.0)

@@ -16,10 +16,9 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.labels import SoftLabels
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.train.models.query import train_encoder
-from rnnreranker.train.query.batches import load_table
 from rnnreranker.train.query.learner import start_encoder
 from rnnreranker.train.query.params import TrainParams
-from rnnreranker.train.query.samples import read_samples, renumber
+from rnnreranker.train.query.samples import load_table, read_samples, renumber
 from rnnreranker.train.trainer import read_mark, resume_from, write_mark
 from rnnreranker.train.validation import ndcg, rank_positives, reciprocal_rank
 

@@ -22,10 +22,9 @@ from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
 from rnnreranker.train.models.query import train_encoder
-from rnnreranker.train.query.batches import Collator, VectorTable, score, token_states
 from rnnreranker.train.query.learner import start_encoder
 from rnnreranker.train.query.params import TrainParams
-from rnnreranker.train.query.samples import read_samples
+from rnnreranker.train.query.samples import Collator, VectorTable, read_samples, score, token_states
 
 KINDS = ("feed-forward", "encoder", "decoder")
 PARAMS = TrainParams(batch_size=8, epochs=4, learning_rate=1e-3, warmup=0.0, key_measure="loss")

@@ -23,7 +23,7 @@ from rnnreranker.parts.texts import Texts
 from rnnreranker.parts.vectors import QueryVectors, open_vectors
 from rnnreranker.parts.vectors.ids import read_ids
 from rnnreranker.parts.vectors.mapped import map_matrix
-from rnnreranker.parts.vectors.queries import load_encoded_queries
+from rnnreranker.parts.vectors.source import load_encoded_queries
 
 MATRIX = np.arange(12, dtype=np.float32).reshape(4, 3)
 

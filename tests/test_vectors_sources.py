@@ -16,7 +16,7 @@ from rnnreranker import RnnParams, RnnReranker, Run
 from rnnreranker.base.errors import InputError
 from rnnreranker.parts.vectors import QueryVectors, open_vectors
 from rnnreranker.parts.vectors.faiss_folder import FaissIndex
-from rnnreranker.parts.vectors.queries import load_encoded_queries
+from rnnreranker.parts.vectors.source import load_encoded_queries
 
 COUNT, DIMENSION = 300, 8
 DOCIDS = [f"d{row}" for row in range(COUNT)]

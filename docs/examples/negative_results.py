@@ -27,8 +27,7 @@ from rnnreranker.index.opening import open_index
 from rnnreranker.lab.tune.collections import cells_of
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.rnn import jaccard_similarity
-from rnnreranker.runs.head import choose_head, with_new_head
-from rnnreranker.runs.score_use import scores_of_use
+from rnnreranker.runs.head import choose_head, scores_of_use, with_new_head
 
 MEASURE = "nDCG@10"
 DEFAULT, MIXTURE = "default", "mixture"

@@ -1,4 +1,4 @@
-"""Methods: found by name in the files of their kind, else by entry point of another package; and what they read."""
+"""Methods: found by name in the files of their kind or by entry point, what they read, and how they are listed."""
 
 from __future__ import annotations
 

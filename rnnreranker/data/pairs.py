@@ -15,7 +15,7 @@ from rnnreranker.base.process.phases import phase
 from rnnreranker.data import irds
 from rnnreranker.data.names import is_file
 from rnnreranker.runs import Run
-from rnnreranker.runs.words import check_id
+from rnnreranker.runs.columns import check_id
 
 
 @phase("reading pairs")

@@ -14,7 +14,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_lines
 from rnnreranker.data import irds, reqa
 from rnnreranker.data.names import is_file
-from rnnreranker.runs.words import check_id
+from rnnreranker.runs.columns import check_id
 
 SENTENCE_SIGN = "#"  # in the ids of sentences, as `p7#s0`
 AT_ONCE = 10_000  # passages looked up in one go

@@ -15,7 +15,7 @@ from rnnreranker.base.files import fingerprint, first_line, read_lines, read_tex
 from rnnreranker.base.files.json_files import parse_record, parse_records
 from rnnreranker.data import trec_text
 from rnnreranker.data.document import Document, vector_of
-from rnnreranker.runs.words import check_id, columns_of, shown_word
+from rnnreranker.runs.columns import check_id, columns_of, shown_word
 
 Form = Literal["tsv", "json", "parquet", "tags"]
 Lines = Iterable[tuple[int, str]]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from rnnreranker.base.command import counted, notice
 from rnnreranker.base.errors import InputError
-from rnnreranker.runs.words import check_id, shown_word
+from rnnreranker.runs.columns import check_id, shown_word
 
 TITLES = ("headline", "title", "hl", "head", "ttl")
 TAGS = ("text", *TITLES, "dd", "date", "lp", "leadpara")  # those that Anserini's TrecCollection reads

@@ -1,4 +1,4 @@
-"""Runs against a baseline, topic by topic: differences, intervals, tests and their correction."""
+"""Runs against a baseline, topic by topic: differences, intervals, tests, their correction, and the tables of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`evaluate_runs` and the command: runs and judgements are read, measured, compared, and set beside published runs."""
+"""`evaluate_run`, `evaluate_runs` and the command: runs and judgements are read, measured and compared."""
 
 from __future__ import annotations
 

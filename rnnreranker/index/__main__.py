@@ -11,8 +11,8 @@ from rnnreranker.base import command
 from rnnreranker.base.arguments import flag
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import names
+from rnnreranker.base.request import Share, ShareRequest
 from rnnreranker.base.settings import hints_of, typed_name
-from rnnreranker.base.shards import Share, ShareRequest
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.index.build import Built
@@ -28,7 +28,7 @@ from rnnreranker.index.request import (
     usual_parts,
     with_settings,
 )
-from rnnreranker.parts.needs import part
+from rnnreranker.parts.base import part
 
 BESIDE = (
     "output",

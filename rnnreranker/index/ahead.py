@@ -10,13 +10,12 @@ from typing import Any
 from rnnreranker.base.command import cores, progress
 from rnnreranker.base.device import Devices
 from rnnreranker.base.process.backends import CLUSTERS, do_parts
-from rnnreranker.base.shards import Share
+from rnnreranker.base.request import Share
 from rnnreranker.data.document import Document
 from rnnreranker.index.build import blocks_of
 from rnnreranker.index.request import IndexRequest
-from rnnreranker.parts.base import Part
+from rnnreranker.parts.base import Part, part
 from rnnreranker.parts.encoded import PartByEncoder
-from rnnreranker.parts.needs import part
 
 Job = tuple[str, Any, Devices | None, int | None, list[str], Path]  # what `encode_block` takes
 

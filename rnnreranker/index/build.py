@@ -28,8 +28,7 @@ from rnnreranker.base.files.checksums import DESCRIPTION, DOCIDS, TEXTS, names_i
 from rnnreranker.base.files.leftovers import temporary
 from rnnreranker.base.locks import alone
 from rnnreranker.data.document import Document
-from rnnreranker.parts.base import BLOCK, Part
-from rnnreranker.parts.description import SCHEMA, describe
+from rnnreranker.parts.base import BLOCK, SCHEMA, Part, describe
 from rnnreranker.parts.texts import FOLDER, CorpusWriter, documents_of
 
 SAID_SECONDS = 5.0  # a part that took as long gets a line

@@ -6,13 +6,11 @@ import shutil
 from pathlib import Path
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.shards import Share
+from rnnreranker.base.request import Share
 from rnnreranker.index.build import Built, add_parts, work_of
 from rnnreranker.index.make import makers
 from rnnreranker.index.request import IndexRequest
-from rnnreranker.parts.base import Part
-from rnnreranker.parts.description import describe
-from rnnreranker.parts.needs import part, stored_parts, stored_settings
+from rnnreranker.parts.base import Part, describe, part, stored_parts, stored_settings
 from rnnreranker.parts.vectors.ids import read_ids
 
 DOCIDS = ("docid", "ids")  # files that have them, one of which an index must have

@@ -13,8 +13,7 @@ from rnnreranker.base.process.phases import phase
 from rnnreranker.data.fields import TITLE_AND_TEXT
 from rnnreranker.index.build import Built, write_index
 from rnnreranker.index.request import IndexRequest, documents_mark
-from rnnreranker.parts.description import describe
-from rnnreranker.parts.needs import part, stored_settings
+from rnnreranker.parts.base import describe, part, stored_settings
 from rnnreranker.parts.texts import FOLDER, documents_of
 from rnnreranker.parts.vectors.ids import read_ids
 from rnnreranker.parts.vectors.part import OWN, documents_of_vectors

@@ -1,4 +1,4 @@
-"""An index of named documents in a folder: made, given the parts that it lacks, or found complete."""
+"""An index of named documents in a folder: what can be made here, made, completed, or checked whole."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError
 from rnnreranker.base.files.checksums import AGAIN, DESCRIPTION, DOCIDS, TEXTS, check_whole, names_in
 from rnnreranker.base.process.phases import phase
-from rnnreranker.base.shards import Share
+from rnnreranker.base.request import Share
 from rnnreranker.data.fields import TITLE_AND_TEXT
 from rnnreranker.index.ahead import encode_ahead
 from rnnreranker.index.build import Built, add_parts, building, check_replaceable, work_of, write_index
 from rnnreranker.index.request import IndexRequest
-from rnnreranker.parts.base import Part
-from rnnreranker.parts.description import describe
-from rnnreranker.parts.needs import part, parts, stored_settings
+from rnnreranker.parts.base import Part, describe, part, parts, stored_settings
 from rnnreranker.parts.vectors.part import OWN
 
 

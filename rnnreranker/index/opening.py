@@ -14,16 +14,16 @@ from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import cache_home
 from rnnreranker.base.files.checksums import DESCRIPTION, check_files
-from rnnreranker.base.given import path_of
 from rnnreranker.base.method import names
 from rnnreranker.base.process.phases import phase
+from rnnreranker.base.request import path_of
 from rnnreranker.base.settings import hints_of
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.data.records import FORMS
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.index.prebuilt import prebuilt_index
-from rnnreranker.parts.needs import givers, part, parts, parts_at
+from rnnreranker.parts.base import givers, part, parts, parts_at
 from rnnreranker.parts.texts import FOLDER
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def open_index(name: str | Path | IndexOnDisk, bm25: str | None = None, *, needs
 
 
 def _on_disk(name: str) -> IndexOnDisk:
-    from rnnreranker.parts.description import describe
+    from rnnreranker.parts.base import describe
 
     path = Path(name).expanduser()
     looks_like_documents = f"{name}: looks like documents: make an index of them with python -m rnnreranker.index"
@@ -247,7 +247,7 @@ def _built_in(name: str, needs: Collection[str]) -> IndexOnDisk:
     from rnnreranker.index.build import check_replaceable
     from rnnreranker.index.make import make_index, obstacles, said
     from rnnreranker.index.request import IndexRequest
-    from rnnreranker.parts.description import describe
+    from rnnreranker.parts.base import describe
 
     path = cache_home() / "indexes" / f"{name}-{pydoc.fingerprint()}"
     there = describe(path).get("parts", {})

@@ -24,8 +24,7 @@ from rnnreranker.base.written_form import Written, read_listed
 from rnnreranker.data.document import Document
 from rnnreranker.data.documents import GivenDocuments
 from rnnreranker.data.fields import CHOICES, FIELDS, TITLE_AND_TEXT, fields_of
-from rnnreranker.parts.base import Part
-from rnnreranker.parts.needs import part, parts
+from rnnreranker.parts.base import Part, part, parts
 from rnnreranker.parts.vectors.part import OWN, documents_of_vectors
 
 AUTO = "auto"

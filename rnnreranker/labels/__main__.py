@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rnnreranker.base import command
 from rnnreranker.base.files import check_writable
+from rnnreranker.base.request import ShareRequest
 from rnnreranker.base.settings import hints_of
-from rnnreranker.base.shards import ShareRequest
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.labels.export import FormsRequest
 from rnnreranker.labels.make import Made, write_labels

@@ -27,8 +27,7 @@ from rnnreranker.base.locks import alone
 from rnnreranker.base.method import Inputs
 from rnnreranker.base.process.backends import check_backend, do_parts
 from rnnreranker.base.process.phases import phase
-from rnnreranker.base.request import asked
-from rnnreranker.base.shards import Share
+from rnnreranker.base.request import Share, asked
 from rnnreranker.data.fields import asked_fields, fields_of, usual_fields
 from rnnreranker.data.names import is_there
 from rnnreranker.labels.judged import Judged
@@ -37,12 +36,12 @@ from rnnreranker.labels.methods.base import Labeler, make_labeler, with_teacher
 from rnnreranker.labels.params import unlearnt
 from rnnreranker.labels.request import SHARD, ChosenLabeler, JudgedRunRequest, LabelsRequest, check
 from rnnreranker.labels.soft import SoftLabels, described, write_joined
-from rnnreranker.parts.needs import givers, part
+from rnnreranker.parts.base import givers, part
 
 if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
-    from rnnreranker.parts.tokens.queries import QueryTokens
+    from rnnreranker.parts.tokens.source import QueryTokens
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
 

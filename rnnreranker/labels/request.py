@@ -16,16 +16,15 @@ from rnnreranker.base.device import EXACT, ComputesOnDevices
 from rnnreranker.base.errors import InputError, nearest, problems_of, refuse
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.method import fields_of, find, make_params, names
-from rnnreranker.base.preset_files import is_file_name, sections_of
 from rnnreranker.base.process.backends import BACKENDS, check_backend
 from rnnreranker.base.request import Request
-from rnnreranker.base.settings import Params, hints_of, plain, setting
+from rnnreranker.base.settings import Params, hints_of, is_file_name, plain, sections_of, setting
 from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.data.names import QRELS, TOPICS
 from rnnreranker.labels.methods.base import Source, needs_of, takes_device
 from rnnreranker.labels.params import LabelParams, unlearnt
-from rnnreranker.parts.needs import givers
+from rnnreranker.parts.base import givers
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
 from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX

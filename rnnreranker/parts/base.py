@@ -1,9 +1,10 @@
-"""What a part of an index is: one representation of all documents, made while they stream by, opened and described."""
+"""What a part of an index is: one representation of all documents, how it is made, described and named as a need."""
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,12 +13,13 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.method import find
+from rnnreranker.base.files.checksums import DESCRIPTION, noted_files
+from rnnreranker.base.files.json_files import read_json
+from rnnreranker.base.method import find, methods, names
+from rnnreranker.base.request import Share
 from rnnreranker.base.settings import hints_of
-from rnnreranker.base.shards import Share
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.document import Document
-from rnnreranker.parts.description import describe
 
 BLOCK = 512  # documents that pass through together
 
@@ -231,3 +233,90 @@ def part_made_by(index: Path, part: str, mark: str) -> dict[str, Any]:
             "encoder now; make the index again"
         )
     return described
+
+
+SCHEMA = 2  # of the layout of the file
+
+
+def describe(index: Path) -> dict[str, Any]:
+    """What `rnnreranker.json` in an index folder says; empty when there is none.
+
+    `parts` holds a mapping for each part; `files` is empty where they are not noted.
+
+    Raises:
+        InputError: a file that is not a JSON object, or one of another schema or form.
+    """
+    path = index / DESCRIPTION
+    if not path.is_file():
+        return {}
+    described = read_json(path, repair="make the index again")
+    if not isinstance(described, dict):
+        raise InputError(f"{path}: expected a JSON object; make the index again")
+    if (schema := described.get("schema")) != SCHEMA:
+        raise InputError(f"{path}: schema {schema!r}; this version reads schema {SCHEMA}; make the index again")
+    about = {"parts": None, "inputs": {}, "versions": {}, **described}
+    parts = about["parts"]
+    if not all(isinstance(one, dict) for one in (parts, about["inputs"], about["versions"])) or not all(
+        isinstance(one, dict) for one in parts.values()
+    ):
+        raise InputError(f"{path}: parts, inputs and versions are no objects of objects; make the index again")
+    return {**about, "files": noted_files(about, path)}
+
+
+def parts() -> dict[str, type[Part]]:
+    """All parts by name, in their order."""
+    return methods("part")
+
+
+@functools.cache
+def givers(queries: bool = False) -> dict[str, str]:
+    """What methods need of documents → the part that gives it; with `queries` what they need of queries for it, too."""
+    documents = {one.gives: name for name, one in parts().items() if one.gives}
+    own = {one.gives_queries: name for name, one in parts().items() if one.gives_queries}
+    return documents | own if queries else documents
+
+
+def parts_of(needs: Iterable[str]) -> set[str]:
+    """The parts of an index that have what methods need.
+
+    >>> sorted(parts_of({"vectors", "query vectors", "topics", "words"}))
+    ['bm25', 'dense']
+    """
+    return {giver for need in needs if (giver := givers(queries=True).get(need))}
+
+
+def part(name: str) -> type[Part]:
+    """The part of a name; InputError: there is none of that name."""
+    kind: type[Part] = find("part", name)
+    return kind
+
+
+def parts_at(path: Path) -> dict[str, Path]:
+    """The parts that a folder has, or a file is: name → where its `open` finds it.
+
+    Those that are made of others come with others alone.
+    """
+    there = {name: at for name, one in parts().items() if (at := one.at(path)) is not None}
+    return there if any(not part(name).made_of for name in there) else {}
+
+
+def stored_parts(index: Path) -> list[str]:
+    """The parts that an index has: those that it describes or, where nothing describes it, those that stand there."""
+    described = describe(index)
+    return [name for name in (described["parts"] if described else parts_at(index)) if name in names("part")]
+
+
+def stored_settings(index: Path, named: Iterable[str]) -> dict[str, Any]:
+    """The settings of some parts that an index describes.
+
+    Raises:
+        InputError: a part that there is not here, or one that is described otherwise.
+    """
+    described = describe(index)["parts"]
+    kinds = {name: part(name) for name in named}
+    try:
+        return {name: kind.params_of(described[name]) for name, kind in kinds.items()}
+    except (TypeError, AttributeError, InputError):
+        raise InputError(
+            f"{index / DESCRIPTION}: does not describe parts as this version does; make the index again"
+        ) from None

@@ -14,8 +14,17 @@ import numpy as np
 from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files import check_no_nul, open_bytes
-from rnnreranker.runs.columns import FORMATS, Columns, Docids, RepeatedEntryError, encode, from_codes, numbered
-from rnnreranker.runs.words import are_words, check_id
+from rnnreranker.runs.columns import (
+    FORMATS,
+    Columns,
+    Docids,
+    RepeatedEntryError,
+    are_words,
+    check_id,
+    encode,
+    from_codes,
+    numbered,
+)
 
 if TYPE_CHECKING:
     import pyarrow

@@ -1,4 +1,4 @@
-"""What methods read: queries encoded, and everything that an index has."""
+"""What methods read: queries encoded, texts of documents, and everything that an index has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import GIVEN, Inputs
 from rnnreranker.data.fields import asked_fields
-from rnnreranker.parts.needs import givers
+from rnnreranker.parts.base import givers
 from rnnreranker.search.queries import query_vectors
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ from rnnreranker.base.command import cores
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files import first_line, write_atomically
 from rnnreranker.base.files.atomic import STDOUT
-from rnnreranker.base.files.local_names import is_elsewhere, local_name
+from rnnreranker.base.files.reading import is_elsewhere, local_name
 from rnnreranker.base.process.machine import distribution, memory_gb, processor
 from rnnreranker.base.record import commit, versions
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.irds import ir_datasets_id
-from rnnreranker.parts.needs import parts_of
+from rnnreranker.parts.base import parts_of
 
 if TYPE_CHECKING:
     from rnnreranker.search.pipeline import Pipeline

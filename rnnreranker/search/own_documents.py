@@ -1,4 +1,4 @@
-"""Queries that are documents themselves, as in ArguAna, Quora and citation search: their own entries in a run."""
+"""Documents of a run: those that are queries themselves, as in ArguAna, and those that passages are of."""
 
 from __future__ import annotations
 

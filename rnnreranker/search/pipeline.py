@@ -1,4 +1,4 @@
-"""A search from its request to its runs: the methods in their order, on the inputs of one index."""
+"""A search from its request to its runs: what `auto` chooses, and the methods in their order on one index."""
 
 from __future__ import annotations
 

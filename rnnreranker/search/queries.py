@@ -174,7 +174,7 @@ def _given(encoded: str | Path | QueryVectors | np.ndarray, topics: Mapping[str,
     from rnnreranker.parts.vectors import QueryVectors
 
     if isinstance(encoded, str | Path):
-        from rnnreranker.parts.vectors.queries import load_encoded_queries
+        from rnnreranker.parts.vectors.source import load_encoded_queries
 
         return load_encoded_queries(str(encoded), tuple(topics) or None)
     if isinstance(encoded, QueryVectors):

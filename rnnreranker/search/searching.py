@@ -1,4 +1,4 @@
-"""`Index.search` and the command: topics and a given run are read, and the methods of a request carried out."""
+"""`Index.search` and the command: topics and a first-stage run are read, and the methods of a request carried out."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
     else:
         require("fastapi", "the server", "'rnnreranker[serve]'")
         require("uvicorn", "the server", "'rnnreranker[serve]'")
-    from rnnreranker.serve.serving import serve, serve_tools
+    from rnnreranker.serve.app import serve, serve_tools
 
     with for_others():
         (serve_tools if args.mcp else serve)(request)

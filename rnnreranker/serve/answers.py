@@ -1,15 +1,22 @@
-"""What is said of a question that was answered: results with their moves, measures, and why candidates moved."""
+"""The answer to a question: results with their moves, measures, why candidates moved, and commands to copy."""
 
 from __future__ import annotations
 
+import json
+import shlex
 from typing import Any
 
+import yaml
+
+from rnnreranker.base.chosen_method import as_list
 from rnnreranker.base.process.threads import one_blas_thread
+from rnnreranker.base.written_form import Written, read_joined
 from rnnreranker.search.explain import drawing
 from rnnreranker.search.explain.page import membership, summands, title
+from rnnreranker.search.request import AUTO, HYBRID, NO_RERANKING
 from rnnreranker.serve.collection import Answered, ServedIndex
-from rnnreranker.serve.copied import copied
 from rnnreranker.serve.question import QID, SearchQuestion
+from rnnreranker.serve.request import ServeRequest
 
 
 def search_answer(collection: ServedIndex, question: SearchQuestion) -> dict[str, Any]:
@@ -63,3 +70,116 @@ def _explained(collection: ServedIndex, answered: Answered, size: str | None) ->
         "candidates": candidates,
         "useless": useless,
     }
+
+
+def copied(request: ServeRequest, answered: Answered) -> dict[str, str]:
+    """The three by the names `shell`, `python` and `yaml`."""
+    question = answered.question
+    return {
+        "shell": command_line(request, question),
+        "python": script(request, question),
+        "yaml": conditions(answered),
+    }
+
+
+def command_line(request: ServeRequest, question: SearchQuestion) -> str:
+    """`python -m rnnreranker.search` with the flags that say what differs from the defaults."""
+    text = ["--query", question.query] if not question.query.startswith("-") else [f"--query={question.query}"]
+    words = ["python", "-m", "rnnreranker.search", "--index", request.index, *text]
+    if request.encoder is not None:
+        words += ["--encoder", request.encoder]
+    if not _auto(question):
+        words += ["--retriever", _joined(question)]
+    for flag, form in (("--fuse", question.fuse), ("--prf", question.prf), ("--expand", question.expand)):
+        words += [] if form is None else [flag, _written(form)]
+    if question.hits != SearchQuestion.hits:
+        words += ["--hits", str(question.hits)]
+    rerank = _rerank(question)
+    if rerank != [SearchQuestion.rerank]:
+        words += [word for one in rerank or [NO_RERANKING] for word in ("--rerank", one)]
+    if question.limit != SearchQuestion.limit:
+        words += ["--show", str(question.limit)]
+    return shlex.join(words)
+
+
+def script(request: ServeRequest, question: SearchQuestion) -> str:
+    """Lines of Python that print ranks, docids and scores."""
+    said: dict[str, Any] = {} if request.encoder is None else {"encoder": request.encoder}
+    if not _auto(question):
+        said["retrieve"] = _joined(question)
+    forms = {"fuse": question.fuse, "prf": question.prf, "expand": question.expand}
+    said |= {name: _written(form) for name, form in forms.items() if form is not None}
+    if question.hits != SearchQuestion.hits:
+        said["hits"] = question.hits
+    rerank = _rerank(question)
+    if rerank != [SearchQuestion.rerank]:
+        said["rerank"] = None if not rerank else rerank[0] if len(rerank) == 1 else rerank
+    arguments = "".join(f", {name}={value!r}" for name, value in said.items())
+    return (
+        "from rnnreranker import open_index\n\n"
+        f"index = open_index({request.index!r})\n"
+        f"run = index.search({{'query': {question.query!r}}}{arguments})\n"
+        f"for rank, (docid, score) in enumerate(run['query'][:{question.limit}], 1):\n"
+        "    print(rank, docid, f'{score:.6f}', sep='\\t')\n"
+    )
+
+
+def conditions(answered: Answered) -> str:
+    """The `conditions` of a spec, and its `hits`: the retrievers, their fusion, what reranks them."""
+    question, pipeline = answered.question, answered.pipeline
+    names = [one.name for one in pipeline.retrievers]
+    forms = {one: Written(one) for one in names}
+    if not _auto(question) and question.retrieve not in (*HYBRID, "hybrid"):
+        forms = {one.name: one for one in read_joined(question.retrieve or AUTO)}
+    feedback = {} if question.prf is None else {"prf": _mapping(question.prf)}
+    made: dict[str, Any] = {name: {"title": name, "retrieve": _mapping(forms[name]), **feedback} for name in names}
+    last = names[0]
+    if len(names) > 1:
+        how = {pipeline.fusion.fuse: {}} if question.fuse is None else _mapping(question.fuse)
+        made[last := "fused"] = {"title": " + ".join(names), "fuse": how, "of": names}
+    if question.expand is not None:
+        made["expanded"] = {"title": f"{last}, expanded", "expand": _mapping(question.expand), "of": last}
+        last = "expanded"
+    if rerank := [_mapping(one) for one in _rerank(question)]:
+        title = f"{last}, then {' and '.join(next(iter(one)) for one in rerank)}"
+        made["reranked"] = {"title": title, "rerank": rerank[0] if len(rerank) == 1 else rerank, "of": last}
+    deep = {} if question.hits == SearchQuestion.hits else {"hits": question.hits}
+    text: str = yaml.safe_dump({**deep, "conditions": made}, sort_keys=False, allow_unicode=True, width=120)
+    return text
+
+
+def _auto(question: SearchQuestion) -> bool:
+    return question.retrieve in (None, AUTO)
+
+
+def _joined(question: SearchQuestion) -> str:
+    forms = question.retrieve
+    assert forms is not None
+    return forms if isinstance(forms, str) else "+".join(str(one) for one in read_joined(forms))
+
+
+def _rerank(question: SearchQuestion) -> list[str]:
+    """The rerankers in their written form; empty for none."""
+    written = [_written(one) for one in as_list(question.rerank)]
+    return [one for one in written if one != NO_RERANKING]
+
+
+def _written(form: Any) -> str:
+    return str(Written.read(form))
+
+
+def _mapping(form: Any) -> dict[str, Any]:
+    """A method as YAML has it, its numbers as numbers."""
+    one = Written.read(form)
+    settings = {key: _plain(value) for key, value in one.params.items()}
+    return {one.name: settings | ({"preset": one.preset} if one.preset else {})}
+
+
+def _plain(value: Any) -> Any:
+    """What a typed value is in YAML: a number, yes or no, or itself."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return {"yes": True, "no": False}.get(value, str(value))

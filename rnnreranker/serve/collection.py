@@ -18,9 +18,9 @@ from rnnreranker.search.opened import open_index
 from rnnreranker.search.queries import QueryEncoding, check_query_vectors, open_query_encoder
 from rnnreranker.search.show import first_line, texts_in
 from rnnreranker.serve import work
-from rnnreranker.serve.kept import LastUsed
 from rnnreranker.serve.question import QID, SearchQuestion, check_work
 from rnnreranker.serve.request import ServeRequest
+from rnnreranker.serve.work import LastUsed
 
 if TYPE_CHECKING:
     from rnnreranker.encode.dense.encoder import Encoder

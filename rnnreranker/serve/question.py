@@ -10,8 +10,7 @@ from typing import Any
 
 from rnnreranker.base.chosen_method import Chosen, Form, as_list
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.preset_files import is_file_name
-from rnnreranker.base.settings import hints_of, member, words_of
+from rnnreranker.base.settings import hints_of, is_file_name, member, words_of
 from rnnreranker.base.written_form import Written, read_joined
 from rnnreranker.search.request import SearchRequest
 from rnnreranker.serve.request import Limits

@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Literal, TypeVar
 
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import find, make_params, methods, names
-from rnnreranker.base.preset_files import is_file_name, read_section
-from rnnreranker.base.settings import Params, hints_of, in_order, plain, setting
+from rnnreranker.base.settings import Params, hints_of, in_order, is_file_name, plain, read_section, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.train.losses import BatchLoss, CosineLoss, Loss, PositivesLoss
 

@@ -15,7 +15,7 @@ from rnnreranker.encode.dense.query_encoder import QueryEncoder
 from rnnreranker.encode.scorer.folder import CandidateScorer
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.losses import Loss, divergence
-from rnnreranker.train.query.batches import Collator, VectorTable, score
+from rnnreranker.train.query.samples import Collator, VectorTable, score
 
 CUT = 10
 BINS = 10

@@ -10,8 +10,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.rnn import RnnParams, rnn_similarity
 from rnnreranker.rnn.graph import graph_similarity
 from rnnreranker.runs import Run
-from rnnreranker.runs.head import order_by_score, reordered
-from rnnreranker.runs.score_use import scores_of_use
+from rnnreranker.runs.head import order_by_score, reordered, scores_of_use
 
 if TYPE_CHECKING:
     import pandas

@@ -8,15 +8,16 @@ import functools
 import gzip
 import io
 import os
+import re
 import shutil
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.given import path_of
+from rnnreranker.base.request import path_of
 
 GZIP = b"\x1f\x8b"  # the first bytes of such a file
 
@@ -147,3 +148,24 @@ def first_line(path: str | os.PathLike[str]) -> str:
             if text := line.decode("utf-8", errors="replace").removeprefix("\ufeff").strip():
                 return text
     return ""
+
+
+_ELSEWHERE = re.compile(r"^(/|~|\.\.(/|$)|[A-Za-z]:\\)")
+
+
+def is_elsewhere(text: str) -> bool:
+    """Whether a text is a path that is not below the working folder."""
+    return _ELSEWHERE.match(text) is not None
+
+
+def local_name(value: Any) -> Any:
+    """A value as it may stand in a file for others: of a path that is not below the working folder the last name.
+
+    >>> local_name("/home/ada/bm25.txt"), local_name("runs/bm25.txt"), local_name("BAAI/bge-small-en"), local_name(5)
+    ('bm25.txt', 'runs/bm25.txt', 'BAAI/bge-small-en', 5)
+    """
+    if isinstance(value, Path):
+        value = str(value)
+    if not isinstance(value, str) or not is_elsewhere(value):
+        return value
+    return re.split(r"[/\\]", value.rstrip("/\\"))[-1]

@@ -1,4 +1,4 @@
-"""What this machine is: its processor, its memory, its system."""
+"""What this machine is: its processor, its memory, its system; and whether it has too little memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BLAS on one thread: products whose sums do not depend on the machine."""
+"""Threads of libraries: BLAS, Faiss and torch on one thread, where sums must not depend on the machine."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ def token_search(
     import numpy as np
 
     from rnnreranker.parts.tokens.neighbours import TokenNeighbours
-    from rnnreranker.parts.tokens.queries import query_tokens
+    from rnnreranker.parts.tokens.source import query_tokens
 
     neighbours, asked = TokenNeighbours(source), query_tokens(source, topics, threads)
     wanted = source.search(asked.vectors, asked.offsets, HITS, threads)[1]

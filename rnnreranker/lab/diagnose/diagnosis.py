@@ -16,8 +16,7 @@ from rnnreranker.lab.diagnose.measures import PERSISTENCE, Geometry, geometry, r
 from rnnreranker.lab.diagnose.terms import KNOWN, NEAR, effects, mean_effects, terms
 from rnnreranker.parts.vectors.of_run import query_rows
 from rnnreranker.rnn import RnnParams, jaccard_similarity, reference
-from rnnreranker.runs.head import order_by_score
-from rnnreranker.runs.score_use import why_useless
+from rnnreranker.runs.head import order_by_score, why_useless
 
 if TYPE_CHECKING:
     from rnnreranker.methods.rerank import RnnReranker

@@ -109,7 +109,7 @@ def open_beside(
     Raises:
         InputError: an index without what they need, and what their constructors raise.
     """
-    from rnnreranker.parts.tokens.queries import query_tokens
+    from rnnreranker.parts.tokens.source import query_tokens
     from rnnreranker.search.inputs import document_texts
 
     if not teachers:

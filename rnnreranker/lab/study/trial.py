@@ -489,7 +489,7 @@ def _of(run: Run, qids: Collection[str]) -> Run:
 
 def _parts_read(arm: Arm, kind: str) -> frozenset[str]:
     """What parts of the index give that the labels and the filter of an arm read."""
-    from rnnreranker.parts.needs import givers
+    from rnnreranker.parts.base import givers
 
     read = arm.labels.needs if not arm.teacher else frozenset[str]()
     if kind == "late-encoder":

@@ -27,8 +27,7 @@ from rnnreranker.parts.vectors.of_run import query_rows, vector_rows
 from rnnreranker.rnn import RnnParams, reference
 from rnnreranker.rnn.contexts import ContextBatch, similarities
 from rnnreranker.runs import Run
-from rnnreranker.runs.head import choose_head, with_new_head
-from rnnreranker.runs.score_use import scores_of_use
+from rnnreranker.runs.head import choose_head, scores_of_use, with_new_head
 
 if TYPE_CHECKING:
     import pandas

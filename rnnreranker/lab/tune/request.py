@@ -13,9 +13,8 @@ from rnnreranker.base.chosen_method import Form, choose
 from rnnreranker.base.device import AUTO, ComputesOnDevices, trained_on
 from rnnreranker.base.errors import InputError, nearest, refuse, require
 from rnnreranker.base.method import find, names
-from rnnreranker.base.preset_files import is_file_name, sections_of
 from rnnreranker.base.request import Request
-from rnnreranker.base.settings import hints_of, setting
+from rnnreranker.base.settings import hints_of, is_file_name, sections_of, setting
 from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.encode.params import TRAINED_POOLINGS
 from rnnreranker.evaluate.measures import parse_measures

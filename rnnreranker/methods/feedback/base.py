@@ -15,7 +15,7 @@ from rnnreranker.base.method import find, methods
 if TYPE_CHECKING:
     from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
     from rnnreranker.parts.tokens.lexicon import Lexicon
-    from rnnreranker.parts.tokens.queries import QueryTokens
+    from rnnreranker.parts.tokens.source import QueryTokens
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
 
 OVER = ("vectors", "impacts", "words", "tokens")  # what queries and documents are to a retriever
@@ -172,7 +172,7 @@ def second_pass_tokens(
         feedback: a method over `tokens`.
         lexicon: of the documents.
     """
-    from rnnreranker.parts.tokens.queries import QueryTokens
+    from rnnreranker.parts.tokens.source import QueryTokens
 
     tokens, weights = [], []
     for qid, rows in zip(asked.qids, progress(hits, unit="queries", what="feedback"), strict=True):

@@ -20,8 +20,7 @@ from rnnreranker.rnn import RnnParams, rnn_similarity
 from rnnreranker.rnn.api import given_similarity
 from rnnreranker.rnn.graph import graph_similarity
 from rnnreranker.rnn.maxsim import token_similarities
-from rnnreranker.runs.head import choose_head, starts_of, with_new_head
-from rnnreranker.runs.score_use import scores_of_use
+from rnnreranker.runs.head import choose_head, scores_of_use, starts_of, with_new_head
 
 if TYPE_CHECKING:
     from rnnreranker.parts.neighbours import NeighbourGraph

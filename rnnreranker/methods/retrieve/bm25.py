@@ -12,8 +12,8 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.java import start_java
 from rnnreranker.base.settings import setting
 from rnnreranker.methods.retrieve.base import Retriever
+from rnnreranker.parts.base import describe
 from rnnreranker.parts.bm25.searcher import LuceneSearcher
-from rnnreranker.parts.description import describe
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run

@@ -18,7 +18,7 @@ from rnnreranker.parts.tokens.lexicon import Lexicon
 from rnnreranker.parts.tokens.neighbours import NPROBE, TokenNeighbours, neighbours_in
 
 if TYPE_CHECKING:
-    from rnnreranker.parts.tokens.queries import QueryTokens
+    from rnnreranker.parts.tokens.source import QueryTokens
     from rnnreranker.runs import Run
 
 OF_NEIGHBOURS = ("nprobe", "depth")
@@ -64,7 +64,7 @@ class LateRetriever(Retriever):
             InputError: no tokens in the index, an encoder that has changed, settings of an index that this is not.
             UnavailableError: an encoder that is not here.
         """
-        from rnnreranker.parts.tokens.queries import check_token_encoder
+        from rnnreranker.parts.tokens.source import check_token_encoder
 
         check_token_encoder(self.inputs.tokens)
         self._neighbours()

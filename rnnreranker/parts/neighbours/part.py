@@ -13,10 +13,9 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.files.checksums import check_files
+from rnnreranker.base.request import Share
 from rnnreranker.base.settings import setting
-from rnnreranker.base.shards import Share
-from rnnreranker.parts.base import BLOCK, Part
-from rnnreranker.parts.description import describe
+from rnnreranker.parts.base import BLOCK, Part, describe
 from rnnreranker.parts.impacts import ImpactSource
 from rnnreranker.parts.neighbours import NeighbourGraph, open_neighbours
 from rnnreranker.parts.neighbours.description import read_description

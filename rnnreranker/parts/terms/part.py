@@ -11,7 +11,7 @@ import numpy as np
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.words.analysis import Analyser, TermParams
-from rnnreranker.parts.description import describe
+from rnnreranker.parts.base import describe
 from rnnreranker.parts.encoded import EncodedPart
 from rnnreranker.parts.postings import write_postings
 from rnnreranker.parts.terms.source import FOLDER, VOCABULARY, Counted, TermSource, count_words, joined, save_counted

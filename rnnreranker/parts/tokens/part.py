@@ -23,7 +23,7 @@ from rnnreranker.parts.vectors.npy_files import map_array
 if TYPE_CHECKING:
     from rnnreranker.encode.base import TextEncoder
     from rnnreranker.encode.late.encoder import LateEncoder, TokenVectors
-    from rnnreranker.parts.tokens.queries import QueryTokens
+    from rnnreranker.parts.tokens.source import QueryTokens
 
 MB = 1e6
 EXACT = 1 << 20  # tokens up to which a search compares a query with all of them
@@ -88,7 +88,7 @@ class TokensPart(CountedPart):
         threads: int | None = None,
         devices: Devices | None = None,
     ) -> QueryTokens:
-        from rnnreranker.parts.tokens.queries import query_tokens
+        from rnnreranker.parts.tokens.source import query_tokens
 
         return query_tokens(opened, topics, threads, devices)
 

@@ -1,4 +1,4 @@
-"""What steps read is looked at before the first of them: data that are not whole, models whose tokenizer is another's.
+"""What steps read: data that are not whole are refused before the first step; a step is current while its inputs are.
 
 Each is named hours before the step that would meet it.
 """
@@ -9,16 +9,20 @@ import functools
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rnnreranker.base.errors import RnnrerankerError, UnavailableError
+from rnnreranker.base.errors import InputError, RnnrerankerError, UnavailableError
+from rnnreranker.base.files import file_digest, files_digest, fingerprint, write_json
+from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.method import methods
+from rnnreranker.base.written_form import Written
+from rnnreranker.data.local import kept_at
+from rnnreranker.data.names import left_out
 from rnnreranker.encode.named import KnownModel
-from rnnreranker.regress.plans.stale import named_in
+from rnnreranker.regress.plans.plan import check_readable
 from rnnreranker.regress.plans.step import State, failed, state_of
-from rnnreranker.regress.plans.whole import check_readable
 
 if TYPE_CHECKING:
     from rnnreranker.regress.plans.plan import Plan
@@ -142,3 +146,152 @@ def _json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):  # whoever loads the model says what is wrong with it
         return {}
     return content if isinstance(content, dict) else {}
+
+
+REMOVED = "removed"  # of a stamp: nobody needed the output any more
+DEVICE = "--device"  # where a step computes: its output does not depend on it but for the last bits
+NO_INPUTS = ("--output", "--record", "--tag", DEVICE)  # flags whose values are not read, even those that name a file
+
+
+class Keys:
+    """Names of what the output of each step depends on.
+
+    They follow from the plan alone, so that it is known before the first step which outputs are stale. A plan in
+    another folder has the same ones.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._steps = {step.output: step for step in plan.steps}
+        self._folder = plan.folder
+        self._known: dict[Path, str] = {}
+
+    def of(self, step: Step) -> str:
+        """16 hexadecimal digits."""
+        if step.output not in self._known:
+            before = [self.of(self._steps[path]) if path in self._steps else _digest_of(path) for path in step.inputs]
+            self._known[step.output] = fingerprint(self.inputs(step), before)
+        return self._known[step.output]
+
+    def inputs(self, step: Step) -> str:
+        """16 hexadecimal digits: of the command and of the files outside the plan."""
+        argv = [pair for pair in zip(("", *step.argv), step.argv, strict=False) if DEVICE not in pair]
+        words = [_within(word, self._folder) for _, word in argv]
+        read = [_content(value, self._folder) for value in named_in(step)]
+        return fingerprint(step.module, words, list(filter(None, read)))
+
+
+def stale_steps(plan: Plan, keys: Keys, without: Container[Path] = ()) -> list[Step]:
+    """The steps that must be taken for what a plan is for: those that are stale, and stale ones that they need.
+
+    Args:
+        plan: of a spec.
+        keys: of its steps.
+        without: outputs that nothing is to be done for.
+    """
+    by_output = {step.output: step for step in plan.steps}
+    wanted: set[Path] = set()
+
+    def visit(path: Path) -> None:
+        step = by_output.get(path)
+        if step is not None and path not in wanted and path not in without and not is_current(step, keys):
+            wanted.add(path)
+            for before in step.inputs:
+                visit(before)
+
+    for path in plan.outputs():
+        visit(path)
+    return [step for step in plan.steps if step.output in wanted]
+
+
+def is_current(step: Step, keys: Keys) -> bool:
+    """Whether the output of a step is there, whole, and from its present inputs."""
+    return was_taken(step, keys) and step.output.exists() and REMOVED not in read_stamp(step)
+
+
+def was_taken(step: Step, keys: Keys) -> bool:
+    """Whether a step was taken from its present inputs; its output may be removed since."""
+    stamp = read_stamp(step)
+    return stamp.get("key") == keys.of(step) and "seconds" in stamp
+
+
+def read_stamp(step: Step) -> dict[str, Any]:
+    """What was noted when a step was begun (key) and ended (seconds); empty where it never was."""
+    path = _stamp(step)
+    try:
+        stamp = read_json(path) if path.is_file() else None
+    except InputError:  # one that is damaged says nothing: the step is taken again
+        return {}
+    return stamp if isinstance(stamp, dict) else {}
+
+
+def write_stamp(step: Step, stamp: dict[str, Any]) -> None:
+    """Note that a step was begun or ended."""
+    write_json(_stamp(step), stamp)
+
+
+def forget(plan: Plan) -> None:
+    """Make every step of a plan stale."""
+    for step in plan.steps:
+        _stamp(step).unlink(missing_ok=True)
+
+
+def _stamp(step: Step) -> Path:
+    return step.output.with_name(f".{step.output.name}.inputs")
+
+
+def _within(word: str, folder: Path) -> str:
+    """A path under the folder of the plan relative to it, also among the settings of a method; other words as they are.
+
+    >>> _within("runs/models/a", Path("runs")), _within("scorer:model=runs/models/a", Path("runs"))
+    ('models/a', 'scorer:model=models/a')
+    """
+    path, form = Path(word), _form(word)
+    if form is not None:
+        values = {key: _within(str(value), folder) for key, value in form.params.items()}
+        return str(Written(form.name, values, _within(form.preset, folder) if form.preset else ""))
+    return str(path.relative_to(folder)) if path.is_relative_to(folder) else word
+
+
+def named_in(step: Step) -> Iterator[str]:
+    """What the words of a command may name that it reads: every value, and what the settings of methods say."""
+    for before, word in zip(("", *step.argv), step.argv, strict=False):
+        if before not in NO_INPUTS and not word.startswith("--"):
+            yield from _values(word)
+
+
+def _values(word: str) -> Iterator[str]:
+    yield word
+    if (form := _form(word)) is not None:
+        for value in (form.name, form.preset, *map(str, form.params.values())):
+            yield from _values(value) if value else ()
+    elif "," in word:  # a list of names
+        yield from word.split(",")
+
+
+def _form(word: str) -> Written | None:
+    """A method with settings that a word is; None where it is none."""
+    try:
+        form = Written.read(word)
+    except InputError:
+        return None
+    return form if form.params or form.preset else None
+
+
+def _content(name: str, folder: Path) -> str:
+    """The digest of the file or folder that an argument names, outside the plan's folder; empty for other names."""
+    if name == "pydoc":
+        from rnnreranker.data import pydoc
+
+        return pydoc.fingerprint()
+    first, others = left_out(name)
+    if others:
+        return fingerprint([_content(part, folder) for part in (first, *others)])
+    path = kept_at(name)
+    if path is None or path.is_relative_to(folder):
+        return ""
+    return file_digest(path) if path.is_file() else files_digest(filter(Path.is_file, path.rglob("*")), path)
+
+
+def _digest_of(given: Path) -> str:
+    """The checksum of a file that no step makes; empty where it is not there."""
+    return file_digest(given) if given.is_file() else ""

@@ -14,8 +14,8 @@ from rnnreranker.base.settings import typed_name, words
 from rnnreranker.base.written_form import Written
 from rnnreranker.encode.params import QUERY_SIDE
 from rnnreranker.index.request import USUAL, choose_part, settings_with_flags
-from rnnreranker.parts.needs import part as part_of_name
-from rnnreranker.parts.needs import parts_of
+from rnnreranker.parts.base import part as part_of_name
+from rnnreranker.parts.base import parts_of
 from rnnreranker.regress.plans.step import ON_GPU, Step, built_in, index_name, run_files, word_of, work_file
 from rnnreranker.regress.specs.fields import needs_of
 from rnnreranker.regress.specs.methods import (

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.errors import RnnrerankerError
 from rnnreranker.base.files import file_digest, fingerprint
+from rnnreranker.regress.plans.inputs import read_stamp
 from rnnreranker.regress.plans.obstacles import count_documents
 from rnnreranker.regress.plans.plan import Plan
-from rnnreranker.regress.plans.stale import read_stamp
 from rnnreranker.regress.plans.step import State, Step, built_in, state_of
 from rnnreranker.regress.specs.spec import QuerySet, Spec
 
@@ -248,7 +248,7 @@ def chain_of(path: Path, steps: Mapping[Path, Step]) -> list[Step]:
 def _indexes(plan: Plan, chain: Sequence[Step]) -> dict[str, str]:
     """Index → the fingerprint of its documents and encoder, or the name of a prebuilt one."""
     from rnnreranker.data import pydoc
-    from rnnreranker.parts.description import describe
+    from rnnreranker.parts.base import describe
 
     fingerprints = {}
     for index, name in plan.indexes(chain):

@@ -66,7 +66,7 @@ def count_documents(index: IndexEntry, name: str) -> int:
         RnnrerankerError: documents that cannot be had.
     """
     from rnnreranker.data.documents import load_documents
-    from rnnreranker.parts.description import describe
+    from rnnreranker.parts.base import describe
 
     described = describe(Path(name))
     return int(described["count"]) if described else sum(1 for _ in load_documents(index.documents))

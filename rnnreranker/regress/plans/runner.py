@@ -22,10 +22,10 @@ from rnnreranker.base.method import PACKAGE
 from rnnreranker.base.process.machine import memory_gb
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.regress.plans.disk import remove
+from rnnreranker.regress.plans.inputs import REMOVED, Keys, forget, read_stamp, stale_steps, was_taken, write_stamp
 from rnnreranker.regress.plans.measure import Key, measure
 from rnnreranker.regress.plans.obstacles import obstacles
 from rnnreranker.regress.plans.plan import Plan, make_plan
-from rnnreranker.regress.plans.stale import REMOVED, Keys, forget, read_stamp, stale_steps, was_taken, write_stamp
 from rnnreranker.regress.plans.step import PASTE_FOLDER, State, Step, failed, skipped, work_file
 from rnnreranker.regress.records import compare, records_file
 from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec, planned

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from rnnreranker.base.errors import MissingDependencyError, RnnrerankerError, UnavailableError
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.index.request import choose_part
-from rnnreranker.parts.needs import part
+from rnnreranker.parts.base import part
 from rnnreranker.regress.specs.methods import spec_part
 from rnnreranker.regress.specs.spec import Condition, IndexEntry, QuerySet, Spec, Work
 

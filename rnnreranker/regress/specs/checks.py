@@ -14,7 +14,7 @@ from rnnreranker.base.errors import InputError, RnnrerankerError, nearest
 from rnnreranker.base.files import read_text
 from rnnreranker.base.files.yaml_files import KeyPath, parse_yaml
 from rnnreranker.base.method import methods, names
-from rnnreranker.parts.needs import part, parts_of
+from rnnreranker.parts.base import part, parts_of
 from rnnreranker.regress.specs.methods import (
     MODEL_OPTIONS,
     beside_parts,

@@ -17,7 +17,7 @@ from rnnreranker.base.private.python import flags_of_parser
 from rnnreranker.base.settings import hints_of, words
 from rnnreranker.base.written_form import Written
 from rnnreranker.index.request import choose_part
-from rnnreranker.parts.needs import part, parts_of
+from rnnreranker.parts.base import part, parts_of
 
 if TYPE_CHECKING:
     from rnnreranker.labels.request import ChosenLabeler

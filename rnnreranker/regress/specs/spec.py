@@ -28,7 +28,7 @@ from rnnreranker.data.names import BUILT_IN
 from rnnreranker.data.qrels import named_protocol
 from rnnreranker.index.request import USUAL
 from rnnreranker.methods.feedback.base import check_feedback
-from rnnreranker.parts.needs import part
+from rnnreranker.parts.base import part
 from rnnreranker.regress.specs.fields import (
     Aggregation,
     Bounds,

@@ -9,7 +9,7 @@ import numpy as np
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.methods.rerank.base import inner_products
-from rnnreranker.runs.score_use import why_useless
+from rnnreranker.runs.head import why_useless
 from rnnreranker.search.explain import graph_neighbourhood, neighbourhood, write_explanation
 from rnnreranker.search.show import first_line, texts_in
 

@@ -98,7 +98,7 @@ def teacher_of(metadata: Mapping[str, Any], index: IndexOnDisk, topics: Mapping[
     """
     from rnnreranker.base.method import Inputs, make_params
     from rnnreranker.labels.methods.base import make_labeler, needs_of, with_teacher
-    from rnnreranker.parts.tokens.queries import query_tokens
+    from rnnreranker.parts.tokens.source import query_tokens
 
     source, method = index.token_vectors, str(metadata["method"])
     try:

@@ -16,7 +16,7 @@ from rnnreranker.base.method import find
 from rnnreranker.base.process.phases import phase
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.labels.export import check_texts
-from rnnreranker.labels.negatives.files import holds_texts, read_negatives
+from rnnreranker.labels.negatives.make import holds_texts, read_negatives
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.fit import Trained, fit
 from rnnreranker.train.group.batch_teacher import BatchTeacher

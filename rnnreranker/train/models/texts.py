@@ -20,7 +20,7 @@ from rnnreranker.train.params import TextParams, TrainingParams
 
 if TYPE_CHECKING:
     from rnnreranker.train.request import TrainRequest
-    from rnnreranker.train.text.term_inputs import TermInputs
+    from rnnreranker.train.text.term_scorer import TermInputs
 
 SHAPE = frozenset({"layers", "hidden_size", "heads", "vocabulary"})  # settings of a new model alone
 
@@ -118,7 +118,7 @@ class TermScorerModel(SingleTextModel):
     reads = frozenset({"documents", "fields"})
 
     def train(self, request: TrainRequest, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
-        from rnnreranker.train.text.term_inputs import load_terms
+        from rnnreranker.train.text.term_scorer import load_terms
 
         assert isinstance(params, TermScorerParams)
         self.refuse(request, loss)

@@ -10,8 +10,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, find
-from rnnreranker.train.query.batches import Batch, Collator, encode
-from rnnreranker.train.query.samples import Sample, read_samples, renumber
+from rnnreranker.train.query.samples import Batch, Collator, Sample, encode, read_samples, renumber
 
 if TYPE_CHECKING:
     from rnnreranker.encode.dense.query_encoder import QueryEncoder

@@ -12,7 +12,7 @@ import numpy as np
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.base.files import read_lines
-from rnnreranker.runs.words import check_id, shown_word
+from rnnreranker.runs.columns import check_id, shown_word
 from rnnreranker.train.losses import divergence, log_shares
 
 if TYPE_CHECKING:

@@ -21,11 +21,18 @@ from rnnreranker.encode.dense.query_encoder import PromptedTokens, QueryEncoder,
 from rnnreranker.encode.model_folder import content_of, read_settings
 from rnnreranker.encode.scorer.folder import CandidateScorer, write_scorer
 from rnnreranker.train.losses import BatchLoss
-from rnnreranker.train.query.batches import Collator, add_negatives, load_table, score
 from rnnreranker.train.query.dynamic import DynamicContext
 from rnnreranker.train.query.fairness import neutrality_divergence
 from rnnreranker.train.query.params import TrainParams
-from rnnreranker.train.query.samples import check_index, renumber, training_and_validation
+from rnnreranker.train.query.samples import (
+    Collator,
+    add_negatives,
+    check_index,
+    load_table,
+    renumber,
+    score,
+    training_and_validation,
+)
 from rnnreranker.train.trainer import Learner, LossTrainer
 from rnnreranker.train.validation import Validation, validate
 
