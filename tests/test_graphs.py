@@ -20,7 +20,7 @@ from rnnreranker.encode.late.folder import make_late_base
 from rnnreranker.encode.sparse.encoder import SparseEncoder
 from rnnreranker.index.build import write_index
 from rnnreranker.parts.base import describe
-from rnnreranker.parts.impacts.source import ImpactParams, ImpactPart
+from rnnreranker.parts.impacts.part import ImpactParams, ImpactPart
 from rnnreranker.parts.tokens.part import TokenParams, TokensPart
 from tests.test_cross_encoder import PAIRS, many_pairs
 from tests.test_encode_graph import LARGER

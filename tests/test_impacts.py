@@ -15,7 +15,7 @@ from rnnreranker.encode.model_folder import find_model
 from rnnreranker.encode.sparse.encoder import SparseEncoder
 from rnnreranker.parts import postings
 from rnnreranker.parts.impacts import ImpactSource
-from rnnreranker.parts.impacts.source import whole
+from rnnreranker.parts.impacts.part import whole
 
 WORDS = [f"w{number}" for number in range(40)]
 TEXTS = ["w1 w2 w3", "w4", "", "w5 w6 w7 w8 w1 w1", "  ", "w9 " * 90, "w4", "w30 w31 w2"]

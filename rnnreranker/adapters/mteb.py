@@ -13,7 +13,7 @@ import numpy as np
 from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.request import array_of
+from rnnreranker.base.given import array_of
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics

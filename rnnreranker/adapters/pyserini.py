@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.given import array_of, count_of
 from rnnreranker.base.java import check_fork
-from rnnreranker.base.request import array_of, count_of
 from rnnreranker.methods.rerank import RnnReranker
 from rnnreranker.parts.neighbours import NeighbourGraph
 from rnnreranker.parts.vectors import QueryVectors, open_vectors

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
 import functools
-import numbers
 import os
 import re
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import InputError, brief, nearest
+from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.settings import checked, setting
 
 if TYPE_CHECKING:
-    import numpy as np
+    pass
 
 T = TypeVar("T")
 
@@ -145,116 +143,3 @@ def share_of(shard_id: int | None, shard_num: int | None) -> Share | None:
         last = f"expected 0..{shard_num - 1}, as {argument('shard_num', shard_num)} are counted from 0"
         raise InputError(f"{argument('shard_id', shard_id)}: no such share; {last}")
     return shard_id, shard_num
-
-
-def path_of(value: Any, expected: str = "a path", argument: str = "") -> Path:
-    """A path, `~` expanded.
-
-    Args:
-        value: what was given, as `argument`; expected: what messages name.
-
-    Raises:
-        InputError: no text and no path, or a text that no file can have as its name.
-    """
-    got = f"{argument}: got {brief(value)}; expected {expected}" if argument else f"{brief(value)}: expected {expected}"
-    if not isinstance(value, str | os.PathLike) or isinstance(os.fspath(value), bytes):
-        raise InputError(got)
-    path = Path(value).expanduser()
-    try:
-        os.stat(path)
-    except ValueError:  # NUL, or what is no Unicode text
-        raise InputError(f"{got}, and no file can have this name") from None
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            raise InputError(f"{got}, and this name is too long") from None
-    return path
-
-
-def ids_of(values: Any, argument: str) -> tuple[str, ...]:
-    """Ids in their order: of a list, a tuple, an array, a Series.
-
-    Raises:
-        InputError: one text, something without an order, an element that is no text.
-
-    >>> ids_of("ab", "qids")
-    Traceback (most recent call last):
-    rnnreranker.base.errors.InputError: qids='ab': expected a list of ids
-    """
-    scalar = getattr(values, "shape", None) == ()
-    if scalar or isinstance(values, str | bytes | Mapping | Set) or not isinstance(values, Iterable):
-        raise InputError(f"{argument}={brief(values)}: expected a list of ids")
-    ids = tuple(values)
-    if strange := [one for one in ids if not isinstance(one, str)]:
-        raise InputError(f"{argument}: {brief(strange[0])} is no text; expected ids, as 'q1'")
-    return ids
-
-
-def instance_of(value: Any, kind: Any, argument: str) -> Any:
-    """A value of a class; InputError: of another."""
-    if not isinstance(value, kind):
-        raise InputError(f"{argument}={brief(value)}: expected {kind.__name__}")
-    return value
-
-
-def count_of(value: Any, argument: str) -> int:
-    """A count of at least one, as a plain integer.
-
-    Raises:
-        InputError: no integer, or below 1; `True` and `2.0` are no integers.
-
-    >>> count_of(3, "hits")
-    3
-    >>> count_of(2.0, "hits")
-    Traceback (most recent call last):
-    rnnreranker.base.errors.InputError: hits=2.0: expected an integer >= 1
-    """
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise InputError(f"{argument}={brief(value)}: expected an integer >= 1")
-    return int(value)
-
-
-def array_of(values: Any, argument: str) -> np.ndarray:
-    """An array of numbers from an array, a list, or a tensor of any device and type, bfloat16 too.
-
-    Raises:
-        InputError: no real numbers, or rows of different lengths.
-
-    >>> array_of([[1, 2], [3, 4]], "vectors").shape
-    (2, 2)
-    >>> array_of(["a"], "scores")
-    Traceback (most recent call last):
-    rnnreranker.base.errors.InputError: scores: a list of <U1; expected numbers
-    """
-    import numpy as np
-
-    if hasattr(values, "detach"):  # a tensor of torch: NumPy has no bfloat16
-        tensor = values.detach().cpu()
-        given = (tensor.float() if tensor.is_floating_point() and tensor.itemsize < 4 else tensor).numpy()
-    else:
-        if isinstance(values, (list, tuple)) and any(hasattr(value, "detach") for value in values):
-            values = [array_of(value, argument) for value in values]
-        try:
-            given = np.asarray(values)
-        except (TypeError, ValueError):
-            raise InputError(
-                f"{argument}: a {type(values).__name__} whose rows differ in length; expected as many numbers in each"
-            ) from None
-    if given.dtype.name.startswith("bfloat16"):  # of ml_dtypes, as JAX has it
-        given = given.astype(np.float32)
-    if given.dtype.kind not in "fiu" and given.size:
-        raise InputError(f"{argument}: a {type(values).__name__} of {given.dtype}; expected numbers")
-    return given
-
-
-def numbers_of(values: Any, argument: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Finite real numbers as float64 of a shape, of what `array_of` takes.
-
-    Raises:
-        InputError: something else, another shape, NaN or infinity.
-    """
-    import numpy as np
-
-    array = array_of(values, argument)
-    if array.shape != shape or not np.isfinite(array).all():
-        raise InputError(f"{argument}={brief(values)}: expected finite numbers of shape {shape}")
-    return array.astype(np.float64)

@@ -14,9 +14,9 @@ from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import cache_home
 from rnnreranker.base.files.checksums import DESCRIPTION, check_files
+from rnnreranker.base.given import path_of
 from rnnreranker.base.method import names
 from rnnreranker.base.process.phases import phase
-from rnnreranker.base.request import path_of
 from rnnreranker.base.settings import hints_of
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
 from rnnreranker.data.names import BUILT_IN

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from rnnreranker.base.errors import InputError, brief
-from rnnreranker.base.request import instance_of, numbers_of
+from rnnreranker.base.given import instance_of, numbers_of
 from rnnreranker.labels import targets
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.similarity import VectorSimilarity

@@ -19,8 +19,8 @@ import numpy as np
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import write_atomically
 from rnnreranker.base.files.json_files import parse_json
+from rnnreranker.base.given import path_of
 from rnnreranker.base.process.phases import phase
-from rnnreranker.base.request import path_of
 
 if TYPE_CHECKING:
     import pyarrow

@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.request import array_of
+from rnnreranker.base.given import array_of
 from rnnreranker.rnn import checks
 from rnnreranker.rnn.api import given_similarity, rnn_similarity
 from rnnreranker.rnn.contexts import load_kept

@@ -9,7 +9,7 @@ from typing import Any
 from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.device import EXACT
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.request import path_of
+from rnnreranker.base.given import path_of
 from rnnreranker.base.settings import typed_name
 from rnnreranker.data.documents import GivenDocuments
 from rnnreranker.data.fields import asked_fields

@@ -13,7 +13,7 @@ from rnnreranker.adapters.pyterrier.frames import COLUMNS, frame_of, run_of, wit
 from rnnreranker.base.chosen_method import as_list, choose
 from rnnreranker.base.errors import require
 from rnnreranker.base.files.checksums import DESCRIPTION
-from rnnreranker.base.request import count_of
+from rnnreranker.base.given import count_of
 from rnnreranker.parts.neighbours.graph import PART
 from rnnreranker.runs import Run
 from rnnreranker.search.opened import Index, open_index

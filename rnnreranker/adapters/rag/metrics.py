@@ -7,7 +7,7 @@ from typing import Any
 
 from rnnreranker.adapters.stores.metrics import COSINE, INNER, SQUARED_DISTANCE
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.request import count_of
+from rnnreranker.base.given import count_of
 
 METRICS = {"cosine": COSINE, "dot_product": INNER, "l2": SQUARED_DISTANCE.of_fusion()}
 

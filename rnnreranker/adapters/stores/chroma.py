@@ -10,7 +10,7 @@ import numpy as np
 from rnnreranker.adapters.stores.hits import rerank_returned
 from rnnreranker.adapters.stores.metrics import COSINE_DISTANCE, INNER_DISTANCE, SQUARED_DISTANCE, metric_of
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.request import array_of
+from rnnreranker.base.given import array_of
 from rnnreranker.rnn.params import RnnParams
 
 METRICS = {"l2": SQUARED_DISTANCE, "cosine": COSINE_DISTANCE, "ip": INNER_DISTANCE}

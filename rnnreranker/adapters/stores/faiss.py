@@ -10,7 +10,7 @@ import numpy as np
 from rnnreranker.adapters.stores.hits import NONE, rerank_returned
 from rnnreranker.adapters.stores.metrics import INNER, SQUARED_DISTANCE, StoreMetric
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.request import array_of, count_of
+from rnnreranker.base.given import array_of, count_of
 from rnnreranker.parts.vectors.faiss_folder import WITHOUT_VECTORS
 from rnnreranker.rnn.hits import RerankedHits, params_of
 from rnnreranker.rnn.params import RnnParams

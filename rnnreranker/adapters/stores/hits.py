@@ -9,7 +9,7 @@ import numpy as np
 
 from rnnreranker.adapters.stores.metrics import StoreMetric, unit
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.request import array_of
+from rnnreranker.base.given import array_of
 from rnnreranker.rnn.api import given_similarity
 from rnnreranker.rnn.hits import RerankedHits, params_of, rerank_hits
 from rnnreranker.rnn.params import RnnParams

@@ -15,7 +15,7 @@ from typing import IO, Any
 from rnnreranker.base.arguments import in_command
 from rnnreranker.base.errors import InputError, no_space
 from rnnreranker.base.files.leftovers import temporary
-from rnnreranker.base.request import path_of
+from rnnreranker.base.given import path_of
 
 STDOUT = "-"
 read_by_command: dict[tuple[int, int] | None, str] = {}  # identity of each file that `apart` found -> its argument

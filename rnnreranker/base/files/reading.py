@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.request import path_of
+from rnnreranker.base.given import path_of
 
 GZIP = b"\x1f\x8b"  # the first bytes of such a file
 

@@ -15,8 +15,8 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import progress, say
 from rnnreranker.base.device import Devices, devices_of
 from rnnreranker.base.errors import InputError, brief
+from rnnreranker.base.given import count_of, instance_of
 from rnnreranker.base.method import Inputs, find
-from rnnreranker.base.request import count_of, instance_of
 from rnnreranker.parts.vectors.of_run import (
     FetchedTogether,
     check_missing,

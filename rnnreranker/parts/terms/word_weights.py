@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from rnnreranker.base.request import ids_of, instance_of, numbers_of
+from rnnreranker.base.given import ids_of, instance_of, numbers_of
 from rnnreranker.base.settings import Params, setting
 
 if TYPE_CHECKING:

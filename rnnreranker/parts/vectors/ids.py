@@ -10,7 +10,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_text
-from rnnreranker.base.request import ids_of
+from rnnreranker.base.given import ids_of
 from rnnreranker.runs.arrow import as_numpy, strings
 from rnnreranker.runs.columns import check_id
 

@@ -11,7 +11,7 @@ import numpy as np
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.request import instance_of
+from rnnreranker.base.given import instance_of
 
 if TYPE_CHECKING:
     from rnnreranker.parts.vectors.source import QueryVectors

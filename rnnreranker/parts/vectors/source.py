@@ -13,7 +13,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files.checksums import check_files
-from rnnreranker.base.request import array_of, ids_of, path_of
+from rnnreranker.base.given import array_of, ids_of, path_of
 from rnnreranker.parts.vectors.ids import read_ids
 from rnnreranker.parts.vectors.mapped import LARGE, map_matrix
 from rnnreranker.parts.vectors.validity import StoredVectors

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.request import count_of, instance_of
+from rnnreranker.base.given import count_of, instance_of
 from rnnreranker.parts.vectors.ids import Ids
 
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.model_folder import TextKind, check_kind, read_settings, words_of
 from rnnreranker.labels.soft import Labels
-from rnnreranker.parts.impacts.source import word_use
+from rnnreranker.parts.impacts.part import word_use
 from rnnreranker.train.group.inputs import GroupInputs
 from rnnreranker.train.group.two_sided import TwoSidedLearner, of_columns, padded_parts
 from rnnreranker.train.losses import Loss
