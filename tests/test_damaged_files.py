@@ -222,7 +222,14 @@ def test_neutralities_that_are_none(tmp_path: Path, text: str) -> None:
 def test_records_of_another_form(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     good = {"kind": "run", "spec": "s", "name": "n", "outcome": {}}
-    for records in (None, 3, [{**good, "outcome": []}], [{**good, "kind": "x"}], [{**good, "seconds": "1"}]):
+    for records in (
+        None,
+        3,
+        [{**good, "versions": 7}],
+        [{**good, "outcome": []}],
+        [{**good, "kind": "x"}],
+        [{**good, "seconds": "1"}],
+    ):
         path.write_text(json.dumps({"schema": 3, "records": records}))
         with pytest.raises(InputError, match=r"x\.json: record"):
             read_records(path)

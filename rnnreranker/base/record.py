@@ -22,6 +22,7 @@ from rnnreranker.base.files import write_atomically
 from rnnreranker.base.files.json_files import read_json
 
 SCHEMA = 3
+SHARED = ("machine", "versions")  # fields whose values stand once in a file; records have their numbers
 DIGITS = 9  # significant ones of a float on disk
 NEEDED = ("kind", "spec", "name", "outcome")  # keys of every record on disk
 KINDS = ("run", "study", "tuning", "sweep", "recovery", "diagnosis", "benchmark", "rehearsal")
@@ -165,6 +166,8 @@ def read_records(path: str | Path) -> list[Record]:
     for number, entry in enumerate(entries):
         if not isinstance(entry, dict) or not set(NEEDED) <= set(entry) <= known:
             raise InputError(f"{path}: record {number + 1} is not one; expected the keys {', '.join(sorted(known))}")
+        with contextlib.suppress(KeyError, IndexError, TypeError):  # then its type is wrong
+            entry |= {name: content[name][entry[name]] for name in SHARED if isinstance(entry.get(name), int)}
         if wrong := [key for key, value in entry.items() if not isinstance(value, _TYPES[key])]:
             raise InputError(f"{path}: record {number + 1}: {wrong[0]} is no {_TYPES[wrong[0]][0].__name__}")
         try:
@@ -177,18 +180,24 @@ def read_records(path: str | Path) -> list[Record]:
 def write_records(path: str | Path, records: Iterable[Record]) -> None:
     """Write records as JSON, one a line, whole or not at all.
 
-    Leaves out what is empty or unknown of a record; floats keep `DIGITS` significant digits.
+    Leaves out what is empty or unknown of a record; floats keep `DIGITS` significant digits, and each value of the
+    fields of `SHARED` stands once.
 
     Raises:
         InputError: the file cannot be written.
     """
-    lines = []
+    lines: list[str] = []
+    shared: dict[str, list[Any]] = {name: [] for name in SHARED}
     for record in records:
         kept = {key: rounded(value) for key, value in asdict(record).items() if value or key in NEEDED}
+        for name in [name for name in SHARED if name in kept]:
+            shared[name] += [kept[name]] if kept[name] not in shared[name] else []
+            kept[name] = shared[name].index(kept[name])
         lines.append(json.dumps(kept, ensure_ascii=False, separators=(",", ":")))
+    head = json.dumps({"schema": SCHEMA, **shared}, ensure_ascii=False, separators=(",", ":")).removesuffix("}")
     text = ",\n".join(lines)
     with write_atomically(path) as stream:
-        stream.write(f'{{"schema":{SCHEMA},"records":[\n{text}\n]}}\n'.encode())
+        stream.write(f'{head},"records":[\n{text}\n]}}\n'.encode())
 
 
 def rounded(value: Any) -> Any:

@@ -9,14 +9,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.settings import checked, setting
-
-if TYPE_CHECKING:
-    pass
 
 T = TypeVar("T")
 

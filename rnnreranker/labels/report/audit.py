@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +16,6 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.pages import render, write_page
 from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.soft import SoftLabels
-
-if TYPE_CHECKING:
-    pass
-
 
 PER_QUERY = 3  # documents proposed for a query at most
 
