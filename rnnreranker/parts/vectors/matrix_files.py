@@ -126,6 +126,7 @@ def docnos_of(folder: Path) -> tuple[Ids, Path]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that it may be of a format before the first
+            _check_blocks(packed)
             with npids.Lookup(str(packed)) as lookup:
                 ids = Ids([str(name) for name in lookup.fwd], str(packed))
     except Exception as error:  # npids does not say what it raises on a file that is not its own
@@ -134,3 +135,21 @@ def docnos_of(folder: Path) -> tuple[Ids, Path]:
         ) from None
     ids.check()
     return ids, packed
+
+
+def _check_blocks(packed: Path) -> None:
+    """Check that each block of a file of npids names a later one as the next, or none: npids would never end.
+
+    Raises:
+        ValueError: it names itself or one before it; whatever npids raises on a file that is not its own.
+    """
+    from npids.utils import FileManager
+
+    with FileManager(str(packed), "r") as file:
+        at = file.tell()
+        while at != -1:
+            file.seek(at)
+            following = file.read_header()[1]
+            if following != -1 and following <= at:
+                raise ValueError(f"the block at byte {at} names one at {following} as the next")
+            at = following
