@@ -169,9 +169,9 @@ def _own(kind: str) -> dict[str, str]:
         modules = [f"{home}.{path.parent.name}.{each}" for path in (PACKAGE / folder).glob(f"*/{each}.py")]
         kinds = sorted((_class_in(module) for module in modules), key=lambda one: (one.rank, one.name))
         return {one.name: one.__module__ for one in kinds}
-    folder_or_file = PACKAGE / folder
-    files = [*folder_or_file.glob("*.py")] if folder_or_file.is_dir() else [folder_or_file.with_suffix(".py")]
-    module_of = {path: f"{home}.{path.stem}" if folder_or_file.is_dir() else home for path in files}
+    alone = (PACKAGE / folder).with_suffix(".py")  # before a folder of its name, which old bytecode may have left
+    module_of = {alone: home} if alone.is_file() else {}
+    module_of = module_of or {path: f"{home}.{path.stem}" for path in (PACKAGE / folder).glob("*.py")}
     named = ((NAMED.findall(path.read_text(encoding="utf-8")), module) for path, module in module_of.items())
     return dict(sorted((name, module) for own, module in named for name in own))
 
