@@ -167,6 +167,11 @@ def test_numbers_and_arrays_are_those_that_they_equal(world: Path) -> None:
         assert same.to_dict() == plain.to_dict()
     labels = make_labels(plain, QRELS, index, depth=np.int32(5), topics=TOPICS, encoded_queries=vectors)
     assert [len(labels[qid].docids) >= 5 for qid in labels.qids] == [True, True]
+    labels = make_labels(plain, QRELS, index, depth=5, encoded_queries=QueryVectors(tuple(TOPICS), vectors))
+    assert len(labels) == 2
+    with pytest.raises(InputError, match="topics"):  # which row is which query?
+        make_labels(plain, QRELS, index, encoded_queries=vectors)
+    assert index.search(TOPICS, hits=7, device="cpu", encoded_queries=vectors).to_dict() == plain.to_dict()
     for wrong in ({"depth": "5"}, {"jobs": 0}, {"shard_size": True}, {"relevant": 0}):
         with pytest.raises(InputError, match=f"{next(iter(wrong))}=.*: expected an integer >= 1"):
             make_labels(plain, QRELS, index, topics=TOPICS, **wrong)

@@ -222,7 +222,7 @@ def _dense(searcher: Any) -> Any:
 
 
 def _is_lucene_dense(searcher: Any) -> bool:
-    """LuceneHnswDenseSearcher or LuceneFlatDenseSearcher, told without importing Pyserini."""
+    """Whether a searcher is LuceneHnswDenseSearcher or LuceneFlatDenseSearcher, without importing Pyserini."""
     return type(searcher).__name__ in ("LuceneHnswDenseSearcher", "LuceneFlatDenseSearcher")
 
 

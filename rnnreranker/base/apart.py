@@ -100,7 +100,7 @@ def _texts_in(name: str, text: str) -> Iterable[str]:
 def _values(text: str) -> Iterator[str]:
     """The values of settings in written forms, those of forms inside them too."""
     for reader in (read_joined, read_listed):
-        with contextlib.suppress(InputError):  # whoever reads the form says what is wrong with it
+        with contextlib.suppress(InputError):  # the reader of the form reports what is wrong
             for form in reader(text):
                 for value in map(str, [form.preset, *form.params.values()]):
                     yield value

@@ -110,7 +110,7 @@ def _start() -> None:
 def library_output() -> Iterator[list[str]]:
     """What libraries of other languages write to stdout and stderr inside the block: lines, filled when it ends.
 
-    Java and Rust write to the file descriptors, and by the hundred lines; whoever asks says in one what is of use.
+    Java and Rust write to the file descriptors, often hundreds of lines; the caller reports what matters in one.
     """
     lines: list[str] = []
     sys.stdout.flush()

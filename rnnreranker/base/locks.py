@@ -67,6 +67,6 @@ def _alone(output: Path, busy: Callable[[], object]) -> Iterator[bool]:
         yield waited
     finally:
         _HELD.discard(mine)
-        with suppress(OSError):  # whoever comes next takes the file as it is; Windows removes it when it is free
+        with suppress(OSError):  # the next process takes the file as it is; Windows removes it when it is free
             path.unlink()
         lock.release()

@@ -138,7 +138,7 @@ def is_scorer(folder: Path) -> bool:
 
 
 def model_type(folder: Path) -> Any:
-    """What config.json of a folder says; None of one that cannot be read, of which whoever loads it may complain."""
+    """The content of a folder's config.json; None if it cannot be read, which loading the model reports."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Parts that are made of others, for an index that stands there, whoever made it."""
+"""Parts that are made of other parts of an existing index."""
 
 from __future__ import annotations
 

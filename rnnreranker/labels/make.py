@@ -52,7 +52,7 @@ class Job:
 
     labeler: the method with its settings; relevant: grade from which on positive.
     stored: for what the method needs of the parts of an index, (need, where the part is, what describes it as JSON):
-        opened by whoever makes a shard.
+        opened where a shard is made.
     texts: the folder of an index whose texts are read; None for a method without.
     documents: where texts come from in place of the index; fields: what they are, None = the usual ones.
     learnt: where the mass of the labels was learnt, from what.
@@ -371,7 +371,7 @@ def write_labels(request: LabelsRequest, output: str | Path, share: Share | None
 
 
 def _job(request: LabelsRequest, index: IndexOnDisk | None, pairs: str | None) -> Job:
-    """What all shards share: the method, and the files that whoever makes a shard opens."""
+    """What all shards share: the method, and the files that are opened to make a shard."""
     labeler, needs = request.labeler, request.labeler.needs
     job = Job(labeler, request.relevant, devices=request.devices if labeler.takes_device else None, pairs=pairs)
     if index is not None:

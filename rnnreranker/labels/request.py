@@ -163,13 +163,13 @@ class JudgedRunRequest(ComputesOnDevices, Request):
 
     def lacking(self, needs: frozenset[str], who: str) -> list[tuple[object, str]]:
         """What is not given of what a method, or a file, needs: faults as of `refuse`; who: needs it, for messages."""
-        untold, reads = self.topics is None, bool(needs & {"topics", "query tokens"})
+        without, reads = self.topics is None, bool(needs & {"topics", "query tokens"})
         from_index = sorted(needs & {*givers(), *([] if self.documents else ["texts"])}, reverse=True)
-        blind = untold and not reads and "query vectors" in needs and not self.encoded_queries
+        blind = without and not reads and "query vectors" in needs and self.encoded_queries is None
         index, topics = argument("index"), argument("topics")
         return [
             (from_index and self.index is None, f"{who} needs {index} (where {' and '.join(from_index)} come from)"),
-            (untold and reads, f"{who} needs {topics} (texts of the queries)"),
+            (without and reads, f"{who} needs {topics} (texts of the queries)"),
             (blind, f"{who} needs {topics} or {argument('encoded_queries')} (vectors of the queries)"),
         ]
 

@@ -34,7 +34,7 @@ LARGEST = float(np.finfo(np.float32).max) + 2.0**102  # rounds to the largest fl
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 ALONE = re.compile(rb"\r[^\n]")
 NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
-HEAD = 2**16  # bytes from which the format is told
+HEAD = 2**16  # bytes that the format is detected from
 BLOCK = 2**22  # bytes read at a time
 DOUBTFUL = 0.5  # the share of lines above which scores contradict the ranks
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -108,7 +108,7 @@ class _Clean:
         return part
 
     def close(self) -> None:
-        """Whoever opened the stream closes it."""
+        """The caller that opened the stream closes it."""
 
 
 def _read_clean(stream: IO[bytes], format: str | None, path: str | os.PathLike[str]) -> Columns | None:

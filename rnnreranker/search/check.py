@@ -113,7 +113,7 @@ def _problems_of_devices(request: SearchRequest) -> list[str]:
     if (request.device is None and request.compute_dtype == EXACT) or request.auto:
         return []
     together = [*retrieving, *expanding, *request.rerankers]
-    needs = needs_together(together) - ({"query vectors"} if request.encoded_queries else set())
+    needs = needs_together(together) - (set() if request.encoded_queries is None else {"query vectors"})
     if {"query vectors", "query tokens", "impacts"} & needs:
         return []
     if any(one.method.takes_device for one in request.rerankers):

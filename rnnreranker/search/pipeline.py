@@ -201,7 +201,7 @@ def _made(chosen: Chosen, request: SearchRequest, inputs: Inputs) -> Any:
 
 def _check_without_topics(request: SearchRequest, chosen: list[Chosen]) -> None:
     """Refuse methods that read the texts of queries, where a run alone says which queries there are."""
-    reads = {"topics", "query tokens"} | (set() if request.encoded_queries else {"query vectors"})
+    reads = {"topics", "query tokens"} | ({"query vectors"} if request.encoded_queries is None else set())
     if takers := [one.name for one in chosen if one.needs & reads]:
         raise InputError(
             f"{argument('run')} without {argument('topics')}: {' and '.join(takers)} needs the texts of the queries; "

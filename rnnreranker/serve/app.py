@@ -220,7 +220,7 @@ def serve_tools(request: ServeRequest) -> None:
 
 
 def _listening(request: ServeRequest) -> socket.socket:
-    """A socket that is bound, so that a taken port is told before an index is opened."""
+    """A bound socket: a port that is in use is refused before an index is opened."""
     family = socket.AF_INET6 if ":" in request.host else socket.AF_INET
     try:
         bound = socket.create_server((request.host.strip("[]"), request.port), family=family, backlog=256)

@@ -162,7 +162,7 @@ def _shown(kind: str, index: Index, asked: dict[str, Any]) -> str:
 
 
 def described(path: str, listing: Sequence[str]) -> dict[str, str] | None:
-    """What PyTerrier is told of a folder: that it is an index of ours, or None."""
+    """What PyTerrier reads of a folder: that it is an index of this package, or None."""
     return dict(KIND) if DESCRIPTION in listing else None
 
 

@@ -16,7 +16,7 @@ from rnnreranker.base.files.atomic import cache_home, write_json
 from rnnreranker.base.files.reading import rereadable
 from rnnreranker.base.process.phases import phase
 
-LARGE = 2**28  # bytes that take so long that a terminal is told
+LARGE = 2**28  # bytes from which a terminal shows that a file is read
 SETTLED = 2 * 10**9  # nanoseconds after which a change of a file is sure to have another time
 
 

@@ -1,4 +1,4 @@
-"""Temporary files and folders that killed processes left: whoever writes to the same path again removes them.
+"""Temporary files and folders that killed processes left: the next write to the same path removes them.
 
 A process holds a lock on what it is writing under a temporary name, so that what nobody holds belongs to nobody. Where
 the system has no such locks nothing is removed.

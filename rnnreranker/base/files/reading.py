@@ -138,7 +138,7 @@ def check_no_nul(content: bytes, path: str | os.PathLike[str], line: int = 1) ->
 def first_line(path: str | os.PathLike[str]) -> str:
     """The first line of a text file that is not blank, decompressed when its name ends in .gz; empty where none is.
 
-    Bytes that are not UTF-8 are replaced: this looks what a file is, and whoever reads it says what is wrong in it.
+    Bytes that are not UTF-8 are replaced: this finds out what a file is; its reader reports what is wrong in it.
 
     Raises:
         InputError: when the file cannot be read.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -39,8 +38,8 @@ def one_blas_thread() -> Iterator[None]:
                 _limit = None
 
 
-@contextmanager
-def one_thread(faiss: Any) -> Iterator[None]:
+@contextlib.contextmanager
+def one_faiss_thread(faiss: Any) -> Iterator[None]:
     """Faiss on one thread: blocks are searched beside one another, and sums do not depend on the machine."""
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)

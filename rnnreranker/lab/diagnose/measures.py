@@ -62,7 +62,7 @@ def spread(values: np.ndarray, ones: bool = False) -> dict[str, Any]:
     """Mean, quartiles and a histogram; with `ones` the share of the values that are at most 1."""
     low, *quartiles, high = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist()
     counts, edges = np.array([len(values)]), np.array([low, high])
-    if high - low > 1e-6 * max(abs(low), abs(high)):  # narrower ones cannot be told apart
+    if high - low > 1e-6 * max(abs(low), abs(high)):  # narrower ones cannot be distinguished
         bins: int | np.ndarray = BINS
         if np.issubdtype(values.dtype, np.integer):  # whole numbers: as many of them in every bin
             step = math.ceil((high - low + 1) / BINS)

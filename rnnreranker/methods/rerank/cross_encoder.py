@@ -93,7 +93,7 @@ class CrossEncoderReranker(Reranker):
 
 @lru_cache(MODELS)
 def _loaded(name: str, digest: str, devices: Devices | None, max_length: int | None) -> PairScorer:
-    """The model of a name as long as its files have the digest; loaded once a process, whoever asks."""
+    """The model of a name as long as its files have the digest; loaded once a process."""
     from rnnreranker.encode.cross.encoder import PairScorer
 
     return PairScorer.open(name, devices=devices, max_length=max_length)

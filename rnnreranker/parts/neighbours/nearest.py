@@ -13,7 +13,7 @@ import numpy as np
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import require
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.process.threads import one_blas_thread, one_thread
+from rnnreranker.base.process.threads import one_blas_thread, one_faiss_thread
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.parts.vectors.exact import by_blocks, exact_search, inner_products
 from rnnreranker.parts.vectors.npy_files import put_array
@@ -142,7 +142,7 @@ class ApproximateNeighbours(GraphSource):
         file = work / f"ivf-{fingerprint(self.fingerprint, TRAINED)}.faiss"
         if not file.is_file():
             begun = file.with_suffix(".begun")
-            with one_thread(self._faiss), one_blas_thread():
+            with one_faiss_thread(self._faiss), one_blas_thread():
                 self._faiss.write_index(self._build(), str(begun))
             with open(begun, "rb") as written:
                 os.fsync(written.fileno())
@@ -160,7 +160,7 @@ class ApproximateNeighbours(GraphSource):
     def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """As `GraphSource`, of the documents that are proposed."""
         own, (edges, scores) = self.exact.vectors.fetch(rows), no_neighbours(rows, k)
-        with one_thread(self._faiss):
+        with one_faiss_thread(self._faiss):
             self._index.nprobe = min(self.width, self._index.nlist)
             proposed = self._index.search(own, min(k + 1 + SPARE_OF_FAISS, len(self.docids)))[1]
         for line, row in enumerate(rows.tolist()):

@@ -11,7 +11,7 @@ import numpy as np
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import require
 from rnnreranker.base.files import cache_home, file_digest, fingerprint
-from rnnreranker.base.process.threads import one_thread
+from rnnreranker.base.process.threads import one_faiss_thread
 from rnnreranker.encode.kept_queries import keep, read_kept
 from rnnreranker.encode.late.encoder import special_tokens
 from rnnreranker.parts.ragged import OFFSETS
@@ -74,7 +74,7 @@ class Lexicon:
 
     def _nearest(self, vectors: np.ndarray) -> np.ndarray | list[np.ndarray]:
         if self._neighbours is not None:
-            with one_thread(require("faiss", "search by nearest tokens", "faiss-cpu")):
+            with one_faiss_thread(require("faiss", "search by nearest tokens", "faiss-cpu")):
                 return self._neighbours.nearest(vectors, NEAREST, self._nprobe)
         return self._exact.search(vectors, NEAREST)[1]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from rnnreranker.base.command import cores, progress
 from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.process.threads import one_blas_thread, one_thread
+from rnnreranker.base.process.threads import one_blas_thread, one_faiss_thread
 from rnnreranker.parts.ragged import Hits
 from rnnreranker.parts.tokens.source import TokenSource
 
@@ -45,7 +45,7 @@ def write_neighbours(vectors: np.ndarray, folder: Path) -> None:
     wanted = min(count, max(TRAINED * lists, 2 * FEWEST))
     chosen = np.sort(np.random.default_rng(0).choice(count, wanted, replace=False))
     begun = folder / f"{FILE}.begun"
-    with one_thread(faiss), one_blas_thread():
+    with one_faiss_thread(faiss), one_blas_thread():
         index.train(vectors[chosen].astype(np.float32))
         for first in progress(range(0, count, BLOCK), unit="blocks", what="tokens"):
             index.add(vectors[first : first + BLOCK].astype(np.float32))
@@ -118,7 +118,7 @@ class TokenNeighbours:
             scores = source.scores(own, np.array([0, len(own)]), rows, threads=1, weights=weighed)[0]
             return source.best(scores, rows, hits)
 
-        with one_thread(self._faiss), ThreadPoolExecutor(threads or cores()) as pool:
+        with one_faiss_thread(self._faiss), ThreadPoolExecutor(threads or cores()) as pool:
             best = list(progress(pool.map(of_query, range(len(query_offsets) - 1)), unit="queries", what="search"))
         return [scores for scores, _ in best], [rows for _, rows in best]
 

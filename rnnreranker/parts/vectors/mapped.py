@@ -42,7 +42,7 @@ class MappedRows:
 
     Args:
         matrices: (n_i, d) each, in their order.
-        large: bytes from which rows are read by several threads, and the system is told not to read ahead.
+        large: bytes from which rows are read by several threads, and the system is asked not to read ahead.
 
     A file that is written again in place while it is mapped would give other rows, or end the process where it became
     shorter: reading checks its size and time first. A file that another one replaced stays as it was.
@@ -100,7 +100,7 @@ class MappedRows:
             out[mine] = taken
 
     def _advise(self, advice: str) -> None:
-        """Tell the system how the files are read; it is free not to listen, and some systems cannot be told."""
+        """Tell the system how the files are read; it may ignore the advice, and some systems take none."""
         option = getattr(mmap, advice, None)
         for matrix in self.matrices:
             mapping = getattr(matrix, "_mmap", None)

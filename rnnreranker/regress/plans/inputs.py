@@ -143,7 +143,7 @@ def _rows(folder: Path) -> int | None:
 def _json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):  # whoever loads the model says what is wrong with it
+    except (OSError, ValueError, RecursionError):  # loading the model reports what is wrong
         return {}
     return content if isinstance(content, dict) else {}
 
