@@ -136,8 +136,9 @@ def test_models_and_labels_read_the_fields_of_the_index(sentences: Path, tmp_pat
     assert texts_for(ALONE, index, name) == texts_for(ALONE, index, None) == ALONE
     assert texts_for(ALONE, None, name) == WHOLE
     assert texts_for(ALONE, index, name, ("title", "text")) == WHOLE
-    jobs = [Job(None, documents=name, fields=fields) for fields in (("text",), None)]  # type: ignore[arg-type]
-    assert [job.texts_of(list(ALONE)) for job in jobs] == [ALONE, WHOLE]
+    nothing: Any = None
+    jobs = [Job(nothing, nothing, {}, documents=name, fields=fields) for fields in (("text",), None)]
+    assert [dict(job.texts()) for job in jobs] == [ALONE, WHOLE]
     assert jobs[0].digest_of_texts() != jobs[1].digest_of_texts()
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from rnnreranker import RnnParams, Run, SoftLabels, VectorSource, open_vectors
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import Inputs
+from rnnreranker.base.method import Inputs, find
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.judged import positives_of
-from rnnreranker.labels.methods.base import make_labeler, needs_of
+from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.labels.methods.simple import JointParams
 from rnnreranker.labels.negatives.__main__ import main as mine
 from rnnreranker.labels.negatives.filters import pools
@@ -219,12 +219,13 @@ def test_what_is_refused(folder: Path, graph: NeighbourGraph, tmp_path: Path) ->
     for method in ("query", "hard", "teacher"):
         with pytest.raises(InputError, match=f"method {method}: not from neighbours"):
             main([*argv, "--index", str(folder / "index"), "--method", method])
-    assert needs_of("evidence", PARAMS, "neighbours") == {"neighbours"}
-    assert needs_of("joint", JOINT, "neighbours") == {"neighbours"}
+    joint = find("labeler", "joint")
+    assert find("labeler", "evidence").needs_from("neighbours", PARAMS) == {"neighbours"}
+    assert joint.needs_from("neighbours", JOINT) == {"neighbours"}
     encoded = dataclasses.replace(JOINT, queries="encoded")
-    assert needs_of("joint", encoded, "neighbours") == {"neighbours", "query vectors", "vectors"}
+    assert joint.needs_from("neighbours", encoded) == {"neighbours", "query vectors", "vectors"}
     with pytest.raises(InputError, match="queries=encoded: of labels from neighbours; with vectors the query has one"):
-        needs_of("joint", encoded)
+        joint.needs_from("vectors", encoded)
     with pytest.raises(InputError, match="method evidence: needs neighbours, which were not given"):
         make_labeler("evidence", Inputs(), source="neighbours")
     with pytest.raises(InputError, match=r"from graph: .*neighbours"):

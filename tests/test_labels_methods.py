@@ -11,15 +11,13 @@ import pytest
 
 from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, VectorSource, open_vectors
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import Inputs, names
+from rnnreranker.base.method import Inputs, find, names
 from rnnreranker.labels import judged as judged_module
-from rnnreranker.labels.methods.base import Labeler, needs_of
+from rnnreranker.labels.methods.base import Labeler
 from rnnreranker.labels.methods.base import make_labeler as labeler_of
 from rnnreranker.labels.methods.simple import JointParams, QueryLabeler, RunLabelParams
 from rnnreranker.labels.methods.teacher import TeacherParams
 from rnnreranker.labels.targets import aggregated, of_grades, redistributed, targets, transformed
-from rnnreranker.methods.rerank.base import make_reranker
-from rnnreranker.methods.rerank.encoder import EncoderReranker
 from rnnreranker.rnn import reference
 
 PARAMS = RnnParams(k=4, context=12)
@@ -150,9 +148,8 @@ def test_presets_are_those_of_the_tables() -> None:
 
 def test_a_teacher_labels_with_its_scores(tmp_path: Path) -> None:
     source, queries, run = collection(tmp_path)
-    teacher = EncoderReranker(Inputs(vectors=source, query_vectors=queries))
     plain = LabelParams(normalization="none", boost=1.0, n_max=None)
-    inputs = Inputs(teacher=teacher)
+    inputs = Inputs(vectors=source, query_vectors=queries)
     labels = labeler_of("teacher", inputs, TeacherParams(context=12), plain).infer(run, some(run))
     one = labels["q2"]  # its positive is no candidate
     products = source.fetch(source.rows(one.docids[:12])).astype(np.float64) @ queries.vectors[2]
@@ -164,12 +161,12 @@ def test_a_teacher_labels_with_its_scores(tmp_path: Path) -> None:
     alike = labeler_of("teacher", inputs, TeacherParams(context=12)).infer(run, some(run))
     for ours, theirs in zip(alike, by_query, strict=True):
         np.testing.assert_allclose(ours.targets, theirs.targets, atol=1e-5)
-    assert needs_of("teacher", TeacherParams(teacher="scorer")) == {"topics", "vectors"}
-    regularised = Inputs(teacher=make_reranker("regularise", inputs=teacher.inputs))
+    taught = find("labeler", "teacher")
+    assert taught.needs_from("vectors", TeacherParams(teacher="scorer")) == {"topics", "vectors"}
     with pytest.raises(InputError, match="teacher regularise: reads scores of the run"):
-        labeler_of("teacher", regularised).infer(run, some(run))
-    with pytest.raises(InputError, match="method teacher: needs teacher, which were not given"):
-        labeler_of("teacher", teacher.inputs)
+        taught.needs_from("vectors", TeacherParams("regularise"))
+    with pytest.raises(InputError, match="method teacher: needs query vectors, which were not given"):
+        labeler_of("teacher", Inputs(vectors=source))
 
 
 @pytest.mark.parametrize("aggregate", ["mean", "max"])
@@ -262,7 +259,7 @@ def test_what_cannot_be_labelled_is_said(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="method query: got LabelParams, expected RnnParams"):
         QueryLabeler(Inputs(vectors=source, query_vectors=queries), LabelParams())
     few = QueryVectors(queries.qids[1:], queries.vectors[1:])
-    with pytest.raises(InputError, match="1 queries of the run have no vector"):
+    with pytest.raises(InputError, match="1 of 6 queries have no vector"):
         make_labeler("evidence", source, few, PARAMS).infer(run, some(run))
     strange = Run.from_dict({"q0": {"nowhere": 1.0}})
     with pytest.raises(InputError, match="1 of 1 docids in the run are not in the index"):

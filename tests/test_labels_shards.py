@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas
 import pytest
 
-from rnnreranker import LabelParams, QueryVectors, RnnParams, Run, SoftLabels
+from rnnreranker import LabelParams, RnnParams, Run, SoftLabels
 from rnnreranker.base.errors import InputError
 from rnnreranker.labels.__main__ import main
 from rnnreranker.labels.judged import positives_of
-from rnnreranker.labels.make import Job, LabelInputs, make_shards
+from rnnreranker.labels.make import Job, make_shards
 from rnnreranker.labels.request import ChosenLabeler
 from rnnreranker.labels.soft import write_joined
 
@@ -44,31 +43,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def job(folder: Path) -> tuple[Job, Run, dict[str, list[tuple[str, int]]], QueryVectors]:
+def job(folder: Path, **labels: float) -> Job:
     from rnnreranker.data.qrels import load_qrels
+    from rnnreranker.index.opening import open_index
     from rnnreranker.parts.vectors.source import load_encoded_queries
 
-    labeler = ChosenLabeler("evidence", RnnParams(k=4, context=20), LabelParams())
-    work = Job(labeler, stored=(("vectors", folder / "v.npy", "{}"),))
-    judged = positives_of(load_qrels(folder / "qrels.txt"))
-    return work, Run.read(folder / "run.txt"), judged, load_encoded_queries(folder / "q.npy")
-
-
-def boosted(work: Job) -> Job:
-    return replace(work, labeler=replace(work.labeler, label_params=LabelParams(boost=3.0)))
+    labeler = ChosenLabeler("evidence", RnnParams(k=4, context=20), LabelParams(**labels))  # type: ignore[arg-type]
+    run, judged = Run.read(folder / "run.txt"), positives_of(load_qrels(folder / "qrels.txt"))
+    return Job(
+        labeler, run, judged, index=open_index(folder / "v.npy"), queries=load_encoded_queries(folder / "q.npy")
+    )
 
 
 def undisturbed(folder: Path, tmp_path: Path) -> bytes:
-    work, run, judged, queries = job(folder)
-    make_shards(tmp_path / "whole.parquet", work, LabelInputs(run, judged, queries))
+    make_shards(tmp_path / "whole.parquet", job(folder))
     return (tmp_path / "whole.parquet").read_bytes()
 
 
 @pytest.mark.parametrize(("backend", "size"), [("threads", 7), ("threads", 1), ("loky", 20)])
 def test_shards_and_workers_leave_no_trace(folder: Path, tmp_path: Path, backend: str, size: int) -> None:
-    work, run, judged, queries = job(folder)
     out = tmp_path / "parts.parquet"
-    make_shards(out, work, LabelInputs(run, judged, queries), backend=backend, jobs=2, shard_size=size)  # type: ignore[arg-type]
+    make_shards(out, job(folder), backend=backend, jobs=2, shard_size=size)
     assert out.read_bytes() == undisturbed(folder, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.parquet", "whole.parquet"]
 
@@ -106,8 +101,7 @@ def slowly(*given):
     time.sleep(0.05)
     return made(*given)
 shards.make_shard = slowly
-work, *inputs = job(Path({folder!r}))
-shards.make_shards(Path({out!r}), work, shards.LabelInputs(*inputs), jobs=2, shard_size=1)
+shards.make_shards(Path({out!r}), job(Path({folder!r})), jobs=2, shard_size=1)
 """
 
 
@@ -117,18 +111,16 @@ def count(folder: Path) -> int:
 
 @pytest.mark.parametrize("same", [True, False])
 def test_labels_that_were_waited_for(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, same: bool) -> None:
-    work, run, judged, queries = job(folder)
-    out = tmp_path / "x.parquet"
-    other = work if same else boosted(work)
-    make_shards(out, other, LabelInputs(run, judged, queries))
+    out, work = tmp_path / "x.parquet", job(folder)
+    make_shards(out, work if same else job(folder, boost=3.0))
     made: list[Path] = []
     monkeypatch.setattr("rnnreranker.labels.make.alone", lambda *_: contextlib.nullcontext(True))
     monkeypatch.setattr("rnnreranker.labels.make.make_shard", lambda _, path, *__: made.append(path))
     if same:
-        assert make_shards(out, work, LabelInputs(run, judged, queries))["queries"] == QUERIES
+        assert make_shards(out, work)["queries"] == QUERIES
     else:
         with pytest.raises(InputError, match="no such label file"):  # as nothing was made in truth
-            make_shards(out, work, LabelInputs(run, judged, queries))
+            make_shards(out, work)
     assert len(made) == (0 if same else 1)
 
 
@@ -160,17 +152,16 @@ def test_files_put_together_have_the_bytes_of_one(tmp_path: Path, sizes: list[in
 
 
 def test_other_settings_do_not_meet_the_shards_of_a_killed_job(folder: Path, tmp_path: Path) -> None:
-    work, run, judged, queries = job(folder)
     out = tmp_path / "x.parquet"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("rnnreranker.labels.make.write_joined", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
-            make_shards(out, work, LabelInputs(run, judged, queries), shard_size=7)
-    other = boosted(work)
-    metadata = make_shards(out, other, LabelInputs(run, judged, queries), shard_size=7)
+            make_shards(out, job(folder), shard_size=7)
+    other = job(folder, boost=3.0)
+    metadata = make_shards(out, other, shard_size=7)
     assert metadata["labels"]["boost"] == 3.0
     whole = SoftLabels.read(tmp_path / "x.parquet")
-    make_shards(tmp_path / "y.parquet", other, LabelInputs(run, judged, queries))
+    make_shards(tmp_path / "y.parquet", other)
     assert whole.targets.tobytes() == SoftLabels.read(tmp_path / "y.parquet").targets.tobytes()
     assert len(list(tmp_path.glob("*.parts"))) == 1  # the first job's, waiting
 

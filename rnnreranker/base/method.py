@@ -16,7 +16,7 @@ from rnnreranker.base.settings import Params, expected, hints_of, plain, typed_n
 from rnnreranker.base.written_form import PRESET, Written
 
 PACKAGE = Path(__file__).resolve().parents[1]
-GIVEN = ("run scores", "topics", "query vectors", "texts", "qrels", "teacher")  # to methods, besides what parts give
+GIVEN = ("run scores", "topics", "query vectors", "texts", "qrels")  # to methods, besides what parts give
 
 
 class Kind(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.labels.soft import SoftLabels
 
 if TYPE_CHECKING:
     import pandas
 
-    from rnnreranker.parts.vectors import QueryVectors, VectorSource
+    from rnnreranker.parts.vectors import VectorSource
     from rnnreranker.parts.vectors.of_run import HasRows
     from rnnreranker.runs import Run
 
@@ -114,61 +112,55 @@ def contexts_of(
     """The contexts of the queries of a run that have positives, and how many positives have no vector.
 
     A positive that is no candidate is put in and displaces the last candidate of a full context; one without a vector
-    is left out. `vectors` may be a graph. Without them the rows are -1, and positives are taken as they are.
-    apart: a context for every positive, of which it alone is known. whole: all positives take part, however many.
+    is left out. `vectors` may be a graph; without them rows mean nothing, and all positives are taken.
+
+    Args:
+        run, judged: candidates and positives; size: candidates of a context.
+        apart: a context for every positive, of which it alone is known.
+        whole: all positives take part, however many.
 
     Raises:
         InputError: a candidate of the run that has no vector.
     """
-    of_run = _rows_of_run(run, vectors)
-    wanted = sorted({docid for qid in run for docid, _ in judged.get(qid, ())})
-    known = vectors.rows(wanted) if vectors is not None else np.full(len(wanted), 0)
-    of_positives = dict(zip(wanted, known.tolist(), strict=True))
-    contexts, without = [], 0
+    every = [docid for qid in run for docid, _ in judged.get(qid, ())]
+    of_run = np.zeros(len(run.docids), np.int64) if vectors is None else vectors.rows(run.docids.tolist())
+    known = np.zeros(len(every), np.int64) if vectors is None else vectors.rows(every)
+    if len(lost := run.docids[of_run < 0]):
+        raise InputError(
+            f"{len(lost)} of {len(run.docids)} docids in the run are not in the index (first: "
+            f"{', '.join(map(str, lost[:3]))}); use the index that the run was made from"
+        )
+    row_of = dict(zip(every, known.tolist(), strict=True))
+    contexts, without = [], int((known < 0).sum())
     for query, qid in enumerate(run.qids):
-        pairs = [(docid, grade) for docid, grade in judged.get(qid, ()) if of_positives[docid] >= 0]
-        without += len(judged.get(qid, ())) - len(pairs)
-        if not pairs:
-            continue
         part = slice(run.offsets[query], run.offsets[query + 1])
-        entries = run.rows[part]
-        candidates, rows, scores = run.docids[entries].tolist(), of_run[entries], run.scores[part]
-        for visible in [[pair] for pair in pairs] if apart else [pairs]:
-            first = np.array([of_positives[docid] for docid, _ in visible], dtype=np.int64)
+        docids, rows, scores = run.docids[run.rows[part]], of_run[run.rows[part]], run.scores[part]
+        pairs = [pair for pair in judged.get(qid, ()) if row_of[pair[0]] >= 0]
+        candidates = docids.tolist() if pairs else []
+        there = {docid for docid, _ in pairs}.intersection(candidates)
+        for visible in ([pair] for pair in pairs) if apart else [pairs] if pairs else []:
+            first = [docid for docid, _ in visible]
             taken = max(size, len(visible)) if whole else size
-            contexts.append(_context(qid, visible, first, candidates, rows, scores, taken))
+            ranks = np.array([candidates.index(docid) if docid in there else -1 for docid in first], dtype=np.int64)
+            others = np.delete(np.arange(len(docids)), ranks[ranks >= 0])
+            ranks = np.concatenate([ranks, others])
+            of_context = ranks[:taken]
+            values = scores[of_context] if len(scores) else np.zeros(len(of_context))
+            if (lacking := of_context < 0).any():  # positives that the run does not have
+                values[lacking] = values[~lacking].min() if not lacking.all() else 0.0
+                of_context[lacking] = len(scores) + np.arange(np.count_nonzero(lacking))
+            contexts.append(
+                JudgedContext(
+                    qid,
+                    first + docids[others].tolist(),
+                    np.concatenate([[row_of[docid] for docid in first], rows[others]])[:taken].astype(np.int64),
+                    np.array([grade for _, grade in visible[:taken]], dtype=np.float64),
+                    np.arange(len(ranks)) < len(visible),
+                    of_context,
+                    values,
+                )
+            )
     return contexts, without
-
-
-def _context(
-    qid: str,
-    pairs: Sequence[tuple[str, int]],
-    first: np.ndarray,
-    candidates: list[str],
-    rows: np.ndarray,
-    scores: np.ndarray,
-    size: int,
-) -> JudgedContext:
-    """The context of a query: pairs and first, its R positives with their rows; the others as the run has them."""
-    there = {docid for docid, _ in pairs}.intersection(candidates)
-    ranks = np.array([candidates.index(docid) if docid in there else -1 for docid, _ in pairs], dtype=np.int64)
-    left = np.ones(len(candidates), dtype=bool)
-    left[ranks[ranks >= 0]] = False
-    others = np.flatnonzero(left)
-    ranks = np.concatenate([ranks, others])[:size]
-    known = scores[ranks] if len(scores) else np.zeros(len(ranks))
-    if (lacking := ranks < 0).any():  # positives that the run does not have
-        known[lacking] = known[~lacking].min() if not lacking.all() else 0.0
-        ranks[lacking] = len(scores) + np.arange(np.count_nonzero(lacking))
-    return JudgedContext(
-        qid,
-        [docid for docid, _ in pairs] + list(itertools.compress(candidates, left.tolist())),
-        np.concatenate([first, rows[others]])[:size],
-        np.array([grade for _, grade in pairs[:size]], dtype=np.float64),
-        np.arange(len(pairs) + len(others)) < len(pairs),
-        ranks,
-        known,
-    )
 
 
 def batches(
@@ -212,60 +204,3 @@ def batches(
                     vectors.fetch(one.rows, part[line, 1 : one.size + 1])
             real = np.arange(widest) < lengths[:, None]
             yield JudgedBatch(chosen, lengths, np.stack([one.grades for one in own]), real, rows, ranks, scores, part)
-
-
-def assembled(
-    contexts: Sequence[JudgedContext],
-    scores: Sequence[np.ndarray],
-    target_lists: Sequence[np.ndarray],
-    metadata: dict[str, Any],
-) -> SoftLabels:
-    """Labels over all candidates: those that took no part get score -inf and target 0.
-
-    scores, target_lists: (n,) float32 each of the n = `size` candidates of each context, scores and targets.
-    """
-    lengths = [len(context.docids) for context in contexts]
-    offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(np.int64)
-    all_scores = np.full(offsets[-1], -np.inf, dtype=np.float32)
-    all_targets = np.zeros(offsets[-1], dtype=np.float32)
-    for start, one, given in zip(offsets[:-1].tolist(), scores, target_lists, strict=True):
-        all_scores[start : start + len(one)] = one
-        all_targets[start : start + len(given)] = given
-    docids = np.array([docid for context in contexts for docid in context.docids], dtype=object)
-    positive = np.concatenate([np.zeros(0, dtype=bool), *(context.positive for context in contexts)])
-    qids = tuple(context.qid for context in contexts)
-    return SoftLabels(qids, offsets, docids, all_scores, all_targets, positive, metadata)
-
-
-def check_queries(run: Run, judged: Judged, vectors: VectorSource, queries: QueryVectors) -> None:
-    """Look that the queries to label have vectors as long as those of the index.
-
-    Raises:
-        InputError: another dimension, or queries without a vector.
-    """
-    if queries.vectors.shape[1] != vectors.dimension:
-        raise InputError(
-            f"query vectors have {queries.vectors.shape[1]} dimensions, the index has {vectors.dimension}; "
-            "encode the queries with the encoder that made the index"
-        )
-    there = set(queries.qids)
-    lost = [qid for qid in run.qids if judged.get(qid) and qid not in there]
-    if lost:
-        raise InputError(
-            f"{len(lost)} queries of the run have no vector (first: {', '.join(lost[:3])}); check topics and run match"
-        )
-
-
-def _rows_of_run(run: Run, vectors: HasRows | None) -> np.ndarray:
-    """(V,) int64: the vector row of each distinct docid of the run."""
-    if vectors is None:
-        return np.full(len(run.docids), -1, dtype=np.int64)
-    rows = vectors.rows(run.docids.tolist())
-    lost = np.flatnonzero(rows < 0)
-    if len(lost):
-        shown = ", ".join(map(str, run.docids[lost[:3]]))
-        raise InputError(
-            f"{len(lost)} of {len(run.docids)} docids in the run are not in the index (first: {shown}); "
-            "use the index that the run was made from"
-        )
-    return rows

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import json
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,11 +30,12 @@ from rnnreranker.data.fields import asked_fields, fields_of, usual_fields
 from rnnreranker.data.names import is_there
 from rnnreranker.labels.judged import Judged
 from rnnreranker.labels.mass import LearntMass, learn_mass
-from rnnreranker.labels.methods.base import Labeler, make_labeler, with_teacher
+from rnnreranker.labels.methods.base import Labeler, make_labeler
 from rnnreranker.labels.params import unlearnt
 from rnnreranker.labels.request import SHARD, ChosenLabeler, JudgedRunRequest, LabelsRequest, check
 from rnnreranker.labels.soft import SoftLabels, described, write_joined
-from rnnreranker.parts.base import givers, part
+from rnnreranker.parts.base import givers
+from rnnreranker.parts.texts import file_of_texts, texts_of
 
 if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
@@ -46,98 +45,112 @@ if TYPE_CHECKING:
     from rnnreranker.runs import Run
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Job:
-    """What all shards of one job share; it may travel to another machine, which sees the same files.
+    """What labels are made of; a part of it may travel to another machine, which sees the same files.
 
-    labeler: the method with its settings; relevant: grade from which on positive.
-    stored: for what the method needs of the parts of an index, (need, where the part is, what describes it as JSON):
-        opened where a shard is made.
-    texts: the folder of an index whose texts are read; None for a method without.
-    documents: where texts come from in place of the index; fields: what they are, None = the usual ones.
-    learnt: where the mass of the labels was learnt, from what.
-    devices: where a teacher that takes some computes; None = its own.
-    pairs: whose published pairs gave the candidates; None = the run alone.
+    Attributes:
+        labeler: the method with its settings; run: candidates; judged: positives by query, see `judged.positives_of`.
+        relevant: grade from which on positive.
+        index: whose parts and texts are read; None where nothing is.
+        documents: where texts come from in place of the index; fields: what they are, None = the usual ones.
+        queries, topics, tokens: a vector, a text and the tokens of every query to label; None where none are needed.
+        learnt: where the mass of the labels was learnt, from what.
+        devices: where a teacher that takes some computes; None = its own.
+        pairs: whose published pairs gave the candidates; None = the run alone.
     """
 
     labeler: ChosenLabeler
+    run: Run
+    judged: Judged
     relevant: int = 1
-    stored: tuple[tuple[str, Path, str], ...] = ()
-    texts: Path | None = None
+    index: IndexOnDisk | None = None
     documents: str | None = None
     fields: tuple[str, ...] | None = None
+    queries: QueryVectors | None = None
+    topics: Mapping[str, str] | None = None
+    tokens: QueryTokens | None = None
     learnt: LearntMass | None = None
     devices: Devices | None = None
     pairs: str | None = None
 
-    def texts_of(self, docids: Sequence[str]) -> Mapping[str, str]:
-        """The texts of documents: of the job's source of documents, else of its index."""
-        from rnnreranker.parts.texts import texts_of
+    def of(self, numbers: Sequence[int]) -> Job:
+        """What is of these queries of the run, and nothing of the others."""
+        from rnnreranker.runs import Run
 
-        if self.documents is None:
-            return texts_of(self.texts or "", docids)
-        texts = _known_texts(self.documents, self.fields)
-        return {docid: texts[docid] for docid in dict.fromkeys(docids) if docid in texts}
+        run = self.run.of_queries(numbers)
+        distinct, rows = np.unique(run.rows, return_inverse=True)
+        run = Run.from_parts(run.qids, run.offsets, self.run.docids[distinct], rows, run.scores)
+        given: dict[str, Any] = {"run": run, "judged": {qid: self.judged[qid] for qid in run.qids}}
+        if self.queries is not None:
+            known = set(self.queries.qids)
+            given["queries"] = self.queries.of([qid for qid in run.qids if qid in known])
+        if self.topics is not None:
+            given["topics"] = {qid: self.topics[qid] for qid in run.qids if qid in self.topics}
+        if self.tokens is not None:
+            given["tokens"] = self.tokens.of(run.qids)
+        return dataclasses.replace(self, **given)
+
+    def with_labels(self, **changed: Any) -> Job:
+        """The same with other parameters of labels."""
+        params = dataclasses.replace(self.labeler.label_params, **changed)
+        return dataclasses.replace(self, labeler=dataclasses.replace(self.labeler, label_params=params))
+
+    def method(self, threads: int | None = 1) -> Labeler:
+        """The labeler, with what it needs of these queries and their documents."""
+        chosen, index = self.labeler, self.index
+        parts = {} if index is None else {need: partial(index.given, need) for need in chosen.needs & {*givers()}}
+        inputs = Inputs(
+            **{need.replace(" ", "_"): source for need, source in parts.items()},
+            query_vectors=self.queries,
+            query_tokens=self.tokens,
+            topics=self.topics,
+            texts=self.texts if "texts" in chosen.needs else None,
+        )
+        given: dict[str, Any] = {"relevant": self.relevant, "threads": threads, "source": chosen.source}
+        return make_labeler(chosen.name, inputs, chosen.params, chosen.label_params, devices=self.devices, **given)
+
+    def texts(self) -> Mapping[str, str]:
+        """The texts of the candidates and positives, perhaps of more documents, by docid.
+
+        Raises:
+            InputError: no documents, and an index without texts.
+        """
+        if self.documents is not None:
+            return _known_texts(self.documents, self.fields)
+        positives = (docid for pairs in self.judged.values() for docid, _ in pairs)
+        return texts_of(self._folder_of_texts, [*self.run.docids.tolist(), *positives])
+
+    @property
+    def _folder_of_texts(self) -> Path:
+        if self.index is None or self.index.texts is None:
+            name = argument("index") if self.index is None else self.index.name
+            raise InputError(f"{name}: no texts in this index; give {argument('documents')}, what it was made from")
+        return self.index.texts
 
     def digest_of_texts(self) -> str:
         """What tells the texts from others: the digest of their file, or the name of a data set, and unusual fields."""
-        from rnnreranker.parts.texts import file_of_texts
-
         if self.documents is None:
-            return file_digest(file_of_texts(self.texts or Path()))
+            return file_digest(file_of_texts(self._folder_of_texts))
         named = file_digest(Path(self.documents).expanduser()) if is_there(self.documents) else self.documents
         fields = fields_of(self.documents, self.fields)
         return named if fields == usual_fields(self.documents) else fingerprint(named, fields)
 
-
-@lru_cache(maxsize=1)
-def _known_texts(documents: str, fields: tuple[str, ...] | None) -> Mapping[str, str]:
-    from rnnreranker.data.documents import texts_by_id
-
-    return texts_by_id(documents, fields)
-
-
-@lru_cache(maxsize=8)
-def _opened(need: str, at: Path, described: str) -> Any:
-    """The part of an index that gives what a method needs."""
-    return part(givers()[need]).open(at, json.loads(described))
-
-
-@dataclass(frozen=True, eq=False)
-class LabelInputs:
-    """What labels are made of, besides a job.
-
-    Attributes:
-        run: candidates.
-        judged: positives by query, see `judged.positives_of`.
-        queries: a vector for every query to label; None for a method that needs none.
-        topics, tokens: a text, and the tokens, of every query to label; None for a method that needs none.
-    """
-
-    run: Run
-    judged: Judged
-    queries: QueryVectors | None = None
-    topics: Mapping[str, str] | None = None
-    tokens: QueryTokens | None = None
-
-    def of(self, numbers: Sequence[int]) -> LabelInputs:
-        """What is of these queries of the run, and nothing of the others: it may travel to another machine."""
-        from rnnreranker.runs import Run
-
-        part = self.run.of_queries(numbers)
-        distinct, rows = np.unique(part.rows, return_inverse=True)
-        part = Run.from_parts(part.qids, part.offsets, self.run.docids[distinct], rows, part.scores)
-        vectors, topics = self.queries, self.topics
-        if vectors is not None:
-            known = set(vectors.qids)
-            vectors = vectors.of([qid for qid in part.qids if qid in known])
-        if topics is not None:
-            topics = {qid: topics[qid] for qid in part.qids if qid in topics}
-        judged = {qid: self.judged[qid] for qid in part.qids}
-        return LabelInputs(part, judged, vectors, topics, self.tokens and self.tokens.of(part.qids))
+    def describe(self) -> dict[str, Any]:
+        """The metadata of the labels: every parameter, the index, the versions that could change a digit."""
+        described = self.method().describe()
+        if "texts" in self.labeler.needs:
+            described["texts"] = self.digest_of_texts()
+        others = {
+            "device": self.devices and str(self.devices),
+            "pairs": self.pairs,
+            "learnt": self.learnt and self.learnt.to_dict(),
+        }
+        described |= {name: value for name, value in others.items() if value is not None}
+        return described | {"schema": 1, "versions": {"rnnreranker": __version__, "numpy": np.__version__}}
 
     def contents(self) -> Iterator[Any]:
-        """All of it, for a fingerprint: equal runs have equal contents, whatever their tables of docids are."""
+        """All that is read, for a fingerprint: equal runs have equal contents, whatever their tables of docids are."""
         import pandas
 
         order = pandas.unique(self.run.rows)  # as the docids first appear
@@ -153,31 +166,17 @@ class LabelInputs:
         yield dict(self.topics or {})
 
 
-def labeler_of(job: Job, inputs: LabelInputs, threads: int | None = 1) -> Labeler:
-    """The labeler of a job, with what its method needs of these queries and their documents."""
+@lru_cache(maxsize=1)
+def _known_texts(documents: str, fields: tuple[str, ...] | None) -> Mapping[str, str]:
+    from rnnreranker.data.documents import texts_by_id
 
-    def texts() -> Mapping[str, str]:
-        positives = (docid for pairs in inputs.judged.values() for docid, _ in pairs)
-        return job.texts_of([*inputs.run.docids.tolist(), *positives])
-
-    own: Inputs = Inputs(
-        **{need: functools.partial(_opened, need, at, described) for need, at, described in job.stored},
-        query_vectors=inputs.queries,
-        query_tokens=inputs.tokens,
-        topics=inputs.topics,
-        texts=None if job.texts is None and job.documents is None else texts,
-        teacher=lambda: with_teacher(own, job.labeler.params, threads, job.devices),
-    )
-    chosen = job.labeler
-    given: dict[str, Any] = {"relevant": job.relevant, "threads": threads, "source": chosen.source}
-    return make_labeler(chosen.name, own, chosen.params, chosen.label_params, **given)
+    return texts_by_id(documents, fields)
 
 
 @phase("making labels")
 def make_shards(
     output: str | Path,
     job: Job,
-    inputs: LabelInputs,
     *,
     share: Share | None = None,
     backend: str = "threads",
@@ -188,13 +187,11 @@ def make_shards(
     """The metadata of the labels of the run's queries that have positives, after writing the labels to `output`.
 
     One process at a time writes an output: another waits, and takes what is there when it is the same. Memory holds a
-    shard for every job, and one row group while the file is put together, however many queries there
-    are; `SoftLabels.read(output)` reads the labels.
+    shard for every job, and one row group while the file is put together. `SoftLabels.read(output)` reads the labels.
 
     Args:
         output: parquet file; `output.FINGERPRINT-SIZE.parts/` beside it holds finished shards meanwhile.
-        job: what to compute.
-        inputs: candidates, positives and queries.
+        job: what to make labels of.
         share: make only this share of the shards, without a lock: several processes, each with a number of its own,
             work at the same time. The answer is then how many were `made`, and how many the share has, its `own`.
         backend: threads of this process, its processes (loky), or the workers of a Dask or Ray cluster, which must see
@@ -208,15 +205,15 @@ def make_shards(
         MissingDependencyError: a backend that is not installed.
     """
     check_backend(backend)
-    output, run = Path(output), inputs.run
-    chosen = [query for query, qid in enumerate(run.qids) if inputs.judged.get(qid)]
+    output, qids = Path(output), job.run.qids
+    chosen = [query for query, qid in enumerate(qids) if job.judged.get(qid)]
     if not chosen:
         raise InputError(
-            f"no query of the run has a positive (run: {', '.join(run.qids[:3])}; judged: "
-            f"{', '.join(list(inputs.judged)[:3])}); give the judgements of these queries"
+            f"no query of the run has a positive (run: {', '.join(qids[:3])}; judged: "
+            f"{', '.join(list(job.judged)[:3])}); give the judgements of these queries"
         )
-    base = _describe(job, inputs)
-    name = fingerprint(base, *inputs.contents())
+    base = job.describe()
+    name = fingerprint(base, *job.contents())
     folder = output.with_name(f"{output.name}.{name}-{shard_size}.parts")
     shards = {
         folder / f"{number:06d}.parquet": chosen[first : first + shard_size]
@@ -228,10 +225,10 @@ def make_shards(
         folder.mkdir(parents=True, exist_ok=True)
         missing = [path for path in paths if not path.is_file()]
         if missing:  # the first one compiles, and shows bad input before workers start
-            make_shard(job, missing[0], inputs.of(shards[missing[0]]), jobs)
+            make_shard(job.of(shards[missing[0]]), missing[0], jobs)
         do_parts(
             make_shard,
-            ((job, path, inputs.of(shards[path])) for path in missing[1:]),
+            ((job.of(shards[path]), path) for path in missing[1:]),
             workers=jobs or cores(),
             backend=backend,
             address=address,
@@ -252,36 +249,22 @@ def make_shards(
                 shutil.rmtree(folder, ignore_errors=True)
         counts = [described(path) for path in shards]
         sums = {name: sum(one[name] for one in counts) for name in ("positives_without_vector", "queries")}
-        if not sums["queries"]:
-            shutil.rmtree(folder)
-            raise InputError(
-                "no positive has a vector in the index, so no query gets labels; check that qrels, run and index are "
-                "of one collection"
-            )
-        write_joined(output, list(shards), base | {"input": name} | sums)
+        if sums["queries"]:
+            write_joined(output, list(shards), base | {"input": name} | sums)
         shutil.rmtree(folder)
-        return described(output)
+    if not sums["queries"]:
+        raise InputError(
+            "no positive has a vector in the index, so no query gets labels; check that qrels, run and index are of "
+            "one collection"
+        )
+    return described(output)
 
 
-def make_shard(job: Job, path: Path, inputs: LabelInputs, threads: int | None = 1) -> None:
+def make_shard(job: Job, path: Path, threads: int | None = 1) -> None:
     """Write the file of a shard; threads: of a method that has several, 1 where several shards are made at a time."""
-    labels, without = labeler_of(job, inputs, threads).infer_from(inputs.run, inputs.judged)
+    labels, without = job.method(threads).infer_from(job.run, job.judged)
     counts = {"positives_without_vector": without, "queries": len(labels)}
     dataclasses.replace(labels, metadata=counts).write(path)
-
-
-def _describe(job: Job, inputs: LabelInputs) -> dict[str, Any]:
-    """The metadata of the labels: every parameter, the index, the versions that could change a digit."""
-    described = labeler_of(job, inputs).describe()
-    if "texts" in job.labeler.needs:
-        described["texts"] = job.digest_of_texts()
-    others = {
-        "device": job.devices and str(job.devices),
-        "pairs": job.pairs,
-        "learnt": job.learnt and job.learnt.to_dict(),
-    }
-    described |= {name: value for name, value in others.items() if value is not None}
-    return described | {"schema": 1, "versions": {"rnnreranker": __version__, "numpy": np.__version__}}
 
 
 @dataclass(frozen=True, eq=False)
@@ -355,59 +338,41 @@ def write_labels(request: LabelsRequest, output: str | Path, share: Share | None
         {request.shown("run"): run}, docids_of(judged), "positives are put in behind the candidates of every query"
     )
     wanted = [qid for qid in run if qid in judged or (learns and qid in validation)]
-    begun, tokens = time.perf_counter(), None
+    begun = time.perf_counter()
     topics, index, queries = opened(request, needs, run, wanted, request.jobs)
-    if index is not None and "query tokens" in needs:
-        texts = {qid: topics[qid] for qid in wanted}
-        tokens = index.given_queries("query tokens", texts, request.jobs, request.devices)
-    encoded = time.perf_counter()
-    inputs = LabelInputs(run, judged, queries, topics if "topics" in needs else None, tokens)
-    job = _job(request, index, pairs)
-    if learns:
-        job = _with_learnt_mass(job, dataclasses.replace(inputs, judged=validation), request.jobs)
-    workers: dict[str, Any] = {name: getattr(request, name) for name in ("backend", "jobs", "address", "shard_size")}
-    metadata = make_shards(output, job, inputs, share=share, **workers)
-    return Made(Path(output), metadata, topics, index, encoded - begun, time.perf_counter() - encoded)
-
-
-def _job(request: LabelsRequest, index: IndexOnDisk | None, pairs: str | None) -> Job:
-    """What all shards share: the method, and the files that are opened to make a shard."""
-    labeler, needs = request.labeler, request.labeler.needs
-    job = Job(labeler, request.relevant, devices=request.devices if labeler.takes_device else None, pairs=pairs)
+    fields = asked_fields(request.documents, request.fields)
+    if request.documents is not None and fields is None and index is not None:
+        fields = index.fields
+    job = Job(
+        labeler,
+        run,
+        judged,
+        request.relevant,
+        index,
+        request.documents,
+        fields,
+        queries,
+        topics if "topics" in needs else None,
+        devices=request.devices if labeler.takes_device else None,
+        pairs=pairs,
+    )
     if index is not None:
-        stored = []
         for need in sorted(needs & {*givers()}):
-            _ = index.given(need)  # opened once here, so that what is wrong with it is said before any work
-            name = givers()[need]
-            stored.append((need, index.folders[name], json.dumps(dict(index.described(name)))))
-        job = dataclasses.replace(job, stored=tuple(stored))
-    if "texts" not in needs:
-        return job
-    if request.documents is not None:
-        fields = asked_fields(request.documents, request.fields) or (None if index is None else index.fields)
-        return dataclasses.replace(job, documents=request.documents, fields=fields)
-    if index is None or index.texts is None:
-        name = argument("index") if index is None else index.name
-        raise InputError(f"{name}: no texts in this index; give {argument('documents')}, what it was made from")
-    return dataclasses.replace(job, texts=index.texts)
-
-
-def _with_learnt_mass(job: Job, validation: LabelInputs, threads: int | None) -> Job:
-    """The job with the share, and the threshold, that its `mass` asks for and its parameters do not give.
-
-    validation: candidates of the validation queries and their positives, see `learn_mass`, which raises what this does.
-    """
-
-    def with_labels(**changed: Any) -> Job:
-        params = dataclasses.replace(job.labeler.label_params, **changed)
-        return dataclasses.replace(job, labeler=dataclasses.replace(job.labeler, label_params=params))
-
-    params = job.labeler.label_params
-    labeler = labeler_of(with_labels(mass="own"), validation, threads)
-    learnt = learn_mass(labeler, params.mass or "own", validation.run, validation.judged)
-    say(str(learnt))
-    learnt_values = {name: getattr(learnt.params, name) for name in unlearnt(params)}
-    return dataclasses.replace(with_labels(**learnt_values), learnt=learnt)
+            index.given(need)  # a part that cannot be used is refused before any work
+        if "query tokens" in needs:
+            texts = {qid: topics[qid] for qid in wanted}
+            tokens = index.given_queries("query tokens", texts, request.jobs, request.devices)
+            job = dataclasses.replace(job, tokens=tokens)
+    encoded = time.perf_counter()
+    if learns:
+        learner = dataclasses.replace(job.with_labels(mass="own"), judged=validation).method(request.jobs)
+        learnt = learn_mass(learner, labeler.label_params.mass or "own", run, validation)
+        say(str(learnt))
+        job = job.with_labels(**{name: getattr(learnt.params, name) for name in learns})
+        job = dataclasses.replace(job, learnt=learnt)
+    how: dict[str, Any] = {name: getattr(request, name) for name in ("backend", "jobs", "address", "shard_size")}
+    metadata = make_shards(output, job, share=share, **how)
+    return Made(Path(output), metadata, topics, index, encoded - begun, time.perf_counter() - encoded)
 
 
 def candidates_of(request: LabelsRequest) -> tuple[Run, str | None]:

@@ -22,7 +22,7 @@ from rnnreranker.base.settings import Params, hints_of, is_file_name, plain, sec
 from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.data.names import QRELS, TOPICS
-from rnnreranker.labels.methods.base import Source, needs_of, takes_device
+from rnnreranker.labels.methods.base import Source
 from rnnreranker.labels.params import LabelParams, unlearnt
 from rnnreranker.parts.base import givers
 from rnnreranker.rnn import RnnParams
@@ -61,13 +61,15 @@ class ChosenLabeler:
 
     @cached_property
     def needs(self) -> frozenset[str]:
-        """What must be opened for it."""
-        return needs_of(self.name, self.params, self.source)
+        """What must be opened for it: with a teacher, what the teacher needs."""
+        needs: frozenset[str] = find("labeler", self.name).needs_from(self.source, self.params)
+        return needs
 
     @property
     def takes_device(self) -> bool:
-        """Whether it can compute elsewhere than on the processor."""
-        return takes_device(self.name, self.params)
+        """Whether it can compute elsewhere than on the processor: with a teacher that can."""
+        taught = find("labeler", self.name).inner is not None
+        return taught and bool(self.params.chosen.method.takes_device)  # type: ignore[attr-defined]
 
 
 def add_similarity_flags(group: Any, shown: Collection[str]) -> None:

@@ -18,20 +18,11 @@ from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import Inputs, defaults_of, find
 from rnnreranker.labels import smooth, targets
-from rnnreranker.labels.judged import (
-    Judged,
-    JudgedBatch,
-    JudgedContext,
-    assembled,
-    batches,
-    check_queries,
-    contexts_of,
-    positives_of,
-)
+from rnnreranker.labels.judged import Judged, JudgedBatch, JudgedContext, batches, contexts_of, positives_of
 from rnnreranker.labels.params import SHARED, LabelParams, unlearnt
 from rnnreranker.labels.similarity import BYTES, GraphSimilarity, Similarity, VectorSimilarity
 from rnnreranker.labels.soft import SoftLabels
-from rnnreranker.parts.vectors.of_run import vector_rows
+from rnnreranker.parts.vectors.of_run import query_rows, vector_rows
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
 
@@ -53,6 +44,7 @@ class Labeler(ABC):
         label_params: from scores to targets; None = the defaults.
         relevant: grades from here on are positive.
         threads: worker threads of a method that has several; None = one per core. Results do not depend on it.
+        devices: where a teacher that takes some computes; None = its own.
         source: where similarities of documents come from, "vectors" or "neighbours", the graph of the collection.
 
     Raises:
@@ -64,7 +56,7 @@ class Labeler(ABC):
     """
 
     name: ClassVar[str]
-    inner: ClassVar[tuple[str, str] | None] = None  # see `rnnreranker.base.method.with_inner`
+    inner: ClassVar[tuple[str, str] | None] = None  # see `base.method.with_inner`: the setting that names a teacher
     needs: ClassVar[frozenset[str]] = frozenset()
     Params: ClassVar[type[settings.Params]] = settings.Params
     Beside: ClassVar[type[LabelParams]] = LabelParams  # settings that its written form takes too
@@ -79,6 +71,7 @@ class Labeler(ABC):
         *,
         relevant: int = 1,
         threads: int | None = None,
+        devices: Devices | None = None,
         source: Source = "vectors",
     ) -> None:
         if params is not None and not isinstance(params, self.Params):
@@ -89,7 +82,7 @@ class Labeler(ABC):
         self.inputs = inputs
         self.label_params = label_params if label_params is not None else LabelParams()
         self.relevant = relevant
-        self.threads = threads
+        self.threads, self.devices = threads, devices
         self.source = source
         mass = self.label_params.mass
         if mass not in (None, "own") and not self.compares:
@@ -130,11 +123,16 @@ class Labeler(ABC):
         """The labels, and how many positives were left out for want of a vector."""
         size = getattr(self.params, "context", 2**31 - 1)
         contexts, without = contexts_of(run, judged, size, self.source_of_rows, whole=self.whole)
-        scores: list[Any] = [None] * len(contexts)
-        target_lists: list[Any] = [None] * len(contexts)
-        for index, raw, given in self.labelled(contexts):
-            scores[index], target_lists[index] = raw, given
-        return assembled(contexts, scores, target_lists, self.describe()), without
+        offsets = np.cumsum([0, *(len(one.docids) for one in contexts)], dtype=np.int64)
+        docids = np.array([docid for one in contexts for docid in one.docids], dtype=object)
+        positive = np.concatenate([np.zeros(0, dtype=bool), *(one.positive for one in contexts)])
+        scores, given = np.full(len(docids), -np.inf, dtype=np.float32), np.zeros(len(docids), dtype=np.float32)
+        for index, own_scores, own_targets in self.labelled(contexts):
+            start = offsets[index]
+            scores[start : start + len(own_scores)] = own_scores
+            given[start : start + len(own_targets)] = own_targets
+        qids = tuple(one.qid for one in contexts)
+        return SoftLabels(qids, offsets, docids, scores, given, positive, self.describe()), without
 
     def describe(self) -> dict[str, Any]:
         """What goes into the metadata of the labels."""
@@ -229,7 +227,8 @@ class VectorLabeler(Labeler):
                 the graph.
         """
         if "query vectors" in self.needs_from(self.source, self.params):
-            check_queries(run, judged, self.inputs.vectors, self.inputs.query_vectors)
+            labelled = run.of_queries([bool(judged.get(qid)) for qid in run])
+            query_rows(labelled, self.inputs.query_vectors, self.inputs.vectors.dimension)
         if self._reads_both:
             vector_rows(self.inputs.neighbours, run, skip=True, beside=self.inputs.vectors)
 
@@ -304,14 +303,7 @@ class VectorLabeler(Labeler):
 
 
 def make_labeler(
-    name: str,
-    inputs: Inputs,
-    params: Any = None,
-    label_params: LabelParams | None = None,
-    *,
-    relevant: int = 1,
-    threads: int | None = None,
-    source: Source = "vectors",
+    name: str, inputs: Inputs, params: Any = None, label_params: LabelParams | None = None, **others: Any
 ) -> Labeler:
     """The labeler of a name, of this package or of another one; the arguments are those of `Labeler`.
 
@@ -325,32 +317,5 @@ def make_labeler(
     own = params if isinstance(params, kind.Params) else None
     if own is None and params is not None and issubclass(kind.Params, type(params)):
         own = dataclasses.replace(defaults_of(kind), **params.to_dict())
-    made: Labeler = kind(inputs, own, label_params, relevant=relevant, threads=threads, source=source)
+    made: Labeler = kind(inputs, own, label_params, **others)
     return made
-
-
-def needs_of(name: str, params: Any, source: Source = "vectors") -> frozenset[str]:
-    """What must be opened for a labeler with these parameters: with a teacher, what the teacher needs in its place.
-
-    Raises:
-        InputError: as `Labeler.needs_from`.
-    """
-    needs: frozenset[str] = find("labeler", name).needs_from(source, params)
-    if "teacher" not in needs:
-        return needs
-    teacher: frozenset[str] = params.chosen.needs
-    return needs - {"teacher"} | teacher
-
-
-def takes_device(name: str, params: Any) -> bool:
-    """Whether a labeler with these parameters can compute elsewhere than on the processor: with a teacher that can."""
-    return "teacher" in find("labeler", name).needs and bool(params.chosen.method.takes_device)
-
-
-def with_teacher(inputs: Inputs, params: Any, threads: int | None = None, devices: Devices | None = None) -> Any:
-    """The reranker that the parameters of a labeler name as its teacher, on the same inputs.
-
-    Raises:
-        InputError: what the constructor of the reranker raises.
-    """
-    return params.chosen.method(inputs, params.chosen.params, threads=threads, device=devices)

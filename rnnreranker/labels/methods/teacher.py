@@ -15,7 +15,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import Params, context_setting, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.labels.judged import Judged, JudgedContext
-from rnnreranker.labels.methods.base import ContextLabeler
+from rnnreranker.labels.methods.base import ContextLabeler, Source
 from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams
 from rnnreranker.methods.rerank.prf import NEEDS, PrfParams, PrfReranker
 
@@ -66,16 +66,22 @@ class TeacherLabeler(ContextLabeler):
     Normalisation none, boost 1 and no n_max make the targets the softmax of the scores, so that differences of their
     logarithms are margins of the scores: what distillation by Kullback-Leibler divergence and by margins learns from.
 
-    Args and Raises: as `Labeler`; inputs.teacher: a `Reranker`, which brings its own inputs. InputError also for a
-    teacher that reads scores of the run: a positive that is put in has none.
+    Args and Raises: as `Labeler`; the inputs are those that the teacher needs.
     """
 
     name = "teacher"
-    needs = frozenset({"teacher"})
     whole = True
     inner: ClassVar[tuple[str, str] | None] = ("teacher", "reranker")
     Params: ClassVar[type[Params]] = TeacherParams
     params: Any  # a subclass has others
+
+    @classmethod
+    def needs_from(cls, source: Source, params: Any) -> frozenset[str]:
+        """See `Labeler.needs_from`: what the teacher needs; InputError: also for one that reads scores of the run."""
+        needs = super().needs_from(source, params) if cls.inner is None or source != "vectors" else params.chosen.needs
+        if "run scores" in needs:
+            raise InputError(f"teacher {params.teacher}: reads scores of the run, which positives put in have not")
+        return needs
 
     def describe(self) -> dict[str, Any]:
         return super().describe() | {"teacher": self.teacher.describe()}
@@ -89,15 +95,14 @@ class TeacherLabeler(ContextLabeler):
 
     def scores(self, one: JudgedContext) -> np.ndarray:
         """(n,) float64: what the teacher gives the candidates, all beside each other."""
-        if self.teacher.reads_scores:
-            raise InputError(f"teacher {self.teacher.name}: reads scores of the run, which positives put in have not")
         scores: np.ndarray = self.teacher.scores(*self.teacher.alone(one.qid, one.docids[: one.size]))
         return scores
 
-    @property
+    @cached_property
     def teacher(self) -> Reranker:
         """Whose scores these are."""
-        teacher: Reranker = self.inputs.teacher
+        chosen = self.params.chosen
+        teacher: Reranker = chosen.method(self.inputs, chosen.params, threads=self.threads, device=self.devices)
         return teacher
 
     @property

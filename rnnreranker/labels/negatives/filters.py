@@ -19,8 +19,9 @@ from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import Inputs
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import Params, choices, hints_of, setting
-from rnnreranker.labels.judged import Judged, batches, check_queries, contexts_of
+from rnnreranker.labels.judged import Judged, batches, contexts_of
 from rnnreranker.labels.methods.base import Source, make_labeler
+from rnnreranker.parts.vectors.of_run import query_rows
 from rnnreranker.rnn import RnnParams
 
 if TYPE_CHECKING:
@@ -120,7 +121,9 @@ def pools(
         raise InputError(f"context: filters have {size} and {others[0]}; expected one for all")
     of_vectors = source == "vectors" and inputs.has("vectors")
     if of_vectors:
-        check_queries(run, judged, inputs.vectors, inputs.query_vectors)
+        query_rows(
+            run.of_queries([bool(judged.get(qid)) for qid in run]), inputs.query_vectors, inputs.vectors.dimension
+        )
     rows = inputs.vectors if of_vectors else inputs.neighbours if inputs.has("neighbours") else None
     contexts, _ = contexts_of(run, judged, size, rows)
     scores = [np.zeros(one.size) for one in contexts]

@@ -96,8 +96,8 @@ def teacher_of(metadata: Mapping[str, Any], index: IndexOnDisk, topics: Mapping[
     Raises:
         InputError: labels of another index, and as `BatchTeacher` and `query_tokens`.
     """
-    from rnnreranker.base.method import Inputs, make_params
-    from rnnreranker.labels.methods.base import make_labeler, needs_of, with_teacher
+    from rnnreranker.base.method import Inputs, find, make_params
+    from rnnreranker.labels.methods.base import make_labeler
     from rnnreranker.parts.tokens.source import query_tokens
 
     source, method = index.token_vectors, str(metadata["method"])
@@ -107,14 +107,10 @@ def teacher_of(metadata: Mapping[str, Any], index: IndexOnDisk, topics: Mapping[
         raise InputError(
             f"batch_teacher: the labels were made with other settings ({error}); make them again"
         ) from None
-    if "tokens" not in needs_of(method, params):
+    if "tokens" not in find("labeler", method).needs_from("vectors", params):
         raise _untaught(method)
     if metadata.get("index") != source.fingerprint:
         raise InputError(f"{index.name}: the labels were not made from its tokens; give the index that they were")
-    inputs: Inputs = Inputs(
-        tokens=source,
-        query_tokens=lambda: query_tokens(source, topics),
-        teacher=lambda: with_teacher(inputs, params),
-    )
+    inputs = Inputs(tokens=source, query_tokens=lambda: query_tokens(source, topics))
     labels = LabelParams(**metadata["labels"])
     return BatchTeacher(make_labeler(method, inputs, params, labels))
