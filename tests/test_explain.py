@@ -15,9 +15,8 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
 from rnnreranker.parts.texts import CorpusWriter
 from rnnreranker.search.__main__ import main
-from rnnreranker.search.explain import Neighbourhood, neighbourhood
-from rnnreranker.search.explain.page import LISTED, explanation, summands
-from rnnreranker.search.explain.picture import Picture, picture
+from rnnreranker.search.explain import neighbourhood
+from rnnreranker.search.explain.page import explanation, picture, summands
 
 SETTINGS = [
     RnnParams(),
@@ -44,10 +43,6 @@ def on_circle(*degrees: float) -> np.ndarray:
     return np.array([[math.cos(math.radians(a)), math.sin(math.radians(a))] for a in degrees], dtype=np.float32)
 
 
-def drawn(found: Neighbourhood, limit: int = 80) -> Picture:
-    return picture(found, "wide", size=1000, node_radius=15, limit=limit, named=12, name_length=24)
-
-
 @pytest.mark.parametrize("params", SETTINGS, ids=str)
 def test_scores_are_those_of_rnn_similarity(params: RnnParams) -> None:
     query, candidates, docids = chance()
@@ -67,14 +62,14 @@ def test_scores_are_those_of_rnn_similarity(params: RnnParams) -> None:
 @pytest.mark.parametrize("params", SETTINGS, ids=str)
 def test_shared_neighbours_add_up_to_the_jaccard_similarity(params: RnnParams) -> None:
     found = neighbourhood(*chance(), params)
-    assert any(one.shared[0] for one in found.candidates)
+    assert any(found.shared(one.element) for one in found.candidates)
     rows = found.steps.expanded
     assert [part.probe for part in found.parts if part.kind in ("jac", "near")] == list(found.probes)
     for one in found.candidates:
         for part, jaccard in zip(found.parts, one.values, strict=True):
             if part.kind not in ("jac", "near") or part.probe == one.element:
                 continue
-            shared = one.shared[part.probe]
+            shared = found.shared(one.element, part.probe)
             assert sum(line.amount for line in shared) == pytest.approx(jaccard, abs=1e-9)
             if jaccard:
                 assert sum(line.share for line in shared) == pytest.approx(1.0)
@@ -96,19 +91,18 @@ def test_links_of_a_context_worked_out_by_hand() -> None:
         k=1, k_exp=1, tau=0.0, lam=0.5, weight="binary", rank_weight=0, run_weight=0, probes=1, smoothing=0
     )
     found = neighbourhood(query, np.array(rest), ["a", "b", "c"], params)
-    assert found.links() == [(0, 1, 0.5)]
-    a, b, c = found.candidates
-    assert (a.docid, a.reciprocal, a.extended, a.values) == ("a", {0}, set(), (1.0, 1.0))
-    assert [(line.element, line.amount, line.share) for line in a.shared[0]] == [(0, 0.5, 0.5), (1, 0.5, 0.5)]
-    assert (b.reciprocal, b.shared[0], c.reciprocal, c.shared[0]) == (set(), (), set(), ())
-    (link,) = drawn(found).links
-    assert (link.first, link.second, link.kind, link.weight) == (0, 1, "query", 0.5)
+    assert found.links() == [(0, 1, 0.5, "query", False)]
+    assert found.reciprocal == found.steps.sets == [{0, 1}, {0, 1}, {2}, {3}]
+    assert (found.candidates[0].docid, found.candidates[0].values) == ("a", (1.0, 1.0))
+    assert [(line.element, line.amount, line.share) for line in found.shared(1)] == [(0, 0.5, 0.5), (1, 0.5, 0.5)]
+    assert found.shared(2) == found.shared(3) == []
 
 
 def test_drawn_links_are_reciprocal_and_wider_with_more_weight() -> None:
     found = neighbourhood(*chance(40), RnnParams(k=6, tau=1.0))
     lists = found.steps.lists
-    links = drawn(found).links
+    picture_of = picture(found, "wide")["links"]
+    links, share = [one["of"] for one in picture_of], {one["of"]: one["share"] for one in picture_of}
     assert {(link.kind, link.extended) for link in links} == {
         *(("query", True), ("query", False), ("near", True), ("near", False), ("between", False))
     }
@@ -119,8 +113,8 @@ def test_drawn_links_are_reciprocal_and_wider_with_more_weight() -> None:
     assert {link.second for link in links if link.kind == "near" and link.first == 1} == found.steps.sets[1] - {0, 1}
     own = sorted((link for link in links if link.first == 0), key=lambda link: link.weight)
     assert {link.second for link in own} == found.steps.sets[0] - {0}
-    assert [link.width for link in own] == sorted(link.width for link in own)
-    assert own[-1].width == 9.0
+    assert [share[link] for link in own] == sorted(share[link] for link in own)
+    assert share[own[-1]] == 1.0
 
 
 def test_the_seven_parts_of_the_default_are_what_the_formula_says() -> None:
@@ -187,7 +181,10 @@ def test_page_is_self_contained_and_its_links_lead_somewhere() -> None:
     assert all(address.startswith("#") for address in read.addresses)
     assert set(re.findall(r"url\(#([^)]*)\)", page)) <= set(read.ids)
     moved = [one for one in found.candidates if one.moved]
-    assert read.tags.count("details") == len(moved) > 0
+    assert read.tags.count("details") == len(moved) + 1 > 11  # the first ten, then the picture, then all numbers
+    first, rest = page.split('<svg class="net wide"')
+    assert re.findall(r'<details id="d(\d+)">', first) == [str(one.element) for one in moved[:10]]
+    assert '<table class="ranks">' in rest.split('<details class="numbers">')[1]
     assert read.tags.count("svg") > 2
     assert "a first line" in page
     assert "prefers-color-scheme" in page
@@ -206,10 +203,21 @@ def test_page_shows_the_numbers() -> None:
         assert len(shown) == 7
         if one.moved:
             details = page.split(f'<details id="d{one.element}">')[1].split("</details>")[0]
-            for line in one.shared[0][:LISTED]:
+            for line in found.shared(one.element)[:8]:
                 assert f"{line.share * 100:.1f} %" in details
             for part, value, amount in zip(found.parts, one.values, shown, strict=True):
                 assert f'{part.weight:.4g} × {value:.4f}</td><td class="n">{amount}</td>' in details
+
+
+def test_relevant_documents_are_marked_and_a_long_query_is_a_paragraph() -> None:
+    found = neighbourhood(*chance(), RnnParams())
+    text = "so many words " * 12
+    page = explanation(found, qid="q1", query=text, texts={}, grades={"d0": 1, "d1": 2, "d2": 0}, relevant_from=2)
+    assert f'<p class="query">{text}</p>' in page
+    rows = dict(re.findall(r'<span class="docid">(d\d+)</span><span class="grade[ a-z]*">(.*?)</span></td>', page))
+    assert rows == {"d0": "not relevant, grade 1", "d1": "★ relevant, grade 2", "d2": "not relevant, grade 0"}
+    assert page.count('<text class="star halo"') == 2 * any(one.docid == "d1" for one in found.candidates[:14])
+    assert "grade" not in explanation(found, qid="q1", query="few words", texts={}).split("</style>")[1]
 
 
 def test_markup_in_ids_and_texts_is_text() -> None:

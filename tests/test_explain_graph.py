@@ -78,7 +78,9 @@ def test_scores_are_those_of_loops_and_kernel(graph: NeighbourGraph, params: Rnn
         assert one.score == pytest.approx(sum(one.amounts), abs=1e-12)
         for part, value in zip(found.parts, one.values, strict=True):
             if part.kind in ("jac", "near") and part.probe != one.element:
-                assert sum(line.amount for line in one.shared[part.probe]) == pytest.approx(value, abs=1e-9)
+                assert sum(line.amount for line in found.shared(one.element, part.probe)) == pytest.approx(
+                    value, abs=1e-9
+                )
     assert ("geo" in [part.kind for part in found.parts]) == (known and params.lam > 0)
     assert [one.similarity is not None for one in found.candidates] == [known] * CONTEXT
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base import command
-from rnnreranker.base.errors import InputError, problems_of
+from rnnreranker.base.errors import InputError, nearest, problems_of
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.process import phases
 from rnnreranker.base.process.phases import phase
 from rnnreranker.evaluate.measures import parse_measures
-from rnnreranker.evaluate.protocols import protocol_of
+from rnnreranker.evaluate.protocols import protocol_of, relevant_from
 from rnnreranker.search import flags
 from rnnreranker.search.check import check
 from rnnreranker.search.request import NO_RERANKING, RNN, OutputRequest, SearchRequest
@@ -47,9 +47,13 @@ def main(argv: Sequence[str]) -> int:
     topics, given = read_queries(request)
     qrels = None if wanted.qrels is None else _qrels(wanted.qrels, wanted.protocol, topics)
     if wanted.explain is not None:
-        from rnnreranker.search.explain.query_page import check_query
-
-        check_query(wanted.explain, topics, args.topics or "--query, which is called `query`", given)
+        if wanted.explain not in topics:
+            source = request.topics or "--query, which is called `query`"
+            raise InputError(
+                f"--explain {wanted.explain}: no such query in {source}, {nearest(wanted.explain, topics)}"
+            )
+        if given is not None and (wanted.explain not in given or not given.ranked(wanted.explain)):
+            raise InputError(f"--explain {wanted.explain}: the run of --run has no candidates for this query")
     result = searched(request, topics, given, qrels)
     stages, work = result.stages, result.pipeline
     joined = f"; {_joined(stages[0], stages[1])}" if work.expander else ""
@@ -156,8 +160,9 @@ def _show(
         before_all = work.documents(result.stages[0])
         show_results(work.index, before_all, stages[-1], limit=wanted.show, text_of=text_of)
     if wanted.explain is not None:
-        from rnnreranker.search.explain.query_page import explain
+        from rnnreranker.search.explain import explain
 
+        own = None if qrels is None else qrels[qrels["query_id"] == wanted.explain]
         explain(
             _explain_output(wanted),
             work.index,
@@ -165,8 +170,10 @@ def _show(
             result.stages[-1],
             work.rerankers[0],  # type: ignore[arg-type]  # rnn, as was checked
             qid=wanted.explain,
-            text=result.topics[wanted.explain],
+            query=result.topics[wanted.explain],
             source=f"{request.run or work.retrieved_by} · index {request.index}",
+            grades={} if own is None else dict(zip(own["doc_id"], own["relevance"].tolist(), strict=True)),
+            relevant_from=1 if qrels is None else relevant_from(qrels.attrs["protocol"]),
         )
     if qrels is not None:
         from rnnreranker.search.show import show_evaluation

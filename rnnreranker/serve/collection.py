@@ -123,7 +123,7 @@ class ServedIndex:
     def explained(self, answered: Answered) -> tuple[Neighbourhood, str]:
         """The neighbourhood of a question, and why the run's scores tell nothing; InputError: not reranked by rnn."""
         from rnnreranker.methods.rerank import RnnReranker
-        from rnnreranker.search.explain.query_page import taken_apart
+        from rnnreranker.search.explain import taken_apart
 
         rerankers = answered.pipeline.rerankers
         if len(rerankers) != 1 or not isinstance(rerankers[0], RnnReranker) or rerankers[0].source == "tokens":

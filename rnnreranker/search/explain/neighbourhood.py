@@ -1,4 +1,4 @@
-"""One context taken apart: what a score is made of, who is whose reciprocal neighbour, what each shared one adds.
+"""One context taken apart: the parts of each score, the reciprocal neighbours, and what each shared neighbour adds.
 
 A score is a sum of parts, each a weight times a value: of the rank in the run, the score there, the similarity to the
 query, the Jaccard similarity J to each probe, and the mean score of the nearest candidates. With v the expanded
@@ -8,26 +8,31 @@ min(v_pj, v_ij) / sum_j max(v_pj, v_ij) to it; these amounts sum to J.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from rnnreranker.rnn import RnnParams, reference
-from rnnreranker.runs.head import order_by_score
+from rnnreranker.base.errors import InputError
+from rnnreranker.methods.rerank.base import inner_products
+from rnnreranker.rnn import RnnParams, checks, reference
+from rnnreranker.runs.head import order_by_score, why_useless
+
+if TYPE_CHECKING:
+    from rnnreranker.methods.rerank import RnnReranker
+    from rnnreranker.parts.neighbours import NeighbourGraph
+    from rnnreranker.runs import Run
 
 Values = Sequence[float] | np.ndarray | None  # N, one of every candidate
 
 
-@dataclass(frozen=True)
-class ScorePart:
+class ScorePart(NamedTuple):
     """A part of every score of a context: `weight` times the candidate's value.
 
-    kind: "rank" and "run" of the first stage, "geo", the similarity to the query, "jac", J with the query, "near", J
-    with a candidate, "lent", the mean score, before smoothing,
-    of the nearest candidates. probe: the element whose neighbours are compared, of "jac" and "near".
+    kind: "rank" and "run" of the first stage, "geo" = similarity to the query, "jac" = J with the query, "near" = J
+    with the candidate `probe`, "lent" = the mean score of the nearest candidates before smoothing.
     """
 
     kind: Literal["rank", "run", "geo", "jac", "near", "lent"]
@@ -35,12 +40,10 @@ class ScorePart:
     probe: int = 0
 
 
-@dataclass(frozen=True)
-class Shared:
-    """An element that a probe and a candidate have in common.
+class Shared(NamedTuple):
+    """An element that a probe and a candidate have in common, 0 = the query: v_pj, v_ij, and what it adds to J.
 
-    element: 0 = the query itself. probe_weight, weight: its expanded weights v_pj and v_ij. amount: what it adds to J.
-    share: amount as a part of J, in [0, 1] for weights >= 0; 0 where J is 0.
+    share: amount / J, in [0, 1] for weights >= 0; 0 where J is 0.
     """
 
     element: int
@@ -50,38 +53,28 @@ class Shared:
     share: float
 
 
-class SharedWith(Mapping[int, tuple[Shared, ...]]):
-    """What an element has in common with each probe, the largest amount first; computed when it is read.
+class Link(NamedTuple):
+    """Two elements and the weight between them, before the averaging.
 
-    Args:
-        expanded: (m, m) expanded weights; element: a row of them; probes: rows that it is compared with.
+    kind: "query" or "near" from a probe, the query or a candidate, to a member of its set; "between" = other reciprocal
+    neighbours. extended: the second is in the set by the extension alone.
     """
 
-    def __init__(self, expanded: np.ndarray, element: int, probes: Sequence[int]) -> None:
-        self._expanded, self._element, self._probes = expanded, element, probes
-
-    def __getitem__(self, probe: int) -> tuple[Shared, ...]:
-        if probe not in self._probes:
-            raise KeyError(probe)
-        return _shared(self._expanded[probe], self._expanded[self._element])
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._probes)
-
-    def __len__(self) -> int:
-        return len(self._probes)
+    first: int
+    second: int
+    weight: float
+    kind: Literal["query", "near", "between"]
+    extended: bool = False
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A candidate with both ranks (from 1) and its score, the sum of its amounts.
+    """A candidate with its ranks (from 1) before and after, and its score.
 
-    element: its number in the context, from 1. run_score: of the first stage, None where it gave none. similarity:
-    inner product with the query, None where it is not known. by_similarity: the rank, from 1, that it alone would give.
-    values, amounts: of the neighbourhood's parts, amount = weight * value. reciprocal: the probes that it is a
-    reciprocal neighbour of. extended: those whose set it belongs to only by the extension. shared: what it has in
-    common with each probe, the largest amount first. nearest: elements whose scores it takes a share of, nearest first.
-    mixed: its score before smoothing.
+    element: its number in the context, from 1. run_score: of the first stage, similarity: inner product with the query;
+    None where not known. by_similarity: the rank that the similarity alone gives. values, amounts: of the parts, amount
+    = weight * value, whose sum is the score. mixed: the score before smoothing. nearest: elements whose scores count
+    for the smoothing, nearest first.
     """
 
     element: int
@@ -94,16 +87,8 @@ class Candidate:
     values: tuple[float, ...]
     amounts: tuple[float, ...]
     score: float
-    reciprocal: frozenset[int]
-    extended: frozenset[int]
-    shared: Mapping[int, tuple[Shared, ...]]
-    nearest: tuple[int, ...]
     mixed: float
-
-    @property
-    def sets(self) -> frozenset[int]:
-        """The probes whose set it belongs to."""
-        return self.reciprocal | self.extended
+    nearest: tuple[int, ...]
 
     @property
     def moved(self) -> int:
@@ -111,13 +96,11 @@ class Candidate:
         return self.before - self.after
 
 
-@dataclass(frozen=True)
-class Known:
-    """What a graph of the collection knows of a context of N candidates.
+class Known(NamedTuple):
+    """What a graph of the collection, with k neighbours of a document, knows of the pairs of N candidates.
 
-    k: neighbours of a document in it. pairs: of candidates that are known, of all `of`; the others count as `lowest`.
-    query: where similarities to the query come from: "vectors", "run", its scores, or "dealt", those of the first
-    candidate. dealt: how many of these there are.
+    pairs: that are known, of all `of`; the others count as `lowest`. query: the source of similarities to the query:
+    "vectors", the scores of the "run", or "dealt": the `dealt` similarities of the first candidate.
     """
 
     k: int
@@ -132,10 +115,9 @@ class Known:
 class Neighbourhood:
     """A query's context and every step of its scores.
 
-    candidates: in their new order. parts: of every score, those whose weight is not 0. probes: the elements whose
-    neighbours are compared with a candidate's, the query first. steps: all intermediate results, element 0 = query,
-    element i = candidate i of those given. reciprocal: m sets, before the extension; steps.sets holds them after it.
-    known: what a graph knows; None where similarities are those of vectors.
+    candidates: in their new order. parts: of every score, those with a weight. probes: elements, the query first.
+    steps: all intermediate results; element 0 = query, element i = candidate i of those given. reciprocal: m sets
+    before the extension; steps.sets are those after it. known: of a graph; None with vectors.
     """
 
     params: RnnParams
@@ -146,110 +128,220 @@ class Neighbourhood:
     reciprocal: list[set[int]]
     known: Known | None = None
 
-    def docid(self, element: int) -> str:
-        """The docid of an element of the context, which must not be the query."""
-        return self._docids[element]
-
     @cached_property
-    def _docids(self) -> dict[int, str]:
-        return {candidate.element: candidate.docid for candidate in self.candidates}
+    def of_element(self) -> dict[int, Candidate]:
+        """Element → candidate."""
+        return {candidate.element: candidate for candidate in self.candidates}
 
-    def links(self) -> list[tuple[int, int, float]]:
-        """Pairs of reciprocal neighbours (i < j) with the mean of v_ij and v_ji, the weights before the averaging."""
-        weights = self.steps.weights
-        return [
-            (i, j, float(weights[i, j] + weights[j, i]) / 2)
+    def links(self) -> list[Link]:
+        """The links of a context, each pair once: those of the probes last, the query's at the end."""
+        weights, own = self.steps.weights, dict[frozenset[int], Link]()
+        for probe in self.probes:
+            for one in sorted(self.steps.sets[probe] - {0, probe}):
+                of_set = one not in self.reciprocal[probe]
+                link = Link(probe, one, float(weights[probe, one]), "near" if probe else "query", of_set)
+                own.setdefault(frozenset((probe, one)), link)
+        between = [
+            Link(i, j, float(weights[i, j] + weights[j, i]) / 2, "between")
             for i, members in enumerate(self.reciprocal)
             for j in sorted(members)
-            if i < j
+            if i < j and frozenset((i, j)) not in own
         ]
+        return [*between, *reversed(own.values())]
+
+    def shared(self, element: int, probe: int = 0) -> list[Shared]:
+        """What each element adds to J of a probe and another element, the largest amount first."""
+        one, row = self.steps.expanded[probe], self.steps.expanded[element]
+        below, above = np.minimum(one, row), reference.total(np.maximum(one, row))
+        numerator = reference.total(below)
+        if above == 0 or not abs(numerator) < abs(above) * 3e38:  # J is 0 there
+            return []
+        shared = [
+            Shared(j, float(one[j]), float(row[j]), amount / above, amount / numerator if numerator else 0.0)
+            for j, amount in enumerate(below.tolist())
+            if amount
+        ]
+        return sorted(shared, key=lambda part: (-part.amount, part.element))
 
 
-def taken_apart(
+def neighbourhood(
+    query: np.ndarray, candidates: np.ndarray, docids: Sequence[str], params: RnnParams, **about: Any
+) -> Neighbourhood:
+    """The context of one query taken apart; its scores are those of `rnn_similarity`, in float64.
+
+    Args:
+        query: (d,) float32.
+        candidates: (N, d) float32, N >= 1, in the order of the first stage; `params.context` is not applied here.
+        docids: N distinct names of the candidates.
+        params: of the reranker.
+        about: base = N scores of the first stage (None: the inner products, in any order of the candidates; 0 where the
+            scores tell nothing); before, after = N ranks from 1 (None: the order given; by s*, ties by docid).
+
+    Raises:
+        InputError: no candidates, vectors of other dimensions, not one docid, score or rank for each candidate, NaN or
+            infinite vectors or scores.
+    """
+    query, candidates = np.asarray(query, dtype=np.float32), np.asarray(candidates, dtype=np.float32)
+    if query.ndim != 1 or candidates.ndim != 2 or not len(candidates) or candidates.shape[1] != len(query):
+        raise InputError(
+            f"query has shape {query.shape} and candidates {candidates.shape}: expected (d,) and (N, d), N >= 1"
+        )
+    _check(len(candidates), docids=docids, **about)
+    if not (np.isfinite(query).all() and np.isfinite(candidates).all()):
+        raise InputError("NaN or infinite values in a vector; build the index, or encode the queries, again")
+    return _of_steps(reference.steps(np.vstack([query[None], candidates]), params), list(docids), params, **about)
+
+
+def graph_neighbourhood(
+    graph: NeighbourGraph,
+    docids: Sequence[str],
+    params: RnnParams,
+    *,
+    query: Values = None,
+    of_run: bool = False,
+    **about: Any,
+) -> Neighbourhood:
+    """As `neighbourhood`, from a graph of the collection; its scores are those of `graph_similarity`, in float64.
+
+    Args:
+        graph: of `open_neighbours`.
+        docids: N >= 1 distinct docids of the graph, in the order of the first stage.
+        params: of the reranker.
+        query: N inner products of query and candidates; None = not known: `base` must be given.
+        of_run: whether these are the scores of the run.
+        about: as in `neighbourhood`.
+
+    Raises:
+        InputError: no candidates, docids that the graph lacks, not one finite value for each candidate, neither query
+            nor base, parameters that need more than is known.
+    """
+    rows = graph.rows(list(docids))
+    if not len(rows) or (rows < 0).any():
+        lost = next((docid for docid, row in zip(docids, rows, strict=True) if row < 0), "none")
+        raise InputError(f"docids: {lost}; expected one or more, all of them in {graph.path}")
+    if query is None and about.get("base") is None:
+        raise InputError("neither query nor base: expected inner products with the query, or scores of a run")
+    _check(len(rows), query=query, **about)
+    checks.rows_of_graph(params)
+    params = params if query is not None else params.without_query()
+    edges, weights = graph.fetch(rows)
+    element_of = {int(row): element for element, row in enumerate(rows)}
+    inside = np.array([[element_of.get(int(edge), len(rows)) for edge in line] for line in edges])
+    similarities = reference.known_similarities(inside, weights, range(len(rows)), query)
+    pairs = np.isfinite(similarities)
+    done = reference.graph_steps(similarities, params)
+    known = Known(
+        k=graph.k,
+        pairs=int(pairs[1:, 1:].sum()) // 2,
+        of=len(rows) * (len(rows) - 1) // 2,
+        lowest=float(done.raw.min()),
+        query="dealt" if query is None else "run" if of_run else "vectors",
+        dealt=int(pairs[0].sum()) if query is None else 0,
+    )
+    return _of_steps(done, list(docids), params, known=known, **about)
+
+
+def taken_apart(base: Run, reranked: Run, reranker: RnnReranker, qid: str) -> tuple[Neighbourhood, str]:
+    """The neighbourhood of one query, and why the scores of the run tell nothing beyond its order; "" where they do.
+
+    Args:
+        base, reranked: the run before and after. Of `base` the first `params.context` candidates that have a vector, or
+            a row in the graph, are explained.
+        reranker: that made it; qid: the query.
+
+    Raises:
+        InputError: no such candidates.
+    """
+    params, entries = reranker.params, dict(base[qid]) if qid in base else {}
+    ranks = {docid: rank for rank, docid in enumerate(entries, 1)}
+    from_graph = reranker.source == "neighbours"
+    rows = (reranker.graph if from_graph else reranker.vectors).rows(list(ranks))
+    context = [docid for docid, row in zip(ranks, rows, strict=True) if row >= 0][: params.context]
+    if not context:
+        raise InputError(f"--explain {qid}: no candidates for this query, so there is nothing to explain")
+    useless = why_useless(base.scores, base.offsets) if params.uses_run and params.run_weight else None
+    now = {docid: rank for rank, docid in enumerate(reranked.ranked(qid), 1)}
+    about: dict[str, Any] = {
+        "base": [0.0 if useless else entries[docid] for docid in context],
+        "before": [ranks[docid] for docid in context],
+        "after": [now[docid] for docid in context],
+    }
+    of_run = reranker.queries == "run"
+    products: Any = [entries[docid] for docid in context] if of_run else None
+    if "query vectors" in reranker.needs:
+        query = np.asarray(reranker.inputs.query_vectors.of([qid]).vectors[0], dtype=np.float32)
+        vectors = reranker.vectors.fetch(reranker.vectors.rows(context))
+        if not from_graph:
+            return neighbourhood(query, vectors, context, params, **about), useless or ""
+        products = inner_products(query, vectors)
+    made = graph_neighbourhood(reranker.graph, context, params, query=products, of_run=of_run, **about)
+    return made, useless or ""
+
+
+def _check(count: int, **given: Any) -> None:
+    """Look that there are as many values as candidates, and that scores are finite."""
+    for name, values in given.items():
+        if values is not None and len(values) != count:
+            raise InputError(f"{name} has {len(values)} entries for {count} candidates: expected as many")
+        if values is not None and name in ("query", "base") and not np.isfinite(np.asarray(values, float)).all():
+            raise InputError(f"NaN or infinite scores in {name}; expected finite ones")
+
+
+def _of_steps(
     done: reference.Steps,
     docids: list[str],
     params: RnnParams,
-    base: Values,
-    before: Sequence[int] | None,
-    after: Sequence[int] | None,
+    base: Values = None,
+    before: Sequence[int] | None = None,
+    after: Sequence[int] | None = None,
     known: Known | None = None,
 ) -> Neighbourhood:
-    """A context of N candidates taken apart; docids, base, before and after as in `contexts.neighbourhood`.
-
-    done: its steps, of vectors or of what a graph knows; params: where inner products with the query are not known,
-    those `without_query`; known: what the graph knows.
-    """
+    """A context of N candidates by its steps; the other arguments as of `neighbourhood`."""
     made = reference.parts(done, params, base)
-    reciprocal = reference.reciprocal_sets(done.lists)
     parts, values = _parts(made, params)
-    products = None if known is not None and known.query == "dealt" else done.raw[0, 1:]
-    similar = None if products is None else _ranks(products, docids)
-    first = before if before is not None else range(1, len(docids) + 1)
-    last = after if after is not None else _ranks(made.scores, docids)
+    products = None if known is not None and known.query == "dealt" else done.raw[0, 1:].tolist()
+    similar = None if products is None else _ranks(done.raw[0, 1:], docids)
+    before = before if before is not None else range(1, len(docids) + 1)
+    after = after if after is not None else _ranks(made.scores, docids)
     candidates = [
         Candidate(
             element=i + 1,
             docid=docid,
-            before=int(first[i]),
-            after=int(last[i]),
+            before=before[i],
+            after=after[i],
             run_score=None if base is None else float(base[i]),
-            similarity=None if products is None else float(products[i]),
-            by_similarity=None if similar is None else int(similar[i]),
+            similarity=None if products is None else products[i],
+            by_similarity=None if similar is None else similar[i],
             values=tuple(float(row[i]) for row in values),
             amounts=tuple(part.weight * float(row[i]) for part, row in zip(parts, values, strict=True)),
             score=float(made.scores[i]),
-            reciprocal=frozenset(one for one in made.probes if i + 1 in reciprocal[one] and i + 1 != one),
-            extended=frozenset(one for one in made.probes if i + 1 in done.sets[one] and i + 1 not in reciprocal[one]),
-            shared=SharedWith(done.expanded, i + 1, made.probes),
-            nearest=tuple(made.nearest[i]),
             mixed=float(made.mixed[i]),
+            nearest=tuple(made.nearest[i]),
         )
         for i, docid in enumerate(docids)
     ]
-    ordered = tuple(sorted(candidates, key=lambda c: c.after))
+    ordered = tuple(sorted(candidates, key=lambda one: one.after))
+    reciprocal = reference.reciprocal_sets(done.lists)
     return Neighbourhood(params, ordered, parts, tuple(made.probes), done, reciprocal, known)
 
 
 def _parts(made: reference.Parts, params: RnnParams) -> tuple[tuple[ScorePart, ...], list[np.ndarray]]:
     """The parts that have a weight, and the values of the candidates for each, (N,) float64."""
-    kinds: tuple[Literal["rank", "run", "geo"], ...] = ("rank", "run", "geo") if len(made.terms) > 1 else ("geo",)
+    kinds: tuple[Any, ...] = ("rank", "run", "geo") if len(made.terms) > 1 else ("geo",)
     rest = 1 - params.smoothing if params.smoothed_over else 1.0
-    pairs: list[tuple[ScorePart, np.ndarray]] = [
-        (ScorePart(kind, rest * params.lam * float(share)), term)
-        for kind, share, term in zip(kinds, made.weights, made.terms, strict=True)
-    ]
     each = rest * (1 - params.lam) / len(made.probes)
-    pairs += [
-        (ScorePart("near" if probe else "jac", each, probe), row)
-        for probe, row in zip(made.probes, made.jaccard, strict=True)
+    parts = [
+        *(ScorePart(kind, rest * params.lam * share) for kind, share in zip(kinds, made.weights.tolist(), strict=True)),
+        *(ScorePart("near" if probe else "jac", each, probe) for probe in made.probes),
+        ScorePart("lent", params.smoothing if params.smoothed_over else 0.0),
     ]
-    if params.smoothed_over:
-        pairs.append((ScorePart("lent", params.smoothing), made.lent))
-    pairs = [(part, row) for part, row in pairs if part.weight]
-    return tuple(part for part, _ in pairs), [row for _, row in pairs]
+    pairs = zip(parts, [*made.terms, *made.jaccard, made.lent], strict=True)
+    weighed = [(part, values) for part, values in pairs if part.weight]
+    return tuple(part for part, _ in weighed), [values for _, values in weighed]
 
 
-def _ranks(scores: np.ndarray, docids: list[str]) -> np.ndarray:
-    """(N,) int64: the rank of each candidate, from 1, by score descending, ties by docid."""
+def _ranks(scores: np.ndarray, docids: list[str]) -> list[int]:
+    """The rank of each of N candidates, from 1, by score descending, ties by docid."""
     ranks = np.empty(len(scores), dtype=np.int64)
     ranks[order_by_score(scores, np.array(docids, dtype=object))] = np.arange(1, len(scores) + 1)
-    return ranks
-
-
-def _shared(probe: np.ndarray, row: np.ndarray) -> tuple[Shared, ...]:
-    """What each element adds to the Jaccard similarity of two (m,) rows of expanded weights, the largest first."""
-    below, above = np.minimum(probe, row), reference.total(np.maximum(probe, row))
-    numerator = reference.total(below)
-    if above == 0 or not abs(numerator) < abs(above) * 3e38:  # J is 0 there
-        return ()
-    shared = [
-        Shared(
-            int(j),
-            float(probe[j]),
-            float(row[j]),
-            float(below[j]) / above,
-            float(below[j]) / numerator if numerator else 0.0,
-        )
-        for j in np.flatnonzero(below)
-    ]
-    return tuple(sorted(shared, key=lambda one: (-one.amount, one.element)))
+    return ranks.tolist()

@@ -1,4 +1,8 @@
-"""The page that explains one query's reranking: one HTML file that needs nothing else."""
+"""The page that explains one query's reranking: one HTML file that needs nothing else, and its picture.
+
+In the picture the query is in the centre. A candidate's distance from it is the new rank, and its direction comes from
+its company: candidates with similar neighbours are side by side. An arrow leads from where the old rank would put it.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +10,29 @@ import itertools
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from rnnreranker.base.command import say
 from rnnreranker.base.pages import render, write_page
-from rnnreranker.search.explain.neighbourhood import Candidate, Neighbourhood, ScorePart
-from rnnreranker.search.explain.picture import move_label, picture, shortened
+from rnnreranker.search.explain.neighbourhood import Candidate, Neighbourhood, ScorePart, taken_apart
+from rnnreranker.search.show import first_line, texts_in
 
-TEXT = 160  # characters of a document that are shown
-LISTED = 8  # neighbours that a moved document shares with a probe; the rest is one line
-SIZES: dict[str, Any] = {  # of the picture, in a wide window and on a phone
-    "wide": {"size": 1000, "node_radius": 15, "limit": 80, "named": 12, "name_length": 24},
-    "narrow": {"size": 380, "node_radius": 10.5, "limit": 20, "named": 0, "name_length": 0},
+if TYPE_CHECKING:
+    from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.methods.rerank import RnnReranker
+    from rnnreranker.runs import Run
+
+NOTHING: Mapping[str, int] = MappingProxyType({})
+SIZES = {  # of the picture, in a wide window and on a phone: pixels, those of a node's radius, nodes, of these named
+    "wide": (1000, 15.0, 80, 12),
+    "narrow": (380, 13.0, 14, 6),
 }
+RINGS = (1, 5, 10, 20, 40, 60, 80)  # ranks that are marked
+ROUNDS = 300  # of pushing apart nodes that overlap
 DIGITS = 4  # of scores and of their parts
 TITLES = {
     "rank": "rank in the run",
@@ -29,44 +42,32 @@ TITLES = {
 }
 
 
-@dataclass(frozen=True)
-class SharedNeighbour:
-    """A shared neighbour in words: what it is, its text, both weights, what it adds to J, and as a share of J."""
+def explain(
+    path: Path, index: IndexOnDisk, base: Run, reranked: Run, reranker: RnnReranker, *, qid: str, **shown: Any
+) -> None:
+    """Write the page of one query and say where it is.
 
-    name: str
-    text: str
-    probe_weight: float
-    weight: float
-    amount: float
-    share: float
+    Args:
+        path: the HTML file; index: has the texts of candidates.
+        base, reranked, reranker, qid: as of `taken_apart`; shown: the other arguments of `explanation`.
 
-
-@dataclass(frozen=True)
-class Company:
-    """What a moved document shares with a probe, of this kind and name: neighbours, the rest of them in sum."""
-
-    kind: str
-    name: str
-    jaccard: float
-    lines: tuple[SharedNeighbour, ...]
-    others: int
-    others_amount: float
-    others_share: float
+    Raises:
+        InputError: as `taken_apart`.
+    """
+    explained, useless = taken_apart(base, reranked, reranker, qid)
+    known = texts_in(index)
+    docids = [candidate.docid for candidate in explained.candidates]
+    texts = {docid: first_line(docid, known[docid]) for docid in docids if docid in known}
+    write_explanation(path, explained, qid=qid, texts=texts, useless=useless, **shown)
+    say(f"explanation of {qid}: {path}")
 
 
-@dataclass(frozen=True)
-class Account:
-    """A moved document: in whose sets it is, its company with each probe, who went past it or was left behind."""
-
-    candidate: Candidate
-    membership: str
-    companies: tuple[Company, ...]
-    passed: tuple[Candidate, ...]
-    passed_by: tuple[Candidate, ...]
+def write_explanation(path: Path, neighbourhood: Neighbourhood, **shown: Any) -> None:
+    """Write the page of one query; shown: as of `explanation`."""
+    write_page(path, explanation(neighbourhood, **shown))
 
 
-def write_explanation(
-    path: Path,
+def explanation(
     neighbourhood: Neighbourhood,
     *,
     qid: str,
@@ -74,72 +75,122 @@ def write_explanation(
     texts: Mapping[str, str],
     source: str = "",
     useless: str = "",
-) -> None:
-    """Write the page of one query.
+    grades: Mapping[str, int] = NOTHING,
+    relevant_from: int = 1,
+) -> str:
+    """The HTML of the page.
 
     Args:
-        path: the HTML file.
-        neighbourhood: the query's neighbourhood.
-        qid: the query's id.
-        query: its text.
+        neighbourhood: of the query; qid: its id; query: its text.
         texts: a line of text by docid; docids without one are shown without.
         source: where the candidates come from, for the head of the page.
         useless: why the scores of the run tell nothing beyond its order; empty where they do.
+        grades: docid → judged grade; documents of `relevant_from` and more are marked as relevant.
     """
-    write_page(path, explanation(neighbourhood, qid=qid, query=query, texts=texts, source=source, useless=useless))
-
-
-def explanation(
-    neighbourhood: Neighbourhood, *, qid: str, query: str, texts: Mapping[str, str], source: str = "", useless: str = ""
-) -> str:
-    """The HTML of the page; see `write_explanation`."""
-    shown = _shown(texts)
     candidates = neighbourhood.candidates
-    by_element = {candidate.element: candidate for candidate in candidates}
-    moved = [candidate for candidate in candidates if candidate.moved]
     return render(
         "search.explain",
         "page.html.j2",
+        found=neighbourhood,
+        candidates=candidates,
         qid=qid,
         query=query,
+        texts=texts,
         source=source,
-        params=neighbourhood.params.to_dict(),
-        parts=neighbourhood.parts,
-        probes=neighbourhood.probes,
-        title=lambda part: title(neighbourhood, part),
-        smoothed=any(part.kind == "lent" for part in neighbourhood.parts),
-        lenders=lambda candidate: [by_element[element] for element in candidate.nearest],
-        summands={candidate.element: summands(candidate) for candidate in candidates},
         useless=useless,
-        first=[neighbourhood.docid(probe) for probe in neighbourhood.probes[1:]],
-        near=sorted(set().union(*(neighbourhood.steps.sets[probe] - {0, probe} for probe in neighbourhood.probes[1:]))),
-        candidates=candidates,
-        texts=shown,
-        wide=picture(neighbourhood, "wide", **SIZES["wide"]),
-        narrow=picture(neighbourhood, "narrow", **SIZES["narrow"]),
-        moved=moved,
-        climbed=max(candidates, key=lambda c: (c.moved, -c.after)),
-        fallen=min(candidates, key=lambda c: (c.moved, c.after)),
-        members=sorted(neighbourhood.reciprocal[0] - {0}),
-        extended=sorted(neighbourhood.steps.sets[0] - neighbourhood.reciprocal[0] - {0}),
-        widest=max(max(sum(map(abs, c.amounts)) for c in candidates), 1e-12),
-        accounts=[account(neighbourhood, candidate, shown) for candidate in moved],
-        move_label=move_label,
-        known=neighbourhood.known,
-        nearest=neighbourhood.docid(1),
+        grades=grades,
+        relevant_from=relevant_from,
+        pictures=[picture(neighbourhood, name) for name in SIZES],
+        title=title,
+        summands=summands,
+        membership=membership,
+        widest=max(max(sum(map(abs, one.amounts)) for one in candidates), 1e-12),
         by_similarity=_in_order_of_similarity(neighbourhood),
     )
 
 
 def drawing(neighbourhood: Neighbourhood, size: str, *, query: str, texts: Mapping[str, str]) -> str:
-    """The picture of the page alone, an <svg>; size: of `SIZES`, the others as in `write_explanation`."""
-    drawn = picture(neighbourhood, size, **SIZES[size])
-    of = {"query": query, "texts": _shown(texts), "probes": neighbourhood.probes}
-    return render("search.explain", "drawing.html.j2", picture=drawn, **of)
+    """The picture of the page alone, an <svg>; size: of `SIZES`, the others as in `explanation`."""
+    of = {"query": query, "texts": texts, "found": neighbourhood, "grades": NOTHING, "relevant_from": 1}
+    return render("search.explain", "drawing.html.j2", picture=picture(neighbourhood, size), **of)
 
 
-def _shown(texts: Mapping[str, str]) -> dict[str, str]:
-    return {docid: shortened(" ".join(text.split()), TEXT) for docid, text in texts.items()}
+def picture(neighbourhood: Neighbourhood, name: str) -> dict[str, Any]:
+    """What the template draws of the first candidates, the query at (0, 0); name: of `SIZES`.
+
+    Returns:
+        nodes with x, y, their angle in degrees, and the radii of both ranks, `at` and `was`; links with their ends and
+        the share of the largest weight of their kind; rings: ranks and radii.
+    """
+    size, node_radius, limit, named = SIZES[name]
+    drawn = neighbourhood.candidates[:limit]
+    lowest = max(2, *(candidate.after for candidate in drawn))
+    inner, outer = 5 * node_radius, size / 2 - node_radius - 12
+
+    def radius(rank: int) -> float:
+        part = min(max((rank - 1) / (lowest - 1), 0.0), 1.0)  # those from further out start at the rim
+        return math.sqrt(inner**2 + part * (outer**2 - inner**2))  # every rank has the same area
+
+    radii = np.array([radius(candidate.after) for candidate in drawn])
+    gaps = np.where(np.arange(len(drawn)) < named, 4.6, 2.6) * node_radius
+    angles = spread(directions(neighbourhood, [candidate.element for candidate in drawn]), radii, gaps)
+    nodes = [
+        {"candidate": one, "x": at * math.cos(angle), "y": at * math.sin(angle), "angle": math.degrees(angle)}
+        | {"at": at, "was": radius(one.before), "named": index < named}
+        for index, (one, angle, at) in enumerate(zip(drawn, angles.tolist(), radii.tolist(), strict=True))
+    ]
+    spots: dict[int, Any] = {node["candidate"].element: node for node in nodes} | {0: {"x": 0.0, "y": 0.0}}
+    links = [link for link in neighbourhood.links() if {link.first, link.second} <= set(spots)]
+    largest: dict[int, float] = {}  # of the links of each probe, and of those between others
+    owners = [-1 if link.kind == "between" else link.first for link in links]
+    for owner, link in zip(owners, links, strict=True):
+        largest[owner] = max(largest.get(owner, 0.0), abs(link.weight))
+    return {
+        **{"name": name, "size": size, "node_radius": node_radius, "nodes": nodes},
+        "links": [
+            {"of": link, "ends": (spots[link.first], spots[link.second])}
+            | {"share": abs(link.weight) / (largest[owner] or 1.0)}
+            for owner, link in zip(owners, links, strict=True)
+        ],
+        "rings": [(rank, radius(rank)) for rank in RINGS if rank <= lowest],
+    }
+
+
+def directions(neighbourhood: Neighbourhood, elements: list[int]) -> np.ndarray:
+    """(n,) float64: an angle for each element, similar for those whose expanded weights are similar.
+
+    The angle in the plane of the second and third eigenvectors of the elements' cosine similarities, as ranks on a full
+    circle, so that no direction stays empty.
+    """
+    rows = neighbourhood.steps.expanded[elements]
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    alike = rows @ rows.T
+    alike = alike - alike.mean(axis=0) - alike.mean(axis=1)[:, None] + alike.mean()
+    vectors = np.linalg.eigh(alike)[1][:, ::-1][:, :2]
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), range(vectors.shape[1])])
+    plane = np.pad(vectors * signs, ((0, 0), (0, 2 - vectors.shape[1])))
+    order = np.argsort(np.arctan2(plane[:, 1], plane[:, 0]), kind="stable")
+    return np.argsort(order) * 2 * math.pi / len(elements)
+
+
+def spread(angles: np.ndarray, radii: np.ndarray, gaps: np.ndarray) -> np.ndarray:
+    """(n,) float64: the angles, turned a little at a time until nodes at these radii no longer overlap, if they can.
+
+    gaps: (n,) pixels that a node wants between its centre and that of another.
+    """
+    angles, numbers = angles.copy(), np.arange(len(angles))
+    wanted = np.maximum(gaps[:, None], gaps)
+    np.fill_diagonal(wanted, 0)
+    for _ in range(ROUNDS):
+        x, y = radii * np.cos(angles), radii * np.sin(angles)
+        lacking = np.maximum(wanted - np.hypot(x[:, None] - x, y[:, None] - y), 0)
+        if not lacking.any():
+            break
+        turn = np.angle(np.exp(1j * (angles[:, None] - angles)))  # in (-pi, pi], the way from the other to this one
+        side = np.sign(np.where(turn == 0, numbers[:, None] - numbers, turn))
+        angles = angles + 0.3 * (lacking * side).sum(axis=1) / radii
+    return angles
 
 
 def _in_order_of_similarity(neighbourhood: Neighbourhood) -> bool:
@@ -149,15 +200,14 @@ def _in_order_of_similarity(neighbourhood: Neighbourhood) -> bool:
     """
     came = sorted(neighbourhood.candidates, key=lambda candidate: candidate.before)
     similarities = [candidate.similarity for candidate in came if candidate.similarity is not None]
-    if not similarities:
-        return True
-    spread = max(similarities) - min(similarities)
-    return all(later <= one + 1e-4 * spread for one, later in itertools.pairwise(similarities))
+    slack = 1e-4 * (max(similarities) - min(similarities)) if similarities else 0.0
+    return all(later <= one + slack for one, later in itertools.pairwise(similarities))
 
 
 def title(neighbourhood: Neighbourhood, part: ScorePart) -> str:
     """What a part of the scores is, in words."""
-    return TITLES.get(part.kind) or f"J with {neighbourhood.docid(part.probe) if part.probe else 'the query'}"
+    probe = neighbourhood.of_element[part.probe].docid if part.probe else "the query"
+    return TITLES.get(part.kind) or f"J with {probe}"
 
 
 def summands(candidate: Candidate) -> list[str]:
@@ -174,60 +224,18 @@ def summands(candidate: Candidate) -> list[str]:
     return [f"{number * unit:.{DIGITS}f}" for number in lower]
 
 
-def account(neighbourhood: Neighbourhood, candidate: Candidate, texts: Mapping[str, str]) -> Account:
-    """Why a document stands where it stands now."""
-    companies = [
-        _company(neighbourhood, candidate, part, value, texts)
-        for part, value in zip(neighbourhood.parts, candidate.values, strict=True)
-        if part.kind in ("jac", "near")
-    ]
-    others = [other for other in neighbourhood.candidates if other is not candidate]
-    return Account(
-        candidate,
-        membership(neighbourhood, candidate),
-        tuple(companies),
-        tuple(o for o in others if o.before < candidate.before and o.after > candidate.after),
-        tuple(o for o in others if o.before > candidate.before and o.after < candidate.after),
-    )
-
-
 def membership(neighbourhood: Neighbourhood, candidate: Candidate) -> str:
     """In whose sets a candidate is, in a sentence."""
-    reasons = []
+    reasons, element = [], candidate.element
     for probe in neighbourhood.probes:
-        whose = f"the set of {neighbourhood.docid(probe)}" if probe else "the query's set"
-        if probe == candidate.element:
+        whose = f"the set of {neighbourhood.of_element[probe].docid}" if probe else "the query's set"
+        if probe == element:
             reasons.append("its own, as a probe: J with itself is 1")
-        elif probe in candidate.reciprocal:
+        elif element in neighbourhood.reciprocal[probe]:
             reasons.append(f"{whose} as a reciprocal neighbour")
-        elif probe in candidate.extended:
+        elif element in neighbourhood.steps.sets[probe]:
             reasons.append(f"{whose} through the extension")
     return f"It is in {' and in '.join(reasons)}." if reasons else "It is in no set that counts."
-
-
-def _company(
-    neighbourhood: Neighbourhood, candidate: Candidate, part: ScorePart, value: float, texts: Mapping[str, str]
-) -> Company:
-    shared = () if part.probe == candidate.element else candidate.shared[part.probe]  # J(p, p) = 1 without a sum
-    lines = []
-    for one in shared[:LISTED]:
-        name = "the query itself" if one.element == 0 else neighbourhood.docid(one.element)
-        text = texts.get(name, "") if one.element else ""
-        if one.element == candidate.element:
-            name = f"{name} (the document itself)"
-        elif one.element == part.probe and part.probe:
-            name = f"{name} (itself)"
-        lines.append(SharedNeighbour(name, text, one.probe_weight, one.weight, one.amount, one.share))
-    rest = shared[LISTED:]
-    return Company(
-        part.kind,
-        neighbourhood.docid(part.probe) if part.probe else "the query",
-        value,
-        tuple(lines),
-        len(rest),
-        sum(one.amount for one in rest),
-        sum(one.share for one in rest),
-    )
 
 
 def file_name(qid: str) -> str:
