@@ -24,7 +24,8 @@ from rnnreranker.data.topics import load_topics
 from rnnreranker.lab.tune.collections import cells_of
 from rnnreranker.lab.tune.space import Space
 from rnnreranker.parts.vectors.ids import read_ids
-from rnnreranker.regress.specs.checks import SpecDocument
+from rnnreranker.regress.specs.checks import SpecFile
+from rnnreranker.regress.specs.spec import Spec
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.train.query.fairness import read_neutrality
 
@@ -136,7 +137,7 @@ def test_yaml_that_is_damaged_or_that_readers_differ_on(tmp_path: Path, text: st
         RnnParams.from_yaml,
         Space.from_yaml,
         cells_of,
-        lambda path: SpecDocument(path).finish(),
+        lambda path: SpecFile(path).read(Spec),
     ):
         with pytest.raises(InputError, match=rf"x\.yaml:?\d*: {AMBIGUOUS[text]}") as found:
             read(path)

@@ -108,7 +108,7 @@ class TestSchema:
             "own.yaml:12: of dens: not in conditions; did you mean dense",
             "own.yaml:12: k=0: expected an integer >= 1",
             "own.yaml:14: expected dnse: no such condition; did you mean dense",
-            "common.yaml:2: index words: give either `prebuilt` or `documents`",
+            "common.yaml:2: words: give either `prebuilt` or `documents`",
             "common.yaml:9: evidense: no such labeler; did you mean evidence?",
             "common.yaml:10: model=query: no setting epoch, did you mean epochs?",
             "common.yaml:14: needs gpu_hours: 'a'; expected a number >= 0",
@@ -138,7 +138,7 @@ class TestSchema:
     @pytest.mark.parametrize(
         ("before", "after", "message"),
         [
-            ("of: dense,", "of: dense-rnn,", r"own\.yaml:12: cyclic steps: dense-rnn → dense-rnn"),
+            ("of: dense,", "of: dense-rnn,", r"own\.yaml:12: dense-rnn: cyclic steps: dense-rnn → dense-rnn"),
             ("name: own", "name: other", r"own\.yaml:2: name other: this file is own\.yaml; the two must be the same"),
             ("parts: [common]", "parts: [comon]", r"own\.yaml:5: parts comon: no such file; did you mean common\?"),
             ("rerank: {rnn:", "rerank: {rn:", r"own\.yaml:12: rn: no such reranker; .*rnn"),
@@ -159,7 +159,7 @@ class TestSchema:
             ("{strict: {", "{binary: {", r"own\.yaml:14: expected binary: no such protocol; known: strict, trec"),
             ("expected: {dl:", "expected: {dev:", r"own\.yaml:14: expected strict: no such protocol; .*trec"),
             ("conditions:", "conditons:", r"own\.yaml:11: unknown key conditons; did you mean conditions\?"),
-            ("schema: 3", "schema: 2", r"own\.yaml:1: schema 2; this version reads schema 3"),
+            ("schema: 3", "schema: 2", r"own\.yaml:1: schema: 2; expected 3"),
             ("schema: 3", "schema: 3\n- x", r"own\.yaml:2: not YAML"),
         ],
     )  # fmt: skip

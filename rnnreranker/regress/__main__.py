@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from rnnreranker.base.record import Record
     from rnnreranker.regress.plans.plan import Plan
     from rnnreranker.regress.plans.runner import Outcome
-    from rnnreranker.regress.specs.spec import QuerySet, Spec
+    from rnnreranker.regress.specs.entries import QuerySet
+    from rnnreranker.regress.specs.spec import Spec
 
 SOURCES = Path("docs", "source")  # of pages of prose, beside the folder of specs
 CHANGED = 1  # exit code: a value beyond its tolerance, or an error in a condition

@@ -11,7 +11,8 @@ from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record, add_records, read_records
 from rnnreranker.regress.plans.step import State
-from rnnreranker.regress.specs.spec import WORKS, Spec
+from rnnreranker.regress.specs.entries import WORKS
+from rnnreranker.regress.specs.spec import Spec
 
 Row = Mapping[str, Any]  # of a record's outcome
 

@@ -9,9 +9,10 @@ from rnnreranker.base.pages import render, row
 from rnnreranker.base.record import Record
 from rnnreranker.regress.plans.plan import make_plan
 from rnnreranker.regress.records import is_run
+from rnnreranker.regress.specs.entries import Model, QuerySet
 from rnnreranker.regress.specs.fields import UNITS, needs_text
 from rnnreranker.regress.specs.methods import models_in, use_with_folders
-from rnnreranker.regress.specs.spec import Model, QuerySet, Spec, planned
+from rnnreranker.regress.specs.spec import Spec, planned
 
 Cell = Mapping[str, Any]  # a published cell that a condition of a spec obtains, of `html.texts`
 SHORT_PLAN = 40  # steps: the page shows a plan of at most so many

@@ -13,7 +13,8 @@ from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files import file_digest
 from rnnreranker.regress.plans.measure import Measured
-from rnnreranker.regress.specs.spec import QuerySet, Spec
+from rnnreranker.regress.specs.entries import QuerySet
+from rnnreranker.regress.specs.spec import Spec
 
 if TYPE_CHECKING:
     from rnnreranker.base.record import Record

@@ -10,7 +10,8 @@ from rnnreranker.base.errors import nearest, refuse
 from rnnreranker.base.record import Record
 from rnnreranker.regress.plans.step import PASTE_FOLDER, index_name, run_files
 from rnnreranker.regress.records import last_run
-from rnnreranker.regress.specs.spec import QuerySet, Spec
+from rnnreranker.regress.specs.entries import QuerySet
+from rnnreranker.regress.specs.spec import Spec
 
 BASE = "dense"  # the condition whose run is reranked
 

@@ -13,7 +13,8 @@ from rnnreranker.regress.papers.matrix import Matrix, counted
 from rnnreranker.regress.papers.paper import cells_of, paper_names, read_paper
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.specs.checks import read_spec
-from rnnreranker.regress.specs.spec import QuerySet, Spec, planned, spec_names
+from rnnreranker.regress.specs.entries import QuerySet
+from rnnreranker.regress.specs.spec import Spec, planned, spec_names
 
 
 def query_sets_of(
@@ -85,7 +86,7 @@ def print_list(folder: Path) -> None:
         for name, spec in matrix.specs.items()
     ]
     for paper in matrix.papers:
-        states = counted(cell["state"] for cell in matrix.cells if cell["paper"] == paper.id)
+        states = counted(cell["state"] for cell in matrix.cells if cell["paper"] == paper.number)
         rows.append([paper.name, "-", "-", states, paper.title])
     print_table(["spec", "query sets", "conditions", "state", "title"], rows)
     print()

@@ -18,10 +18,11 @@ from rnnreranker.regress.papers.rehearsed import rehearsed
 from rnnreranker.regress.papers.twins import TwinSet, check_twins, twin_sets
 from rnnreranker.regress.plans.plan import make_plan
 from rnnreranker.regress.records import recorded, records_file
-from rnnreranker.regress.specs.checks import links, read_spec
+from rnnreranker.regress.specs.checks import read_spec
+from rnnreranker.regress.specs.entries import Condition, Model, QuerySet
 from rnnreranker.regress.specs.fields import needs_text
 from rnnreranker.regress.specs.methods import use_with_folders
-from rnnreranker.regress.specs.spec import Condition, Model, QuerySet, Spec, planned, spec_names
+from rnnreranker.regress.specs.spec import Spec, links, planned, spec_names
 
 STATES = {  # state: sign, what it says
     "reproduced": ("✓", "measured here; within half a unit of the printed last digit"),
@@ -88,7 +89,7 @@ class Matrix:
         self._add_letters()
         studies = read_records(records_file(folder, "", "study"))
         self.twins: dict[tuple[str, str], list[TwinSet]] = {
-            (paper.id, entry.table): twin_sets(paper, entry, self.sets, [*records, *studies])
+            (paper.number, entry.table): twin_sets(paper, entry, self.sets, [*records, *studies])
             for paper in self.papers
             for entry in paper.tables
             if entry.twins and table in (None, entry.table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,8 +12,8 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from rnnreranker.base.errors import InputError, nearest, refuse
 from rnnreranker.evaluate.measures import parse_measures
 from rnnreranker.evaluate.protocols import PROTOCOLS
-from rnnreranker.regress.specs.checks import SpecDocument
-from rnnreranker.regress.specs.spec import Entry
+from rnnreranker.regress.specs.checks import SpecFile
+from rnnreranker.regress.specs.entries import Entry, Faults
 
 
 def _protocol(name: str) -> str:
@@ -77,6 +78,8 @@ class Table(Entry):
 class Paper(Entry):
     """A paper's tables."""
 
+    in_another = False
+    schema_: Literal[3] = Field(3, alias="schema")
     name: str  # paper-000
     title: str
     tables: Annotated[list[Table], Field(min_length=1)]
@@ -85,9 +88,35 @@ class Paper(Entry):
     lines: dict[tuple[str, str], int] = Field({})  # table and row: line of the file
 
     @property
-    def id(self) -> str:
+    def number(self) -> str:
         """The number that published.json knows the paper by."""
         return self.name.removeprefix("paper-")
+
+    def faults(self) -> Faults:
+        """Rows that do not say how they are obtained, or have more or fewer values than the table has columns."""
+        seen: set[tuple[str, str]] = set()
+        for at, number, table, row in self.rows():
+            keys = ("tables", at, "rows", number)
+            if (table.table, row.row) in seen:
+                yield keys, f"row {row.row} of table {table.table} stands here a second time"
+            seen.add((table.table, row.row))
+            given = [key for key in ("condition", "planned", "external") if getattr(row, key)]
+            if len(given) != 1 and given != ["condition", "planned"]:
+                yield keys, f"row {row.row}: give one of condition, planned, external; got {given or 'none'}"
+            if len(row.values) != len(table.columns):
+                said = f"row {row.row}: {len(row.values)} lists, {len(table.columns)} entries of columns"
+                yield (*keys, "values"), said
+                continue
+            for column, (cells, part) in enumerate(zip(row.values, table.columns, strict=True)):
+                wanted = len(part.queries) or len(part.measures)
+                texts = not part.latency and any(isinstance(cell, str) for cell in cells or ())
+                if cells is not None and (texts or len(cells) != wanted):
+                    yield (*keys, "values", column), f"row {row.row}, {part.dataset}: expected {wanted} numbers"
+
+    def rows(self) -> Iterator[tuple[int, int, Table, Row]]:
+        """Every row with its table; before them the position of the table, and of the row in it."""
+        for at, table in enumerate(self.tables):
+            yield from ((at, number, table, row) for number, row in enumerate(table.rows))
 
 
 def paper_names(folder: Path) -> list[str]:
@@ -104,31 +133,12 @@ def read_paper(name: str, folder: Path) -> Paper:
     path = folder / "papers" / f"{name}.yaml"
     if not path.is_file():
         raise InputError(f"{name}: no such paper in {folder / 'papers'}; {nearest(name, paper_names(folder))}")
-    document = SpecDocument(path)
-    paper = document.read(Paper, document.check_schema())
-    lines: dict[tuple[str, str], int] = {}
-    for at, table in enumerate(paper.tables if paper else ()):
-        for number, row in enumerate(table.rows):
-            keys = ("tables", at, "rows", number)
-            if (table.table, row.row) in lines:
-                document.problem(keys, f"row {row.row} of table {table.table} stands here a second time")
-            lines[table.table, row.row] = document.line(keys)
-            given = [key for key in ("condition", "planned", "external") if getattr(row, key)]
-            if len(given) != 1 and given != ["condition", "planned"]:
-                said = f"row {row.row}: give one of condition, planned, external; got {given or 'none'}"
-                document.problem(keys, said)
-            if len(row.values) != len(table.columns):
-                said = f"row {row.row}: {len(row.values)} lists, {len(table.columns)} entries of columns"
-                document.problem((*keys, "values"), said)
-                continue
-            for column, (cells, part) in enumerate(zip(row.values, table.columns, strict=True)):
-                wanted = len(part.queries) or len(part.measures)
-                texts = not part.latency and any(isinstance(cell, str) for cell in cells or ())
-                if cells is not None and (texts or len(cells) != wanted):
-                    said = f"row {row.row}, {part.dataset}: expected {wanted} numbers"
-                    document.problem((*keys, "values", column), said)
-    document.finish()
-    assert paper is not None
+    document = SpecFile(path)
+    paper = document.read(Paper)
+    lines = {
+        (table.table, row.row): document.where(("tables", at, "rows", number))[1]
+        for at, number, table, row in paper.rows()
+    }
     return paper.model_copy(update={"lines": lines})
 
 
@@ -151,7 +161,7 @@ def cells_of(paper: Paper) -> list[dict[str, Any]]:
                     remarks = (row.remarks.get(name) for name in (query, f"{dataset} {measure}", measure) if name)
                     every_cell.append(
                         {
-                            **{"paper": paper.id, "table": table.table, "caption": table.caption, "row": row.row},
+                            **{"paper": paper.number, "table": table.table, "caption": table.caption, "row": row.row},
                             **{"dataset": dataset, "group": columns.dataset, "query": query, "measure": measure},
                             **{"metric": measure.split(" ")[0], "published": value, "decimals": columns.decimals},
                             **{"query_set": columns.query_set, "condition": row.condition, "counted": columns.protocol},

@@ -38,7 +38,7 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
         written[docs / "regressions" / f"{name}.md"] = spec_page(spec, records, texts(mine), counts)
         specs.append((spec, counts, max((record.date[:10] for record in records), default="")))
     states = {
-        paper.name: [cell["state"] for cell in matrix.cells if cell["paper"] == paper.id] for paper in matrix.papers
+        paper.name: [cell["state"] for cell in matrix.cells if cell["paper"] == paper.number] for paper in matrix.papers
     }
     written[docs / "regressions" / "README.md"] = render(
         "regress.papers",
@@ -97,7 +97,7 @@ def matrix_pages(
         twins: paper and table → what runs here in the place of its rows, a query set each.
     """
     shown = texts(cells)
-    of_paper = {paper.id: paper for paper in papers}
+    of_paper = {paper.number: paper for paper in papers}
     all_papers = []
     for identity in dict.fromkeys(cell["paper"] for cell in shown):
         of_this = (cell for cell in shown if cell["paper"] == identity)

@@ -11,8 +11,9 @@ from rnnreranker.base.errors import nearest
 from rnnreranker.base.record import Record
 from rnnreranker.lab.study.request import BASE, StudyRequest, forms_of
 from rnnreranker.regress.papers.paper import Paper, Row, Table, cells_of
+from rnnreranker.regress.specs.entries import Condition, QuerySet
 from rnnreranker.regress.specs.methods import KEY, models_in, parts_read
-from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec
+from rnnreranker.regress.specs.spec import Spec
 
 if TYPE_CHECKING:
     import numpy as np

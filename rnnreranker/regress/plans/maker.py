@@ -17,6 +17,7 @@ from rnnreranker.index.request import USUAL, choose_part, settings_with_flags
 from rnnreranker.parts.base import part as part_of_name
 from rnnreranker.parts.base import parts_of
 from rnnreranker.regress.plans.step import ON_GPU, Step, built_in, index_name, run_files, word_of, work_file
+from rnnreranker.regress.specs.entries import Condition, IndexEntry, Model, QuerySet, Work
 from rnnreranker.regress.specs.fields import needs_of
 from rnnreranker.regress.specs.methods import (
     MODEL_OPTIONS,
@@ -34,7 +35,7 @@ from rnnreranker.regress.specs.methods import (
     use_with_folders,
     with_folders,
 )
-from rnnreranker.regress.specs.spec import Condition, IndexEntry, Model, QuerySet, Spec, Work, planned
+from rnnreranker.regress.specs.spec import Spec, planned
 
 LONGEST = 60  # characters of settings in a file name
 

@@ -14,7 +14,8 @@ from rnnreranker.regress.plans.inputs import read_stamp
 from rnnreranker.regress.plans.obstacles import count_documents
 from rnnreranker.regress.plans.plan import Plan
 from rnnreranker.regress.plans.step import State, Step, built_in, state_of
-from rnnreranker.regress.specs.spec import QuerySet, Spec
+from rnnreranker.regress.specs.entries import QuerySet
+from rnnreranker.regress.specs.spec import Spec
 
 if TYPE_CHECKING:
     import pandas

@@ -25,7 +25,7 @@ from rnnreranker.regress.plans.step import State, index_name, skipped, state_of
 if TYPE_CHECKING:
     from rnnreranker.regress.plans.plan import Plan
     from rnnreranker.regress.plans.step import Step
-    from rnnreranker.regress.specs.spec import IndexEntry
+    from rnnreranker.regress.specs.entries import IndexEntry
 
 MIRROR = ("rgw.cs.uwaterloo.ca", 443)  # where Pyserini's prebuilt indexes are
 PATIENCE = 3.0  # seconds for an answer

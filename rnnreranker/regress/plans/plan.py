@@ -19,8 +19,9 @@ from rnnreranker.parts.base import parts
 from rnnreranker.regress.plans.disk import by_large_files, last_readers, peak, readers, sizes
 from rnnreranker.regress.plans.maker import Maker
 from rnnreranker.regress.plans.step import PASTE_FOLDER, Step, index_name, run_files, work_file
+from rnnreranker.regress.specs.entries import Condition, IndexEntry, QuerySet, Work
 from rnnreranker.regress.specs.fields import needs_of, needs_text
-from rnnreranker.regress.specs.spec import Condition, IndexEntry, QuerySet, Spec, Work, planned
+from rnnreranker.regress.specs.spec import Spec, planned
 
 
 @dataclass(frozen=True)

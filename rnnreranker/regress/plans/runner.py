@@ -28,7 +28,8 @@ from rnnreranker.regress.plans.obstacles import obstacles
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.plans.step import PASTE_FOLDER, State, Step, failed, skipped, work_file
 from rnnreranker.regress.records import compare, records_file
-from rnnreranker.regress.specs.spec import Condition, QuerySet, Spec, planned
+from rnnreranker.regress.specs.entries import Condition, QuerySet
+from rnnreranker.regress.specs.spec import Spec, planned
 
 TOGETHER = 2  # steps at a time, where none of them says what it needs
 

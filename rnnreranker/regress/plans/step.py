@@ -11,8 +11,9 @@ from rnnreranker.base.errors import MissingDependencyError, RnnrerankerError, Un
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.index.request import choose_part
 from rnnreranker.parts.base import part
+from rnnreranker.regress.specs.entries import Condition, IndexEntry, QuerySet, Work
 from rnnreranker.regress.specs.methods import spec_part
-from rnnreranker.regress.specs.spec import Condition, IndexEntry, QuerySet, Spec, Work
+from rnnreranker.regress.specs.spec import Spec
 
 PASTE_FOLDER = Path("runs")  # where printed commands put their files
 

@@ -22,7 +22,7 @@ from rnnreranker.parts.base import part, parts_of
 if TYPE_CHECKING:
     from rnnreranker.labels.request import ChosenLabeler
 
-MODULES = {"tuning": "tune", "recovery": "recover", "diagnosis": "diagnose", "benchmark": "bench"}  # kind of work
+MODULES = {"tuning": "tune", "recovery": "recover", "diagnosis": "diagnose"}  # kind of work
 LABEL_OPTIONS = ("depth", "relevant", "pairs")  # of `python -m rnnreranker.labels`, among the settings of specs
 KEY = "model"  # `{model: ID}` among settings: the folder of a model that the same spec trains
 MODEL_OPTIONS = ("arms", "encoder")  # of works, that may name models

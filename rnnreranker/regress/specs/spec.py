@@ -1,342 +1,67 @@
 """Specs: collections with their indexes, query sets, models and conditions, and what is studied on them.
 
-Entries are pydantic models: types, methods with their settings and names of data are checked field by field. What
-entries must not say besides is in `faults`, and what they may say of each other in `rnnreranker.regress.specs.checks`.
+Entries are pydantic models. Types, methods with their settings and names of data are checked field by field; `faults`
+says what an entry must not say besides, and `Spec.faults` what entries must not say of each other.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import partial
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
     Field,
-    ValidationInfo,
-    model_validator,
 )
 
-from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.method import find, names
-from rnnreranker.base.written_form import Written
-from rnnreranker.data.fields import CHOICES
-from rnnreranker.data.names import BUILT_IN
-from rnnreranker.data.qrels import named_protocol
+from rnnreranker.base.errors import InputError, nearest, problems_of
+from rnnreranker.base.files.yaml_files import KeyPath
+from rnnreranker.base.method import methods, names
 from rnnreranker.index.request import USUAL
-from rnnreranker.methods.feedback.base import check_feedback
-from rnnreranker.parts.base import part
+from rnnreranker.parts.base import part, parts_of
+from rnnreranker.regress.specs.entries import (
+    NOWHERE,
+    WORKS,
+    Condition,
+    Entry,
+    Faults,
+    IndexEntry,
+    Model,
+    QuerySet,
+    Work,
+    entries,
+)
 from rnnreranker.regress.specs.fields import (
-    Aggregation,
-    Bounds,
-    Documents,
-    Expander,
-    Feedback,
-    Filter,
-    Fusion,
-    Labels,
     Measures,
     Names,
     Needs,
-    Protocols,
-    Qrels,
-    Reranker,
-    Retriever,
-    Start,
-    Topics,
-    Training,
-    listed,
 )
-from rnnreranker.regress.specs.methods import check_part, check_work, has_context, models_in
+from rnnreranker.regress.specs.methods import (
+    MODEL_OPTIONS,
+    beside_parts,
+    check_labels,
+    check_work,
+    models_in,
+    parts_read,
+)
 from rnnreranker.train.model_files import NOTHING
 
-STEPS = ("candidates", "labels", "negatives")  # of a model, before its training; models that want the same share them
-NOWHERE = ("none",)  # query sets of a condition that is not measured
-WORKS = {  # key of a spec: kind of record; the command has the kind's name, or the one given
-    "studies": "study",
-    "tunings": "tuning",
-    "recoveries": "recovery",
-    "diagnoses": "diagnosis",
-    "benchmarks": "benchmark",
-}
-Faults = Iterator[tuple[str, str]]  # a key of an entry, or "" = the entry; what is wrong with it
-
-
-class Entry(BaseModel):
-    """What a YAML file says under a key; unknown keys are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _note_hints(cls, content: Any, info: ValidationInfo) -> Any:
-        """Note in the context which key an unknown one may be meant for."""
-        if isinstance(content, dict) and info.context is not None:
-            known = [name for name in cls.model_fields if name != "id"]
-            info.context.update({str(key): nearest(str(key), known) for key in content if key not in known})
-        return content
-
-
-class IndexEntry(Entry):
-    """A prebuilt index of Pyserini, or documents with the parts that are made of them."""
-
-    id: str
-    prebuilt: str = ""
-    documents: Documents = ""
-    text: Names = ()  # the fields that are read of them; () = the usual ones
-    count: Bounds | None = None  # fewest and most documents
-    parts: dict[str, Any] = {}  # dense: encoder and its settings; bm25; neighbours: their number
-    needs: Needs = {}
-
-    def faults(self, indexes: dict[str, IndexEntry]) -> Faults:
-        """What an index must not say."""
-        if bool(self.prebuilt) == bool(self.documents):
-            yield "", f"index {self.id}: give either `prebuilt` or `documents`"
-        yield from _text_faults(self)
-        if not self.parts:
-            yield "parts", f"index {self.id}: no parts; expected some of {', '.join(names('part'))}"
-        for name, its in self.parts.items():
-            try:
-                origins = check_part(name, its)
-            except InputError as error:
-                yield "parts", str(error)
-                continue
-            if part(name).made_of and (self.prebuilt or not {*origins} & {*self.parts}):
-                yield "parts", f"index {self.id}: {name} is made of {' or '.join(origins)}, which it lacks"
-            if name == USUAL and "encoder" not in (its or {}):
-                yield "parts", f"index {self.id}: {name} needs an encoder, as {name}: {{encoder: minilm}}"
-
-
-class QuerySet(Entry):
-    """Topics with their judgements; its id is unique over all specs."""
-
-    id: str
-    topics: Topics
-    qrels: Qrels
-    title: str = ""
-    about: str = ""
-    protocols: Protocols = ()  # the default: the one that belongs to the name of the judgements
-    measures: Measures = ()  # those of the spec where there are none
-    runs: str = ""  # pattern of the folder or file names of published runs for these topics
-    remove_query: bool = False  # whether the document whose id is that of a topic is left out of its run
-    kinds: dict[str, str] = {}  # kind of its topics: their name; each has means of its own
-    needs: Needs = {}
-
-    def model_post_init(self, context: Any) -> None:
-        """Set the protocol that belongs to the judgements, where none is given."""
-        if not self.protocols:
-            object.__setattr__(self, "protocols", (named_protocol(self.qrels),))
-
-
-class ValidationSet(Entry):
-    """Topics with their original labels, which a training is validated on."""
-
-    topics: Topics
-    qrels: Qrels
-
-
-class Model(Entry):
-    """A model that is trained: a query encoder against the vectors of an index, or one that reads texts.
-
-    The latter, sparse and late-interaction encoders and cross-encoders, begin at the model that `start` names. A masked
-    language model has neither topics nor labels: it learns from the texts of `documents` or of an index.
-    """
-
-    id: str
-    train: Training  # the kind of model, with options of `python -m rnnreranker.train`
-    topics: Topics = ""
-    qrels: Qrels = ""
-    index: str = ""  # whose vectors or texts it is trained on
-    documents: Documents = ""  # or these texts
-    text: Names = ()  # of `documents`: as of an index
-    labels: Labels | None = None  # a labeler, with options of its command
-    negatives: Filter | None = None  # or a filter of mined negatives
-    first: Retriever = Field(default_factory=lambda: Written("dense"))  # of the candidates of the training queries
-    candidates: str = ""  # the index that it retrieves from; "" = the model's own
-    validation: ValidationSet | None = None
-    start: Start = ""  # of the training; of a query encoder "" = the index's
-    needs: Needs = {}  # of its training
-    step_needs: dict[str, Needs] = {}  # of the steps before it, some of STEPS: {labels: needs}
-    note: str = ""  # on all published cells that stand on it: what its training has otherwise than the paper
-
-    @property
-    def reads_texts_alone(self) -> bool:
-        """Whether it learns from texts without queries, as masked language models do."""
-        kind = self.train.name
-        return kind in names("trained-model") and "topics" not in find("trained-model", kind).needs
-
-    @property
-    def starts(self) -> list[str]:
-        """The model of the spec that the training begins with: `{model: ID}`, of a query encoder also the id alone."""
-        if self.train.name == "query" and isinstance(self.start, str):
-            return [self.start] if self.start else []
-        return list(models_in(self.start))
-
-    def faults(self, indexes: dict[str, IndexEntry]) -> Faults:
-        """What a model must not say."""
-        made = [name for name in STEPS if name == "candidates" or getattr(self, name)]
-        for name in self.step_needs:
-            if name not in made:
-                yield "step_needs", f"step_needs {name}; {nearest(str(name), made)}"
-        yield from _text_faults(self)
-        texts_alone, reads_texts = self.reads_texts_alone, self.train.name != "query"
-        index, kind = indexes.get(self.index), self.train.name
-        dense = index is not None and USUAL in index.parts
-        filtered = self.negatives.name if self.negatives and self.negatives.name != "none" else ""
-        for key in ("topics", "qrels", "labels", "negatives", "candidates", "validation") if texts_alone else ():
-            if getattr(self, key):
-                yield key, f"{key}: {kind} is trained on texts alone; leave it out"
-        for wrong, key, said in (
-            (bool(self.index) == bool(self.documents), "", "give either `index` or `documents`"),
-            (
-                *(reads_texts and not self.start, ""),
-                f"give `start`, the model that the training begins with{', or none' * texts_alone}",
-            ),
-            (not texts_alone and not self.topics, "", "key topics is missing"),
-            (not texts_alone and not self.qrels, "", "key qrels is missing"),
-            (
-                not texts_alone and bool(self.labels) == bool(self.negatives),
-                *("", "give either `labels` or `negatives`"),
-            ),
-            (not reads_texts and self.negatives, "negatives", "a query encoder is trained on `labels`"),
-            (
-                *(not reads_texts and self.documents, "documents"),
-                "a query encoder is trained on the vectors of an `index`",
-            ),
-            (
-                *(not texts_alone and not (self.index or self.candidates), ""),
-                "give `candidates`, the index that `first` retrieves from",
-            ),
-            (index and not dense and not reads_texts, "index", "has no encoder that could be trained"),
-            (filtered and self.documents, "documents", f"the filter {filtered} needs an `index` with vectors"),
-            (filtered and index and not dense, "index", "has no vectors to filter negatives by"),
-        ):
-            if wrong:
-                yield key, f"{f'index {self.index}' if key == 'index' else self.id}: {said}"
-
-
-class Condition(Entry):
-    """One system: a retrieval, a fusion of other conditions' runs, an expansion or a reranking of one."""
-
-    id: str
-    title: str
-    retrieve: Retriever | None = None
-    prf: Feedback | None = None  # that the retrieval searches again by
-    fuse: Fusion | None = None
-    aggregate: Aggregation | None = None  # passages to documents
-    expand: Expander | None = None
-    rerank: Annotated[  # one after the other
-        tuple[Reranker, ...], BeforeValidator(lambda uses: tuple(uses) if isinstance(uses, list) else (uses,))
-    ] = ()
-    of: Annotated[  # the conditions that are fused, or the one that the step is of
-        tuple[str, ...], BeforeValidator(lambda of: (of,) if isinstance(of, str) else listed(of))
-    ] = ()
-    against: str = ""  # the condition that its values are compared with; "" = the one that is reranked
-    index: str = ""  # of the retrieval, and of the vectors of a reranking
-    model: str = ""  # encodes the queries; "" = the encoder of the index
-    contexts: Annotated[  # a sweep: a run for each number of reranked candidates
-        tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(listed)
-    ] = ()
-    query_sets: Names = ()  # none = all; NOWHERE = it is there for others
-    planned: str = ""  # what the toolkit lacks
-    runs: Names = ()  # name patterns of published run files of this system
-    figure: str = ""  # of the paper that the sweep draws
-    note: str = ""
-    needs: dict[str, Needs] = {}  # query set: what its last step needs there
-
-    @property
-    def run_names(self) -> list[str]:
-        """The names of its runs: its id, or one for each context of a sweep."""
-        return [f"{self.id}-{context}" for context in self.contexts] or [self.id]
-
-    @property
-    def published(self) -> bool:
-        """Whether it is a run of others, which nothing here makes."""
-        made = self.retrieve or self.fuse or self.aggregate or self.expand or self.rerank
-        return bool(self.runs) and not (made or self.planned)
-
-    @property
-    def base(self) -> str:
-        """The condition that it is compared with; empty for a retrieval or a fusion that names none."""
-        return self.against or (self.of[0] if self.rerank or self.expand else "")
-
-    def uses(self) -> list[tuple[str, str, Written]]:
-        """The methods that read an index: the key that names each, its kind, the method with its settings."""
-        named = [("retrieve", "retriever", self.retrieve), ("expand", "expander", self.expand)]
-        named += [("rerank", "reranker", use) for use in self.rerank]
-        return [(key, kind, use) for key, kind, use in named if use]
-
-    def faults(self, indexes: dict[str, IndexEntry]) -> Faults:
-        """What a condition must not say."""
-        ways = [key for key in ("retrieve", "fuse", "aggregate", "expand", "rerank") if getattr(self, key)]
-        if len(ways) != 1 and not ((self.planned or self.published) and not ways):
-            said = "give one of retrieve, fuse, aggregate, expand and rerank, or planned, or runs alone"
-            yield "", f"{self.id}: {said}"
-        wanted = {
-            "fuse": (2, math.inf, "the conditions that are fused"),
-            "rerank": (1, 1, "the condition that is reranked"),
-            "expand": (1, 1, "the condition that is expanded"),
-            "aggregate": (1, 1, "the condition whose passages become documents"),
-        }
-        for way in ways:
-            least, most, what = wanted.get(way, (0, 0, "none"))
-            if not least <= len(self.of) <= most:
-                yield "of", f"{self.id}: `of` has {len(self.of)} entries; expected {what}"
-            if way not in ("fuse", "aggregate") and not self.index:
-                yield "", f"{self.id}: key index is missing"
-        if self.prf and self.retrieve:
-            try:
-                check_feedback(self.prf.name, [self.retrieve.name])
-            except InputError as error:
-                yield "prf", str(error)
-        elif self.prf:
-            yield "prf", f"{self.id}: prf is for a retrieval; give it beside `retrieve`"
-        if self.contexts and not self.rerank:
-            yield "contexts", f"{self.id}: contexts are for a reranking"
-        elif self.contexts and any("context" in use.params for use in self.rerank):
-            yield "rerank", "context: stands here, and contexts too; leave one out"
-        elif self.contexts and not any(map(has_context, self.rerank)):
-            yield "rerank", f"contexts: {', '.join(use.name for use in self.rerank)} has no context"
-
-
-class Work(Entry):
-    """One command that is no search: a study, a tuning, a recovery, a diagnosis or a benchmark."""
-
-    id: str
-    kind: str  # of the record that it makes
-    options: dict[str, Any]  # of the command; `index`, `of` and `query_set` name entries of the spec
-    needs: Needs = {}
-
-    def faults(self, indexes: dict[str, IndexEntry]) -> Faults:
-        """What a study, a tuning, … must not say."""
-        try:
-            check_work(self.kind, self.options)
-        except InputError as error:
-            yield "", str(error)
-
-
-def _text_faults(entry: IndexEntry | Model) -> Faults:
-    """Fields that cannot be read, or are not of documents."""
-    if entry.text and ",".join(entry.text) not in CHOICES:
-        listed = " or ".join(f"[{', '.join(fields)}]" for fields in CHOICES.values())
-        yield "text", f"text [{', '.join(entry.text)}]: expected {listed}"
-    if entry.text and (not entry.documents or entry.documents in BUILT_IN):
-        yield "text", f"{entry.id}: text is of `documents`; leave it out"
-
-
-Level = dict[str, Any]  # of `expected`; null where nothing is known
+OF_RERANKER = {"cross-encoder": "cross", "ensemble": "cross"}  # what models of the spec they take
+LEVELS = ("query set", "condition", "protocol", "measure")  # of `expected`
 
 
 class Spec(Entry):
     """What is measured on a collection."""
 
-    name: str
-    title: str
-    about: str
-    query_sets: tuple[QuerySet, ...] = ()
+    in_another = False
+    required = ("schema_", "name", "title", "about")
+    schema_: Literal[3] = Field(3, alias="schema")
+    name: str = ""
+    title: str = ""
+    about: str = ""
+    query_sets: Annotated[tuple[QuerySet, ...], entries(QuerySet)] = ()
     measures: Measures = ()
     compare: Names = ()  # with their base (none = all); their values are kept by topic
     by_topic: bool = True  # whether they are
@@ -345,12 +70,20 @@ class Spec(Entry):
     redundancy: str = ""  # the index whose vectors say how alike the first documents of a run are; "" = nothing does
     notes: str = ""  # printed under the results
     parts: Names = ()  # names in `parts/`, whose entries come first
-    indexes: tuple[IndexEntry, ...] = ()
-    models: tuple[Model, ...] = ()
-    conditions: tuple[Condition, ...] = ()
-    works: tuple[Work, ...] = ()
+    indexes: Annotated[tuple[IndexEntry, ...], entries(IndexEntry)] = ()
+    models: Annotated[tuple[Model, ...], entries(Model)] = ()
+    conditions: Annotated[tuple[Condition, ...], entries(Condition)] = ()
+    studies: Annotated[tuple[Work, ...], entries(Work)] = ()
+    tunings: Annotated[tuple[Work, ...], entries(Work)] = ()
+    recoveries: Annotated[tuple[Work, ...], entries(Work)] = ()
+    diagnoses: Annotated[tuple[Work, ...], entries(Work)] = ()
     expected: dict[str, dict[str, dict[str, dict[str, float | None] | None] | None] | None] | None = None
-    needs: Needs = {}
+    needs: Needs = Field({})
+
+    @property
+    def works(self) -> tuple[Work, ...]:
+        """All studies, tunings, recoveries and diagnoses."""
+        return (*self.studies, *self.tunings, *self.recoveries, *self.diagnoses)
 
     @property
     def published(self) -> bool:
@@ -366,25 +99,31 @@ class Spec(Entry):
             encoder = model.start if model.start != NOTHING else "a model trained from nothing"
         return str(encoder)
 
-    def condition(self, name: str) -> Condition:
-        """The condition of that id.
+    def _named(self, key: str, name: str, kind: str) -> Any:
+        known = {entry.id: entry for entry in getattr(self, key)}
+        if name not in known:
+            raise InputError(f"{name}: no such {kind} in {self.name}; {nearest(name, known)}")
+        return known[name]
 
-        Raises:
-            InputError: no such condition (with the nearest ids).
-        """
-        return _named(self.conditions, name, "condition", self.name)
+    def condition(self, name: str) -> Condition:
+        """The condition of that id; InputError: no such condition, with the nearest ids, as of those below."""
+        condition: Condition = self._named("conditions", name, "condition")
+        return condition
 
     def index(self, name: str) -> IndexEntry:
         """The index of that id."""
-        return _named(self.indexes, name, "index", self.name)
+        index: IndexEntry = self._named("indexes", name, "index")
+        return index
 
     def model(self, name: str) -> Model:
         """The model of that id."""
-        return _named(self.models, name, "model", self.name)
+        model: Model = self._named("models", name, "model")
+        return model
 
     def query_set(self, name: str) -> QuerySet:
         """The query set of that id."""
-        return _named(self.query_sets, name, "query set", self.name)
+        query_set: QuerySet = self._named("query_sets", name, "query set")
+        return query_set
 
     def measures_of(self, query_set: QuerySet) -> tuple[str, ...]:
         """What is measured on a query set."""
@@ -392,15 +131,123 @@ class Spec(Entry):
 
     def conditions_of(self, query_set: QuerySet) -> tuple[Condition, ...]:
         """The conditions that are measured on a query set."""
-        return tuple(entry for entry in self.conditions if query_set.id in (entry.query_sets or (query_set.id,)))
+        return tuple(entry for entry in self.conditions if entry.measured_on(query_set))
+
+    def faults(self) -> Faults:
+        """What a spec must not say as a whole, and its entries of each other."""
+        yield from super().faults()
+        groups = {key: {entry.id: entry for entry in getattr(self, key)} for key in KINDS}
+        if not self.conditions and not self.works:
+            yield ("conditions",), "conditions: none here and none in the parts"
+        if not self.measures and not all(entry.measures for entry in self.query_sets):
+            yield ("measures",), "measures: expected a list with at least one name"
+        for name in self.compare:
+            if name not in self.measures:
+                yield ("compare",), f"compare {name}: not among the measures; {nearest(name, self.measures)}"
+        if self.redundancy and USUAL not in getattr(groups["indexes"].get(self.redundancy), "parts", ()):
+            said = f"redundancy: {self.redundancy}: no such index with a part {USUAL}"
+            yield ("redundancy",), f"{said}; expected an index of the spec with vectors"
+        needing: dict[KeyPath, list[KeyPath]] = {}
+        for group, known in groups.items():
+            for entry in known.values():
+                keys = (group, entry.id)
+                needing[keys] = [(of, name) for _, name, of, _ in links(entry)]
+                yield from (((*keys, key), said) for key, said in self._wrong_links(entry, groups))
+                if isinstance(entry, Work):
+                    yield from ((keys, said) for said in problems_of(partial(check_work, entry.kind, entry.options)))
+        try:
+            TopologicalSorter(needing).prepare()
+        except CycleError as error:
+            cycle = error.args[1]
+            yield cycle[0], f"cyclic steps: {' → '.join(name for _, name in reversed(cycle))}"
+        yield from self._wrong_levels(self.expected, ())
+
+    def _wrong_links(self, entry: Any, groups: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
+        """Unknown names, models of another kind and missing parts of indexes: the key of each, and what is wrong."""
+        for key, name, group, kind in links(entry):
+            known = groups[group]
+            if name not in known:
+                yield key, f"{key} {name}: not in {group}; {nearest(name, known)}"
+            elif kind and (trained := known[name].train.name) not in kind.split(" or "):
+                yield key, f"{key} {name}: is trained as {trained}; expected a model of `{kind}`"
+        for key, method, name, parts in _reads(entry):
+            index = groups["indexes"].get(name)
+            if lacking := sorted(parts - {*(index.parts if index else parts if name else ())}):
+                of = f"index {name} has no part" if name else "give an `index` with the part"
+                yield key, f"{method}: {of} {' and no part '.join(lacking)}"
+        index = groups["indexes"].get(entry.index) if isinstance(entry, Model) else None
+        if index and USUAL not in index.parts and (entry.train.name == "query" or entry.filters):
+            lack = "vectors to filter negatives by" if entry.filters else "encoder that could be trained"
+            yield "index", f"index {entry.index}: has no {lack}"
+
+    def _wrong_levels(self, value: Any, keys: tuple[str, ...]) -> Faults:
+        """Names in `expected` that are not of this spec."""
+        sets = {entry.id: entry for entry in self.query_sets}
+        runs = [name for entry in self.conditions for name in entry.run_names]
+        own = sets.get(keys[0]) if keys else None
+        known = [[*sets], runs, own and [*own.protocols], own and [*self.measures_of(own)]][len(keys)] or []
+        for name, inner in (value or {}).items():
+            if name not in known:
+                said = f"expected {name}: no such {LEVELS[len(keys)]}; {nearest(str(name), known)}"
+                yield ("expected", *keys, name), said
+            elif len(keys) < 3:
+                yield from self._wrong_levels(inner, (*keys, str(name)))
 
 
-def _named(entries: Sequence[Any], name: str, kind: str, where: str) -> Any:
-    for entry in entries:
-        if entry.id == name:
-            return entry
-    known = [entry.id for entry in entries]
-    raise InputError(f"{name}: no such {kind} in {where}; {nearest(name, known) if known else 'there are none'}")
+KINDS: dict[str, type[Entry]] = {
+    **{"indexes": IndexEntry, "models": Model, "conditions": Condition, "query_sets": QuerySet},
+    **dict.fromkeys(WORKS, Work),
+}
+
+
+def links(entry: Any) -> Iterator[tuple[str, str, str, str]]:
+    """The names of other entries in an entry: its key, the name, where that must be, the kind of a model ("" = any)."""
+    said = entry.options if isinstance(entry, Work) else dict(entry)
+    named = {"of": "conditions", "query_sets": "query_sets", "query_set": "query_sets"}
+    if isinstance(entry, Condition):
+        named |= {"against": "conditions", "needs": "query_sets", "model": "models"}
+    if not isinstance(entry, Work):
+        named |= {"index": "indexes", "candidates": "indexes"}
+    for key, group in named.items():
+        value = said.get(key) or ()
+        for name in [value] if isinstance(value, str) else value:
+            if (key, name) != ("query_sets", *NOWHERE):
+                yield key, str(name), group, "query" if key == "model" else ""
+    if isinstance(entry, Model):
+        yield from (("start", name, "models", "") for name in entry.starts)
+    arms = said.get("arms") or ()
+    labels = [arm.get("labels") for arm in (arms.values() if isinstance(arms, dict) else arms) if isinstance(arm, dict)]
+    crossed = [*models_in([one.get("cross-encoders") for one in labels if isinstance(one, dict)])]
+    for key in ("retrieve", "first", "labels", "negatives", *MODEL_OPTIONS):
+        for name in models_in(said.get(key)):
+            yield key, name, "models", "sparse" if key == "retrieve" else "cross" if name in crossed else ""
+    for key, uses in (("rerank", said.get("rerank", ())), ("beside", entry.teachers() if "beside" in said else ())):
+        for use in uses:
+            yield from ((key, name, "models", OF_RERANKER.get(use.name, "")) for name in models_in(use))
+    if isinstance(entry, IndexEntry):
+        for kind, its in entry.parts.items():
+            yield from (("parts", name, "models", _models_for(kind)) for name in models_in(its))
+
+
+def _models_for(name: str) -> str:
+    """The kinds of model whose encoder makes a part; "" = any."""
+    encoder = part(name).encoder if name in names("part") else ""
+    return " or ".join(kind for kind, one in methods("trained-model").items() if encoder and one.trains == encoder)
+
+
+def _reads(entry: Any) -> Iterator[tuple[str, str, str, set[str]]]:
+    """What an entry reads of indexes: its key, the method, the index, the parts."""
+    if isinstance(entry, Condition):
+        for key, kind, use in entry.uses():
+            yield key, f"{kind} {use.name}", entry.index, parts_read(kind, use)
+    elif isinstance(entry, Model):
+        if entry.labels:
+            yield "labels", f"labels {entry.labels.name}", entry.index, parts_of(check_labels(entry.labels).needs)
+        index = entry.candidates or entry.index
+        if index and not entry.reads_texts_alone:
+            yield "first", f"retriever {entry.first.name}", index, parts_read("retriever", entry.first)
+    elif isinstance(entry, Work) and "index" in entry.options and entry.teachers():
+        yield "beside", "beside", str(entry.options["index"]), beside_parts(entry.options)
 
 
 def planned(spec: Spec, condition: Condition) -> str:
