@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
+from rnnreranker.parts.neighbours.description import docids_mark
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.graph import open_neighbours
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
 from rnnreranker.parts.texts import Texts
-from rnnreranker.parts.vectors import QueryVectors, open_vectors
-from rnnreranker.parts.vectors.ids import read_ids
+from rnnreranker.parts.vectors import QueryVectors, ids, open_vectors
+from rnnreranker.parts.vectors.ids import IdTable, read_ids
 from rnnreranker.parts.vectors.mapped import map_matrix
 from rnnreranker.parts.vectors.source import load_encoded_queries
 
@@ -138,7 +139,11 @@ def test_vectors_so_long_that_float32_overflows_are_searched_exactly_and_silentl
         (b"a\nb\n\xff\nd\n", r"ids:3: not UTF-8"),
     ],
 )
-def test_ids_that_are_none(tmp_path: Path, content: bytes, said: str) -> None:
+@pytest.mark.parametrize("large", [ids.LARGE, 0], ids=["list", "table"])
+def test_ids_that_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, said: str, large: int
+) -> None:
+    monkeypatch.setattr(ids, "LARGE", large)
     np.save(tmp_path / "v.npy", MATRIX)
     (tmp_path / "v.ids").write_bytes(content)
     with pytest.raises(InputError, match=rf"^{tmp_path}/v\..*{said.removeprefix('ids')}"):
@@ -205,6 +210,32 @@ def test_changed_matrices_are_read_as_they_are_or_refused(tmp_path: Path, data: 
         assert expected is not None
         assert found.dtype == expected.dtype
         assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("content", ["b\na\né1\n", "\ufeffb\r\na\r\né1", "b\na\né1"])
+def test_ids_of_a_large_file_are_looked_up_in_a_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str
+) -> None:
+    path, names, wanted = tmp_path / "docid", ["b", "a", "é1"], ["é1", "c", "a", "a\nb", "", "a\n", "b"]
+    path.write_text(content, encoding="utf-8", newline="")
+    listed = read_ids(path)
+    monkeypatch.setattr(ids, "LARGE", 0)
+    monkeypatch.setattr(ids, "BLOCK", 2)
+    for _ in range(2):  # made, and opened again
+        found = read_ids(path)
+        assert isinstance(found.names, IdTable)
+        assert [*found.names] == [found.names[row] for row in range(-3, 0)] == found.names[:] == listed.names == names
+        assert found.rows(wanted).tolist() == listed.rows(wanted).tolist() == [2, -1, 1, -1, -1, -1, 0]
+        assert found.rows([]).tolist() == []
+        assert found.docid_ranks.tolist() == listed.docid_ranks.tolist() == [1, 0, 2]
+        assert docids_mark(found.names) == docids_mark(names)
+        with pytest.raises(InputError, match="docids: 3 is no text"):
+            found.rows([3])  # type: ignore[list-item]
+        monkeypatch.setattr(ids, "_write_table", None)
+    monkeypatch.undo()
+    monkeypatch.setattr(ids, "LARGE", 0)
+    path.write_text("z\n")
+    assert [*read_ids(path).names] == ["z"]
 
 
 IDS = b"d1\nd2\nd3\n"

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.parts.ragged import REPAIR, Hits, RaggedSource, best_first, positions_of, write_ragged
+from rnnreranker.parts.ragged import REPAIR, Hits, RaggedSource, best_first, write_ragged
+from rnnreranker.parts.vectors.ids import positions_of
 
 if TYPE_CHECKING:
     from pathlib import Path

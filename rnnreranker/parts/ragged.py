@@ -76,17 +76,6 @@ def map_ragged(folder: Path, arrays: Mapping[str, tuple[int, tuple[Any, ...]]]) 
     return mapped
 
 
-def positions_of(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the entries of some documents, (p,) int64, document after document, and their (n + 1,) offsets.
-
-    >>> positions_of(np.array([0, 2, 3, 6]), np.array([2, 0]))
-    (array([3, 4, 5, 0, 1]), array([0, 3, 5]))
-    """
-    starts, lengths = offsets[rows], offsets[rows + 1] - offsets[rows]
-    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return np.arange(ends[-1]) + np.repeat(starts - ends[:-1], lengths), ends
-
-
 def best_first(scores: np.ndarray, rows: np.ndarray, hits: int, docid_ranks: np.ndarray) -> Hits:
     """The best of some documents by descending score, ties by docid.
 

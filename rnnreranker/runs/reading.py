@@ -14,6 +14,7 @@ import numpy as np
 from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.files import check_no_nul, open_bytes
+from rnnreranker.runs.arrow import as_numpy
 from rnnreranker.runs.columns import (
     FORMATS,
     Columns,
@@ -145,8 +146,10 @@ def _read_clean(stream: IO[bytes], format: str | None, path: str | os.PathLike[s
 
 def _from_columns(columns: dict[str, pyarrow.ChunkedArray], path: str | os.PathLike[str]) -> Columns | None:
     """The columns of a run, which are let go of as they are read, so that memory never holds them twice."""
-    ranks = columns.pop("rank").to_numpy()
-    scores = columns.pop("score").to_numpy() if "score" in columns else None
+    numbers = {name: columns.pop(name).combine_chunks() for name in ("rank", "score") if name in columns}
+    if any(one.null_count for one in numbers.values()):
+        return None
+    ranks, scores = as_numpy(numbers["rank"]), as_numpy(numbers["score"]) if "score" in numbers else None
     with np.errstate(invalid="ignore"):
         valid = (ranks >= 1).all() if scores is None else (np.abs(scores) <= LARGEST).all()
     if not valid or not len(ranks):

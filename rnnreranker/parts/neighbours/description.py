@@ -14,6 +14,7 @@ import numpy as np
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint, write_json
 from rnnreranker.base.files.json_files import read_json
+from rnnreranker.parts.vectors.ids import IdTable
 
 EDGES, WEIGHTS, DOCNOS, META = "edges.u32.np", "weights.f16.np", "docnos.npids", "pt_meta.json"
 VERSION = 2  # of what stands under `rnnreranker`
@@ -45,7 +46,7 @@ class Origin:
 
 def docids_mark(docids: Sequence[str]) -> str:
     """What tells the documents of one graph, in their order, from those of another."""
-    return fingerprint("\n".join(docids).encode())
+    return fingerprint(docids.content() if isinstance(docids, IdTable) else "\n".join(docids).encode())
 
 
 def write_description(folder: Path, count: int, k: int, origin: Origin) -> None:

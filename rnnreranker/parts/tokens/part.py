@@ -16,8 +16,8 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import setting
 from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.parts.encoded import CountedPart
-from rnnreranker.parts.ragged import positions_of
 from rnnreranker.parts.tokens.source import VECTORS, Block, TokenSource, write_tokens
+from rnnreranker.parts.vectors.ids import positions_of
 from rnnreranker.parts.vectors.npy_files import map_array
 
 if TYPE_CHECKING:

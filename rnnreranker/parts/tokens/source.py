@@ -18,7 +18,8 @@ from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.kept_queries import kept_queries
 from rnnreranker.encode.late.encoder import LateEncoder
-from rnnreranker.parts.ragged import Hits, RaggedSource, best_first, positions_of, write_ragged
+from rnnreranker.parts.ragged import Hits, RaggedSource, best_first, write_ragged
+from rnnreranker.parts.vectors.ids import positions_of
 
 VECTORS, IDS = "vectors.npy", "ids.npy"
 QUERIES = 8  # that all documents are compared with at a time
