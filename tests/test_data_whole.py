@@ -9,13 +9,13 @@ import sys
 import pytest
 from rehearsal.miniatures import Texts, write_datasets
 
-from rnnreranker.regress.plans.plan import check_readable
+from rnnreranker.regress.plans.obstacles import check_readable
 
 pytest.importorskip("ir_datasets")
 CHECKS = """
 import json, sys
 from rnnreranker.base.errors import RnnrerankerError
-from rnnreranker.regress.plans.plan import check_readable
+from rnnreranker.regress.plans.obstacles import check_readable
 said = {}
 for name, part in json.loads(sys.argv[1]):
     try:

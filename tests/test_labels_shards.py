@@ -50,9 +50,7 @@ def job(folder: Path, **labels: float) -> Job:
 
     labeler = ChosenLabeler("evidence", RnnParams(k=4, context=20), LabelParams(**labels))  # type: ignore[arg-type]
     run, judged = Run.read(folder / "run.txt"), positives_of(load_qrels(folder / "qrels.txt"))
-    return Job(
-        labeler, run, judged, index=open_index(folder / "v.npy"), queries=load_encoded_queries(folder / "q.npy")
-    )
+    return Job(labeler, run, judged, index=open_index(folder / "v.npy"), queries=load_encoded_queries(folder / "q.npy"))
 
 
 def undisturbed(folder: Path, tmp_path: Path) -> bytes:

@@ -88,7 +88,7 @@ def test_it_goes_on_record_where_a_spec_names_an_index(files: Path) -> None:
 
 
 def test_an_index_without_vectors_or_of_another_name_is_refused(files: Path) -> None:
-    for index, said in (("words", "index words has no part dense"), ("min", "min: no such index")):
+    for index in ("words", "min"):
         (files / "small.yaml").write_text(SPEC.replace("INDEX", index))
-        with pytest.raises(InputError, match=f"small.yaml:8: redundancy: {said}; expected an index of the spec with v"):
+        with pytest.raises(InputError, match=f"small.yaml:8: redundancy: {index}: no such index with a part dense"):
             read_spec(files / "small.yaml")

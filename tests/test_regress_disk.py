@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.regress.plans import runner
-from rnnreranker.regress.plans.disk import LARGE, by_large_files, last_readers, peak, readers
-from rnnreranker.regress.plans.plan import Plan, make_plan
+from rnnreranker.regress.plans.plan import LARGE, Plan, by_large_files, last_readers, make_plan, peak, readers
 from rnnreranker.regress.plans.step import Step
 from rnnreranker.regress.specs.checks import read_spec
 
@@ -34,7 +33,7 @@ conditions:
 
 
 def step(name: str, *inputs: str, module: str = "search", disk: float = 0) -> Step:
-    return Step(module, (name,), Path(name), tuple(map(Path, inputs)), {"disk_gb": disk} if disk else {})
+    return Step(module, {"tag": name}, Path(name), tuple(map(Path, inputs)), {"disk_gb": disk} if disk else {})
 
 
 STEPS = [

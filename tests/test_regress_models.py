@@ -91,17 +91,17 @@ def test_models_in_settings_are_folders_whose_steps_come_before(tmp_path: Path) 
         "--encoder distilbert-base-uncased --output runs/models/cranfield/max"
     )
     assert index.argv[-4:] == ("--parts", "impact", "--impact-encoder", "runs/models/cranfield/max")
-    assert small.value("--index") == "runs/indexes/cranfield.splade"
-    assert small.value("--encoder") == "nreimers/MiniLM-L6-H384-uncased"
-    assert small.value("--labels") == large.value("--labels")
-    assert small.value("--validation-run") == "runs/models/cranfield.cranfield.splade.impact.txt"
-    assert large.value("--encoder") == "runs/models/cranfield/small"
+    assert small.value("index") == "runs/indexes/cranfield.splade"
+    assert small.value("encoder") == "nreimers/MiniLM-L6-H384-uncased"
+    assert small.value("labels") == large.value("labels")
+    assert small.value("validation_run") == "runs/models/cranfield.cranfield.splade.impact.txt"
+    assert large.value("encoder") == "runs/models/cranfield/small"
     both = "a/b,runs/models/cranfield/small,runs/models/cranfield/large"
-    assert rerank.value("--rerank") == f'ensemble:models="{both}",context=50'
+    assert rerank.value("rerank") == f'ensemble:models="{both}",context=50'
     assert {Path("runs/models/cranfield/small"), Path("runs/models/cranfield/large")} <= set(rerank.inputs)
     assert plan.needs() == {"gpu_hours": 7}
     assert rerank.needs == {"gpu_hours": 1}
-    assert rerank.value("--device") == "auto"
+    assert rerank.value("device") == "auto"
     [of_documents] = [
         step for step in plan_of(tmp_path, "both", "documents").steps if step.output.name.startswith("both")
     ]
@@ -241,8 +241,8 @@ def test_an_index_of_a_built_in_collection_with_a_trained_model_is_a_folder(tmp_
     text = OWN.replace("splade: {documents: cranfield", "splade: {documents: pydoc")
     plan = plan_of(tmp_path, "first", text=text)
     [index] = [step for step in plan.steps if "--impact-encoder" in step.argv]
-    assert index.value("--documents") == "pydoc"
-    assert plan.steps[-1].value("--index") == str(index.output) == "runs/indexes/pydoc.splade"
+    assert index.value("documents") == "pydoc"
+    assert plan.steps[-1].value("index") == str(index.output) == "runs/indexes/pydoc.splade"
 
 
 TRAINED = """\
@@ -341,10 +341,8 @@ def test_a_study_begins_with_a_language_model_of_the_texts(tmp_path: Path) -> No
         "none",
     )
     assert trained.output == Path("runs/models/cranfield/small")
-    assert [step.value("--encoder") for step in indexes if "--encoder" in step.argv] == [
-        f"{trained.output}:pooling=mean"
-    ]
-    assert study.value("--encoder") == str(trained.output)
+    assert [step.value("encoder") for step in indexes if "--encoder" in step.argv] == [f"{trained.output}:pooling=mean"]
+    assert study.value("encoder") == str(trained.output)
     assert trained.output in study.inputs
     assert "on the texts of `cranfield`" in spec_page(spec, [])
 

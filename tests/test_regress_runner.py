@@ -153,17 +153,17 @@ class TestWhatIsStale:
     @pytest.mark.parametrize(
         ("flag", "read"),
         [
-            *((flag, True) for flag in ("--validation-labels", "--validation-topics", "--neutrality", "--index")),
-            *((flag, True) for flag in ("--documents", "--topics", "--qrels", "--encoder", "--preset")),
-            ("--tag", False),
-            ("--output", False),
+            *((flag, True) for flag in ("validation_labels", "validation_topics", "neutrality", "index")),
+            *((flag, True) for flag in ("documents", "topics", "qrels", "encoder", "preset")),
+            ("tag", False),
+            ("output", False),
         ],
     )
     def test_whatever_file_a_command_names_is_in_its_key(self, place: Path, flag: str, read: bool, kind: str) -> None:
         file = place / "extra" if kind == "file" else place / "extra" / "part"
         file.parent.mkdir(exist_ok=True)
-        argv = ("--epochs", "1", "--in-batch-negatives", flag, "extra", "--label", "x" * 300)
-        step = Step("train", argv, place / "work" / "out")
+        request = {"epochs": 1, "in_batch_negatives": True, flag: "extra", "label": "x" * 300}
+        step = Step("train", request, place / "work" / "out")
         plan = Plan(small(place), place / "work", (), (), (), (step,))
         keys = []
         for content in ("old", "new one"):
@@ -174,8 +174,8 @@ class TestWhatIsStale:
 
     def test_where_a_step_computes_is_not_in_its_key(self, place: Path) -> None:
         keys = []
-        for argv in (("--documents", "pydoc"), ("--documents", "pydoc", "--device", "auto")):
-            step = Step("index", argv, place / "work" / "out")
+        for request in ({"documents": "pydoc"}, {"documents": "pydoc", "device": "auto"}):
+            step = Step("index", request, place / "work" / "out")
             keys.append(Keys(Plan(small(place), place / "work", (), (), (), (step,))).of(step))
         assert keys[0] == keys[1]
 
@@ -192,7 +192,7 @@ class TestWhatIsStale:
         monkeypatch.setenv("RNNRERANKER_COLLECTIONS", str(place))
         monkeypatch.chdir(place)
         (place / "beir" / "qrels").mkdir(parents=True)
-        step = Step("search", ("--topics", name), place / "work" / "out")
+        step = Step("search", {"topics": name}, place / "work" / "out")
         plan = Plan(small(place), place / "work", (), (), (), (step,))
         keys = []
         for judged in ("d1", "d22", "d22"):

@@ -129,11 +129,11 @@ class TestSchema:
             assert part in message
         plan = plan_of(tmp_path, common=COMMON.replace(name, f"{name}:without:msmarco-dev-small"), only="trained")
         train = next(step for step in plan.steps if step.module == "train")
-        search = next(step for step in plan.steps if str(step.output) == train.value("--validation-run"))
-        assert search.value("--topics") == train.value("--validation-topics")
-        assert search.value("--topics") == "msmarco-passage/dev/judged:without:msmarco-dev-small"
+        search = next(step for step in plan.steps if str(step.output) == train.value("validation_run"))
+        assert search.value("topics") == train.value("validation_topics")
+        assert search.value("topics") == "msmarco-passage/dev/judged:without:msmarco-dev-small"
         assert search.output.name.startswith("msmarco-passage-dev-judged-without-msmarco-dev-small.")
-        assert train.value("--validation-qrels") == "msmarco-passage/dev/judged"
+        assert train.value("validation_qrels") == "msmarco-passage/dev/judged"
 
     @pytest.mark.parametrize(
         ("before", "after", "message"),
@@ -172,8 +172,8 @@ class TestSchema:
         for written in ("none", "null"):
             plan = plan_of(tmp_path, OWN.replace("k: 5,", f"normalize: {written},"), only="dense-rnn")
             step = plan.steps[-1]
-            assert step.value("--rerank") == "rnn:normalize=none,k_exp=2"
-            assert choose("reranker", step.value("--rerank")).params.normalize is None
+            assert step.value("rerank") == "rnn:normalize=none,k_exp=2"
+            assert choose("reranker", step.value("rerank")).params.normalize is None
 
     def test_rerankers_of_one_condition_have_settings_of_their_own(self, tmp_path: Path) -> None:
         both = OWN.replace("rerank: {rnn: {k: 5, k_exp: 2}}", "rerank: [{encoder: {}}, {rnn: {k: 5, k_exp: 2}}]")
@@ -213,7 +213,7 @@ class TestPlan:
         made: set[Path] = set()
         for step in plan.steps:
             assert made.issuperset(step.inputs)
-            assert step.value("--output") == str(step.output)
+            assert step.value("output") == str(step.output)
             made.add(step.output)
         assert [step.output.name for step in plan.steps] == [
             *("bm25.dl.txt", "msmarco-passage.vectors", "dense.dl.txt", "dense-rnn.dl.txt"),
@@ -222,9 +222,9 @@ class TestPlan:
             *("trained.dl.txt", "hybrid.dl.txt"),
         ]
         train = plan.steps[7]
-        assert train.value("--validation-run") == str(plan.steps[6].output)
-        assert train.value("--validation-topics") == train.value("--validation-qrels") == "msmarco-passage/dev/judged"
-        assert plan.steps[8].value("--encoder") == "runs/models/msmarco-passage-train/first"
+        assert train.value("validation_run") == str(plan.steps[6].output)
+        assert train.value("validation_topics") == train.value("validation_qrels") == "msmarco-passage/dev/judged"
+        assert plan.steps[8].value("encoder") == "runs/models/msmarco-passage-train/first"
         hybrid = "runs/own/bm25.dl.txt runs/own/dense.dl.txt --method rrf:k=40 --hits 1000 --tag hybrid"
         assert plan.steps[-1].command() == f"python -m rnnreranker.fuse {hybrid} --output runs/own/hybrid.dl.txt"
 
@@ -242,11 +242,11 @@ class TestPlan:
     def test_an_index_takes_the_vectors_that_one_before_it_has(self, name: str, taken: list[str]) -> None:
         spec = read_spec(specs_folder() / f"{name}.yaml")
         plan = make_plan(spec, Path("runs"), conditions=[spec.condition("dense-rnn-graph-32")])
-        steps = [step for step in plan.steps if step.value("--output") == f"runs/indexes/{name}.graph-32"]
+        steps = [step for step in plan.steps if step.value("output") == f"runs/indexes/{name}.graph-32"]
         assert [step.output.name for step in steps] == [f"{name}.graph-32", "neighbours"]
-        assert steps[0].value("--from-index") == "".join(f"runs/indexes/{one}" for one in taken)
+        assert steps[0].value("from_index") == "".join(f"runs/indexes/{one}" for one in taken)
         assert [path.name for path in steps[0].inputs] == taken
-        assert steps[1].value("--parts") == "neighbours:k=32"
+        assert steps[1].value("parts") == "neighbours:k=32"
 
     def test_only_takes_a_condition_and_what_it_needs(self, tmp_path: Path) -> None:
         spec = read_spec(specs_folder() / "pydoc.yaml")

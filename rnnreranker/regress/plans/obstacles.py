@@ -1,4 +1,4 @@
-"""What stands in the way of steps on this machine: data, files, a GPU, disk, network.
+"""What stands in the way of steps on this machine: data, files, models, a GPU, disk, network.
 
 Quick: no model is loaded. Downloads themselves are left to Pyserini, ir_datasets and huggingface_hub, which show
 progress and check their checksums; here is decided, before the first step, whether one can be begun.
@@ -6,33 +6,50 @@ progress and check their checksums; here is decided, before the first step, whet
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import gzip
 import os
 import re
 import shutil
 import socket
+import tarfile
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Sequence
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rnnreranker.base.errors import RnnrerankerError, UnavailableError
-from rnnreranker.regress.plans.disk import last_readers, sizes
-from rnnreranker.regress.plans.inputs import ReadFirst
-from rnnreranker.regress.plans.step import State, index_name, skipped, state_of
+from rnnreranker.base.errors import InputError, RnnrerankerError, UnavailableError
+from rnnreranker.base.files import cache_home, fingerprint
+from rnnreranker.base.method import methods
+from rnnreranker.base.written_form import Written
+from rnnreranker.data import local
+from rnnreranker.data.names import BUILT_IN_TOPICS, COLLECTIONS, is_path, left_out
+from rnnreranker.regress.plans.step import State, Step, index_name, state_of
 
 if TYPE_CHECKING:
     from rnnreranker.regress.plans.plan import Plan
-    from rnnreranker.regress.plans.step import Step
     from rnnreranker.regress.specs.entries import IndexEntry
 
 MIRROR = ("rgw.cs.uwaterloo.ca", 443)  # where Pyserini's prebuilt indexes are
 PATIENCE = 3.0  # seconds for an answer
 GB = 1e9
+DATA = {  # flag → what of a data set it names
+    **{"documents": "documents", "topics": "topics", "qrels": "qrels"},
+    **{"validation_topics": "topics", "validation_qrels": "qrels"},
+}
+WORK = {"train": "training", "index": "encoding the documents", "search": "reranking", "labels": "scoring the labels"}
+ARCHIVES = (".gz", ".tar", ".zip")
 
 
-def obstacles(plan: Plan, steps: Sequence[Step]) -> dict[Path, State]:
+class _OtherCollection(UnavailableError):
+    """The documents that are here are those of another collection."""
+
+
+def obstacles(plan: Plan, steps: Collection[Step]) -> dict[Path, State]:
     """Output of a step that cannot be taken here → why.
 
     Args:
@@ -40,23 +57,51 @@ def obstacles(plan: Plan, steps: Sequence[Step]) -> dict[Path, State]:
         steps: those of it that are to be taken; of the others only the number of documents is looked at.
     """
     blocked = {
-        path: skipped(f"needs {entry.title} for {one.id}; give the folder that holds it by --runs")
+        path: State("skipped", f"needs {entry.title} for {one.id}; give the folder that holds it by --runs")
         for path, (entry, one) in plan.given().items()
         if not path.exists()
     }
-    disk, size, gone = _Disk(), sizes(plan.steps, plan.spec), last_readers(plan.readers)
-    wrong, inputs = _other_collections(plan), ReadFirst(plan)
+    judged = {path: one for one in plan.query_sets for entry in plan.conditions for path in plan.run_files(entry, one)}
+    disk, wrong, look = _Disk(plan), _other_collections(plan), functools.cache(check_readable)
     for step in plan.steps:
-        named = wrong.get(step.value("--index")) or (step.module == "index" and wrong.get(step.value("--output")))
+        named = wrong.get(step.value("index")) or (step.module == "index" and wrong.get(step.value("output")))
         state = named or next((blocked[path] for path in step.inputs if path in blocked), None)
-        if step in steps:
-            state = state or _data(plan, step) or _files(step) or _gpu(step) or _space(plan, step, disk)
-            state = state or _download(plan, step) or inputs.state(step)
+        if step in steps and not state:
+            asked = [(name, of) for flag, of in DATA.items() if (name := step.value(flag))]
+            try:
+                _check(plan, step, asked, disk)
+                for name, of in [*asked, *((judged[path].qrels, "qrels") for path in [step.output] if path in judged)]:
+                    look(name, of)
+            except RnnrerankerError as error:
+                state = state_of(error)
         if state:
             blocked[step.output] = state
         else:
-            disk.give(plan.folder, sum(size[output] for output in gone.get(step.output, ()) if output not in blocked))
+            disk.free(step, blocked)
     return blocked
+
+
+def _check(plan: Plan, step: Step, asked: list[tuple[str, str]], disk: _Disk) -> None:
+    """Raise UnavailableError or InputError where a step cannot be taken here."""
+    for given, of in asked:
+        name, others = left_out(given)
+        for one, kind in ((name, of), *((other, "topics") for other in others)):
+            with _explained(plan, one):
+                local.source(one, kind)
+    text, hours = str(step.needs.get("files", "")), step.needs.get("gpu_hours", 0)
+    if ":" in text and not Path(text.partition(":")[0]).expanduser().exists():
+        raise UnavailableError(f"needs {text}")
+    if hours and not has_gpu():
+        what = WORK.get(step.module, step.module)
+        raise UnavailableError(f"{what} takes a GPU ({hours:g} hours), and there is none here")
+    disk.take(step)
+    name = prebuilt(plan, step)
+    what = name if name and not downloaded(name) else ""
+    if step.module == "index" and step.needs.get("download_gb", 0):
+        what = step.value("documents")
+    if what and not network():
+        raise UnavailableError(f"{what} must be downloaded, and {MIRROR[0]} cannot be reached from here")
+    check_vocabulary(step)
 
 
 def count_documents(index: IndexEntry, name: str) -> int:
@@ -75,86 +120,38 @@ def count_documents(index: IndexEntry, name: str) -> int:
 def _other_collections(plan: Plan) -> dict[str, State]:
     """What `--index` is given of indexes with another number of documents: a sample never passes for the collection."""
     states = {}
-    named = {step.value(flag) for step in plan.steps for flag in ("--index", "--output")}
+    named = {step.value(flag) for step in plan.steps for flag in ("index", "output")}
     for index in plan.spec.indexes:
         name = index_name(index, plan.folder)
-        if index.count and name in named and (state := _data_state(plan, index.documents, _check_count, index, name)):
-            states[name] = state
+        if index.count and name in named:
+            try:
+                with _explained(plan, index.documents):
+                    fewest, most = index.count
+                    if not fewest <= (count := count_documents(index, name)) <= most:
+                        stated = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
+                        said = f"{index.documents} has {count:,} documents here, the spec is for {stated}"
+                        raise _OtherCollection(f"{said}: another collection")
+            except RnnrerankerError as error:
+                states[name] = state_of(error)
     return states
 
 
-class _OtherCollection(UnavailableError):
-    """The documents that are here are those of another collection."""
-
-
-def _check_count(index: IndexEntry, name: str) -> None:
-    fewest, most = index.count or (0, 0)
-    count = count_documents(index, name)
-    if not fewest <= count <= most:
-        stated = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
-        here = f"{index.documents} has {count:,} documents here, the spec is for {stated}: another collection"
-        raise _OtherCollection(here)
-
-
-def _data(plan: Plan, step: Step) -> State | None:
-    """Local data sets and files that are not here; whether data are whole says `ReadFirst`."""
-    from rnnreranker.data import local
-    from rnnreranker.data.names import left_out
-
-    for flag in ("--documents", "--topics", "--qrels", "--validation-topics", "--validation-qrels"):
-        if given := step.value(flag):
-            name, others = left_out(given)
-            for one, part in ((name, flag.rpartition("-")[2]), *((other, "topics") for other in others)):
-                if state := _data_state(plan, one, local.source, one, part):
-                    return state
-    return None
-
-
-def _data_state(plan: Plan, name: str, look: Callable[..., object], *given: object) -> State | None:
-    """Why data cannot be read, by a function that looks at them, with what the spec says of how to get them."""
-    from rnnreranker.data.names import COLLECTIONS
-
-    if lacking := _no_file(plan, name):
-        return lacking
-    try:
-        look(*given)
-    except RnnrerankerError as error:
-        state, needs = state_of(error), plan.spec.needs
-        if state.kind == "error" or isinstance(error, _OtherCollection):
-            return state
-        files = str(needs.get("files", "")) if name.startswith(COLLECTIONS) else ""
-        return skipped(needs.get("agreement") or "; ".join(filter(None, [str(error), files])))
-    return None
-
-
-def _no_file(plan: Plan, name: str) -> State | None:
-    """That there is nothing where a path leads, with what the plan's needs say of it; None for other names."""
-    from rnnreranker.data.names import is_path
-
+@contextlib.contextmanager
+def _explained(plan: Plan, name: str) -> Iterator[None]:
+    """A block that looks at the data of a name: that they lack is said with what the spec says of how to get them."""
     folder, _, _ = name.rpartition(":")  # of FOLDER:SPLIT
-    if not is_path(name) or any(Path(text).expanduser().exists() for text in (name, folder) if text):
-        return None
-    texts = (str(step.needs.get("files", "")) for step in plan.steps)
-    said = next((text for text in texts if text.startswith(f"{name}:")), f"{name}, and there is no such file here")
-    return skipped(f"needs {said}")
-
-
-def _files(step: Step) -> State | None:
-    """Files that the step's needs name, as `path: what it is`, and that are not there."""
-    text = str(step.needs.get("files", ""))
-    name, colon, _ = text.partition(":")
-    return skipped(f"needs {text}") if colon and not Path(name).expanduser().exists() else None
-
-
-def _gpu(step: Step) -> State | None:
-    hours = step.needs.get("gpu_hours", 0)
-    if not hours or has_gpu():
-        return None
-    what = _WORK.get(step.module, step.module)
-    return skipped(f"{what} takes a GPU ({hours:g} hours), and there is none here")
-
-
-_WORK = {"train": "training", "index": "encoding the documents", "search": "reranking", "labels": "scoring the labels"}
+    if is_path(name) and not any(Path(text).expanduser().exists() for text in (name, folder) if text):
+        texts = (str(step.needs.get("files", "")) for step in plan.steps)
+        said = next((text for text in texts if text.startswith(f"{name}:")), f"{name}, and there is no such file here")
+        raise UnavailableError(f"needs {said}")
+    try:
+        yield
+    except RnnrerankerError as error:
+        if state_of(error).kind == "error" or isinstance(error, _OtherCollection):
+            raise
+        files = str(plan.spec.needs.get("files", "")) if name.startswith(COLLECTIONS) else ""
+        said = plan.spec.needs.get("agreement") or "; ".join(filter(None, [str(error), files]))
+        raise UnavailableError(said) from None
 
 
 def has_gpu() -> bool:
@@ -166,55 +163,39 @@ def has_gpu() -> bool:
 class _Disk:
     """Free space by file system, less what earlier steps of the plan will take."""
 
-    def __init__(self) -> None:
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
         self._left: dict[int, float] = {}
         self._once: set[str] = set()
 
-    def take(self, folder: Path, wanted: float, once: str = "") -> State | None:
-        """Reserve that many GB, for what is named in `once` only once; why not, or None."""
-        if once in self._once:
-            return None
+    def take(self, step: Step) -> None:
+        """Reserve what a step writes, and once a prebuilt index that it reads; UnavailableError: too little is free."""
+        name = prebuilt(self._plan, step)
+        if name and name not in self._once and not downloaded(name):
+            needs = next(source.needs for source in self._plan.spec.indexes if source.prebuilt == name)
+            self._reserve(_pyserini_cache(), needs.get("disk_gb", 0))
+            self._once.add(name)
+        own = 0 if name and step.module in ("search", "labels") else step.needs.get("disk_gb", 0)
+        self._reserve(self._plan.folder, own)
+
+    def _reserve(self, folder: Path, wanted: float) -> None:
         folder = folder.expanduser().absolute()
         folder = next(path for path in (folder, *folder.parents) if path.exists())
         device = folder.stat().st_dev
         left = self._left.setdefault(device, shutil.disk_usage(folder).free / GB)
         if wanted > left:
-            return skipped(f"needs {wanted:g} GB of disk in {folder}, {max(0.0, left):.0f} GB are free")
+            raise UnavailableError(f"needs {wanted:g} GB of disk in {folder}, {max(0.0, left):.0f} GB are free")
         self._left[device] = left - wanted
-        self._once.update(filter(None, [once]))
-        return None
 
-    def give(self, folder: Path, freed: float) -> None:
-        """That many GB are free again."""
-        folder = folder.expanduser().absolute()
-        device = next(path for path in (folder, *folder.parents) if path.exists()).stat().st_dev
-        if device in self._left:
-            self._left[device] += freed
-
-
-def _space(plan: Plan, step: Step, disk: _Disk) -> State | None:
-    name = prebuilt(plan, step)
-    reason = None
-    if name and not downloaded(name):
-        needs = next(source.needs for source in plan.spec.indexes if source.prebuilt == name)
-        reason = disk.take(_pyserini_cache(), needs.get("disk_gb", 0), name)
-    own = 0 if name and step.module in ("search", "labels") else step.needs.get("disk_gb", 0)
-    return reason or disk.take(plan.folder, own)
-
-
-def _download(plan: Plan, step: Step) -> State | None:
-    name = prebuilt(plan, step)
-    what = name if name and not downloaded(name) else ""
-    if step.module == "index" and step.needs.get("download_gb", 0):
-        what = step.value("--documents")
-    if not what or network():
-        return None
-    return skipped(f"{what} must be downloaded, and {MIRROR[0]} cannot be reached from here")
+    def free(self, step: Step, blocked: Collection[Path]) -> None:
+        """What is removed behind a step is free again."""
+        gone = self._plan.removed.get(step.output, ())
+        self._reserve(self._plan.folder, -sum(self._plan.sizes[output] for output in gone if output not in blocked))
 
 
 def prebuilt(plan: Plan, step: Step) -> str:
     """The prebuilt index of Pyserini that a step reads, or an empty text."""
-    index = step.value("--index")
+    index = step.value("index")
     return index if index in {source.prebuilt for source in plan.spec.indexes} else ""
 
 
@@ -222,14 +203,13 @@ def _pyserini_cache() -> Path:
     return Path(os.environ.get("PYSERINI_CACHE", "~/.cache/pyserini")).expanduser()
 
 
-def downloaded(index: str, cache: Path | None = None) -> bool:
+def downloaded(index: str) -> bool:
     """Whether Pyserini has this prebuilt index already, in a folder of its name with date and checksum.
 
-    Such as `lucene-inverted.msmarco-v1-passage.20221004.252b5e.MD5`; that of its -slim is another. cache: None =
-    Pyserini's.
+    Such as `lucene-inverted.msmarco-v1-passage.20221004.252b5e.MD5`; that of its -slim is another.
     """
     whole = re.compile(rf".*?{re.escape(index)}(\.(\d{{4}}.*|[0-9a-zA-Z]+))?")
-    folders = ((cache or _pyserini_cache()) / "indexes").glob(f"*{index}*")
+    folders = (_pyserini_cache() / "indexes").glob(f"*{index}*")
     return any(path.is_dir() and whole.fullmatch(path.name) for path in folders)
 
 
@@ -244,3 +224,88 @@ def network() -> bool:
             return True
     except OSError:
         return False
+
+
+def check_vocabulary(step: Step) -> None:
+    """Refuse an encoder that is here with the tokenizer of another: it has more tokens than the weights have rows."""
+    for flag, value in step.request.items():
+        name = Written.read(str(value)).name if flag.endswith("encoder") else ""
+        known = methods("encoder").get(name)
+        name = getattr(known, "hub", "") or name
+        if not name or not (Path(name).is_dir() or re.fullmatch(r"[\w.-]+/[\w.-]+", name)):
+            continue
+        from transformers import AutoConfig, AutoTokenizer
+
+        try:
+            rows = getattr(AutoConfig.from_pretrained(name, local_files_only=True), "vocab_size", None)
+            tokens = len(AutoTokenizer.from_pretrained(name, local_files_only=True)) if rows else 0
+        except (OSError, ValueError):  # not here, or no model of transformers: loading it reports what is wrong
+            continue
+        if rows and tokens > rows:
+            said = f"its tokenizer has {tokens:,} tokens, its weights {rows:,}"
+            raise InputError(f"model {name}: {said}; these are files of two models: get them again")
+
+
+def check_readable(name: str, part: str) -> None:
+    """Read the data of a name, unless they are yet to be downloaded.
+
+    Args:
+        name: a data set or file; part: "topics" and "qrels" are read, of "documents" the archives of ir_datasets.
+
+    Raises:
+        InputError: topics or judgements that are damaged, an archive that is cut off.
+        UnavailableError: some that lack beside others that are here, and that cannot be downloaded.
+    """
+    from rnnreranker.data.qrels import load_qrels
+    from rnnreranker.data.topics import load_topics
+
+    folder = _folder_of(name)
+    if folder is not None and not folder.is_dir():
+        return
+    if part == "documents":
+        for archive in sorted(folder.iterdir()) if folder else ():
+            if archive.name.endswith(ARCHIVES):
+                _check_archive(archive)
+    elif part == "qrels":
+        load_qrels(name)
+    else:
+        load_topics(name)
+
+
+def _folder_of(name: str) -> Path | None:
+    """The folder in which ir_datasets keeps what it downloads of an id; None of other names, and of ids like a file."""
+    from rnnreranker.data import tripclick
+    from rnnreranker.data.irds import SHORT_NAMES
+
+    if name in BUILT_IN_TOPICS or is_path(name) or local.kept_at(name) is not None:
+        return None
+    known = ["tripclick"] if tripclick.is_name(name) else SHORT_NAMES.get(name, name).split("/")
+    home = Path(os.environ.get("IR_DATASETS_HOME", "~/.ir_datasets")).expanduser()
+    return home.joinpath(*known[: 2 if known[0] == "beir" else 1])
+
+
+def _check_archive(path: Path) -> None:
+    """Read an archive to its end, once for as long as its size and time stay; InputError: cut off or damaged."""
+    status = path.stat()
+    seen = cache_home() / "digests" / f"whole-{fingerprint(str(path), status.st_size, status.st_mtime_ns)}"
+    if seen.exists():
+        return
+    try:
+        if path.suffix == ".gz":
+            with gzip.open(path) as stream:
+                while stream.read(2**20):
+                    pass
+        elif path.suffix == ".zip":
+            with zipfile.ZipFile(path) as archive:
+                if wrong := archive.testzip():
+                    raise zipfile.BadZipFile(f"{wrong} is damaged")
+        else:
+            with tarfile.open(path, "r:") as tar:
+                ends = [member.offset_data + member.size for member in tar]
+            if status.st_size < ends[-1] + 2 * tarfile.BLOCKSIZE:  # two empty blocks are its end
+                raise tarfile.ReadError("no end of the archive")
+    except (EOFError, IndexError, OSError, zlib.error, tarfile.TarError, zipfile.BadZipFile) as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InputError(f"{path}: cut off or damaged ({said}); delete it and get it again") from None
+    seen.parent.mkdir(parents=True, exist_ok=True)
+    seen.touch()

@@ -1,32 +1,34 @@
-"""The plan of a spec, or of all: every command from documents to measures; the runner runs it, pages print it."""
+"""The plan of a spec: every command from documents to measures; the runner runs it, pages print it.
+
+Readers of large files follow each other, and what no later step reads is removed.
+"""
 
 from __future__ import annotations
 
-import gzip
-import os
 import shlex
-import tarfile
-import zipfile
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import cache_home, fingerprint
 from rnnreranker.parts.base import parts
-from rnnreranker.regress.plans.disk import by_large_files, last_readers, peak, readers, sizes
 from rnnreranker.regress.plans.maker import Maker
 from rnnreranker.regress.plans.step import PASTE_FOLDER, Step, index_name, run_files, work_file
 from rnnreranker.regress.specs.entries import Condition, IndexEntry, QuerySet, Work
 from rnnreranker.regress.specs.fields import needs_of, needs_text
 from rnnreranker.regress.specs.spec import Spec, planned
 
+LARGE = 20.0  # GB from which on the output of a step is removed when nobody needs it any more
+REMOVABLE = ("index", "search", "labels", "negatives")  # commands whose output can be; trained models stay
+
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps of conditions on query sets, in an order in which they can be taken; each once."""
+    """The steps of conditions on query sets, in an order in which they can be taken; each once.
+
+    published: query set and condition → file; keep: also large outputs that no later step reads.
+    """
 
     spec: Spec
     folder: Path
@@ -34,12 +36,12 @@ class Plan:
     query_sets: tuple[QuerySet, ...]
     works: tuple[Work, ...]
     steps: tuple[Step, ...]
-    published: Mapping[tuple[str, str], Path] = field(default_factory=dict)  # query set, condition: file
-    readers: Mapping[Path, Sequence[Path]] = field(default_factory=dict)  # what is removed when these are made
+    published: Mapping[tuple[str, str], Path] = field(default_factory=dict)
+    keep: bool = False
 
     def run_files(self, condition: Condition, query_set: QuerySet) -> list[Path]:
         """The run files of a condition: one, or one for each context of a sweep; none where it is not measured."""
-        if query_set.id not in (condition.query_sets or (query_set.id,)):
+        if not condition.measured_on(query_set):
             return []
         given = self.published.get((query_set.id, condition.id))
         return [given] if given else run_files(self.spec, self.folder, condition, query_set)
@@ -56,9 +58,29 @@ class Plan:
 
     def indexes(self, steps: Sequence[Step] | None = None) -> list[tuple[IndexEntry, str]]:
         """The indexes of the spec that steps read (None = all), and what `--index` is given of each."""
-        read = {step.value("--index") for step in (self.steps if steps is None else steps)}
+        read = {step.value("index") for step in (self.steps if steps is None else steps)}
         named = ((index, index_name(index, self.folder)) for index in self.spec.indexes)
         return [(index, name) for index, name in named if name in read]
+
+    @cached_property
+    def sizes(self) -> dict[Path, float]:
+        """Output of a step → GB of disk, without the prebuilt indexes that their steps are the first to read."""
+        return sizes(self.steps, self.spec)
+
+    @cached_property
+    def readers(self) -> dict[Path, list[Path]]:
+        """Outputs that are removed when nobody needs them any more → those of the steps that read them.
+
+        Never what is measured, nor an index that measuring reads.
+        """
+        read = {self.spec.redundancy, *(entry.id for entry in self.spec.indexes if entry.count)}
+        indexes = (Path(index_name(entry, self.folder)) for entry in self.spec.indexes if entry.id in read)
+        return {} if self.keep else readers(self.steps, self.sizes, {*self.outputs(), *indexes})
+
+    @property
+    def removed(self) -> dict[Path, list[Path]]:
+        """Output of a step → what nobody reads behind it."""
+        return last_readers(self.readers)
 
     def evaluations(self) -> list[str]:
         """The lines that print the measured values of all runs, one for each query set and protocol."""
@@ -82,7 +104,7 @@ class Plan:
         for folder in dict.fromkeys(output.parent for output in made):
             lines.append(shlex.join(["mkdir", "-p", str(folder)]))
         lines += [f"# {path}: {entry.title}, {one.id}: not made here" for path, (entry, one) in self.given().items()]
-        gone = last_readers(self.readers)
+        gone = self.removed
         for number, step in enumerate(self.steps, 1):
             needs = f": {needs_text(step.needs)}" if step.needs else ""
             lines += [f"# {number} of {len(self.steps)}{needs}", step.command()]
@@ -95,8 +117,7 @@ class Plan:
         """What the plan needs in all; of disk, what its files take at most at a time."""
         total = needs_of([self.spec.needs, *(entry.needs for entry in self.query_sets)] + [s.needs for s in self.steps])
         if "disk_gb" in total:
-            size = sizes(self.steps, self.spec)
-            total["disk_gb"] -= sum(size.values()) - peak(self.steps, size, last_readers(self.readers))
+            total["disk_gb"] -= sum(self.sizes.values()) - peak(self.steps, self.sizes, self.removed)
         return total
 
 
@@ -120,102 +141,73 @@ def make_plan(
     maker = Maker(spec, folder, published or {})
     for query_set in query_sets:
         for condition in conditions:
-            if query_set.id in (condition.query_sets or (query_set.id,)):
+            if condition.measured_on(query_set):
                 maker.condition(condition, query_set)
     for work in works:
         maker.work(work)
-    steps = tuple(by_large_files(maker.steps, sizes(maker.steps, spec)))
-    plan = Plan(spec, folder, tuple(conditions), tuple(query_sets), tuple(works), steps, published or {})
-    return plan if keep else replace(plan, readers=_unneeded(plan))
+    made = list(maker.steps.values())
+    steps = tuple(by_large_files(made, sizes(made, spec)))
+    return Plan(spec, folder, tuple(conditions), tuple(query_sets), tuple(works), steps, published or {}, keep)
 
 
-def _unneeded(plan: Plan) -> dict[Path, list[Path]]:
-    """What is removed when nobody needs it any more → the outputs of the steps that read it; not what is measured."""
-    measured = {plan.spec.redundancy, *(entry.id for entry in plan.spec.indexes if entry.count)}
-    named = (index_name(entry, plan.folder) for entry in plan.spec.indexes if entry.id in measured)
-    return readers(plan.steps, sizes(plan.steps, plan.spec), [*plan.outputs(), *map(Path, named)])
+def sizes(steps: Sequence[Step], spec: Spec) -> dict[Path, float]:
+    """What the outputs of steps take, as `Plan.sizes`."""
+    prebuilt = {entry.prebuilt: float(entry.needs.get("disk_gb", 0)) for entry in spec.indexes if entry.prebuilt}
+    known = {}
+    for step in steps:
+        of_others = prebuilt.get(step.value("index"), 0.0) if "download_gb" in step.needs else 0.0
+        known[step.output] = float(step.needs.get("disk_gb", 0)) - of_others
+    return known
 
 
-ARCHIVES = (".gz", ".tar", ".zip")
-AT_ONCE = 2**20  # bytes
+def by_large_files(steps: Sequence[Step], size: Mapping[Path, float]) -> list[Step]:
+    """The steps in an order in which those that read something large follow it as soon as they can.
 
-
-def check_readable(name: str, part: str) -> None:
-    """Nothing, when the data of a name are whole, or are yet to be downloaded.
-
-    Args:
-        name: a data set or file; part: "topics" and "qrels" are read, of "documents" the archives of ir_datasets.
-
-    Raises:
-        InputError: topics or judgements that are damaged, an archive that is cut off.
-        UnavailableError: some that lack beside others that are here, and that cannot be downloaded.
+    Plans without anything large keep their order. Every step stays behind those that make what it reads.
     """
-    folder = _folder_of(name)
-    if folder is not None and not folder.is_dir():
-        return
-    if part == "documents":
-        for archive in _archives(folder) if folder else ():
-            _check_archive(archive)
-    else:
-        _read(name, part)
+    large = {step.output for step in steps if size[step.output] >= LARGE and step.module in REMOVABLE}
+    if not large:
+        return list(steps)
+    made = {step.output for step in steps}
+    waiting, ordered = list(steps), dict[Path, Step]()
+    while waiting:
+        ready = (step for step in waiting if ordered.keys() >= made.intersection(step.inputs))
+        step = next((step for step in ready if large.intersection(step.inputs)), waiting[0])
+        waiting.remove(step)
+        ordered[step.output] = step
+    return list(ordered.values())
 
 
-def _read(name: str, part: str) -> None:
-    from rnnreranker.data.qrels import load_qrels
-    from rnnreranker.data.topics import load_topics
+def readers(steps: Sequence[Step], size: Mapping[Path, float], kept: Collection[Path]) -> dict[Path, list[Path]]:
+    """Outputs that are removed when nobody needs them any more → those of the steps that read them; not `kept` ones.
 
-    if part == "qrels":
-        load_qrels(name)
-    else:
-        load_topics(name)
-
-
-def _folder_of(name: str) -> Path | None:
-    """The folder in which ir_datasets keeps what it downloads of an id; None of other names, and of ids like a file."""
-    from rnnreranker.data import local, tripclick
-    from rnnreranker.data.irds import SHORT_NAMES
-    from rnnreranker.data.names import BUILT_IN_TOPICS, is_path
-
-    if name in BUILT_IN_TOPICS or is_path(name) or local.kept_at(name) is not None:
-        return None
-    known = ["tripclick"] if tripclick.is_name(name) else SHORT_NAMES.get(name, name).split("/")
-    home = Path(os.environ.get("IR_DATASETS_HOME", "~/.ir_datasets")).expanduser()
-    return home.joinpath(*known[: 2 if known[0] == "beir" else 1])
-
-
-def _archives(folder: Path) -> Iterator[Path]:
-    """The archives of documents: those of queries and judgements are read as such."""
-    yield from sorted(path for path in folder.iterdir() if path.name.endswith(ARCHIVES))
-
-
-def _check_archive(path: Path) -> None:
-    """Read an archive to its end, once for as long as its size and time stay.
-
-    Raises:
-        InputError: one that is cut off or damaged.
+    Who adds a part to an index reads it, and who reads a part of it too.
     """
-    status = path.stat()
-    seen = cache_home() / "digests" / f"whole-{fingerprint(str(path), status.st_size, status.st_mtime_ns)}"
-    if seen.exists():
-        return
-    try:
-        if path.suffix == ".gz":
-            with gzip.open(path) as stream:
-                while stream.read(AT_ONCE):
-                    pass
-        elif path.suffix == ".tar":
-            with tarfile.open(path, "r:") as tar:
-                last = [member.offset_data + member.size for member in tar][-1:] or [0]
-            with open(path, "rb") as stream:  # tarfile takes one that ends within the name of a member
-                stream.seek(-(-last[0] // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE)
-                if stream.read(tarfile.BLOCKSIZE) != tarfile.NUL * tarfile.BLOCKSIZE:
-                    raise tarfile.ReadError("no end of the archive")
-        else:
-            with zipfile.ZipFile(path) as archive:
-                if wrong := archive.testzip():
-                    raise zipfile.BadZipFile(f"{wrong} is damaged")
-    except (EOFError, OSError, zlib.error, tarfile.TarError, zipfile.BadZipFile) as error:
-        said = " ".join(f"{type(error).__name__}: {error}".split())
-        raise InputError(f"{path}: cut off or damaged ({said}); delete it and get it again") from None
-    seen.parent.mkdir(parents=True, exist_ok=True)
-    seen.touch()
+    reading = {
+        one.output: [
+            step.output
+            for step in steps
+            if step != one and any(path.is_relative_to(one.output) for path in (*step.inputs, step.output))
+        ]
+        for one in steps
+        if one.module in REMOVABLE and one.output not in kept and size[one.output] >= LARGE
+    }
+    return {output: by for output, by in reading.items() if by}
+
+
+def last_readers(read_by: Mapping[Path, Sequence[Path]]) -> dict[Path, list[Path]]:
+    """Output of a step → what nobody reads behind it."""
+    last: dict[Path, list[Path]] = {}
+    for output, reading in read_by.items():
+        last.setdefault(reading[-1], []).append(output)
+    return last
+
+
+def peak(steps: Sequence[Step], size: Mapping[Path, float], gone: Mapping[Path, Sequence[Path]]) -> float:
+    """The most GB that the outputs of steps take at a time; gone: output of a step → what is removed then."""
+    taken = most = 0.0
+    for step in steps:
+        taken += size[step.output]
+        most = max(most, taken)
+        taken -= sum(size.get(output, 0.0) for output in gone.get(step.output, ()))
+    return most

@@ -6,31 +6,32 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, cast
 
 from rnnreranker.base import command
 from rnnreranker.base.command import say
-from rnnreranker.base.files import fingerprint
+from rnnreranker.base.files.checksums import DESCRIPTION
 from rnnreranker.base.method import PACKAGE
 from rnnreranker.base.process.machine import memory_gb
 from rnnreranker.base.record import Record, read_records
-from rnnreranker.regress.plans.disk import remove
 from rnnreranker.regress.plans.inputs import REMOVED, Keys, forget, read_stamp, stale_steps, was_taken, write_stamp
 from rnnreranker.regress.plans.measure import Key, measure
 from rnnreranker.regress.plans.obstacles import obstacles
 from rnnreranker.regress.plans.plan import Plan, make_plan
-from rnnreranker.regress.plans.step import PASTE_FOLDER, State, Step, failed, skipped, work_file
+from rnnreranker.regress.plans.step import PASTE_FOLDER, State, Step, work_file
 from rnnreranker.regress.records import compare, records_file
 from rnnreranker.regress.specs.entries import Condition, QuerySet
 from rnnreranker.regress.specs.spec import Spec, planned
 
+RUNNING: set[subprocess.Popen[bytes]] = set()
 TOGETHER = 2  # steps at a time, where none of them says what it needs
 
 Take = Callable[[Step], tuple[int, str]]  # runs a step's command: its exit code, and the last line that it said
@@ -103,14 +104,14 @@ def run(plan: Plan, folder: Path, jobs: int | None = None, take: Take | None = N
     for condition in plan.conditions:
         if lacking := planned(plan.spec, condition):
             for query_set in plan.query_sets:
-                states[(query_set.id, condition.id)] = skipped(lacking)
+                states[(query_set.id, condition.id)] = State("skipped", lacking)
     for work in plan.works:
         path = work_file(plan.spec, plan.folder, work)
         made = [] if path in lost else read_records(path)
         for entry in made:
             texts = {key: _pasted(getattr(entry, key), plan.folder) for key in ("outcome", "commands")}
             records.append(replace(entry, spec=plan.spec.name, name=work.id, **texts))
-        none = failed(f"{work.id}: its command wrote no record")
+        none = State("error", f"{work.id}: its command wrote no record")
         states["", work.id] = lost.get(path) or (State("new") if made else none)
     return Outcome(records, states)
 
@@ -131,7 +132,7 @@ def _pasted(value: Any, folder: Path) -> Any:
 def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> dict[Path, State]:
     """Take the steps of a plan; output of a step that could not be taken → why.
 
-    A step is not taken again if its output is there from the same command and the same inputs: a plan that was
+    A step is not taken again if its output is there from the same request and the same inputs: a plan that was
     killed goes on where it stopped.
 
     Args:
@@ -139,16 +140,35 @@ def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> d
         jobs: steps at a time; None = two, or one where a step says that it needs much.
         take: how a command is run; None = in a process of its own.
     """
-    keys = Keys(plan)
+    keys, take = Keys(plan), take or _process
     blocked = obstacles(plan, stale_steps(plan, keys))
     steps = stale_steps(plan, keys, without=blocked)  # nor what only blocked ones need
     _say_sizes(plan, steps)
-    jobs = jobs or (1 if any(step.needs for step in steps) else TOGETHER)
-    run_step = take or _process
-    return {
-        **blocked,
-        **_take(steps, jobs, lambda step: _run(step, keys, run_step), partial(_remove_unneeded, plan, keys)),
-    }
+    locks: dict[str, threading.Lock] = defaultdict(threading.Lock)  # the parts of an index are made one at a time
+    futures: dict[Path, Future[State | None]] = {}
+
+    def run_step(step: Step) -> State | None:
+        before = [futures[path] for path in step.inputs if path in futures]
+        if reason := next(filter(None, (one.result() for one in before)), None):
+            return reason
+        with locks[step.value("output")]:
+            state = _run(step, keys, take)
+        with locks[REMOVED]:
+            if state is None:
+                _remove_unneeded(plan, keys, step)
+        return state
+
+    with ThreadPoolExecutor(jobs or (1 if any(step.needs for step in steps) else TOGETHER)) as pool:
+        try:
+            for step in steps:  # in their order: what a step waits for is begun before it
+                futures[step.output] = pool.submit(run_step, step)
+            lost = {path: state for path, future in futures.items() if (state := future.result())}
+        except BaseException:  # Ctrl-C reaches processes of a terminal as well, SIGTERM does not
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in list(RUNNING):
+                process.terminate()
+            raise
+    return {**blocked, **lost}
 
 
 def _say_sizes(plan: Plan, steps: list[Step]) -> None:
@@ -163,87 +183,40 @@ def _say_sizes(plan: Plan, steps: list[Step]) -> None:
 
 
 def _remove_unneeded(plan: Plan, keys: Keys, taken: Step) -> None:
-    """Remove what a step has read when all steps that read it are taken; by `Plan.readers`."""
+    """Remove what a step has read when all steps that read it are taken; of an index its description stays."""
     steps = {step.output: step for step in plan.steps}
     for output, reading in plan.readers.items():
         if taken.output in reading and all(was_taken(steps[path], keys) for path in reading):
             stamp = read_stamp(steps[output])
             if REMOVED not in stamp and output.exists():
                 write_stamp(steps[output], {**stamp, REMOVED: True})  # first: after a kill nothing passes for whole
-                remove(output)
+                for path in output.iterdir() if output.is_dir() else (output,):
+                    if path.name != DESCRIPTION:  # records name it
+                        _remove(path)
                 say(f"removed {output}: no step needs it any more")
-
-
-def _take(
-    steps: list[Step], jobs: int, take: Callable[[Step], State | None], after: Callable[[Step], None]
-) -> dict[Path, State]:
-    """Take steps, each after those that make its inputs; output: why it is not there. After each that is: `after`."""
-    lost: dict[Path, State] = {}
-    waiting = list(steps)
-    running: dict[Future[State | None], Step] = {}
-    to_come = {step.output for step in steps}
-    with ThreadPoolExecutor(jobs) as pool:
-        while waiting or running:
-            for step in list(waiting):
-                reason = next((lost[path] for path in step.inputs if path in lost), None)
-                if reason:
-                    lost[step.output] = reason
-                    waiting.remove(step)
-                    to_come.discard(step.output)
-                elif to_come.isdisjoint(step.inputs) and len(running) < jobs and not _in_use(step, running.values()):
-                    running[pool.submit(take, step)] = step
-                    waiting.remove(step)
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                step = running.pop(future)
-                reason = future.result()
-                if reason:
-                    lost[step.output] = reason
-                else:
-                    after(step)
-                to_come.discard(step.output)
-    return lost
-
-
-def _in_use(step: Step, running: Iterable[Step]) -> bool:
-    """Whether a step would make a part of an index while another part of it is being made."""
-    made = {other.value("--output") for other in running if other.module == "index"}
-    return step.module == "index" and step.value("--output") in made
 
 
 def _run(step: Step, keys: Keys, take: Take) -> State | None:
     """Take a step; why its output is not there, or None."""
     step.output.parent.mkdir(parents=True, exist_ok=True)
-    stamp = {"key": keys.of(step), "inputs": _inputs(step, keys), "command": step.command()}
-    same = "inputs" if step.module == "index" else "key"  # an index of the same inputs is kept by its own command
-    before = read_stamp(step)
-    if before.get(same) not in (None, stamp[same]) or REMOVED in before:
-        _remove(step.output)
+    stamp, before = {"key": keys.of(step), "command": step.command()}, read_stamp(step)
+    if before.get("key") not in (None, stamp["key"]) or REMOVED in before:
+        for ending in ("", ".partial", ".checkpoints"):
+            _remove(step.output.with_name(step.output.name + ending))
     write_stamp(step, stamp)  # begun: what a kill leaves behind belongs to this key
     started = time.perf_counter()
     code, last = take(step)
     if code:
-        reason = last.removeprefix("error: ")
-        return skipped(reason) if code == command.UNAVAILABLE else failed(reason)
+        return State("skipped" if code == command.UNAVAILABLE else "error", last.removeprefix("error: "))
     write_stamp(step, {**stamp, "seconds": round(time.perf_counter() - started, 2)})
     return None
 
 
-def _inputs(step: Step, keys: Keys) -> str:
-    """What a step depends on besides the code: command and files, and of an index the models trained for it."""
-    from rnnreranker.encode.model_folder import content_of
-    from rnnreranker.train.fit import RECORD
-
-    trained = [path for path in step.inputs if step.module == "index" and (path / RECORD).is_file()]
-    return fingerprint(keys.inputs(step), *map(content_of, trained)) if trained else keys.inputs(step)
-
-
-def _remove(output: Path) -> None:
-    """Remove an output of other inputs, and what is left of an interrupted one."""
-    for path in (output, *(output.with_name(output.name + ending) for ending in (".partial", ".checkpoints"))):
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _process(step: Step) -> tuple[int, str]:
@@ -259,14 +232,12 @@ def _process(step: Step) -> tuple[int, str]:
         "PYTHONIOENCODING": "utf-8",
     }
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment) as process:
+        RUNNING.add(process)
         tail, stream = b"", cast(BufferedReader, process.stdout)
-        try:
-            while chunk := stream.read1(4096):  # progress bars come in pieces of a line
-                sys.stderr.write(chunk.decode("utf-8", "replace"))
-                sys.stderr.flush()
-                tail = (tail + chunk)[-4096:]
-        except KeyboardInterrupt:
-            process.terminate()  # Ctrl-C reaches it as well, SIGTERM does not
-            raise
+        while chunk := stream.read1(4096):  # progress bars come in pieces of a line
+            sys.stderr.write(chunk.decode("utf-8", "replace"))
+            sys.stderr.flush()
+            tail = (tail + chunk)[-4096:]
+    RUNNING.discard(process)
     lines = tail.decode("utf-8", "replace").strip().splitlines()
     return process.returncode, lines[-1] if lines else f"exit code {process.returncode}"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from rnnreranker.base.arguments import flag
 from rnnreranker.base.errors import MissingDependencyError, RnnrerankerError, UnavailableError
+from rnnreranker.base.settings import words
+from rnnreranker.base.written_form import Written
 from rnnreranker.data.names import BUILT_IN
 from rnnreranker.index.request import choose_part
 from rnnreranker.parts.base import part
@@ -16,27 +20,55 @@ from rnnreranker.regress.specs.methods import spec_part
 from rnnreranker.regress.specs.spec import Spec
 
 PASTE_FOLDER = Path("runs")  # where printed commands put their files
-
-ON_GPU = ["--device", "auto"]  # of a step that a GPU is for
+RUNS = "runs"  # the argument of `fuse` that has no flag
 
 
 @dataclass(frozen=True)
 class Step:
-    """One command: `python -m rnnreranker.<module> <argv>`; what it makes, from which files of other steps."""
+    """One command: what it is asked for, what it makes, from which files of other steps.
+
+    Attributes:
+        module: `python -m rnnreranker.MODULE`.
+        request: flag (with _ for -) → value, in the order in which they are printed. The words of a list follow one
+            flag, each of a tuple has its own.
+        output: the file or folder that it makes; inputs: of other steps.
+        needs: as of a spec.
+    """
 
     module: str
-    argv: tuple[str, ...]
+    request: Mapping[str, Any]
     output: Path
     inputs: tuple[Path, ...] = ()
     needs: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The request in words of the command line."""
+        return tuple(word for name, value in self.request.items() for word in request_words(name, value))
 
     def command(self) -> str:
         """The line to paste into a shell."""
         return shlex.join(["python", "-m", f"rnnreranker.{self.module}", *self.argv])
 
-    def value(self, flag: str) -> str:
-        """What follows a flag, or an empty text."""
-        return self.argv[self.argv.index(flag) + 1] if flag in self.argv else ""
+    def value(self, name: str) -> str:
+        """The value of a flag as a text, or an empty one."""
+        value = self.request.get(name, "")
+        return " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def request_words(name: str, value: Any) -> Iterator[str]:
+    """A value of a request in words of the command line.
+
+    >>> list(request_words("arms", ["query", {"joint": {"mass": "share"}}])), list(request_words("rerank", ("a", "b")))
+    (['--arms', 'query', 'joint:mass=share'], ['--rerank', 'a', '--rerank', 'b'])
+    """
+    if isinstance(value, list | dict):
+        several = value if isinstance(value, list) else [{key: its} for key, its in value.items()]
+        shown = (str(Written.read(one)) if isinstance(one, dict) else str(one) for one in several)
+        yield from shown if name == RUNS else (flag(name), *shown)
+    else:
+        for one in value if isinstance(value, tuple) else (value,):
+            yield from words({name: one})
 
 
 def run_files(spec: Spec, folder: Path, condition: Condition, query_set: QuerySet) -> list[Path]:
@@ -81,16 +113,7 @@ class State:
         return f"{self.kind}: {self.reason}" if self.reason else self.kind
 
 
-def skipped(reason: object) -> State:
-    """What cannot be done here, and why."""
-    return State("skipped", str(reason))
-
-
-def failed(reason: object) -> State:
-    """What went wrong."""
-    return State("error", str(reason))
-
-
 def state_of(error: RnnrerankerError) -> State:
     """What an error makes of a step or a run: skipped where something cannot be had here."""
-    return skipped(error) if isinstance(error, UnavailableError | MissingDependencyError) else failed(error)
+    lacking = isinstance(error, UnavailableError | MissingDependencyError)
+    return State("skipped" if lacking else "error", str(error))

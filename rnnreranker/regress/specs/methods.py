@@ -14,7 +14,7 @@ from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import InputError, nearest, refuse
 from rnnreranker.base.method import PACKAGE, find, setting_of
 from rnnreranker.base.private.python import flags_of_parser
-from rnnreranker.base.settings import hints_of, words
+from rnnreranker.base.settings import hints_of
 from rnnreranker.base.written_form import Written
 from rnnreranker.index.request import choose_part
 from rnnreranker.parts.base import part, parts_of
@@ -69,19 +69,6 @@ def module_of(name: str) -> str:
     ('rnnreranker.search.__main__', 'rnnreranker.fuse')
     """
     return f"{PACKAGE.name}.{name}.__main__" if (PACKAGE / name).is_dir() else f"{PACKAGE.name}.{name}"
-
-
-def option_words(name: str, value: Any) -> Iterator[str]:
-    """An option of a command: a list stands behind its flag word by word, methods with settings as they are written.
-
-    >>> list(option_words("methods", ["query", {"joint": {"mass": "share"}}]))
-    ['--methods', 'query', 'joint:mass=share']
-    """
-    if isinstance(value, list | dict):
-        several = value if isinstance(value, list) else [{key: its} for key, its in value.items()]
-        yield from (flag(name), *(str(Written.read(one)) if isinstance(one, dict) else str(one) for one in several))
-    else:
-        yield from words({name: value})
 
 
 def spec_part(name: str, its: Any, folder: Callable[[str], str | Path] = "runs/models/{}".format) -> Written:
