@@ -208,7 +208,7 @@ class Shared:
     """Pyserini asks for `encode` of one text."""
 
     def __init__(self) -> None:
-        from rnnreranker.encode.dense.encoder import Encoder
+        from rnnreranker.encode.dense import Encoder
 
         self.encoder = Encoder.load("minilm")
 

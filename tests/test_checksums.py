@@ -15,7 +15,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import contents
 from rnnreranker.base.files.checksums import DESCRIPTION, check_files
 from rnnreranker.data.document import Document
-from rnnreranker.encode.graphs.store import Refused
+from rnnreranker.encode.graph import Refused
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.encode.words.analysis import TermParams
 from rnnreranker.index.__main__ import main

@@ -13,7 +13,7 @@ import pytest
 from rnnreranker import maxsim
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
-from rnnreranker.encode.late.folder import make_late_base
+from rnnreranker.encode.late import make_late_base
 from rnnreranker.index.opening import open_index
 from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams
 from rnnreranker.methods.rerank.prf import PrfParams, PrfReranker

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.cross.encoder import PairScorer
+from rnnreranker.encode.cross import PairScorer
 from tests.tiny_encoder import make_cross_encoder, make_encoder
 
 sentence_transformers = pytest.importorskip("sentence_transformers")

@@ -15,11 +15,10 @@ from rnnreranker.base.arguments import of_command  # noqa: E402
 from rnnreranker.base.device import Devices, devices_of, trained_on  # noqa: E402
 from rnnreranker.base.errors import InputError  # noqa: E402
 from rnnreranker.encode.base import TextEncoder  # noqa: E402
-from rnnreranker.encode.cross.encoder import PairScorer  # noqa: E402
-from rnnreranker.encode.dense.encoder import Encoder  # noqa: E402
-from rnnreranker.encode.late.encoder import LateEncoder  # noqa: E402
-from rnnreranker.encode.late.folder import make_late_base  # noqa: E402
-from rnnreranker.encode.sparse.encoder import SparseEncoder  # noqa: E402
+from rnnreranker.encode.cross import PairScorer  # noqa: E402
+from rnnreranker.encode.dense import Encoder  # noqa: E402
+from rnnreranker.encode.late import LateEncoder, make_late_base  # noqa: E402
+from rnnreranker.encode.sparse import SparseEncoder  # noqa: E402
 from rnnreranker.index.__main__ import main as index  # noqa: E402
 from rnnreranker.index.opening import open_index  # noqa: E402
 from rnnreranker.parts import on_devices  # noqa: E402
@@ -83,7 +82,7 @@ def test_the_same_code_computes_on_devices(world: Path, part: str) -> None:
     rows = usual.rows(TEXTS)
     for names in (("cpu",), ("cpu", "cpu")):
         one = kind.load(name, devices=Devices(names), **options)
-        assert len(one.on_devices) == len(names)
+        assert len(one.models) == len(names)
         assert one.rows(TEXTS).tobytes() == rows.tobytes()
         assert one.fingerprint == usual.fingerprint
     half = kind.load(name, devices=Devices(("cpu",), "bfloat16"), **options).rows(TEXTS)

@@ -12,7 +12,7 @@ import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode import model_folder
-from rnnreranker.encode.dense.encoder import Encoder
+from rnnreranker.encode.dense import Encoder
 from rnnreranker.encode.model_folder import read_settings
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "cat", "dog", "runs", "the", "query", ":", "sleeps"]
@@ -323,7 +323,7 @@ def test_documents_of_another_token_type(plain: Path, tmp_path: Path) -> None:
 def test_truncated_vectors_are_those_of_sentence_transformers(plain: Path, tmp_path: Path, unit: bool) -> None:
     """Matryoshka: the folder says how many numbers are kept; where it scales to length 1, those that are kept are."""
     package = pytest.importorskip("sentence_transformers")
-    from rnnreranker.encode.dense.query_encoder import load_query_encoder
+    from rnnreranker.encode.query_encoder import load_query_encoder
     from rnnreranker.index.__main__ import main as index
     from rnnreranker.index.opening import open_index
     from rnnreranker.search.queries import QueryEncoding, query_vectors
@@ -357,5 +357,5 @@ def test_truncated_vectors_are_those_of_sentence_transformers(plain: Path, tmp_p
     assert found.vectors.shape == (1, 3)
     np.testing.assert_allclose(found.vectors, open_index(made).vectors.fetch(np.array([0])), atol=2e-6)
     (folder / "config_sentence_transformers.json").write_text('{"truncate_dim": "3"}')
-    with pytest.raises(InputError, match=r"config_sentence_transformers\.json: truncate_dim is no integer >= 1"):
+    with pytest.raises(InputError, match=r"truncate_dim='3': expected an integer >= 1"):
         read_settings(folder)

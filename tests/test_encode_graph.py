@@ -16,10 +16,10 @@ from tiny_encoder import WORDS, make_encoder, make_texts
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
-from rnnreranker.encode.dense.encoder import Encoder
-from rnnreranker.encode.graphs import store as graph_store
-from rnnreranker.encode.graphs.export import KNOWN
-from rnnreranker.encode.graphs.store import FILES
+from rnnreranker.encode import graph as graph_store
+from rnnreranker.encode.dense import Encoder
+from rnnreranker.encode.graph import FILES
+from rnnreranker.encode.transformer import KNOWN
 from rnnreranker.index.build import write_index
 from rnnreranker.parts.base import describe
 from rnnreranker.parts.vectors.encoder import index_encoder
@@ -83,7 +83,7 @@ def test_a_graph_is_made_once_and_serves_other_prompts_and_lengths(
     tiny: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = Encoder.open(str(tiny), pooling="mean")
-    monkeypatch.setattr("rnnreranker.encode.dense.encoder.Encoder.load", None)  # would fail
+    monkeypatch.setattr("rnnreranker.encode.dense.Encoder.load", None)  # would fail
     again = Encoder.open(str(tiny), pooling="mean", query_prompt="w3 ", max_length=5)
     assert again.graph == first.graph
     assert again.fingerprint != first.fingerprint

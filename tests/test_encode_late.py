@@ -12,8 +12,7 @@ import torch
 
 from rnnreranker import maxsim
 from rnnreranker.base.errors import InputError, UnavailableError
-from rnnreranker.encode.late.encoder import LateEncoder, special_tokens
-from rnnreranker.encode.late.folder import make_late_base
+from rnnreranker.encode.late import LateEncoder, make_late_base, special_tokens
 from tests.tiny_encoder import WORDS, make_encoder
 
 pytest.importorskip("sentence_transformers")

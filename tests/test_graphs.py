@@ -13,11 +13,10 @@ import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
-from rnnreranker.encode.cross.encoder import PairScorer
-from rnnreranker.encode.graphs.export import KNOWN
-from rnnreranker.encode.late.encoder import LateEncoder
-from rnnreranker.encode.late.folder import make_late_base
-from rnnreranker.encode.sparse.encoder import SparseEncoder
+from rnnreranker.encode.cross import PairScorer
+from rnnreranker.encode.late import LateEncoder, make_late_base
+from rnnreranker.encode.sparse import SparseEncoder
+from rnnreranker.encode.transformer import KNOWN
 from rnnreranker.index.build import write_index
 from rnnreranker.parts.base import describe
 from rnnreranker.parts.impacts.part import ImpactParams, ImpactPart

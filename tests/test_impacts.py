@@ -12,7 +12,7 @@ from scipy.sparse import random as random_sparse
 
 from rnnreranker.base.errors import InputError, UnavailableError
 from rnnreranker.encode.model_folder import find_model
-from rnnreranker.encode.sparse.encoder import SparseEncoder
+from rnnreranker.encode.sparse import SparseEncoder
 from rnnreranker.parts import postings
 from rnnreranker.parts.impacts import ImpactSource
 from rnnreranker.parts.impacts.part import whole

@@ -23,7 +23,7 @@ from rnnreranker.base import method
 from rnnreranker.base.errors import DataWarning, InputError, UnavailableError
 from rnnreranker.base.files.checksums import DESCRIPTION
 from rnnreranker.data.document import Document
-from rnnreranker.encode.graphs.store import Refused
+from rnnreranker.encode.graph import Refused
 from rnnreranker.index import __main__ as command
 from rnnreranker.index import build
 from rnnreranker.index.build import add_parts, write_index
@@ -258,7 +258,7 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> list[LetterEncoder]:
     class Found:
         digest = "letters"
 
-    monkeypatch.setattr("rnnreranker.encode.dense.encoder.Encoder.open", load)
+    monkeypatch.setattr("rnnreranker.encode.dense.Encoder.open", load)
     monkeypatch.setattr("rnnreranker.encode.model_folder.find_model", lambda name: Found())
     return made
 
@@ -360,7 +360,7 @@ def test_the_command_with_minilm(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (told,) = [line for line in done.stderr.splitlines() if line.startswith("warning")]
     assert told.startswith("warning: 1 of 3 documents have no text (first: empty, ")
-    from rnnreranker.encode.dense.encoder import Encoder
+    from rnnreranker.encode.dense import Encoder
 
     described = describe(tmp_path / "out")["parts"]["dense"]["encoder"]
     encoder = Encoder.load(described["name"], **described["settings"])
@@ -437,7 +437,7 @@ def indexed(folder: Path, *argv: str) -> Path:
 def test_own_vectors_are_the_dense_part_and_no_encoder_is_loaded(
     tmp_path: Path, own_vectors: np.ndarray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rnnreranker.encode.dense.encoder.Encoder.open", None)
+    monkeypatch.setattr("rnnreranker.encode.dense.Encoder.open", None)
     of_matrix = indexed(tmp_path / "m", "--documents", str(tmp_path / "v.npy"), "--parts", "neighbours:k=3")
     of_json = indexed(tmp_path / "j", "--documents", str(tmp_path / "v.jsonl"), "--parts", "dense,terms,neighbours:k=3")
     of_half = indexed(tmp_path / "h", "--documents", str(tmp_path / "v.npy"), "--dtype", "float16")

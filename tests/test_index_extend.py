@@ -15,8 +15,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.graphs.store import Refused
-from rnnreranker.encode.sparse.encoder import Encoded
+from rnnreranker.encode.graph import Refused
+from rnnreranker.encode.sparse import Encoded
 from rnnreranker.index import build
 from rnnreranker.index.__main__ import main
 from rnnreranker.index.opening import open_index
@@ -73,10 +73,10 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_files, "ROWS", 7)
     monkeypatch.setattr(WordEncoder, "encoded", 0)
     monkeypatch.setattr(WordEncoder, "fail_after", None)
-    monkeypatch.setattr("rnnreranker.encode.dense.encoder.Encoder.open", lambda name, **given: DenseWords())
-    monkeypatch.setattr("rnnreranker.encode.sparse.encoder.SparseEncoder.open", lambda name, **given: SparseWords())
-    monkeypatch.setattr("rnnreranker.encode.dense.encoder.Encoder.digest_of", lambda name: "digest")
-    monkeypatch.setattr("rnnreranker.encode.sparse.encoder.SparseEncoder.digest_of", lambda name: "digest")
+    monkeypatch.setattr("rnnreranker.encode.dense.Encoder.open", lambda name, **given: DenseWords())
+    monkeypatch.setattr("rnnreranker.encode.sparse.SparseEncoder.open", lambda name, **given: SparseWords())
+    monkeypatch.setattr("rnnreranker.encode.dense.Encoder.digest_of", lambda name: "digest")
+    monkeypatch.setattr("rnnreranker.encode.sparse.SparseEncoder.digest_of", lambda name: "digest")
 
 
 def documents(path: Path, rows: range) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from rnnreranker import InputError, SoftLabels
 from rnnreranker.base.written_form import Written
-from rnnreranker.encode.cross.encoder import PairScorer
+from rnnreranker.encode.cross import PairScorer
 from rnnreranker.labels.__main__ import main
 from tests.tiny_encoder import (
     make_cross_encoder,

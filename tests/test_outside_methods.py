@@ -243,7 +243,7 @@ def test_feedback_and_an_expander(command: Command, collection: Path, coded: Pat
 def hub(tmp_path: Path) -> Path:
     """A cache of the hub in which the other package's three models are, made of a few numbers."""
     pytest.importorskip("sentence_transformers")
-    from rnnreranker.encode.late.folder import make_late_base
+    from rnnreranker.encode.late import make_late_base
 
     cache = tmp_path / "hub"
     snapshots = {

@@ -203,7 +203,7 @@ def test_no_query_is_encoded_that_no_method_needs(
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("an encoder was loaded")
 
-    monkeypatch.setattr("rnnreranker.encode.dense.encoder.Encoder.open", fail)
+    monkeypatch.setattr("rnnreranker.encode.dense.Encoder.open", fail)
     collection.brute_force().write(tmp_path / "run.txt")
     flags = ["--index", collection.file("index"), "--topics", collection.file("topics.tsv")]
     flags += ["--run", str(tmp_path / "run.txt"), "--hits", "3", "--rerank", "none", "--encoder", "minilm"]

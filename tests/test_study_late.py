@@ -9,7 +9,7 @@ import pytest
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.base.written_form import Written
-from rnnreranker.encode.late.folder import make_late_base
+from rnnreranker.encode.late import make_late_base
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.lab.study.__main__ import main
 from rnnreranker.lab.study.studying import run_study

@@ -11,8 +11,7 @@ import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.data.document import Document
-from rnnreranker.encode.late.encoder import LateEncoder
-from rnnreranker.encode.late.folder import make_late_base
+from rnnreranker.encode.late import LateEncoder, make_late_base
 from rnnreranker.index.build import write_index
 from rnnreranker.index.opening import open_index
 from rnnreranker.lab.diagnose.diagnosing import token_search

@@ -15,7 +15,7 @@ from tiny_encoder import make_documents, make_encoder, make_text_labels, make_to
 
 from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.base.method import find
-from rnnreranker.encode.cross.encoder import PairScorer
+from rnnreranker.encode.cross import PairScorer
 from rnnreranker.labels.negatives.filters import Mined
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.__main__ import main

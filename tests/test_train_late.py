@@ -15,8 +15,7 @@ import torch
 from rnnreranker import maxsim
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find, make_params
-from rnnreranker.encode.late.encoder import LateEncoder
-from rnnreranker.encode.late.folder import make_late_base
+from rnnreranker.encode.late import LateEncoder, make_late_base
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.labels.soft import Labels
 from rnnreranker.runs import Run

@@ -21,7 +21,7 @@ from tiny_encoder import (
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
 from rnnreranker.encode.model_folder import term_counts
-from rnnreranker.encode.sparse.encoder import SparseEncoder
+from rnnreranker.encode.sparse import SparseEncoder
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.fit import Trained
 from rnnreranker.train.group.groups import Group

@@ -15,7 +15,7 @@ from rnnreranker import LabelParams, QueryVectors, RnnParams, open_vectors
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.record import read_records
 from rnnreranker.base.written_form import Written
-from rnnreranker.encode.dense.encoder import Encoder
+from rnnreranker.encode.dense import Encoder
 from rnnreranker.lab.tune import Space
 from rnnreranker.lab.tune.request import TuneTrainRequest, check
 from rnnreranker.lab.tune.space import NARROW_NAME, Between, Joint

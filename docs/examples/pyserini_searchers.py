@@ -17,7 +17,7 @@ from rnnreranker.base.java import start_java
 from rnnreranker.base.record import made_here, write_records
 from rnnreranker.data.qrels import load_qrels
 from rnnreranker.data.topics import load_topics
-from rnnreranker.encode.dense.encoder import Encoder
+from rnnreranker.encode.dense import Encoder
 from rnnreranker.evaluate import compare, evaluate
 
 MEASURES = "nDCG@10 RR@10 R@100"

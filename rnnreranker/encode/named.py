@@ -49,9 +49,15 @@ class TextModel(ABC):
     query_prompt: ClassVar[str] = ""  # what is put before texts where the caller names nothing else
     document_prompt: ClassVar[str] = ""
     dimension: int
+    graph: ClassVar[None] = None
 
     def __init__(self, params: settings.Params) -> None:
         self.params = params
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What is known of it, as of a `TorchModel`."""
+        return {"dimension": self.dimension, "prompts": {"query": self.query_prompt, "document": self.document_prompt}}
 
     @classmethod
     def digest(cls) -> str:

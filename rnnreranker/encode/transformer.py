@@ -1,59 +1,25 @@
-"""Encoders of every kind as sentence-transformers runs them, on torch; one class of it for each kind."""
+"""An encoder of any kind on torch, as its class of sentence-transformers runs it."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.device import EXACT, put
 from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.private.sentence_transformers import prompt_of, skipped_tokens
+from rnnreranker.base.private.sentence_transformers import skipped_tokens
 from rnnreranker.base.process.phases import phase
 from rnnreranker.encode.in_batches import CountedText, count_tokens
-from rnnreranker.encode.model_folder import TextKind, read_settings, words_of
+from rnnreranker.encode.model_folder import KINDS, MASK, PROMPTS, TextKind, prompts_of, read_settings, words_of
 
 if TYPE_CHECKING:
     import torch
 
 NO_LIMIT = 10**6  # tokenizers without a limit say a larger number
-SIDES = ("query", "document")
-MASK = "MultiVectorMask"  # the module of sentence-transformers that says which tokens count
 CHUNK = 16  # tokens of a batch whose logits SpladePooling pools at a time
-
-
-class EncoderKind(NamedTuple):
-    """What an encoder of a kind is.
-
-    Attributes:
-        of: the class of sentence-transformers; output: the name of what it computes.
-        whole: the class of transformers whose weights must all be in the files; "" = it is not known.
-        graph: a pattern of the modules, joined by commas, that a graph is known of.
-        extra: what pip installs for it.
-    """
-
-    of: str
-    output: str
-    whole: str
-    graph: str
-    extra: str
-
-
-KINDS = {
-    "encoder": EncoderKind(
-        "SentenceTransformer", "sentence_embedding", "AutoModel", "Transformer,Pooling", "sentence-transformers"
-    ),
-    "sparse-encoder": EncoderKind(
-        "SparseEncoder", "sentence_embedding", "", r"\w*Transformer,SpladeMax", "'rnnreranker[sparse]'"
-    ),
-    "late-encoder": EncoderKind(
-        "MultiVectorEncoder", "token_embeddings", "", f"Transformer(,(Dense|{MASK}|Normalize))+", "'rnnreranker[late]'"
-    ),
-    "cross-encoder": EncoderKind(
-        "CrossEncoder", "scores", "AutoModelForSequenceClassification", "Transformer", "'rnnreranker[cross]'"
-    ),
-}
+KNOWN = ("bert", "distilbert", "electra", "mpnet", "roberta", "xlm-roberta")  # `model_type`, of which graphs are known
 
 
 class TorchModel:
@@ -69,9 +35,9 @@ class TorchModel:
         modules: of sentence-transformers; transformer: of transformers, where there is one.
         about: what is known of the model besides its weights, as `GraphModel` has it, too: dimension, limit (tokens
             that it takes at most), pad (the token that fills short lists), kinds (what fills types of tokens; None =
-            the model is not given any), prompts (by `TextKind`); of a late-interaction model lengths (of queries and
-            documents), expansion (of queries: the token, and whether it is attended to), skipped (tokens by
-            `TextKind`); of a sparse one words, their fingerprint.
+            the model is not given any), prompts (by `TextKind`), lowercase; of a late-interaction model lengths (of
+            queries and documents), expansion (of queries: the token, and whether it is attended to), skipped (tokens
+            by `TextKind`); of a sparse one words, their fingerprint.
         computed_on: the kind of device and the type.
         token_type: of the tokens of documents.
 
@@ -80,12 +46,14 @@ class TorchModel:
         MissingDependencyError: sentence-transformers is not installed. Its own errors of files pass.
     """
 
+    graph = None
+
     def __init__(
         self, kind: str, folder: Path, device: str = "cpu", dtype: str = EXACT, dense: dict[str, Any] | None = None
     ) -> None:
         self.kind, self.folder, self._device, self._dense = KINDS[kind], folder, device, dense
         self.computed_on = " ".join([device.partition(":")[0], *([] if dtype == EXACT else [dtype])])
-        self.token_type = 0
+        self.token_type = int((dense or {}).get("document_type") or 0)
         self._tokenizing = threading.Lock()  # a tokenizer keeps its settings in itself: one thread at a time
         with phase("importing torch and transformers", "imports"):
             package = require("sentence_transformers", f"the {kind} {folder}", self.kind.extra)
@@ -93,78 +61,90 @@ class TorchModel:
         transformers.logging.set_verbosity_error()
         transformers.logging.disable_progress_bar()
         with phase("loading the model"):
-            given = self._modules(package)
-            modules = getattr(package, self.kind.of)(**given, device=device).eval()
-        self.modules = put(modules, device, dtype)
-        inside = (one for one in modules.modules() if isinstance(one, transformers.PreTrainedModel))
+            self.modules = getattr(package, self.kind.of)(**self._modules(), device=device).eval()
+        inside = (one for one in self.modules.modules() if isinstance(one, transformers.PreTrainedModel))
         if (transformer := next(inside, None)) is not None:
             self.transformer = transformer
+            types = int(getattr(transformer.config, "type_vocab_size", 0))
+            if self.token_type >= max(1, types):
+                raise InputError(f"document_type={self.token_type}: {folder} has {types} token types")
+        if self.kind.of == "SparseEncoder":
+            self._pool_sooner()
+        put(self.modules, device, dtype)
         self.about = self._about()
         self.cut_at(**self.about["lengths"])
         probe: Any = ("a", "a") if kind == "cross-encoder" else "a"
         output = self.forward(self.read([probe], "document"), "document")
         self.about["dimension"] = int((output[0][0] if isinstance(output, list) else output).shape[1])
         if kind == "sparse-encoder":
-            self.about["words"] = words_of(modules.tokenizer, self.about["dimension"], folder)
+            self.about["words"] = words_of(self.modules.tokenizer, self.about["dimension"], folder)
 
-    def _modules(self, package: Any) -> dict[str, Any]:
+    def _modules(self) -> dict[str, Any]:
         """What makes the class of sentence-transformers: the folder, or modules where settings say how to pool."""
-        own, dense = read_settings(self.folder), self._dense or {"dtype": "float32"}
-        options: dict[str, Any] = {"dtype": dense["dtype"]} if self._dense else {}
-        if not self.kind.whole or (self._dense and dense["pooling"] is None):
-            return {"model_name_or_path": str(self.folder), "local_files_only": True, "model_kwargs": options}
-        import torch
+        options: dict[str, Any] = {"dtype": self._dense["dtype"]} if self._dense else {}
+        given = {"model_name_or_path": str(self.folder), "local_files_only": True, "model_kwargs": options}
+        if not self.kind.whole or (self._dense and self._dense["pooling"] is None):
+            return given
         from transformers import AutoTokenizer
 
+        own = read_settings(self.folder)
         path = self.folder / own.transformer
-        whole = load_whole(path, self.kind.whole, dtype=getattr(torch, dense["dtype"]))
+        whole = load_whole(path, self.kind.whole, **options)
         check_vocabulary(path, AutoTokenizer.from_pretrained(path, local_files_only=True), whole)
         if not self._dense:
-            return {"model_name_or_path": str(self.folder), "local_files_only": True}
+            return given
         if whole.config.is_encoder_decoder:
             raise InputError(f"{path}: an encoder-decoder model; expected an encoder with its pooling")
         from sentence_transformers.base.modules import Transformer
         from sentence_transformers.sentence_transformer.modules import Pooling
 
-        options["local_files_only"] = True
-        text = Transformer(str(path), model_kwargs=options, do_lower_case=own.lowercase)
-        text.model, words = whole, text.tokenizer
+        text = Transformer(str(path), model_kwargs={**options, "local_files_only": True}, do_lower_case=own.lowercase)
+        words = text.tokenizer
         words.padding_side = "right"
         if words.pad_token is None:
             words.pad_token = words.convert_ids_to_tokens(0)
-        return {"modules": [text, Pooling(int(whole.config.hidden_size), dense["pooling"])]}
+        return {"modules": [text, Pooling(int(whole.config.hidden_size), self._dense["pooling"])]}
+
+    def _pool_sooner(self) -> None:
+        """Let SPLADE's pooling take less time and memory where its head is known; else bound its memory."""
+        for module in self.modules.modules():
+            if type(module).__name__ == "SpladePooling":
+                module.chunk_size = CHUNK
+        names = [type(one).__name__ for one in self.modules.children()]
+        if len(names) != 2 or names[1] != "SpladePooling" or self.transformer.config.model_type not in KNOWN:
+            return
+        pooling, head = self.modules[1], self.transformer.get_output_embeddings()
+        if pooling.pooling_strategy == "max" and pooling.activation_function == "relu":
+            self.modules[1] = splade_max(head)
+            head.forward = lambda states: states
 
     def _about(self) -> dict[str, Any]:
-        """See `about`; SPLADE's pooling is replaced by one that takes less time and memory."""
+        """See `about`."""
         modules, words, first = self.modules, self.modules.tokenizer, self.modules[0]
         positions = getattr(getattr(first, "config", None), "max_position_embeddings", None)
         limits = [one for one in (modules.max_seq_length, positions) if one and one < NO_LIMIT]
-        limit = int(min(limits, default=512))
-        named = {} if self.kind.output == "scores" else modules.prompts
-        typed = self.kind.output == "scores" and "token_type_ids" in words.model_input_names
+        limit = int(min(limits, default=512 if hasattr(self, "transformer") else NO_LIMIT))
+        pairs, usual = self.kind.output == "scores", modules.default_prompt_name
+        typed = pairs and "token_type_ids" in words.model_input_names
+        named = {name: text for name, text in modules.prompts.items() if not pairs or name == usual}
         about: dict[str, Any] = {
-            "limit": limit,
+            "limit": None if limit == NO_LIMIT else limit,
             "pad": getattr(words, "pad_token_id", None) or 0,
             "kinds": (words.pad_token_type_id or 0) if typed else None,
-            "lengths": dict.fromkeys(SIDES, limit),
-            "prompts": {side: prompt_of(modules, side if side in named else None) for side in SIDES},
+            "lengths": dict.fromkeys(PROMPTS, limit),
+            "prompts": prompts_of(named, usual),
+            "lowercase": bool(getattr(first, "do_lower_case", False)),
         }
-        if self.kind.of == "SparseEncoder":
-            _pool_sooner(modules)
         if self.kind.of == "MultiVectorEncoder":
             expansion = first.query_expansion or {}
             own = {"query": expansion.get("length") or first.query_length, "document": first.document_length}
             about["lengths"] = {side: min(int(length or limit), limit) for side, length in own.items()}
             token = words.convert_tokens_to_ids(expansion.get("token") or words.mask_token or words.eos_token)
             about["expansion"] = [token, bool(expansion.get("attend"))] if expansion else None
+            masks = [one for one in modules.children() if type(one).__name__ == MASK]
             about["skipped"] = {
-                side: [
-                    token
-                    for one in modules.children()
-                    if type(one).__name__ == MASK and side in one.skiplist_tasks
-                    for token in skipped_tokens(one)
-                ]
-                for side in SIDES
+                side: [token for one in masks if side in one.skiplist_tasks for token in skipped_tokens(one)]
+                for side in PROMPTS
             }
         return about
 
@@ -246,26 +226,30 @@ class TorchModel:
         return output
 
 
-def _pool_sooner(modules: Any) -> None:
-    """Replace SPLADE's pooling by maximum with one that gives the same bits in less time; bound the memory of others.
+def splade_max(head: Any) -> Any:
+    """A module in place of a masked-language model's last layer and SPLADE's pooling by maximum.
 
-    log(1 + relu(x)) rises with x: the logarithm of the largest logit is the largest logarithm.
+    log(1 + relu(x)) rises with x, so that the largest logit of a word gives its weight. Padding is replaced by the
+    text's first token, which changes no maximum; the bias is added afterwards, which is the same, as rounding keeps
+    the order.
+
+    Args:
+        head: the layer that gives every token a logit of every word.
     """
     import torch
 
     class SpladeMax(torch.nn.Module):
-        def forward(self, features: dict[str, Any]) -> dict[str, Any]:
-            logits, padding = features["token_embeddings"], features["attention_mask"].unsqueeze(-1) == 0
-            largest = logits.masked_fill_(padding, -torch.inf).amax(dim=1).float()
-            return {**features, "sentence_embedding": largest.relu_().log1p_()}
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = head
 
-    for name, module in list(modules.named_modules()):
-        if type(module).__name__ == "SpladePooling":
-            above, _, last = name.rpartition(".")
-            if module.pooling_strategy == "max" and module.activation_function == "relu":
-                setattr(modules.get_submodule(above), last, SpladeMax())
-            else:
-                module.chunk_size = CHUNK
+        def forward(self, features: dict[str, Any]) -> dict[str, Any]:
+            states, attended = features["token_embeddings"], features["attention_mask"].unsqueeze(-1) == 1
+            largest = torch.matmul(torch.where(attended, states, states[:, :1]), head.weight.t()).amax(dim=1)
+            largest = largest if head.bias is None else largest + head.bias
+            return {**features, "sentence_embedding": largest.float().relu().log1p()}
+
+    return SpladeMax()
 
 
 def load_whole(folder: Path, kind: str = "AutoModel", **options: Any) -> Any:

@@ -9,7 +9,7 @@ from rnnreranker.base.command import counted, say
 from rnnreranker.base.device import Devices, least_cosine
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.base import TextEncoder
-from rnnreranker.encode.graphs.store import cosine_of
+from rnnreranker.encode.graph import cosine_of
 
 TRIED = 16  # texts that both encode
 

@@ -18,7 +18,7 @@ from rnnreranker.encode.params import EncoderParams
 if TYPE_CHECKING:
     import numpy as np
 
-    from rnnreranker.encode.dense.encoder import Encoder
+    from rnnreranker.encode.dense import Encoder
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.parts.vectors.encoder import IndexEncoder
@@ -126,7 +126,7 @@ def check_query_vectors(how: QueryEncoding, index: IndexOnDisk) -> None:
     """
     own = None if how.encoded is not None else _own_encoder(how, index)
     if how.encoded is None and (own is None or own.graph is None):
-        from rnnreranker.encode.dense.encoder import Encoder
+        from rnnreranker.encode.dense import Encoder
 
         Encoder.digest_of(_encoder_name(how, index))
 
@@ -137,7 +137,7 @@ def open_query_encoder(how: QueryEncoding, index: IndexOnDisk) -> Encoder:
     Raises:
         InputError, UnavailableError: as `query_vectors`.
     """
-    from rnnreranker.encode.dense.encoder import Encoder
+    from rnnreranker.encode.dense import Encoder
 
     if (own := _own_encoder(how, index)) is not None:
         return own.open(how.devices)
@@ -158,7 +158,7 @@ def trained_encoder(encoder: str | None, index: IndexOnDisk) -> tuple[str, dict[
 
 
 def _encoded(how: QueryEncoding, index: IndexOnDisk, topics: Mapping[str, str], threads: int | None) -> QueryVectors:
-    from rnnreranker.encode.dense.encoder import Encoder
+    from rnnreranker.encode.dense import Encoder
     from rnnreranker.encode.kept_queries import kept_queries
     from rnnreranker.parts.vectors import QueryVectors
 

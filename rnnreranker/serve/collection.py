@@ -23,7 +23,7 @@ from rnnreranker.serve.request import ServeRequest
 from rnnreranker.serve.work import LastUsed
 
 if TYPE_CHECKING:
-    from rnnreranker.encode.dense.encoder import Encoder
+    from rnnreranker.encode.dense import Encoder
     from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.search.explain import Neighbourhood
     from rnnreranker.search.pipeline import Pipeline

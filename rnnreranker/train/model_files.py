@@ -9,7 +9,7 @@ from typing import Any
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode import base
+from rnnreranker.encode import model_folder
 from rnnreranker.encode.model_folder import find_model, known_model, read_settings
 from rnnreranker.train.params import LONGEST
 
@@ -33,7 +33,7 @@ def loading(path: Path, what: str) -> AbstractContextManager[None]:
     Raises:
         InputError: a model that cannot be loaded.
     """
-    return base.loading(path, what, f"give another {argument('encoder')}", "trained")
+    return model_folder.loading(path, what, f"give another {argument('encoder')}", "trained")
 
 
 def limit_of(path: Path, model: Any, wanted: int | None) -> int:

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from rnnreranker.base.files import fingerprint
-from rnnreranker.encode.dense.query_encoder import QueryEncoder
-from rnnreranker.encode.scorer.folder import CandidateScorer
+from rnnreranker.encode.query_encoder import QueryEncoder
+from rnnreranker.encode.scorer import CandidateScorer
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.losses import Loss, divergence
 from rnnreranker.train.query.samples import Collator, VectorTable, score

@@ -16,9 +16,8 @@ from rnnreranker.base.files import cache_home, fingerprint, write_json
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.process.threads import one_torch_thread
-from rnnreranker.encode.base import loading
 from rnnreranker.encode.kept_queries import LIBRARIES, kept_at
-from rnnreranker.encode.model_folder import TERM_SCORER_TYPE, content_of, model_type
+from rnnreranker.encode.model_folder import TERM_SCORER_TYPE, content_of, loading, model_type
 from rnnreranker.encode.transformer import load_rest, load_whole
 from rnnreranker.encode.words.analysis import Analyser, PieceReader, TermParams
 

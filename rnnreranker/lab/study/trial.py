@@ -76,7 +76,7 @@ class Studied:
         self.params: Any = request.training.params
         self.encoder: Any = request.encoder
         if self.kind == "late-encoder":
-            from rnnreranker.encode.late.folder import late_start
+            from rnnreranker.encode.late import late_start
 
             self.encoder = str(late_start(str(self.encoder), getattr(self.params, "dimension", None)).path)
         index = opened(request.index_name)

@@ -15,7 +15,7 @@ from rnnreranker.base.settings import Params, context_setting, setting
 from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
 
 if TYPE_CHECKING:
-    from rnnreranker.encode.cross.encoder import PairScorer
+    from rnnreranker.encode.cross import PairScorer
 
 MODELS = 16  # kept in memory
 
@@ -53,7 +53,7 @@ class CrossEncoderReranker(Reranker):
     model_setting: ClassVar[str] = "model"
 
     def prepare(self) -> None:
-        from rnnreranker.encode.cross.encoder import PairScorer
+        from rnnreranker.encode.cross import PairScorer
 
         length = self.params.max_length
         self.scorers = [_loaded(name, PairScorer.digest_of(name), self.devices, length) for name in self._models()]
@@ -73,7 +73,7 @@ class CrossEncoderReranker(Reranker):
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: the mean of the models' scores, of one model its scores."""
-        from rnnreranker.encode.cross.encoder import scores_of
+        from rnnreranker.encode.cross import scores_of
 
         scored = [scores_of(scorer, query.text, candidates.texts, self.threads) for scorer in self.scorers]
         self._scored += len(candidates) * len(scored)
@@ -94,6 +94,6 @@ class CrossEncoderReranker(Reranker):
 @lru_cache(MODELS)
 def _loaded(name: str, digest: str, devices: Devices | None, max_length: int | None) -> PairScorer:
     """The model of a name as long as its files have the digest; loaded once a process."""
-    from rnnreranker.encode.cross.encoder import PairScorer
+    from rnnreranker.encode.cross import PairScorer
 
     return PairScorer.open(name, devices=devices, max_length=max_length)

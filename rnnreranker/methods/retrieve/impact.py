@@ -45,11 +45,11 @@ class ImpactRetriever(Retriever):
         """
         name = self._encoder(self.inputs.impacts)[0]
         if self.params.query_weights != "model":
-            from rnnreranker.encode.model_folder import SPARSE, find_tokenizer
+            from rnnreranker.encode.model_folder import find_model
 
-            find_tokenizer(name, SPARSE)
+            find_model(name, "sparse-encoder", weights=False)
         else:
-            from rnnreranker.encode.sparse.encoder import SparseEncoder
+            from rnnreranker.encode.sparse import SparseEncoder
 
             SparseEncoder.digest_of(name)
 
@@ -72,7 +72,7 @@ class ImpactRetriever(Retriever):
 
         from rnnreranker.encode.kept_queries import kept_queries
         from rnnreranker.encode.model_folder import term_counts
-        from rnnreranker.encode.sparse.encoder import SparseEncoder
+        from rnnreranker.encode.sparse import SparseEncoder
         from rnnreranker.parts.impacts import QueryImpacts
 
         name, its = self._encoder(source)

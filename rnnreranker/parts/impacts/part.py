@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
     from rnnreranker.encode.base import TextEncoder
-    from rnnreranker.encode.sparse.encoder import Encoded, SparseEncoder
+    from rnnreranker.encode.sparse import Encoded, SparseEncoder
 
 LARGEST = 2**16 - 1  # whole weight
 
@@ -202,7 +202,7 @@ class ImpactPart(CountedPart):
 
     @classmethod
     def encoders(cls) -> type[TextEncoder]:
-        from rnnreranker.encode.sparse.encoder import SparseEncoder
+        from rnnreranker.encode.sparse import SparseEncoder
 
         return SparseEncoder
 
@@ -218,7 +218,7 @@ class ImpactPart(CountedPart):
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> Encoded:
         """Weights (n, V) CSR, from before they were rounded to what the index has; and how many texts were cut."""
-        from rnnreranker.encode.sparse.encoder import Encoded
+        from rnnreranker.encode.sparse import Encoded
 
         assert self._old is not None
         weights = self._old.weights(rows)  # rounded again as they were

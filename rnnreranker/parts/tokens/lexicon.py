@@ -13,7 +13,7 @@ from rnnreranker.base.errors import require
 from rnnreranker.base.files import cache_home, file_digest, fingerprint
 from rnnreranker.base.process.threads import one_faiss_thread
 from rnnreranker.encode.kept_queries import keep, read_kept
-from rnnreranker.encode.late.encoder import special_tokens
+from rnnreranker.encode.late import special_tokens
 from rnnreranker.parts.ragged import OFFSETS
 from rnnreranker.parts.tokens.neighbours import NPROBE, TokenNeighbours
 from rnnreranker.parts.tokens.source import IDS, VECTORS, TokenSource

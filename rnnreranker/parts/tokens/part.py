@@ -22,7 +22,7 @@ from rnnreranker.parts.vectors.npy_files import map_array
 
 if TYPE_CHECKING:
     from rnnreranker.encode.base import TextEncoder
-    from rnnreranker.encode.late.encoder import LateEncoder, TokenVectors
+    from rnnreranker.encode.late import LateEncoder, TokenVectors
     from rnnreranker.parts.tokens.source import QueryTokens
 
 MB = 1e6
@@ -68,7 +68,7 @@ class TokensPart(CountedPart):
 
     @classmethod
     def encoders(cls) -> type[TextEncoder]:
-        from rnnreranker.encode.late.encoder import LateEncoder
+        from rnnreranker.encode.late import LateEncoder
 
         return LateEncoder
 
@@ -94,7 +94,7 @@ class TokensPart(CountedPart):
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> TokenVectors:
         """Vectors (T, d), offsets and numbers of the tokens as they are kept, and how many texts were cut."""
-        from rnnreranker.encode.late.encoder import TokenVectors
+        from rnnreranker.encode.late import TokenVectors
 
         old = self._old
         assert old is not None

@@ -17,7 +17,7 @@ import numpy as np
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.kept_queries import kept_queries
-from rnnreranker.encode.late.encoder import LateEncoder
+from rnnreranker.encode.late import LateEncoder
 from rnnreranker.parts.ragged import Hits, RaggedSource, best_first, write_ragged
 from rnnreranker.parts.vectors.ids import positions_of
 

@@ -12,9 +12,10 @@ import numpy as np
 from rnnreranker.base.device import Devices, least_cosine
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import hints_of
-from rnnreranker.encode.dense.encoder import Encoder, fingerprint_of
-from rnnreranker.encode.graphs.store import GraphModel, KeptGraph, cosine_of, kept_graph
-from rnnreranker.encode.kept_queries import queries_by_graph
+from rnnreranker.encode.dense import Encoder, fingerprint_of
+from rnnreranker.encode.graph import GraphModel, KeptGraph, cosine_of, kept_graph
+from rnnreranker.encode.kept_queries import kept_queries
+from rnnreranker.encode.model_folder import ModelFolder
 from rnnreranker.encode.params import EncoderParams
 from rnnreranker.parts.texts import FOLDER, documents_of
 from rnnreranker.parts.vectors import open_vectors
@@ -43,14 +44,11 @@ class IndexEncoder:
         Raises:
             InputError, UnavailableError: as `open`.
         """
-        if devices is not None:
+        if devices is not None or self.graph is None:
             return self.open(devices).encode(texts, threads=threads)
-        if self.graph is not None:
-            return queries_by_graph(self.graph, self.said["settings"], texts, threads, self.open)
-        encoder = self.open()
-        if encoder.graph is None:
-            return encoder.encode(texts, threads=threads)
-        return queries_by_graph(encoder.graph, self.said["settings"], texts, threads, lambda: encoder)
+        name, settings = self.said["name"], self.said["settings"]
+        kept = kept_queries(Encoder, name, settings, texts, threads, graph=self.graph, load=self.open)
+        return kept["vectors"]
 
     def open(self, devices: Devices | None = None) -> Encoder:
         """The encoder; on devices it is the model, whether or not there is a graph.
@@ -64,8 +62,9 @@ class IndexEncoder:
         """
         name, settings = self.said["name"], self.said["settings"]
         if self.graph is not None and devices is None:
-            own = {"model": name, **_settings(self.said, self.graph)}
-            encoder = Encoder(name, GraphModel(self.graph), own, self.graph.about["digest"], graph=self.graph)
+            own, folder = _settings(self.said, self.graph), ModelFolder(name, Path(name), self.graph.about["digest"])
+            model = GraphModel(self.graph)
+            encoder = Encoder(folder, EncoderParams(**settings), model, settings={"model": name, **own})
         else:
             encoder = (Encoder.open if self.said.get("graph") else Encoder.load)(name, devices=devices, **settings)
             if encoder.fingerprint != self.said.get("fingerprint", encoder.fingerprint):

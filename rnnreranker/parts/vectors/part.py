@@ -24,8 +24,8 @@ from rnnreranker.parts.vectors.npy_files import write_array, write_header
 
 if TYPE_CHECKING:
     from rnnreranker.encode.base import TextEncoder
-    from rnnreranker.encode.dense.encoder import Encoder
-    from rnnreranker.encode.graphs.store import KeptGraph
+    from rnnreranker.encode.dense import Encoder
+    from rnnreranker.encode.graph import KeptGraph
 
 DTYPES = ("float32", "float16")
 OWN = "own"  # in place of an encoder: the vectors that documents have themselves
@@ -71,7 +71,7 @@ class DensePart(PartByEncoder):
 
     @classmethod
     def encoders(cls) -> type[TextEncoder]:
-        from rnnreranker.encode.dense.encoder import Encoder
+        from rnnreranker.encode.dense import Encoder
 
         return Encoder
 
@@ -151,8 +151,8 @@ class DensePart(PartByEncoder):
             described["graph"] = {"key": self._graph.folder.name, "content": self._graph.content}
             described["cosine"] = self._graph.about["cosine"]
         elif hasattr(made_by.model, "transformer") and made_by.settings["dtype"] != "float32":
-            from rnnreranker.encode.dense.encoder import Encoder
-            from rnnreranker.encode.graphs.export import lowest_cosine
+            from rnnreranker.encode.dense import Encoder
+            from rnnreranker.encode.graph import lowest_cosine
 
             exact = Encoder.load(made_by.name, **{**made_by.options, "dtype": "float32"})
             described["cosine"] = lowest_cosine(exact, made_by)
@@ -164,8 +164,8 @@ class DensePart(PartByEncoder):
 
     def _open_graph(self) -> None:
         """Let the graph of the encoder encode the documents, if it has one."""
-        from rnnreranker.encode.dense.encoder import Encoder
-        from rnnreranker.encode.graphs.store import Refused
+        from rnnreranker.encode.dense import Encoder
+        from rnnreranker.encode.graph import Refused
 
         try:
             encoder = self._encoder.by_graph()

@@ -22,8 +22,8 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from torch import Tensor
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.dense.query_encoder import COSINE_SCALE
 from rnnreranker.encode.model_folder import ModelSettings, TextKind, read_settings
+from rnnreranker.encode.query_encoder import COSINE_SCALE
 from rnnreranker.encode.words.segmentation import language_of, words
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.group.groups import Group, scaled_labels

@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
-from rnnreranker.encode.late.folder import cut_late, late_start
+from rnnreranker.encode.late import cut_late, late_start
 from rnnreranker.encode.model_folder import TextKind
 from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.encode.transformer import TorchModel, check_vocabulary

@@ -13,7 +13,7 @@ from rnnreranker.base.method import Inputs, find
 from rnnreranker.train.query.samples import Batch, Collator, Sample, encode, read_samples, renumber
 
 if TYPE_CHECKING:
-    from rnnreranker.encode.dense.query_encoder import QueryEncoder
+    from rnnreranker.encode.query_encoder import QueryEncoder
     from rnnreranker.labels import SoftLabels
     from rnnreranker.parts.vectors import VectorSource
 

@@ -17,9 +17,9 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
-from rnnreranker.encode.dense.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder, write_encoder
 from rnnreranker.encode.model_folder import content_of, read_settings
-from rnnreranker.encode.scorer.folder import CandidateScorer, write_scorer
+from rnnreranker.encode.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder, write_encoder
+from rnnreranker.encode.scorer import CandidateScorer, write_scorer
 from rnnreranker.train.losses import BatchLoss
 from rnnreranker.train.query.dynamic import DynamicContext
 from rnnreranker.train.query.fairness import neutrality_divergence

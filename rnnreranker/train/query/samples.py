@@ -16,8 +16,8 @@ from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import Inputs
-from rnnreranker.encode.dense.query_encoder import PromptedTokens, QueryEncoder
-from rnnreranker.encode.scorer.folder import CandidateScorer
+from rnnreranker.encode.query_encoder import PromptedTokens, QueryEncoder
+from rnnreranker.encode.scorer import CandidateScorer
 from rnnreranker.labels.export import check_texts
 from rnnreranker.train.query.params import TrainParams
 from rnnreranker.train.request import labels_of

@@ -1,21 +1,137 @@
-"""The files of late-interaction encoders: of a name, a folder or a hub id, or made of a transformer to begin with."""
+"""Texts to a vector for every token: late-interaction encoders (ColBERT), and how one is made of a transformer."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import string
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
 
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.files import cache_home, fingerprint, folder_written_whole
-from rnnreranker.encode.model_folder import ModelFolder, check_kind, find_model, is_kind, known_model, read_settings
+from rnnreranker.base.settings import Params
+from rnnreranker.encode.base import TextEncoder
+from rnnreranker.encode.model_folder import (
+    ModelFolder,
+    TextKind,
+    check_kind,
+    content_of,
+    find_model,
+    is_kind,
+    known_model,
+    read_settings,
+    tokenizer_in,
+)
 from rnnreranker.encode.params import LateEncoderParams
 
+KIND = "late-encoder"  # of method
 DIMENSION = 128
 QUERY_LENGTH, DOCUMENT_LENGTH = 32, 180  # tokens, of ColBERT
 MARKERS = ("[unused0]", "[unused1]")  # of BERT's vocabulary: ColBERT's [Q] and [D]
 NEW_MARKERS = ("[Q]", "[D]")  # where a vocabulary has none to spare
+
+
+class TokenVectors(NamedTuple):
+    """The vectors of the tokens of n texts, one text after the other.
+
+    vectors: (T, d) float32; offsets: (n + 1,) int64, text i has vectors[offsets[i]:offsets[i + 1]]; ids: (T,) int32,
+    the tokens' numbers in the vocabulary; cut: how many of the texts were cut.
+    """
+
+    vectors: np.ndarray
+    offsets: np.ndarray
+    ids: np.ndarray
+    cut: int
+
+
+class LateEncoder(TextEncoder):
+    """A late-interaction encoder: of sentence-transformers (MultiVectorEncoder), of PyLate, or Stanford's ColBERT.
+
+    Which tokens have a vector, and which, the model's modules say. With ColBERT's: of a document the tokens of the text
+    with the special ones, without punctuation; of a query as many as `query_length`, [MASK] standing for those that it
+    lacks, to which the transformer does not attend. A text without anything but white space has none.
+
+    Attributes:
+        query_length, document_length: tokens, at which texts are cut.
+    """
+
+    KIND: ClassVar[str] = KIND
+    Params: ClassVar[type[Params]] = LateEncoderParams
+    arrays: ClassVar[frozenset[str]] = frozenset({"vectors", "offsets"})
+
+    def __init__(self, folder: ModelFolder, params: Any, *models: Any) -> None:
+        super().__init__(folder, params, *models)
+        for model in models:
+            self.query_length, self.document_length = cut_late(model, params, folder.path)
+        self.digest = content_of(folder.path)
+        self.fingerprint = fingerprint(self.KIND, self.digest, [self.query_length, self.document_length])
+
+    @classmethod
+    def files(cls, name: str) -> ModelFolder:
+        return late_folder(name)
+
+    def encode_documents(self, texts: Sequence[str], *, threads: int | None = None) -> TokenVectors:
+        """The tokens of `encode`, of documents."""
+        return self.encode(texts, "document", threads=threads)
+
+    def encode_queries(self, texts: Sequence[str], *, threads: int | None = None) -> TokenVectors:
+        """The tokens of `encode`, of queries."""
+        return self.encode(texts, "query", threads=threads)
+
+    def encode(self, texts: Sequence[str], what: TextKind, *, threads: int | None = None) -> TokenVectors:
+        """The vectors of texts' tokens, in their order.
+
+        Args:
+            texts: any strings, empty ones too; `encode_texts` says what they do to each other.
+            what: which prompt is put before each text, at which length it is cut and whether it is expanded.
+            threads: None = one per core.
+
+        Raises:
+            InputError: a text that is not a string, vectors that are NaN or infinite.
+        """
+        computed = self._compute(texts, what, threads=threads, blank=False)
+        none = np.empty((0, self.dimension), dtype=np.float32), np.empty(0, dtype=np.int32)
+        rows = [*itertools.chain.from_iterable(computed.parts), none]
+        taken = [rows[row] for row in computed.rows]
+        offsets = np.cumsum([0, *(len(ids) for _, ids in taken)], dtype=np.int64)
+        vectors, ids = (np.concatenate(parts) for parts in zip(none, *taken, strict=True))
+        if (wrong := np.flatnonzero(~np.isfinite(vectors).all(axis=1))).size:
+            text = texts[int(np.searchsorted(offsets, wrong[0], side="right")) - 1]
+            raise InputError(f"{self.name}: a token's vector of {text[:60]!r} has NaN or infinite values")
+        return TokenVectors(vectors, offsets, ids, computed.cut)
+
+    def count_tokens(self, texts: Sequence[str], what: TextKind) -> int:
+        """How many tokens the texts have at most, those that are skipped too."""
+        return sum(one.length for one in self._reader(what)([text for text in texts if text.strip()]))
+
+    def compared(self, texts: Sequence[str]) -> list[np.ndarray]:
+        return [self.encode_queries(texts).vectors, self.rows(texts)]
+
+    def rows(self, texts: Sequence[str]) -> np.ndarray:
+        return self.encode_documents(texts).vectors
+
+    def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
+        """The vectors (T, d) float32 of the tokens of n queries, and (n + 1,) int64 where those of each begin."""
+        encoded = self.encode_queries(texts, threads=threads)
+        return {"vectors": encoded.vectors, "offsets": encoded.offsets}
+
+
+def special_tokens(name: str) -> np.ndarray:
+    """(S,) int32, ascending: the numbers of the tokens of a late-interaction encoder that stand for no text.
+
+    Special ones, as [CLS], those that are put in beside the vocabulary, as marks of queries and documents are, and
+    those that are there to be used so ([unused0], …). No weights are loaded.
+
+    Raises:
+        InputError, UnavailableError: as `LateEncoder.load`.
+    """
+    tokenizer = tokenizer_in(late_folder(name).path)
+    unused = (number for token, number in tokenizer.get_vocab().items() if "[unused" in token)
+    return np.unique([*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder, *unused]).astype(np.int32)
 
 
 def make_late_base(
@@ -95,24 +211,6 @@ def _mark(transformer: Any) -> dict[str, str]:
     return {kind: f"{marker} " for kind, marker in zip(("query", "document"), markers, strict=True)}
 
 
-def late_base(name: str, encoder: str, dimension: int = DIMENSION, marked: bool = True) -> ModelFolder:
-    """The files of a model that is made of an encoder, in the cache folder: made on first use.
-
-    Raises:
-        InputError, UnavailableError: as `make_late_base`.
-    """
-    lengths, markers = (QUERY_LENGTH, DOCUMENT_LENGTH), [*MARKERS, *NEW_MARKERS] if marked else []
-    digest = fingerprint("late base", find_model(encoder).digest, dimension, *lengths, markers)
-    folder: Path = cache_home() / "models" / f"{name}-{digest}"
-    if not folder.is_dir():
-        make_late_base(encoder, folder, dimension, marked=marked)
-    made = find_model(str(folder))
-    return ModelFolder(name, made.path, made.digest)
-
-
-KIND = "late-encoder"  # of method
-
-
 def late_folder(name: str) -> ModelFolder:
     """The files of a late-interaction encoder, which are looked at: another model would get a random projection.
 
@@ -123,7 +221,7 @@ def late_folder(name: str) -> ModelFolder:
         UnavailableError: as `find_model`.
     """
     known = known_model(name, KIND)
-    folder = late_base(name, known.base, marked=False) if known and known.base else find_model(name, KIND)
+    folder = _made_base(name, known.base, marked=False) if known and known.base else find_model(name, KIND)
     check_kind(folder.path, KIND)
     return folder
 
@@ -139,7 +237,17 @@ def late_start(name: str, dimension: int | None = None) -> ModelFolder:
     if known_model(name, KIND) is not None:
         return late_folder(name)
     folder = find_model(name)
-    return folder if is_kind(folder.path, KIND) else late_base("late", name, dimension or DIMENSION)
+    return folder if is_kind(folder.path, KIND) else _made_base("late", name, dimension or DIMENSION)
+
+
+def _made_base(name: str, encoder: str, dimension: int = DIMENSION, marked: bool = True) -> ModelFolder:
+    """The files of a model that `make_late_base` makes of an encoder, in the cache folder: made on first use."""
+    lengths, markers = (QUERY_LENGTH, DOCUMENT_LENGTH), [*MARKERS, *NEW_MARKERS] if marked else []
+    digest = fingerprint("late base", find_model(encoder).digest, dimension, *lengths, markers)
+    folder: Path = cache_home() / "models" / f"{name}-{digest}"
+    if not folder.is_dir():
+        make_late_base(encoder, folder, dimension, marked=marked)
+    return ModelFolder(name, folder, find_model(str(folder)).digest)
 
 
 def cut_late(model: Any, params: LateEncoderParams, folder: Path) -> tuple[int, int]:

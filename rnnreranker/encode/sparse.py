@@ -1,8 +1,4 @@
-"""Texts to weights of the words of a vocabulary: learned sparse encoders.
-
-A SPLADE model gives word t of its vocabulary the weight max over a text's tokens of log(1 + relu(logit of t)), where
-the logits are those of its masked-language model.
-"""
+"""Texts to weights of the words of a vocabulary: learned sparse encoders (SPLADE)."""
 
 from __future__ import annotations
 
@@ -11,13 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from rnnreranker.base import settings
 from rnnreranker.base.command import cores
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
+from rnnreranker.base.settings import Params
 from rnnreranker.encode.base import TextEncoder
-from rnnreranker.encode.graphs.store import KeptGraph
-from rnnreranker.encode.model_folder import ModelFolder, TextKind, check_kind, length_of, read_settings
+from rnnreranker.encode.model_folder import ModelFolder, TextKind
 from rnnreranker.encode.params import SparseEncoderParams
 
 if TYPE_CHECKING:
@@ -38,32 +33,21 @@ class Encoded(NamedTuple):
 class SparseEncoder(TextEncoder):
     """A sparse encoder of texts: a masked-language model pooled as SPLADE's by maximum, or a saved SparseEncoder.
 
+    SPLADE gives a word of its vocabulary the weight max over a text's tokens of log(1 + relu(logit of the word)).
+
     Attributes:
         max_length: tokens at which texts are cut; vocabulary: the number of words; words: their fingerprint.
     """
 
     KIND: ClassVar[str] = "sparse-encoder"
-    Params: ClassVar[type[settings.Params]] = SparseEncoderParams
-    what: ClassVar[str] = "a sparse encoder"
-    graph_kind: ClassVar[str] = "sparse"
+    Params: ClassVar[type[Params]] = SparseEncoderParams
     arrays: ClassVar[frozenset[str]] = frozenset({"weights", "terms", "offsets", "size", "words"})
 
-    def __init__(
-        self, folder: ModelFolder, params: SparseEncoderParams, model: Any, graph: KeptGraph | None = None
-    ) -> None:
-        super().__init__(folder, params, model, graph)
-        own = read_settings(folder.path)
-        self.prompts = {"query": own.query_prompt, "document": own.document_prompt}
-        self.max_length = length_of(params.max_length, model.about["limit"], folder.path)
-        model.cut_at(self.max_length, self.max_length)
-        self.vocabulary, self.words = int(model.about["dimension"]), str(model.about["words"])
-        self.fingerprint = fingerprint("sparse encoder", folder.digest, self.max_length, self.prompts)
-
-    @classmethod
-    def files(cls, name: str) -> ModelFolder:
-        folder = super().files(name)
-        check_kind(folder.path, cls.KIND)
-        return folder
+    def __init__(self, folder: ModelFolder, params: Any, *models: Any) -> None:
+        super().__init__(folder, params, *models)
+        self.max_length = self._cut_at(params.max_length) or 0
+        self.vocabulary, self.words = self.dimension, str(self.model.about["words"])
+        self.fingerprint = fingerprint("sparse encoder", self.digest, self.max_length, self.prompts)
 
     def encode_documents(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix:
         """The weights of `encode`, of documents."""
@@ -86,23 +70,25 @@ class SparseEncoder(TextEncoder):
         """
         from scipy.sparse import csr_matrix, vstack
 
-        def forward(model: Any, batch: list[Any]) -> csr_matrix:
-            weights = _nonzero(model.forward(batch, what))
-            if not np.isfinite(weights.data).all() or (weights.data < 0).any():
+        def made(weights: np.ndarray) -> csr_matrix:
+            flat, (rows, words) = weights.reshape(-1), weights.shape
+            nonzero = np.flatnonzero(flat)  # in a third of the time that scipy takes
+            values = flat[nonzero]
+            if not np.isfinite(values).all() or (values < 0).any():
                 raise InputError(f"{self.name}: weights that are no finite numbers from 0; expected a sparse encoder")
-            return weights
+            offsets = np.searchsorted(nonzero, np.arange(rows + 1) * words)
+            return csr_matrix((values, nonzero % words, offsets), weights.shape)
 
         at_once = min(threads or cores(), AT_ONCE)
         elsewhere = self.devices is not None and self.devices.elsewhere
         most = max(1, (DEVICE_LOGITS if elsewhere else LOGITS) // self.vocabulary)
-        computed = self._compute(texts, what, forward, tokens=most, threads=at_once, blank=False)
+        computed = self._compute(texts, what, made, tokens=most, threads=at_once, blank=False)
         stacked = vstack([*computed.parts, csr_matrix((1, self.vocabulary), dtype=np.float32)], "csr")
         taken = stacked[computed.rows]
         taken.sort_indices()
         return Encoded(csr_matrix(taken, dtype=np.float32), computed.cut)
 
     def rows(self, texts: Sequence[str]) -> np.ndarray:
-        """The weights of all words."""
         weights: np.ndarray = self.encode_documents(texts).toarray()
         return weights
 
@@ -111,13 +97,3 @@ class SparseEncoder(TextEncoder):
         weights = self.encode_queries(texts, threads=threads)
         described = {"size": np.array(weights.shape[1]), "words": np.array(self.words)}
         return {"weights": weights.data, "terms": weights.indices, "offsets": weights.indptr, **described}
-
-
-def _nonzero(weights: np.ndarray) -> csr_matrix:
-    """(b, V) CSR of (b, V) weights, in a third of the time that scipy takes."""
-    from scipy.sparse import csr_matrix
-
-    flat, (rows, words) = weights.reshape(-1), weights.shape
-    nonzero = np.flatnonzero(flat)
-    offsets = np.searchsorted(nonzero, np.arange(rows + 1) * words)
-    return csr_matrix((flat[nonzero], nonzero % words, offsets), weights.shape)

@@ -10,9 +10,8 @@ import torch
 from torch import nn
 
 from rnnreranker.base.errors import InputError, require
-from rnnreranker.encode.base import loading
 from rnnreranker.encode.in_batches import padded
-from rnnreranker.encode.model_folder import find_model, read_settings
+from rnnreranker.encode.model_folder import find_model, loading, read_settings
 from rnnreranker.encode.params import TRAINED_POOLINGS
 from rnnreranker.encode.transformer import check_vocabulary, load_whole
 

@@ -9,17 +9,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from rnnreranker.base import settings
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import cache_home, fingerprint
+from rnnreranker.base.settings import Params
 from rnnreranker.encode.base import TextEncoder
-from rnnreranker.encode.graphs.store import LIBRARIES as OF_GRAPHS
-from rnnreranker.encode.graphs.store import KeptGraph
+from rnnreranker.encode.graph import LIBRARIES as OF_GRAPHS
 from rnnreranker.encode.kept_queries import kept_at
-from rnnreranker.encode.model_folder import ModelFolder, check_kind, length_of
+from rnnreranker.encode.model_folder import TOKENIZERS, ModelFolder, content_of
 from rnnreranker.encode.params import CrossEncoderParams
 
-TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")  # files of which every tokenizer has one
 LIBRARIES = ("torch", "transformers", "sentence_transformers")  # another version may give other last bits
 
 
@@ -40,32 +38,27 @@ class PairScorer(TextEncoder):
     """
 
     KIND: ClassVar[str] = "cross-encoder"
-    Params: ClassVar[type[settings.Params]] = CrossEncoderParams
-    what: ClassVar[str] = "a cross-encoder"
-    graph_kind: ClassVar[str] = "cross"
+    Params: ClassVar[type[Params]] = CrossEncoderParams
 
-    def __init__(
-        self, folder: ModelFolder, params: CrossEncoderParams, model: Any, graph: KeptGraph | None = None
-    ) -> None:
-        super().__init__(folder, params, model, graph)
-        if (labels := model.about["dimension"]) != 1:
+    def __init__(self, folder: ModelFolder, params: Any, *models: Any) -> None:
+        super().__init__(folder, params, *models)
+        if self.dimension != 1:
             raise InputError(
-                f"{folder.path}: a classifier of {labels} labels; expected a cross-encoder with one (num_labels=1)"
+                f"{folder.path}: a classifier of {self.dimension} labels; expected a cross-encoder with one "
+                "(num_labels=1)"
             )
-        self.max_length = length_of(params.max_length, model.about["limit"], folder.path)
-        model.cut_at(self.max_length, self.max_length)
-        versions = [metadata.version(library) for library in (OF_GRAPHS if graph else LIBRARIES)]
-        by = (self.prompts["document"], model.computed_on, versions)
+        self.max_length, self.digest = self._cut_at(params.max_length) or 0, content_of(folder.path)
+        versions = [metadata.version(library) for library in (OF_GRAPHS if self.graph else LIBRARIES)]
+        by = (self.prompts["document"], self.model.computed_on, versions)
         self.fingerprint = fingerprint(self.KIND, self.digest, self.max_length, *by)
 
     @classmethod
     def files(cls, name: str) -> ModelFolder:
-        folder = super().files(name)
-        check_kind(folder.path, cls.KIND)
-        if not any(any(folder.path.rglob(pattern)) for pattern in TOKENIZERS):
+        folder, wanted = super().files(name), (*TOKENIZERS, "vocab.json", "*.model")
+        if not any(any(folder.path.rglob(pattern)) for pattern in wanted):
             raise InputError(
-                f"{folder.path}: no tokenizer in this folder; expected one of {', '.join(TOKENIZERS)}: save it beside "
-                "the model"
+                f"{folder.path}: no tokenizer in this folder; expected one of {', '.join(wanted)}: save it beside the "
+                "model"
             )
         return folder
 

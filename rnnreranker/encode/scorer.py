@@ -13,10 +13,9 @@ from torch import nn
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import write_json
 from rnnreranker.base.files.json_files import read_json
-from rnnreranker.encode.base import loading
-from rnnreranker.encode.dense.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder, write_encoder
-from rnnreranker.encode.model_folder import SCORER_TYPE, is_scorer
+from rnnreranker.encode.model_folder import SCORER_TYPE, loading, model_type
 from rnnreranker.encode.params import ScorerParams
+from rnnreranker.encode.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder, write_encoder
 from rnnreranker.encode.transformer import load_rest
 
 
@@ -210,7 +209,7 @@ def write_scorer(folder: Path, model: CandidateScorer, tokens: PromptedTokens, m
 
 def _load(folder: Path) -> tuple[CandidateScorer, PromptedTokens]:
     """The model of a folder, without dropout, and what makes tokens of queries."""
-    if not is_scorer(folder):
+    if model_type(folder) != SCORER_TYPE:
         raise InputError(f"{folder}: no scorer; expected a folder of python -m rnnreranker.train --scorer")
     path = folder / "config.json"
     config = read_json(path)

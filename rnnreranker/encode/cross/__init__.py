@@ -1,1 +1,0 @@
-"""Pairs of a query and a document to scores: cross-encoders."""

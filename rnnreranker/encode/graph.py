@@ -1,0 +1,426 @@
+"""Graphs of encoders: made of torch once a machine, kept in the home folder, run by ONNX Runtime without torch."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import shutil
+import tempfile
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rnnreranker.base.command import say
+from rnnreranker.base.errors import InputError, MissingDependencyError, require
+from rnnreranker.base.files import (
+    cache_home,
+    file_digest,
+    fingerprint,
+    folder_written_whole,
+    write_atomically,
+    write_json,
+)
+from rnnreranker.base.files.json_files import read_json
+from rnnreranker.base.locks import alone
+from rnnreranker.base.process.phases import phase
+from rnnreranker.encode.in_batches import padded
+from rnnreranker.encode.model_folder import MASK, TextKind
+
+if TYPE_CHECKING:
+    from rnnreranker.encode.transformer import TorchModel
+
+FOLDER = "graphs"
+GRAPH, WEIGHTS, TOKENIZER, DESCRIPTION = "model.onnx", "model.onnx.data", "tokenizer.json", "graph.json"
+FILES = (GRAPH, WEIGHTS, TOKENIZER)
+FORM = 3  # of graphs: another number has them made again
+MOST = 4 * 10**9  # bytes of all graphs; beyond it those go that were not used for longest
+LIBRARIES = ("onnxruntime", "tokenizers")  # that compute: another version may give other last bits
+LEAST_COSINE = 0.99999  # of what graph and model give
+LARGEST_DIFFERENCE = 1e-3  # of scores that they give
+OPSET = 17  # of ONNX: the newest that torch's exporter knows as a whole
+TEXTS = ["", "a", "What is reciprocal?", "naïve café 東京 — 3.14!", "one two three four five six seven " * 100]
+LENGTHS = (1, 2, 3, 5, 8, 13, 21, 34)  # words of texts that are drawn from the vocabulary
+_making = threading.Lock()  # threads of this process make one at a time, as processes do
+_folders: list[tempfile.TemporaryDirectory[str]] = []  # removed when this process ends
+_unkept: dict[str, Path] = {}  # graphs of this process alone, by name: the home folder could not be written
+
+
+class Refused(Exception):
+    """Why an encoder has no graph."""
+
+
+@dataclass(frozen=True)
+class KeptGraph:
+    """The files of a graph, which are those that were written.
+
+    Attributes:
+        folder: where they are.
+        about: what the encoder whose graph it is needs to know.
+        content: 16 digits that tell its files from others.
+    """
+
+    folder: Path
+    about: dict[str, Any]
+    content: str
+
+
+def kept_graph(key: str) -> KeptGraph | None:
+    """The graph of a name; None where it is not there or not as it was written, so that it is made again."""
+    folder = _unkept.get(key) or cache_home() / FOLDER / key
+    if not folder.is_dir():
+        return None
+    try:
+        path, again = folder / DESCRIPTION, "it is made again"
+        about = read_json(path, "description of a graph", again)
+        digests = about.get("sha256") if isinstance(about, dict) else None
+        if not isinstance(digests, dict):
+            raise InputError(f"{path}: expected an object with sha256, the digests of {', '.join(FILES)}; {again}")
+        if broken := [name for name in FILES if file_digest(folder / name) != digests.get(name)]:
+            raise InputError(f"{folder / broken[0]}: is not the file that was written there; {again}")
+    except InputError as error:
+        say(f"{error}")
+        return None
+    with contextlib.suppress(OSError):  # of the last use, for `_make_room`
+        os.utime(folder)
+    return KeptGraph(folder, about, fingerprint("graph", digests))
+
+
+def make_graph(key: str, encoder: Any) -> KeptGraph:
+    """The graph of an encoder on the processor, made where it is not there; of two processes one waits for the other.
+
+    Where the home folder cannot be written it is made in the folder for temporary files, for this process alone, and a
+    line says so: no result depends on which folders can be written.
+
+    Args:
+        key: its name; encoder: a `TextEncoder` by torch, loaded with the settings that are in the graph.
+
+    Raises:
+        Refused: the encoder has none: another kind of model, one that torch cannot export or ONNX Runtime not run, one
+            whose graph gives other numbers; a package is lacking.
+        InputError: neither folder can be written.
+    """
+    try:
+        _check_known(encoder.model)
+        with _making, phase("making the encoder's graph"):
+            try:
+                return kept_graph(key) or _made(cache_home() / FOLDER / key, encoder)
+            except (InputError, OSError) as error:
+                why = _reason(error)
+            try:
+                _folders.append(tempfile.TemporaryDirectory(prefix="rnnreranker-graph-"))
+                graph = _made(Path(_folders[-1].name) / key, encoder)
+            except (InputError, OSError) as error:
+                raise InputError(
+                    f"the encoder's graph, which computes its vectors, cannot be written in {cache_home() / FOLDER} "
+                    f"nor in the folder for temporary files ({_reason(error)}); make room there, or name others by "
+                    "RNNRERANKER_HOME or TMPDIR"
+                ) from None
+    except MissingDependencyError as error:
+        raise Refused(str(error)) from None
+    _unkept[key] = graph.folder
+    say(f"the encoder's graph cannot be kept, and is made for this command alone: {why}")
+    return graph
+
+
+def _reason(error: InputError | OSError) -> str:
+    return str(error) if isinstance(error, InputError) else f"{error.filename or 'a file'}: {error.strerror or error}"
+
+
+def _check_known(model: TorchModel) -> None:
+    """Check that a graph is known to be right of a model; Refused: it is not, or its weights are not float32."""
+    from rnnreranker.encode.transformer import KNOWN
+
+    names = ", ".join(type(one).__name__ for one in model.modules.children())
+    if not re.fullmatch(model.kind.graph, names.replace(", ", ",")):
+        raise Refused(f"its modules are {names}")
+    if getattr(model.modules, "max_active_dims", None) is not None:
+        raise Refused("it keeps some of the words of a text")
+    kind = str(model.transformer.config.model_type)
+    dtypes = {str(one.dtype).removeprefix("torch.") for one in model.transformer.parameters()}
+    if kind not in KNOWN or dtypes != {"float32"}:
+        raise Refused(f"a graph is known of float32 {', '.join(KNOWN)}, not of {' and '.join(sorted(dtypes))} {kind}")
+    for package in ("onnx", "onnxruntime"):
+        require(package, "making the graph of an encoder", package)
+
+
+def _made(path: Path, encoder: Any) -> KeptGraph:
+    """The graph of an encoder in a folder, compared with it before it appears there."""
+    with alone(path.parent, f"{path.parent}: another process is making a graph; waiting for it"):
+        if (graph := kept_graph(path.name)) is not None:
+            return graph
+        about = {**encoder.model.about, "digest": encoder.digest}
+        with folder_written_whole(path) as folder:
+            _write(encoder.model, folder)
+            with _refused("the graph cannot be run"):
+                about["cosine"] = _nearness(encoder, encoder.with_graph(KeptGraph(folder, about, "")))
+            digests = {name: file_digest(folder / name) for name in FILES}
+            write_json(folder / DESCRIPTION, {**about, "sha256": digests})
+        _make_room(path)
+        return KeptGraph(path, {**about, "sha256": digests}, fingerprint("graph", digests))
+
+
+def _make_room(newest: Path) -> None:
+    """Remove the graphs that were not used for longest, where all take more than `MOST`; never the newest."""
+    others = [one for one in newest.parent.iterdir() if one != newest and one.is_dir()]
+    total = 0
+    for folder in [newest, *sorted(others, key=lambda one: one.stat().st_mtime, reverse=True)]:
+        total += sum(file.stat().st_size for file in folder.iterdir())
+        if total > MOST and folder != newest:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write(model: TorchModel, folder: Path) -> None:
+    """Write the files of a graph: its operations joined by rules that hold on every processor, its weights apart.
+
+    Raises:
+        Refused: torch cannot export it, or ONNX Runtime not take it.
+        InputError, OSError: they cannot be written.
+    """
+    import onnxruntime
+
+    exported = folder / "exported.onnx"
+    try:
+        _export(model, exported)
+        options = _options(onnxruntime, onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED)
+        options.optimized_model_filepath = str(folder / GRAPH)
+        options.add_session_config_entry("session.optimized_model_external_initializers_file_name", WEIGHTS)
+        options.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", "1024")
+        try:
+            onnxruntime.InferenceSession(str(exported), options, ["CPUExecutionProvider"])
+        except Exception:  # ONNX Runtime has classes of its own, under Exception itself
+            with _refused("the graph cannot be run"):  # without writing
+                onnxruntime.InferenceSession(str(exported), providers=["CPUExecutionProvider"])
+            raise InputError(f"{folder / GRAPH}: cannot be written by ONNX Runtime, which does not say why") from None
+    finally:
+        exported.unlink(missing_ok=True)
+    (folder / WEIGHTS).touch()  # none of a model so small that all its weights stand in the graph
+    with _refused("its tokenizer has no tokenizer.json"):
+        backend = model.modules.tokenizer.backend_tokenizer
+        words = type(backend).from_str(backend.to_str())  # one of its own
+    words.no_padding()
+    words.no_truncation()
+    with write_atomically(folder / TOKENIZER) as stream:
+        stream.write(words.to_str().encode())
+
+
+def _export(model: TorchModel, path: Path) -> None:
+    """Write what a model computes as ONNX, for batches of any size and length; Refused: torch cannot export it."""
+    import torch
+
+    from rnnreranker.base.private.transformers import attention_of
+
+    inputs = ["tokens", *(["kinds"] if model.about["kinds"] is not None else []), "attention"]
+    late = model.kind.of == "MultiVectorEncoder"
+
+    class Whole(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = model.modules  # its weights keep their names
+
+        def forward(self, tokens: Any, *others: Any) -> Any:
+            features = {"input_ids": tokens, "attention_mask": others[-1]}
+            features |= {"token_type_ids": others[0]} if len(others) > 1 else {}
+            if not late:
+                return model.computed(features, "document")
+            for module in model.modules.children():  # a vector for every token, whether or not it counts
+                features = features if type(module).__name__ == MASK else module(features)
+            return features["token_embeddings"]
+
+    given = [torch.ones((2, 7), dtype=torch.int64) for _ in inputs]
+    given[-1][1, 5:] = 0  # attention
+    sizes = {0: "texts", 1: "longest"}
+    attends = attention_of(model.transformer)
+    try:
+        model.transformer.set_attn_implementation("eager")  # fewer operations than those around torch's own attention
+        with torch.no_grad(), _silent(), _refused("torch cannot export it"):
+            torch.onnx.export(
+                Whole().eval(),
+                tuple(given),
+                str(path),
+                input_names=inputs,
+                output_names=["output"],
+                dynamic_axes={**dict.fromkeys(inputs, sizes), "output": {0: "texts"}},
+                opset_version=OPSET,
+                dynamo=False,  # the newer exporter needs a package more, and minutes
+            )
+    finally:
+        model.transformer.set_attn_implementation(attends)
+
+
+def cosine_of(ours: np.ndarray, theirs: np.ndarray) -> float:
+    """The lowest cosine of the rows of two matrices; of two rows of zeros it is 1.
+
+    >>> cosine_of(np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([[2.0, 0.0], [0.0, 0.0]]))
+    1.0
+    """
+    ours, theirs = ours.astype(np.float64), theirs.astype(np.float64)
+    lengths = np.linalg.norm(ours, axis=1) * np.linalg.norm(theirs, axis=1)
+    empty = ~ours.any(axis=1) & ~theirs.any(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cosines = np.where(empty, 1.0, (ours * theirs).sum(axis=1) / lengths)
+    return float(cosines.min())
+
+
+def lowest_cosine(encoder: Any, other: Any) -> float:
+    """The lowest cosine of what two encoders make of texts of any kind; encoder: by torch.
+
+    Raises:
+        Refused: their tokenizers give other tokens.
+    """
+    return min(cosine_of(one, two) for one, two in _both(encoder, other) if len(one))
+
+
+def _both(encoder: Any, other: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """What two encoders make of the same texts: of all together, and of each alone."""
+    vocabulary = sorted(encoder.model.modules.tokenizer.get_vocab())
+    rng = np.random.default_rng(0)
+    texts = [*TEXTS, *(" ".join(rng.choice(vocabulary, size=length)) for length in LENGTHS)]
+    for own in [texts, *([text] for text in texts)]:
+        for one, two in zip(encoder.compared(own), other.compared(own), strict=True):
+            if one.shape != two.shape:
+                raise Refused("its tokenizer.json gives other tokens than its tokenizer")
+            yield one, two
+
+
+def _nearness(encoder: Any, graph: Any) -> float:
+    """The lowest cosine of what an encoder and its graph give; of scores 1.
+
+    Raises:
+        Refused: it is no number or too far from 1, or scores differ.
+    """
+    if encoder.model.kind.output == "scores":
+        largest = float(max(np.abs(one - two).max() for one, two in _both(encoder, graph)))
+        if not largest <= LARGEST_DIFFERENCE:
+            raise Refused(f"scores differ by up to {largest:.6f}; expected {LARGEST_DIFFERENCE} at most")
+        return 1.0
+    if not (cosine := lowest_cosine(encoder, graph)) >= LEAST_COSINE:  # NaN neither
+        raise Refused(f"cosines to what it gives are from {cosine:.6f} on; expected {LEAST_COSINE} at least")
+    return cosine
+
+
+@contextlib.contextmanager
+def _refused(why: str) -> Iterator[None]:
+    """A block whose errors, but for those of writing files, mean that an encoder has no graph; Refused: one of them."""
+    try:
+        yield
+    except (Refused, OSError):
+        raise
+    except Exception as error:  # torch and ONNX Runtime have classes of their own, some under Exception itself
+        reason = str(error).strip().split("\n")[0][:200]
+        raise Refused(f"{why} ({type(error).__name__} {reason})") from None
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Nothing of what torch's exporter warns of; `make_graph` lets one thread at a time in, as filters ask."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        before = logging.root.manager.disable
+        logging.disable(logging.WARNING)
+        try:
+            yield
+        finally:
+            logging.disable(before)
+
+
+class CutTokens(NamedTuple):
+    """The tokens of a text or pair, cut at a limit: numbers and kinds, whether there were more, how many are attended.
+
+    attended: the first so many tokens are; None = all.
+    """
+
+    ids: list[int]
+    kinds: list[int]
+    cut: bool
+    attended: int | None = None
+
+    @property
+    def length(self) -> int:
+        """How many there are."""
+        return len(self.ids)
+
+
+class GraphModel:
+    """An encoder as a graph, with its tokenizer; one thread a run. It is used as `TorchModel` is.
+
+    Args:
+        graph: its files.
+
+    Raises:
+        InputError: files that ONNX Runtime or tokenizers cannot read.
+        MissingDependencyError: one of them is not installed.
+    """
+
+    def __init__(self, graph: KeptGraph) -> None:
+        runtime = require("onnxruntime", f"the graph {graph.folder}", "onnxruntime")
+        tokenizers = require("tokenizers", f"the graph {graph.folder}", "tokenizers")
+        self.graph, self.about, self.computed_on = graph, graph.about, graph.content
+        skipped = self.about.get("skipped") or {}
+        self._skipped = {kind: np.array(numbers, dtype=np.int64) for kind, numbers in skipped.items()}
+        self._tokenizing = threading.Lock()  # a tokenizer keeps its limit in itself: one thread at a time
+        with phase("loading the encoder's graph", "loading the model"):
+            try:
+                self._tokenizer = tokenizers.Tokenizer.from_file(str(graph.folder / TOKENIZER))
+                self._tokenizer.no_padding()
+                options = _options(runtime, runtime.GraphOptimizationLevel.ORT_DISABLE_ALL)
+                path = str(graph.folder / GRAPH)
+                self._session = runtime.InferenceSession(path, options, ["CPUExecutionProvider"])
+            except Exception as error:  # the parsers of both libraries raise classes of their own, or Exception itself
+                reason = str(error).strip().split("\n")[0][:200]
+                raise InputError(
+                    f"{graph.folder}: cannot be loaded ({reason}); remove this folder, and the graph is made again"
+                ) from None
+
+    def cut_at(self, query: int, document: int) -> None:
+        """Set the tokens at which texts are cut."""
+        self.lengths = {"query": query, "document": document}
+
+    def read(self, texts: Sequence[Any], task: TextKind) -> list[CutTokens]:
+        """What `forward` takes of texts or pairs: their tokens, cut; queries may be expanded."""
+        limit = self.lengths[task]
+        with self._tokenizing:
+            self._tokenizer.enable_truncation(limit)
+            encoded = self._tokenizer.encode_batch_fast(list(texts))
+        pad, expansion = self.about["pad"], self.about.get("expansion")
+        if task == "document" or expansion is None:
+            return [CutTokens(one.ids or [pad], one.type_ids, bool(one.overflowing)) for one in encoded]
+        mask, attends = expansion
+        read = []
+        for one in encoded:
+            ids = one.ids + [mask] * (limit - len(one.ids))
+            read.append(CutTokens(ids, one.type_ids, bool(one.overflowing), None if attends else len(one.ids)))
+        return read
+
+    def forward(self, batch: Sequence[CutTokens], task: TextKind) -> Any:
+        """See `TorchModel.forward`."""
+        tokens, attention = padded([one.ids for one in batch], self.about["pad"])
+        inputs = {"tokens": tokens, "attention": attention}
+        if self.about.get("kinds") is not None:
+            inputs["kinds"] = np.full_like(tokens, self.about["kinds"])
+            for row, one in zip(inputs["kinds"], batch, strict=True):
+                row[: one.length] = one.kinds
+        counted = attention.astype(bool)
+        for row, one in zip(attention, batch, strict=True):
+            if one.attended is not None:
+                row[one.attended :] = 0
+        output = self._session.run(None, inputs)[0]
+        if not self._skipped:
+            return output
+        counted &= ~np.isin(tokens, self._skipped[task])
+        return [(output[row][its], tokens[row][its].astype(np.int32)) for row, its in enumerate(counted)]
+
+
+def _options(runtime: Any, level: Any) -> Any:
+    """One thread a run; level: of optimisation, which is done when a graph is made."""
+    runtime.set_default_logger_severity(3)  # warnings are of devices that are not asked for
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.graph_optimization_level = level
+    return options

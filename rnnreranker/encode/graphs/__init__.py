@@ -1,1 +1,0 @@
-"""Graphs of encoders for ONNX Runtime: exported once a machine, kept, opened."""

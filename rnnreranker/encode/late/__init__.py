@@ -1,1 +1,0 @@
-"""Texts to a vector for every token: late-interaction encoders (ColBERT)."""

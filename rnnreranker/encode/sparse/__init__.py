@@ -1,1 +1,0 @@
-"""Texts to weights of words: learned sparse encoders (SPLADE)."""
