@@ -13,7 +13,7 @@ INPUTS = setup.cfg pyproject.toml constraints.txt
 .PHONY: demo test test-long test-slow lint docs notebooks site clean
 
 demo: $(VENV)/demo.stamp
-	$(VENV)/bin/python -m rnnreranker.regress pydoc --only bm25-rnn --only dense-rnn --only minmax-rnn --only bm25-rnn-graph-alone
+	$(VENV)/bin/python -m rnnreranker.experiment --index pydoc --topics pydoc --qrels pydoc --protocol dl
 	@echo; echo "One question of these, and how far rNN moved what BM25 and MiniLM gave for it:"
 	$(VENV)/bin/python -m rnnreranker.search --index pydoc --show 6 \
 	  --query "draw several different winners from a list of participants" --explain query --explain-output demo.html

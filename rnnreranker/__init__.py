@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rnnreranker.base.errors import RnnrerankerError as RnnrerankerError
     from rnnreranker.base.errors import UnavailableError as UnavailableError
     from rnnreranker.evaluate.evaluating import evaluate_run as evaluate_run
+    from rnnreranker.experiment import run_experiment as run_experiment
     from rnnreranker.labels import LabelParams as LabelParams
     from rnnreranker.labels import SoftLabels as SoftLabels
     from rnnreranker.labels import smooth_labels as smooth_labels

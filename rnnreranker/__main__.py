@@ -20,6 +20,7 @@ COMMANDS = {
     "serve": "an index to a page, a JSON API and tools for language models, on this machine",
     "fuse": "runs of the same topics to one, by reciprocal ranks or scores",
     "evaluate": "runs and qrels to measures, differences and tests",
+    "experiment": "topics and qrels to a table of systems, and which of them to take",
     "diagnose": "a run and its vectors to a forecast, without judgements",
     "recover": "topics with several positives to how well one finds the others",
     "tune": "topics and qrels to parameters, with their value on unseen topics",
@@ -61,7 +62,7 @@ def main(argv: Sequence[str]) -> int:
     print(f"rnnreranker {__version__}: python -m rnnreranker.COMMAND --help")
     if name != "--version":
         for known, what in COMMANDS.items():
-            print(f"  {known:9} {what}")
+            print(f"  {known:10} {what}")
         print(f"python -m rnnreranker {METHODS} [NAME]: every method, or the settings of one")
         print(f"python -m rnnreranker {DOCTOR}: what this machine can do, and what to install for the rest")
     return 0

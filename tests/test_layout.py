@@ -184,7 +184,7 @@ HEAVY |= {"fastapi", "uvicorn", "pydantic", "mcp"}
         "from rnnreranker import build_index, evaluate_run, make_labels, open_index, rerank_hits, train_model",
         "import rnnreranker.labels.__main__, rnnreranker.negatives",
         "import rnnreranker.serve.__main__",
-        "import rnnreranker.tune, rnnreranker.study",
+        "import rnnreranker.experiment, rnnreranker.tune, rnnreranker.study",
     ],
 )
 def test_heavy_packages_load_late(statement: str) -> None:

@@ -1,0 +1,385 @@
+"""`python -m rnnreranker.experiment`: what systems are worth on your topics, in one table, and which one to take."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from rnnreranker.base import command
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.device import ComputesOnDevices
+from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, problems_of, refuse
+from rnnreranker.base.files import check_writable, write_json
+from rnnreranker.base.request import Request, asked
+from rnnreranker.base.settings import setting
+from rnnreranker.base.tables import interval
+from rnnreranker.data.names import QRELS, TOPICS
+from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
+from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX
+
+if TYPE_CHECKING:
+    import pandas
+
+    from rnnreranker.data.qrels import Qrels
+    from rnnreranker.evaluate.scores import Scores
+    from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.runs import Run
+
+FUSIONS = ("minmax", "rrf")  # of pairs, where no systems are given
+JUDGED = "Judged@10"
+HOW = ("encoder", "encoded_queries", "threads", "device", "compute_dtype")  # of every search alike
+FEW_TOPICS, FEW_JUDGED = 100, 0.9  # below these a warning says that the values say little
+SURE = 0.05  # p after Holm's correction, below which two systems are told apart
+EPILOG = """A system is FIRST [by FUSION] [> RERANKER …]; FIRST is a retriever, several joined by +, or a file of a run.
+Default: each retriever of the index, pairs of words and vectors by minmax and by rrf, and each of these with rnn.
+The difference is that from the system's own first stage; milliseconds leave out the encoding of queries.
+
+examples:
+  python -m rnnreranker.experiment --index my-index --topics topics.tsv --qrels qrels.txt
+  python -m rnnreranker.experiment --index my-index --topics topics.tsv --qrels qrels.txt \\
+      --systems "bm25 | bm25+dense by minmax > rnn | bm25+dense > rnn:context=100 | run.txt > rnn"
+"""
+
+
+@dataclass(frozen=True)
+class ExperimentRequest(ComputesOnDevices, Request):
+    """The arguments of `run_experiment`, and flags of the command."""
+
+    index: str | Path | IndexOnDisk = setting(MISSING, INDEX)
+    topics: str | Path | Mapping[str, str] = setting(MISSING, TOPICS)
+    qrels: Qrels = setting(MISSING, QRELS)
+    systems: str | Sequence[str] | None = setting(None, "with | between them (default: see below)")
+    measures: str | Sequence[str] = setting("nDCG@10 RR@10 AP", "the first one is tested, and decides")
+    protocol: str | None = setting(None, f"which grades count ({CHOSEN})", one_of=lambda: [*PROTOCOLS], metavar="NAME")
+    hits: int = setting(1000, "documents a query", at_least=1)
+    encoder: str | None = setting(None, ENCODER)
+    encoded_queries: str | Path | None = setting(None, ENCODED, metavar="NPY")
+    threads: int | None = setting(None, "default: one per core", at_least=1)
+    output: str | None = setting(None, "write the rows with all their settings", metavar="FILE.json")
+
+
+@dataclass(frozen=True)
+class System:
+    """A first stage and the rerankers behind it.
+
+    Attributes:
+        first: retrievers joined by +, or a file of a run; fuse: how several retrievers are fused, None = as `search`.
+        rerank: rerankers in their order.
+
+    >>> System.read("bm25+dense  by rrf:k=20 > rnn:context=100").base
+    System(first='bm25+dense', fuse='rrf:k=20', rerank=())
+    """
+
+    first: str
+    fuse: str | None = None
+    rerank: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, text: str) -> System:
+        """The system of a line; InputError: a part of it is empty."""
+        first, *rerank = split_at(">", text)
+        if not all([first, *rerank]):
+            raise InputError(f"{argument('systems')}: {text!r}; expected FIRST [by FUSION] [> RERANKER …]")
+        fused = re.fullmatch(r"(.*\S)\s+by\s+(\S+)", first)
+        return cls(fused[1] if fused else first, fused[2] if fused else None, tuple(rerank))
+
+    @property
+    def base(self) -> System:
+        """Its own first stage."""
+        return dataclasses.replace(self, rerank=())
+
+    @property
+    def of_run(self) -> bool:
+        """Whether the first stage is a file."""
+        return Path(self.first).expanduser().is_file()
+
+    def __str__(self) -> str:
+        return " > ".join([self.first + (f" by {self.fuse}" if self.fuse else ""), *self.rerank])
+
+
+def split_at(sign: str, text: str) -> list[str]:
+    """The pieces of a text between signs that do not stand in double quotes."""
+    return [piece.strip() for piece in re.split(re.escape(sign) + r'(?=(?:[^"]*"[^"]*")*[^"]*$)', text)]
+
+
+def run_experiment(
+    index: str | Path | IndexOnDisk, topics: str | Path | Mapping[str, str], qrels: Qrels, **others: Any
+) -> pandas.DataFrame:
+    """Search and rerank by several systems, measure and compare them, as `python -m rnnreranker.experiment`.
+
+    Args:
+        index, topics, qrels: as of `Index.search` and `evaluate_run`.
+        others: systems, one text with | between them or a list; measures, protocol, hits, encoder, encoded_queries,
+            threads, device, compute_dtype.
+
+    Returns:
+        A row for each system, first stages included: `system`; a column for each measure; difference from its own first
+        stage in the first measure with low, high (95% bootstrap interval), p_holm (paired t-test, Holm's correction
+        over the table), won and lost (topics); `Judged@10` (share of judged documents among the first ten); `ms` a
+        query, without the encoding of queries; `settings`. NaN where there is no such value. `attrs["advice"]` is the
+        sentence, `attrs["protocol"]` the protocol.
+
+    Raises:
+        InputError: everything that can be seen to be wrong, at once; no topic is judged.
+        UnavailableError, MissingDependencyError: a part of the index that cannot be used here.
+    """
+    request = asked(ExperimentRequest, {"index": index, "topics": topics, "qrels": qrels, **others})
+    return experiment(request, check(request))
+
+
+def check(request: ExperimentRequest) -> list[System]:
+    """The systems of a request that names some, each behind its own first stage; [] = the usual ones.
+
+    Raises:
+        InputError: everything that can be seen to be wrong with them, at once.
+    """
+    from rnnreranker.evaluate.measures import parse_measures
+
+    parse_measures(request.measures)
+    texts = request.systems
+    texts = split_at("|", texts) if isinstance(texts, str) else texts or []
+    systems = list(dict.fromkeys(one for text in texts for one in (System.read(text).base, System.read(text))))
+    checked = {one: problems_of(partial(_check_search, request, one)) for one in systems}
+    refuse(*((problem, f"{one}: {problem}") for one, problems in checked.items() for problem in problems))
+    check_writable(request.output)
+    return systems
+
+
+def _check_search(request: ExperimentRequest, system: System) -> None:
+    from rnnreranker.search.check import check as check_search
+
+    check_search(request_of(request, system))
+
+
+def request_of(request: ExperimentRequest, system: System) -> Any:
+    """The `SearchRequest` of a system."""
+    from rnnreranker.search.request import SearchRequest
+
+    same = ("index", "topics", "hits", *HOW)
+    first = {"run": system.first} if system.of_run else {"retrieve": system.first, "fuse": system.fuse}
+    rerank = list(system.rerank) or "none"
+    return SearchRequest(**{name: getattr(request, name) for name in same}, **first, rerank=rerank)
+
+
+def experiment(request: ExperimentRequest, systems: list[System]) -> pandas.DataFrame:
+    """The table of a request that was checked; see `run_experiment`."""
+    import pandas
+
+    request, scores, times = measured(request, systems)
+    table, count = compared(scores, list(times)), len(scores.topics)
+    table["ms"] = list(times.values())
+    table["settings"] = pandas.Series([settings_of(request, one) for one in times])
+    taken, sentence = advice(scores, list(times))
+    table.attrs = {"advice": sentence, "system": str(taken), "protocol": scores.protocol, "topics": count}
+    if count < FEW_TOPICS:
+        command.notice(f"{command.counted(count, 'topic')}: fewer than {FEW_TOPICS} tell only large differences apart")
+    if unknown := table["system"][table[JUDGED] < FEW_JUDGED].tolist():
+        command.notice(f"{JUDGED} is below {FEW_JUDGED} for {', '.join(unknown)}: their values may be too low")
+    return table
+
+
+def measured(
+    request: ExperimentRequest, systems: Sequence[System]
+) -> tuple[ExperimentRequest, Scores, dict[System, float]]:
+    """A request with its index and topics opened, the scores of the systems, and their milliseconds a query."""
+    from rnnreranker import open_index, warm_up
+    from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.data.topics import topics_of
+    from rnnreranker.evaluate.evaluating import evaluate_runs
+    from rnnreranker.evaluate.protocols import protocol_of
+
+    topics, judged = topics_of(request.topics), qrels_of(request.qrels)
+    protocol = protocol_of(judged, request.protocol)
+    known = dict.fromkeys(judged["query_id"].tolist())
+    if not (wanted := {qid: text for qid, text in topics.items() if qid in known}):
+        raise InputError(f"{request.shown('qrels')}: judges none of the {len(topics)} topics; give their judgements")
+    if lost := len(known) - len(wanted):
+        command.say(f"{request.shown('topics')}: {lost} of {len(known)} judged topics are not there and are left out")
+    index = open_index(request.index) if isinstance(request.index, str | Path) else request.index
+    searched_for = wanted if request.encoded_queries is None else topics  # rows of vectors are those of all topics
+    request = dataclasses.replace(request, index=index, topics=searched_for)
+    warm_up()
+    runs, times = searched(request, systems or usual_systems(request))
+    judged = judged[judged["query_id"].isin(list(wanted))]
+    named = {str(one): run for one, run in runs.items()}
+    return request, evaluate_runs(named, judged, request.measures, protocol=protocol).scores, times
+
+
+def usual_systems(request: ExperimentRequest) -> list[System]:
+    """What an opened index can do here: its retrievers, pairs of words and vectors, and each of these with rnn.
+
+    Raises:
+        UnavailableError: no retriever of the index works on this machine.
+    """
+    from rnnreranker.base.method import find
+    from rnnreranker.search.pipeline import KINDS, SAME
+
+    index: Any = request.index
+    usable: list[list[str]] = [[] for _ in KINDS]
+    for own, kind in zip(usable, KINDS, strict=True):
+        for name in kind:
+            if not all(map(index.has, find("retriever", name).needs)) or SAME.get(name) in own:
+                continue
+            try:
+                run_of(request, System(name), 1)
+                own.append(name)
+            except (UnavailableError, MissingDependencyError) as error:
+                command.notice(f"{name} is left out: {error}")
+    words, vectors = usable
+    if not words + vectors:
+        raise UnavailableError(f"{index.name}: this machine cannot search any part of this index")
+    firsts = [System(name) for name in words + vectors]
+    firsts += [System(f"{one}+{other}", how) for one in words for other in vectors for how in FUSIONS]
+    rnn = "rnn" if index.has("vectors") else "rnn:from=neighbours"
+    if not (index.has("vectors") or index.has("neighbours")):
+        command.notice(f"{index.name} has neither vectors nor a graph of neighbours: nothing is reranked")
+        return firsts
+    return [one for first in firsts for one in (first, dataclasses.replace(first, rerank=(rnn,)))]
+
+
+def searched(request: ExperimentRequest, systems: Sequence[System]) -> tuple[dict[System, Run], dict[System, float]]:
+    """The run of each system, and its milliseconds a query; NaN for a run of a file.
+
+    Each step runs once for one document a query before it is timed: that opens parts and encodes the queries.
+    """
+    runs: dict[System, Run] = {}
+    times: dict[System, float] = {}
+    for one in command.progress(systems, unit="systems", what="experiment"):
+        before, read = (runs[one.base] if one.rerank else None), one.of_run and not one.rerank
+        if not read:
+            run_of(request, one, 1, before)
+        begun = time.perf_counter()
+        runs[one] = run_of(request, one, request.hits, before)
+        spent = 1000 * (time.perf_counter() - begun) / max(len(runs[one]), 1)
+        times[one] = float("nan") if read else spent + (np.nan_to_num(times[one.base]) if one.rerank else 0)
+    return runs, times
+
+
+def run_of(request: ExperimentRequest, system: System, hits: int, before: Run | None = None) -> Run:
+    """The run of a system, `hits` documents a query; before: the run of its first stage, to be reranked."""
+    from rnnreranker.search.searching import read_first_stage
+
+    index, topics = cast(Any, (request.index, request.topics))
+    if before is None and system.of_run:
+        run = read_first_stage(str(Path(system.first).expanduser())).head(hits)
+        return run.of_queries([number for number, qid in enumerate(run.qids) if qid in topics])
+    how: dict[str, Any] = {name: getattr(request, name) for name in HOW} | {"hits": hits}
+    if before is None:
+        made: Run = index.search(topics, system.first, None, fuse=system.fuse, **how)
+        return made
+    reranked: Run = index.rerank(before.head(hits), list(system.rerank), topics, **how)
+    return reranked
+
+
+def settings_of(request: ExperimentRequest, system: System) -> dict[str, Any]:
+    """Every setting of a system, also those at their defaults, as plain values."""
+    search = request_of(request, system)
+    chosen = {"retrieve": search.retrievers, "rerank": search.rerankers}
+    about: dict[str, Any] = {
+        kind: [
+            {"name": one.name, **one.params.to_dict()} | ({"from": one.source} if one.takes_source else {})
+            for one in of
+        ]
+        for kind, of in chosen.items()
+    }
+    if len(search.retrievers) > 1:
+        about["fuse"] = search.fusion(len(search.retrievers)).to_dict()
+    return about | {"run": system.first if system.of_run else None, "hits": request.hits}
+
+
+def compared(scores: Scores, systems: Sequence[System]) -> pandas.DataFrame:
+    """The values of each system, and its difference from its own first stage in the first measure."""
+    import pandas
+
+    from rnnreranker.evaluate.comparison import SAME, differences
+
+    values = dict(zip(systems, scores.values[:, :, 0], strict=True))
+    table = pandas.DataFrame({"system": list(map(str, systems))})
+    table[list(scores.measures)] = scores.means
+    with_stage = [one for one in systems if one != one.base]
+    tests = differences(values, [(one, one.base) for one in with_stage])
+    for row, one in zip(tests, with_stage, strict=True):
+        gaps = values[one] - values[one.base]
+        row |= {"won": int((gaps > SAME).sum()), "lost": int((gaps < -SAME).sum())}
+    rows = dict(zip(with_stage, tests, strict=True))
+    for name in ("difference", "low", "high", "p_holm", "won", "lost"):
+        table[name] = [rows[one][name] if one in rows else np.nan for one in systems]
+    table[JUDGED] = scores.judged.mean(axis=1)
+    return table
+
+
+def advice(scores: Scores, systems: Sequence[System]) -> tuple[System, str]:
+    """Which system to take, and a sentence that says so.
+
+    It begins with the best first stage by the first measure. A system with one reranker takes its turn where its mean
+    is higher and it is told apart (paired t-test, Holm's correction over all systems of that many rerankers); then
+    systems with more rerankers in the same way.
+    """
+    from rnnreranker.evaluate.comparison import differences
+
+    values = dict(zip(systems, scores.values[:, :, 0], strict=True))
+    means = dict(zip(systems, scores.means[:, 0].tolist(), strict=True))
+    measure, said = scores.measures[0], ""
+    taken = max((one for one in systems if not one.rerank), key=lambda one: means[one])
+    for count in sorted({len(one.rerank) for one in systems} - {0}):
+        others = [one for one in systems if len(one.rerank) == count]
+        tests = dict(zip(others, differences(values, [(one, taken) for one in others]), strict=True))
+        if sure := [one for one in others if means[one] > means[taken] and tests[one]["p_holm"] < SURE]:
+            best = max(sure, key=lambda one: means[one])
+            gap = interval(*(tests[best][name] for name in ("difference", "low", "high")))
+            p = tests[best]["p_holm"]
+            said = f"take {best}: {measure} {means[best]:.4f}, {gap} over {taken}, p {p:.2g} (Holm)"
+            taken = best
+    if not said and any(one.rerank for one in systems):
+        said = f"leave it off: no reranked system is told apart from {taken}, {measure} {means[taken]:.4f}"
+    return taken, said or f"nothing was reranked; {taken} has the highest {measure}, {means[taken]:.4f}"
+
+
+@command.main
+def main(argv: Sequence[str]) -> int:
+    """Run the command with its arguments; the exit code."""
+    from rnnreranker.evaluate.comparison import print_scores
+
+    request = command.request(make_parser().parse_args(argv), ExperimentRequest)
+    table = experiment(request, check(request))
+    measures = list(table.columns[1 : table.columns.get_loc("difference")])
+    rows = []
+    for row in table.to_dict("records"):
+        gap = ["-", "-", "-"]
+        if not np.isnan(row["difference"]):
+            gap = [
+                interval(row["difference"], row["low"], row["high"]),
+                f"{row['p_holm']:.3g}",
+                f"{row['won']:.0f}/{row['lost']:.0f}",
+            ]
+        ms = "-" if np.isnan(row["ms"]) else f"{row['ms']:.2f}"
+        rows.append([row["system"], *(f"{row[name]:.4f}" for name in measures), *gap, f"{row[JUDGED]:.3f}", ms])
+    header = ["system", *measures, f"{measures[0]} - first stage", "p (Holm)", "won/lost", JUDGED, "ms a query"]
+    print_scores(header, rows, table.attrs["protocol"])
+    print(f"\n{table.attrs['advice']}")
+    if request.output:
+        plain = table.astype(object).where(table.notna(), None).to_dict("records")
+        write_json(request.output, {**table.attrs, "index": request.shown("index"), "rows": plain})
+    return 0
+
+
+def make_parser() -> Any:
+    """The flags of the command."""
+    text = "Say what systems are worth on your topics, and whether reranking helps there."
+    parser = command.parser("experiment", text, EPILOG)
+    command.add_request_flags(parser, ExperimentRequest, "index", "topics", "qrels", "systems")
+    group = parser.add_argument_group("how")
+    command.add_request_flags(group, ExperimentRequest, "measures", "protocol", "hits", *HOW, "output")
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(command.run(main))
