@@ -11,9 +11,9 @@ import pytest
 from rnnreranker import InputError, SoftLabels
 from rnnreranker.index.opening import open_index
 from rnnreranker.train.__main__ import main as train
-from rnnreranker.train.group.batch_teacher import BatchTeacher, teacher_of
-from rnnreranker.train.group.groups import Groups
-from rnnreranker.train.group.two_sided import documents_of, in_batch
+from rnnreranker.train.groups import Groups
+from rnnreranker.train.late import BatchTeacher
+from rnnreranker.train.text import documents_of, in_batch
 from tests import test_colbert_prf as prf
 from tests import test_labels_collective as collective
 
@@ -24,7 +24,7 @@ COLLECTIVE = ["--method", METHOD]
 
 def asked_again(world: Path, labels: SoftLabels) -> BatchTeacher:
     topics = dict(line.split("\t") for line in (world / "topics.tsv").read_text().splitlines())
-    return teacher_of(labels.metadata, open_index(str(world / "index")), topics)
+    return BatchTeacher(labels.metadata, open_index(str(world / "index")), topics)
 
 
 @pytest.mark.parametrize("positives", [False, True])
@@ -128,4 +128,4 @@ def test_a_student_is_trained_so(world: Path, made: Path, tmp_path: Path) -> Non
 def test_labels_made_with_settings_that_there_are_not_are_made_again(world: Path) -> None:
     before = {"method": "collective", "params": {"groups": 24}}
     with pytest.raises(InputError, match=r"unknown parameters of collective: groups.*\); make them again"):
-        teacher_of(before, open_index(str(world / "index")), {})
+        BatchTeacher(before, open_index(str(world / "index")), {})

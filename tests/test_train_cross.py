@@ -11,7 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_encoder import make_documents, make_encoder, make_text_labels, make_topics, write_text_world
+from tiny_encoder import (
+    make_documents,
+    make_encoder,
+    make_group_inputs,
+    make_text_labels,
+    make_topics,
+    write_text_world,
+)
 
 from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.base.method import find
@@ -20,11 +27,9 @@ from rnnreranker.labels.negatives.filters import Mined
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.fit import Trained
-from rnnreranker.train.group.groups import Groups, enough, merged, pools_of
-from rnnreranker.train.group.inputs import GroupInputs, train_on_groups
-from rnnreranker.train.group.learner import count_of
+from rnnreranker.train.groups import GroupInputs, Groups, enough, merged, pools_of
 from rnnreranker.train.losses import BatchLoss, GroupLoss
-from rnnreranker.train.models.groups import CrossParams
+from rnnreranker.train.models.groups import Cross, CrossParams
 
 QUICK = CrossParams(group_size=4, batch_size=4, epochs=2, learning_rate=3e-3, warmup=0.0, key_measure="loss")
 
@@ -41,16 +46,8 @@ def world(tmp_path: Path) -> Path:
     return write_text_world(folder)
 
 
-def inputs() -> GroupInputs:
-    """Training and validation queries are the same under other ids."""
-    pools, topics = list(make_text_labels())[:12], make_topics()
-    checked = [replace(one, qid=f"v{one.qid}") for one in pools]
-    texts = {**topics, **{f"v{qid}": text for qid, text in topics.items()}}
-    return GroupInputs(pools, checked, texts, make_documents(), {}, True)
-
-
 def trained(tiny: Path, out: Path, params: CrossParams = QUICK, found: GroupInputs | None = None) -> Trained:
-    return train_on_groups(found or inputs(), "cross", str(tiny), out, params)
+    return Cross().train_on(found or make_group_inputs(), str(tiny), out, params)
 
 
 def pool(qid: str, positives: int, negatives: int) -> Labels:
@@ -106,7 +103,7 @@ def test_the_loss_is_that_of_the_scores_of_the_folder(tiny: Path, tmp_path: Path
     """What was written scores as what was measured, in sentence-transformers and as a reranker loads it."""
     from sentence_transformers import CrossEncoder
 
-    found, given = trained(tiny, tmp_path / "out"), inputs()
+    found, given = trained(tiny, tmp_path / "out"), make_group_inputs()
     model, own = CrossEncoder(str(tmp_path / "out"), device="cpu"), PairScorer.load(str(tmp_path / "out"))
     losses = []
     for one in given.checked:
@@ -136,12 +133,10 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, steps: Sequence[int]) -> None:
     monkeypatch.setattr(FitTrainer, "compute_loss", killed)
 
 
-def test_presets_and_counts() -> None:
+def test_presets() -> None:
     found = CrossParams.preset("lce")
     assert (found.loss, found.group_size, found.depth, found.learning_rate) == ("lce", 8, 100, 1e-5)
     assert (found.epochs, found.warmup, found.weight_decay) == (2, 0.1, 0.01)
-    assert count_of(found, 7) == 14
-    assert count_of(CrossParams(max_steps=3, batch_size=4, accumulate=2), 7) == 24
 
 
 def command(world: Path, tiny: Path, *argv: str) -> list[str]:

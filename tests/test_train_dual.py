@@ -19,16 +19,15 @@ from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.fit import Trained
-from rnnreranker.train.group.groups import Group, Groups, sampled
-from rnnreranker.train.group.inputs import GroupInputs, train_on_groups
-from rnnreranker.train.models.groups import DualParams
+from rnnreranker.train.groups import Group, GroupInputs, Groups, sampled
+from rnnreranker.train.models.groups import Dual, DualParams
 from rnnreranker.train.params import settings_for
 from tests.test_train_cross import kill_at
 from tests.tiny_encoder import (
     files_of,
     make_documents,
     make_encoder,
-    make_text_labels,
+    make_group_inputs,
     make_topics,
     write_text_world,
 )
@@ -69,25 +68,24 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def inputs() -> GroupInputs:
     """Training and validation queries are the same under other ids; labels are shares of words in common."""
-    topics, pools = make_topics(), []
-    for one in list(make_text_labels())[:12]:
-        shares = one.scores / len(set(topics[one.qid].split()))
-        pools.append(replace(one, scores=shares.astype(np.float32)))
-    checked = [replace(one, qid=f"v{one.qid}") for one in pools]
-    texts = {**topics, **{f"v{qid}": text for qid, text in topics.items()}}
-    return GroupInputs(pools, checked, texts, make_documents(), {}, True)
+    given = make_group_inputs()
+
+    def scaled(one: Labels) -> Labels:
+        return replace(one, scores=(one.scores / len(set(given.queries[one.qid].split()))).astype(np.float32))
+
+    return replace(given, pools=[*map(scaled, given.pools)], checked=[*map(scaled, given.checked)])
 
 
 def trained(tiny: Path, out: Path, params: DualParams = QUICK, alpha: float = 0.5) -> Trained:
     _, loss = settings_for(DualParams, {"alpha": alpha} if params.loss == "distance" else {}, base=params)
-    return train_on_groups(inputs(), "dual", str(tiny), out, params, loss=loss)
+    return Dual().train_on(inputs(), str(tiny), out, params, loss)
 
 
 @pytest.mark.parametrize("towers", ["shared", "separate"])
 @pytest.mark.parametrize("wide", [False, True])
 def test_the_loss_is_that_of_a_plain_computation(tiny: Path, towers: str, wide: bool) -> None:
     """Of the cosines of averaged tokens; documents of other groups have the labels that the query's labels give."""
-    from rnnreranker.train.group.dual import DualLearner
+    from rnnreranker.train.text import DualLearner
 
     params = replace(QUICK, towers=towers, in_batch_negatives=wide)
     found = DualLearner(str(tiny), params, find("loss", "distance")(), inputs(), "cpu")
@@ -112,11 +110,7 @@ def test_the_loss_is_that_of_a_plain_computation(tiny: Path, towers: str, wide: 
         scaled, hard = pool.scores[columns], np.array([float(column == positive) for column in columns])
         own = relevance[row, columns]
         losses.append(np.mean(0.5 * (own - scaled) ** 2 + 0.5 * (own - hard) ** 2))
-    features = [
-        {name.removeprefix(f"{side}_"): value for name, value in batch.items() if name.startswith(f"{side}_")}
-        for side in ("query", "document")
-    ]
-    assert found.loss(features, batch["label"]).item() == pytest.approx(np.mean(losses), rel=1e-4)
+    assert found.loss(batch, np.random.default_rng(0), 0).item() == pytest.approx(np.mean(losses), rel=1e-4)
 
 
 @pytest.mark.parametrize("towers", ["shared", "separate"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import string
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,18 +20,13 @@ from rnnreranker.labels.soft import Labels
 from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main
-from rnnreranker.train.fit import Trained
-from rnnreranker.train.group.groups import Group
-from rnnreranker.train.group.inputs import GroupInputs, train_on_groups
-from rnnreranker.train.group.late import late_scores
+from rnnreranker.train.groups import Group, GroupInputs
+from rnnreranker.train.late import late_scores
 from rnnreranker.train.models.groups import LateParams
 from rnnreranker.train.params import settings_for
 from tests.tiny_encoder import (
     WORDS,
-    make_documents,
     make_encoder,
-    make_text_labels,
-    make_topics,
     write_text_world,
 )
 
@@ -67,18 +61,6 @@ def tiny(transformer: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "base"
 
 
-def inputs() -> GroupInputs:
-    """Training and validation queries are the same under other ids."""
-    pools, topics = list(make_text_labels())[:12], make_topics()
-    checked = [replace(one, qid=f"v{one.qid}") for one in pools]
-    texts = {**topics, **{f"v{qid}": text for qid, text in topics.items()}}
-    return GroupInputs(pools, checked, texts, make_documents(), {}, True)
-
-
-def trained(tiny: Path, out: Path, params: LateParams = QUICK, found: GroupInputs | None = None) -> Trained:
-    return train_on_groups(found or inputs(), "late", str(tiny), out, params)
-
-
 def group(
     qid: str, docids: tuple[str, ...], targets: list[float], known: set[str], pool: Labels | None = None
 ) -> Group:
@@ -87,20 +69,13 @@ def group(
 
 
 def learner(tiny: Path, params: LateParams, **of_loss: object):
-    from rnnreranker.train.group.late import LateLearner
+    from rnnreranker.train.late import LateLearner
 
     given = GroupInputs([], [], TOPICS, TEXTS, {}, True)
     loss = find("loss", params.loss)(make_params("loss", params.loss, of_loss))
     made = LateLearner(str(tiny), params, loss, given, "cpu")
     made.model.eval()
     return made
-
-
-def features_of(batch: Mapping[str, torch.Tensor]) -> list[dict[str, torch.Tensor]]:
-    return [
-        {name.removeprefix(f"{side}_"): value for name, value in batch.items() if name.startswith(f"{side}_")}
-        for side in ("query", "document")
-    ]
 
 
 GROUPS = [
@@ -137,7 +112,8 @@ def test_training_scores_are_those_of_the_product_token_by_token(
     """Padding, punctuation, [MASK] of queries, cut texts, and texts without tokens on either side."""
     found = learner(tiny, replace(QUICK, similarity=similarity, **lengths))  # type: ignore[arg-type]
     with torch.no_grad():
-        scores = found.loss.scores(*features_of(found.batch(GROUPS)))
+        batch = found.batch(GROUPS)
+        scores = found.scores(batch["query"], batch["document"])
     expected = plain(tiny, similarity, **lengths)
     np.testing.assert_allclose(scores.numpy(), expected, atol=1e-5)
     assert expected[:, 3].tolist() == (
@@ -155,17 +131,17 @@ def test_training_scores_are_those_of_the_product_token_by_token(
 def test_scores_of_validation_are_those_of_training_and_of_a_search(
     tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rnnreranker.train.group import late as late_learner
+    from rnnreranker.train import late as late_learner
 
     monkeypatch.setattr(late_learner, "KEPT", 5)  # several blocks of queries
     rows = [("q1", DOCIDS), ("q3", DOCIDS[::-1]), ("q2", DOCIDS[:3]), ("q4", DOCIDS)]
     lists = [Labels(qid, own, np.zeros(len(own)), np.zeros(len(own)), np.zeros(len(own), bool)) for qid, own in rows]
     found = learner(tiny, replace(QUICK, similarity="l2"))
     with torch.no_grad():
-        scored = found.scores(lists)
+        scored = list(found.scored(lists, {}))
     for name, similarity in (("searched", "maxsim"), ("trained", "l2")):
         expected = plain(tiny, similarity)
-        for (qid, own), scores in zip(rows, getattr(scored, name), strict=True):
+        for (qid, own), scores in zip(rows, (getattr(one, name) for one in scored), strict=True):
             wanted = [expected[list(TOPICS).index(qid), DOCIDS.index(docid)] for docid in own]
             np.testing.assert_allclose(scores, wanted, atol=1e-5)
 
@@ -222,7 +198,7 @@ def test_divergence_from_a_teacher_and_the_loss_over_the_batch_beside_it(tiny: P
     found = learner(tiny, replace(QUICK, loss="kl", contrast=0.75))
     batch = found.batch(groups)
     expected = of_pairs + 0.75 * of_batch
-    assert found.loss(features_of(batch), batch["label"]).item() == pytest.approx(expected, rel=1e-5)
+    assert found.loss(batch, np.random.default_rng(0), 0).item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_presets_have_the_values_of_the_paper_and_its_program() -> None:

@@ -12,8 +12,8 @@ import torch
 from tiny_encoder import (
     make_documents,
     make_encoder,
+    make_group_inputs,
     make_masked,
-    make_text_labels,
     make_topics,
     write_text_world,
 )
@@ -23,11 +23,9 @@ from rnnreranker.base.method import find
 from rnnreranker.encode.model_folder import term_counts
 from rnnreranker.encode.sparse import SparseEncoder
 from rnnreranker.train.__main__ import main
-from rnnreranker.train.fit import Trained
-from rnnreranker.train.group.groups import Group
-from rnnreranker.train.group.inputs import GroupInputs, train_on_groups
-from rnnreranker.train.group.sparse import largest_logits
+from rnnreranker.train.groups import Group
 from rnnreranker.train.models.groups import SparseParams
+from rnnreranker.train.sparse import SparseLearner, largest_logits
 
 QUICK = SparseParams(batch_size=6, max_steps=12, evaluate_every=12, learning_rate=2e-3, warmup=0.0, key_measure="loss")
 
@@ -37,28 +35,14 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_masked(tmp_path_factory.mktemp("masked"))
 
 
-def inputs() -> GroupInputs:
-    """Training and validation queries are the same under other ids."""
-    pools, topics = list(make_text_labels())[:12], make_topics()
-    checked = [replace(one, qid=f"v{one.qid}") for one in pools]
-    texts = {**topics, **{f"v{qid}": text for qid, text in topics.items()}}
-    return GroupInputs(pools, checked, texts, make_documents(), {}, True)
-
-
-def trained(tiny: Path, out: Path, params: SparseParams = QUICK) -> Trained:
-    return train_on_groups(inputs(), "sparse", str(tiny), out, params)
-
-
 def group(qid: str, docids: tuple[str, ...], targets: list[float], known: set[str]) -> Group:
     positive = np.arange(len(docids)) == 0
     return Group(qid, docids, np.array(targets, dtype=np.float32), positive, frozenset(known))
 
 
-def learner(tiny: Path, params: SparseParams):
-    from rnnreranker.train.group.sparse import SparseLearner
-
+def learner(tiny: Path, params: SparseParams) -> SparseLearner:
     torch.manual_seed(0)
-    return SparseLearner(str(tiny), params, find("loss", params.loss)(), inputs(), "cpu")
+    return SparseLearner(str(tiny), params, find("loss", params.loss)(), make_group_inputs(), "cpu")
 
 
 @pytest.mark.parametrize(("architecture", "words"), [("max", "binary"), ("doc", "binary"), ("doc", "counts")])
@@ -80,15 +64,11 @@ def test_the_loss_is_that_of_a_plain_computation(tiny: Path, architecture: str, 
     scores = queries @ weights.T
     first = np.log(np.exp(scores[0, [0, 1, 2]]).sum()) - scores[0, 0]  # d4 is positive, too
     second = np.log(np.exp(scores[1]).sum()) - scores[1, 2]
-    features = [
-        {name.removeprefix(f"{side}_"): value for name, value in batch.items() if name.startswith(f"{side}_")}
-        for side in ("query", "document")
-    ]
-    losses = found.loss(features, batch["label"])
-    assert losses["base_loss"].item() == pytest.approx((first + second) / 2, rel=1e-5)
-    assert losses["document_regularizer_loss"].item() == pytest.approx(0.2 * (weights.mean(0) ** 2).sum(), rel=1e-5)
+    of_batch, of_documents, of_queries = found.losses(batch, 10**6)
+    assert of_batch.item() == pytest.approx((first + second) / 2, rel=1e-5)
+    assert of_documents.item() == pytest.approx(0.2 * (weights.mean(0) ** 2).sum(), rel=1e-5)
     expected = 0.3 * (queries.mean(0) ** 2).sum() if architecture == "max" else 0.0
-    assert losses["query_regularizer_loss"].item() == pytest.approx(expected, rel=1e-5)
+    assert of_queries.item() == pytest.approx(expected, rel=1e-5)
 
 
 def test_the_largest_logits_have_the_gradients_of_a_plain_computation() -> None:
@@ -121,13 +101,9 @@ def test_margin_mse_of_a_group_and_l1_of_queries(tiny: Path) -> None:
     weights = encoder.encode_documents([documents[docid] for docid in ("d1", "d2", "d3")]).toarray()
     scores = queries @ weights.T
     errors = [scores[0, 0] - scores[0, 1] - np.log(4), scores[1, 1] - scores[1, 2]]
-    features = [
-        {name.removeprefix(f"{side}_"): value for name, value in batch.items() if name.startswith(f"{side}_")}
-        for side in ("query", "document")
-    ]
-    losses = found.loss(features, batch["label"])
-    assert losses["base_loss"].item() == pytest.approx(np.square(errors).mean(), rel=1e-4)
-    assert losses["query_regularizer_loss"].item() == pytest.approx(0.5 * queries.sum(1).mean(), rel=1e-5)
+    of_batch, _of_documents, of_queries = found.losses(batch, 10**6)
+    assert of_batch.item() == pytest.approx(np.square(errors).mean(), rel=1e-4)
+    assert of_queries.item() == pytest.approx(0.5 * queries.sum(1).mean(), rel=1e-5)
 
 
 def test_presets_have_the_published_values() -> None:

@@ -22,7 +22,7 @@ from rnnreranker.labels.methods import term_weight
 from rnnreranker.parts.terms.word_weights import CollectionWeights
 from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.models.texts import TermScorerParams
-from rnnreranker.train.text.term_scorer import TermInputs, TermLearner, WeighedText
+from rnnreranker.train.single_text import TermInputs, TermLearner, WeighedText
 from tests.tiny_encoder import make_encoder
 
 DOCUMENTS = {f"d{n}": " ".join(f"w{(n * k) % 23}" for k in range(1, 6)) + " w39, w39." for n in range(30)}

@@ -18,13 +18,13 @@ from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.fit import Trained
-from rnnreranker.train.group.inputs import GroupInputs, train_on_groups
-from rnnreranker.train.models.groups import DualParams
+from rnnreranker.train.groups import GroupInputs
+from rnnreranker.train.models.groups import Dual, DualParams
 from tests.test_train_cross import kill_at
 from tests.tiny_encoder import files_of, write_text_world
 
 pytest.importorskip("sentence_transformers")
-from rnnreranker.train.group.dual import word_tokenizer
+from rnnreranker.train.words import word_tokenizer
 
 PAIRS = 20
 QUICK = replace(
@@ -46,7 +46,7 @@ def _hard(qid: str, answer: int) -> Labels:
 
 
 def trained(out: Path, given: GroupInputs, params: DualParams = QUICK) -> Trained:
-    return train_on_groups(given, "dual", "none", out, params)
+    return Dual().train_on(given, "none", out, params)
 
 
 def first_right(out: Path, given: GroupInputs) -> float:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
@@ -161,3 +163,13 @@ def write_text_world(folder: Path) -> Path:
     lines = (json.dumps({"id": docid, "contents": text}) + "\n" for docid, text in make_documents().items())
     (folder / "documents.jsonl").write_text("".join(lines))
     return folder
+
+
+def make_group_inputs() -> Any:
+    """Groups of twelve queries; training and validation queries are the same under other ids."""
+    from rnnreranker.train.groups import GroupInputs
+
+    pools, topics = list(make_text_labels())[:12], make_topics()
+    checked = [replace(one, qid=f"v{one.qid}") for one in pools]
+    texts = {**topics, **{f"v{qid}": text for qid, text in topics.items()}}
+    return GroupInputs(pools, checked, texts, make_documents(), {}, True)

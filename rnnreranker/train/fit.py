@@ -1,4 +1,4 @@
-"""The whole of a training, whatever is trained, and its checkpoints: a learner to the folder of a better model."""
+"""The whole of a training, whatever is trained: a learner to the folder of a better model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.errors import require
-from rnnreranker.base.files import fingerprint, folder_written_whole, write_json
+from rnnreranker.base.files import folder_written_whole, write_json
 from rnnreranker.base.process.phases import phase
 
 if TYPE_CHECKING:
@@ -23,15 +23,15 @@ RECORD = "training.json"  # beside the trained model
 class Trained:
     """What a training came to.
 
-    Args:
+    Attributes:
         path: the folder of the model.
-        best_step: the step whose weights were written, 0 where no step was better than the encoder as it was.
+        best_step: the step whose weights were written, 0 where no step was better than the start.
         steps: taken.
         measures: of validation at `best_step`.
         history: one entry a validation: the step, the measures, what else the learner says of its weights.
-        queries_per_second: trained queries per second of training, validation and checkpoints left out.
-        seconds: of training, validation and checkpoints left out.
-        record: everything that `training.json` holds.
+        queries_per_second: trained queries, or texts, a second; seconds: of training alone.
+        record: what `training.json` holds.
+        unit: what `queries_per_second` counts.
     """
 
     path: Path
@@ -42,7 +42,7 @@ class Trained:
     queries_per_second: float
     seconds: float
     record: dict[str, Any]
-    unit: str = "queries"  # what `queries_per_second` counts
+    unit: str = "queries"
 
 
 def fit(
@@ -59,8 +59,8 @@ def fit(
 
     Args:
         make: gives the model and how it learns; called once, after the seed is set.
-        model: the kind of model, by name, as "sparse".
-        output: folder to write; OUTPUT.checkpoints stands beside it while training goes on.
+        model: the kind of model, by name.
+        output: folder to write; OUTPUT.checkpoints has the checkpoints until the training ends.
         params: of the training.
         checkpoints: write one at every validation, so that a killed training goes on exactly.
         device: "cpu" or "cuda".
@@ -75,7 +75,7 @@ def fit(
         import torch
         import transformers
 
-        from rnnreranker.train.trainer import resume_from, train_to_end, trainer_of
+        from rnnreranker.train.trainer import FitTrainer, resume_from
     output = Path(output)
     transformers.set_seed(params.seed)
     transformers.logging.set_verbosity_error()
@@ -84,35 +84,19 @@ def fit(
         learner = make()
     learner.model.to(device)
     folder, machine = output.with_name(output.name + ".checkpoints"), (device, torch.get_num_threads())
-    belongs = fingerprint(*learner.identity(model, *machine))
-    resumed = resume_from(folder, belongs) if checkpoints else None
-    trainer = trainer_of(learner, params, folder, checkpoints, device, on_validation)
-    if resumed:
-        trainer.validations[0] = trainer.validation()
-    seconds = train_to_end(trainer, resumed)
-    before, after = trainer.validations[0], trainer.validations.get(trainer.best.step) or trainer.validation()
-    history = _history(trainer, [*after.measures, *learner.beside()])
+    resumed = resume_from(folder, learner.identity(model, *machine)) if checkpoints else None
+    trainer = FitTrainer(learner, folder, checkpoints, device, on_validation)
+    seconds, best = trainer.train_to_end(resumed), trainer.best["step"]
+    before, after = trainer.validations[0], trainer.validations.get(best) or trainer.validation()
+    steps, history = int(trainer.state.global_step), trainer.history
     record = {
         **learner.record(model, *machine),
-        "best_step": trainer.best.step,
-        "steps": int(trainer.state.global_step),
-        "measures": after.measures,
-        **learner.beside(),
-        "history": history,
+        **{"best_step": best, "steps": steps, "measures": after.measures, **learner.beside(), "history": history},
         **after.of_candidates(before),
     }
     with folder_written_whole(output) as written:
         learner.save(written)
         write_json(written / RECORD, record)
     shutil.rmtree(folder, ignore_errors=True)
-    came_to = trainer.best.step, record["steps"], after.measures, tuple(history)
-    return Trained(output, *came_to, trainer.seen / seconds, seconds, record, learner.unit)
-
-
-def _history(trainer: Any, names: list[str]) -> list[dict[str, float]]:
-    """One entry a validation, in order of steps, with names in their order: a checkpoint sorts those it keeps."""
-    return [
-        {"step": entry["step"], **{name: entry[f"eval_{name}"] for name in names}}
-        for entry in trainer.state.log_history
-        if "eval_loss" in entry
-    ]
+    speed = trainer.seen / seconds
+    return Trained(output, best, steps, after.measures, tuple(history), speed, seconds, record, learner.unit)

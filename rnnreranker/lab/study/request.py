@@ -22,7 +22,7 @@ from rnnreranker.data.splits import SETTINGS
 from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
 from rnnreranker.labels.params import unlearnt
 from rnnreranker.labels.request import LABEL_PRESET, SOURCE, ChosenLabeler, choose_labeler
-from rnnreranker.train.group.groups import AT_RANDOM
+from rnnreranker.train.groups import AT_RANDOM
 from rnnreranker.train.request import Training, training_of
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from rnnreranker.lab.study.comparisons import Values, distances_of, means_of, va
 from rnnreranker.lab.study.request import KIND, TO_TRAIN, Arm, StudyRequest
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.runs import Run
-from rnnreranker.train.group.groups import AT_RANDOM, sampled
+from rnnreranker.train.groups import AT_RANDOM, sampled
 
 if TYPE_CHECKING:
     import pandas

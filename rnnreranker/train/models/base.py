@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 from abc import ABC, abstractmethod
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rnnreranker.base import settings
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.method import find
+from rnnreranker.train.fit import Trained, fit
 from rnnreranker.train.losses import BatchLoss, CosineLoss
 from rnnreranker.train.params import GroupParams, TrainingParams
 
 if TYPE_CHECKING:
-    from rnnreranker.train.fit import Trained
-    from rnnreranker.train.group.inputs import GroupInputs
-    from rnnreranker.train.group.learner import GroupLearner
+    from rnnreranker.train.groups import GroupInputs
     from rnnreranker.train.losses import Loss
     from rnnreranker.train.request import TrainRequest
 
@@ -73,25 +71,47 @@ class SingleTextModel(TrainedModel):
 
 
 class GroupModel(TrainedModel):
-    """A model that is trained on groups of texts: a subclass names its learner, or writes `learner`."""
+    """A model that is trained on groups of texts: a subclass writes `learner`."""
 
     reads = frozenset({"negatives", "documents", "fields"})
-    learns: ClassVar[str] = ""  # module:class of the learner, which is imported when it is made
 
     def train(self, request: TrainRequest, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
-        from rnnreranker.train.group.inputs import train_on_groups
-
         assert isinstance(params, GroupParams)
         self.check(params)
-        return train_on_groups(
-            self.inputs(request, params),
+        inputs = self.inputs(request, params)
+        how: dict[str, Any] = {"checkpoints": request.checkpoints, "device": device}
+        return self.train_on(inputs, request.start.name, request.output, params, loss, **how)
+
+    def train_on(
+        self,
+        inputs: GroupInputs,
+        encoder: str,
+        output: Any,
+        params: Any,
+        loss: Any = None,
+        device: str = "cpu",
+        **how: Any,
+    ) -> Trained:
+        """Train on inputs that were read.
+
+        Raises:
+            InputError: a model that cannot be trained so, a loss without the targets it needs, and as `fit`.
+            MissingDependencyError: without sentence-transformers or accelerate.
+        """
+        ranking = find("loss", params.loss)(loss)
+        if "teacher" in ranking.needs and not inputs.margins:
+            raise InputError(
+                f"loss {params.loss}: needs targets of the negatives, and the candidates have none; give "
+                f"{argument('labels')} of a method that gives them probability, as `labels --method teacher`"
+            )
+        require("sentence_transformers", "training", "'rnnreranker[train]'")
+        return fit(
+            lambda: self.learner(encoder, params, ranking, inputs, device),
             self.name,
-            request.start.name,
-            request.output,
+            output,
             params,
-            loss=loss,
-            checkpoints=request.checkpoints,
             device=device,
+            **how,
         )
 
     def inputs(self, request: TrainRequest, params: Any) -> GroupInputs:
@@ -100,7 +120,7 @@ class GroupModel(TrainedModel):
         Raises:
             InputError: as `load_groups`.
         """
-        from rnnreranker.train.group.inputs import load_groups
+        from rnnreranker.train.groups import load_groups
 
         return load_groups(request, params)
 
@@ -113,18 +133,16 @@ class GroupModel(TrainedModel):
                 "positive with the negatives of its group"
             )
 
-    def learner(self, encoder: str, params: Any, loss: Loss, inputs: GroupInputs, device: str) -> GroupLearner:
-        """The model to begin with, and how it is trained.
+    @abstractmethod
+    def learner(self, encoder: str, params: Any, ranking: Loss, inputs: GroupInputs, device: str) -> Any:
+        """The model to begin with, and how it is trained: a `trainer.Learner`.
 
         Args:
             encoder: a name, folder or hub id.
-            params: of the training; loss: what it lowers.
+            params: of the training; ranking: the loss that it lowers.
             inputs: texts, and candidates of the validation queries.
             device: cpu or cuda.
 
         Raises:
             InputError: a model that cannot be trained so.
         """
-        module, _, name = self.learns.partition(":")
-        made: GroupLearner = getattr(importlib.import_module(module), name)(encoder, params, loss, inputs, device)
-        return made

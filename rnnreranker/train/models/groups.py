@@ -17,7 +17,7 @@ from rnnreranker.train.models.base import GroupModel
 from rnnreranker.train.params import GroupParams, Kind, OneLengthParams, in_batch_setting, temperature_setting
 
 if TYPE_CHECKING:
-    from rnnreranker.train.group.inputs import GroupInputs
+    from rnnreranker.train.groups import GroupInputs
     from rnnreranker.train.request import TrainRequest
 
 
@@ -82,10 +82,14 @@ class Dual(GroupModel):
     """A dual encoder (paper 004, Section 3.4): one or two towers, mean pooling, vectors of length 1."""
 
     name = "dual"
-    learns = "rnnreranker.train.group.dual:DualLearner"
     trains = "encoder"
     Params: ClassVar[type[settings.Params]] = DualParams
     cosines = True
+
+    def learner(self, *given: Any) -> Any:
+        from rnnreranker.train.text import DualLearner
+
+        return DualLearner(*given)
 
     def check(self, params: DualParams) -> None:
         """As of every model, and that no temperature is given to a loss of the cosines themselves."""
@@ -113,9 +117,13 @@ class Cross(GroupModel):
     """A cross-encoder: one score for a query and a document read together, from any encoder with a new head."""
 
     name = "cross"
-    learns = "rnnreranker.train.group.cross:CrossLearner"
     trains = "cross-encoder"
     Params: ClassVar[type[settings.Params]] = CrossParams
+
+    def learner(self, *given: Any) -> Any:
+        from rnnreranker.train.text import CrossLearner
+
+        return CrossLearner(*given)
 
     def check(self, params: CrossParams) -> None:
         """As of every model, and that the loss asks for no other query's candidates."""
@@ -172,10 +180,14 @@ class Sparse(GroupModel):
     """A sparse encoder: SPLADE-max, or SPLADE-doc, from any masked-language model."""
 
     name = "sparse"
-    learns = "rnnreranker.train.group.sparse:SparseLearner"
     trains = "sparse-encoder"
     Params: ClassVar[type[settings.Params]] = SparseParams
     part = "impact"
+
+    def learner(self, *given: Any) -> Any:
+        from rnnreranker.train.sparse import SparseLearner
+
+        return SparseLearner(*given)
 
     def check(self, params: SparseParams) -> None:
         """As of every model, and that nothing is said of weights of queries that the architecture does not have."""
@@ -253,10 +265,14 @@ class Late(GroupModel):
     """A late-interaction encoder (ColBERT), from one or from any transformer, whose tokens are then projected."""
 
     name = "late"
-    learns = "rnnreranker.train.group.late:LateLearner"
     trains = "late-encoder"
     Params: ClassVar[type[settings.Params]] = LateParams
     part = "tokens"
+
+    def learner(self, *given: Any) -> Any:
+        from rnnreranker.train.late import LateLearner
+
+        return LateLearner(*given)
 
     def check(self, params: LateParams) -> None:
         """As of every model, and that nothing is added to a loss that is it already."""
@@ -275,11 +291,11 @@ class Late(GroupModel):
         if not params.batch_teacher:
             return inputs
         from rnnreranker.index.opening import open_index
-        from rnnreranker.train.group.batch_teacher import teacher_of
+        from rnnreranker.train.late import BatchTeacher
 
         if request.labels is None or request.index is None:
             labels, index = argument("labels"), argument("index")
             raise InputError(f"batch_teacher: needs {labels}, and {index} with the tokens that they were made from")
         opened = open_index(request.index, needs={"tokens"})
         topics = {pool.qid: inputs.queries[pool.qid] for pool in inputs.pools}
-        return dataclasses.replace(inputs, teacher=teacher_of(inputs.made["labels"], opened, topics))
+        return dataclasses.replace(inputs, teacher=BatchTeacher(inputs.made["labels"], opened, topics))

@@ -20,7 +20,7 @@ from rnnreranker.train.params import TextParams, TrainingParams
 
 if TYPE_CHECKING:
     from rnnreranker.train.request import TrainRequest
-    from rnnreranker.train.text.term_scorer import TermInputs
+    from rnnreranker.train.single_text import TermInputs
 
 SHAPE = frozenset({"layers", "hidden_size", "heads", "vocabulary"})  # settings of a new model alone
 
@@ -75,7 +75,7 @@ class Masked(SingleTextModel):
         checked = [text for docid, text in texts.items() if docid in held_out]
         training = [text for docid, text in texts.items() if docid not in held_out]
         with phase("importing torch and transformers", "imports"):
-            from rnnreranker.train.text.masked import MaskedLearner
+            from rnnreranker.train.single_text import MaskedLearner
         encoder = None if start == NOTHING else start
         return fit(
             lambda: MaskedLearner(encoder, training, checked, params),
@@ -118,7 +118,7 @@ class TermScorerModel(SingleTextModel):
     reads = frozenset({"documents", "fields"})
 
     def train(self, request: TrainRequest, params: TrainingParams, loss: settings.Params, device: str) -> Trained:
-        from rnnreranker.train.text.term_scorer import load_terms
+        from rnnreranker.train.single_text import load_terms
 
         assert isinstance(params, TermScorerParams)
         self.refuse(request, loss)
@@ -155,7 +155,7 @@ def train_term_scorer(
         MissingDependencyError: without accelerate, or what the words of the language need.
     """
     with phase("importing torch and transformers", "imports"):
-        from rnnreranker.train.text.term_scorer import TermLearner
+        from rnnreranker.train.single_text import TermLearner
     return fit(
         lambda: TermLearner(encoder, inputs, params),
         *(TermScorerModel.name, output, params),

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-import transformers
 from torch import Tensor
 from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 
@@ -17,8 +15,8 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
-from rnnreranker.encode.model_folder import content_of, read_settings
 from rnnreranker.encode.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder, write_encoder
+from rnnreranker.encode.model_folder import read_settings
 from rnnreranker.encode.scorer import CandidateScorer, write_scorer
 from rnnreranker.train.losses import BatchLoss
 from rnnreranker.train.query.dynamic import DynamicContext
@@ -33,8 +31,8 @@ from rnnreranker.train.query.samples import (
     score,
     training_and_validation,
 )
-from rnnreranker.train.trainer import Learner, LossTrainer
-from rnnreranker.train.validation import Validation, validate
+from rnnreranker.train.trainer import Learner
+from rnnreranker.train.validation import Scored, Validation, validate
 
 if TYPE_CHECKING:
     from rnnreranker.base.settings import Params
@@ -133,33 +131,6 @@ def warmup_steps(params: TrainParams, steps: int) -> int:
     return int(params.warmup) if params.warmup >= 1 else int(params.warmup * steps)
 
 
-class ScheduledTrainer(LossTrainer):
-    """Trains by RAdam, with a learning rate that may follow the loss of validation."""
-
-    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
-        if self.optimizer is None:
-            self.optimizer = make_optimizer(self.learner.model, self.params)
-        return self.optimizer
-
-    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
-        """The schedule of the parameters."""
-        if self.lr_scheduler is None:
-            params = self.params
-            epoch = math.ceil(len(self.train_dataset) / (params.batch_size * params.accumulate))  # type: ignore[arg-type]
-            every = params.evaluate_every or epoch
-            schedule: Any = Schedule(optimizer or self.create_optimizer(), params, num_training_steps, every)
-            self.lr_scheduler = schedule
-        return self.lr_scheduler
-
-
-class Observed(transformers.TrainerCallback):
-    """Tells the schedule the loss of every validation."""
-
-    def on_evaluate(self, args: Any, state: Any, control: Any, lr_scheduler: Any = None, **others: Any) -> None:
-        if isinstance(lr_scheduler, Schedule):
-            lr_scheduler.observe(others["metrics"]["eval_loss"])
-
-
 class QueryLearner(Learner):
     """See `Learner`.
 
@@ -186,9 +157,6 @@ class QueryLearner(Learner):
 
     folder: Path
     kept: DynamicContext | None = None
-    trainer = ScheduledTrainer
-    small_checkpoints = False
-    validates_last = False
 
     def __init__(
         self,
@@ -209,7 +177,7 @@ class QueryLearner(Learner):
         if params.neutrality_weight and neutrality is None:
             shown = argument("neutrality")
             raise InputError(f"neutrality_weight={params.neutrality_weight} needs the documents' neutrality, {shown}")
-        self.encoder, self._params, self._loss = encoder, params, find("loss", params.loss)(loss)
+        self.encoder, self.params, self._loss = encoder, params, find("loss", params.loss)(loss)
         self.settings = params.to_dict() | self._loss.params.to_dict()
         if not other_index:
             check_index(labels, source)
@@ -238,13 +206,14 @@ class QueryLearner(Learner):
         if neutrality is not None:
             neutral = [neutrality.get(source.docids[row], 1.0) for row in rows]
             self._neutrality = torch.tensor(neutral, dtype=torch.float32)
-        self.callbacks = (Observed(),)
+        self.training = range(len(sets[0]))
         self.made = {
             "labels": labels.metadata,
             "index": source.fingerprint,
             "training_queries": len(sets[0]),
             "validation_queries": len(sets[1]),
             "candidates_without_vector": lost,
+            **self._scorer,
         }
         self.content = [
             *(
@@ -253,24 +222,21 @@ class QueryLearner(Learner):
             ),
             sorted(neutrality.items()) if neutrality is not None else None,
             labels.metadata if refresh else None,
-            *self._scorer.values(),
+            [*self._scorer.values(), dense.pooling, dense.normalize],
         ]
 
-    def data(self) -> dict[str, Any]:
-        """Numbers of samples, and the collator that makes batches of them."""
-        numbers = (list(range(len(collator.samples))) for collator in (self._training, self._checked))
-        return {"data_collator": self._training, **dict(zip(("train_dataset", "eval_dataset"), numbers, strict=True))}
+    def batch(self, rows: Sequence[int]) -> dict[str, Any]:
+        """The batch of samples by their numbers."""
+        return self._training(rows)
 
-    def steps(self, params: Any, checkpoints: bool) -> dict[str, Any]:
-        """None: the trainer has its own optimiser and learning rate."""
-        return {}
-
-    def size(self, inputs: Mapping[str, Any]) -> int:
-        return len(inputs["batch"].rows)
+    def optimizers(self, steps: int, every: int) -> tuple[Any, Any]:
+        """RAdam, with a learning rate that may follow the loss of validation."""
+        optimizer = make_optimizer(self.model, self.params)
+        return optimizer, Schedule(optimizer, self.params, steps, every)
 
     def loss(self, inputs: dict[str, Any], rng: np.random.Generator, step: int) -> Tensor:
         """The mean loss of a batch; rng draws negatives."""
-        params, batch = self._params, inputs["batch"]
+        params, batch = self.params, inputs["batch"]
         if self.kept is not None:
             batch = self.kept.current(self._dense, batch, step)
         wide = params.in_batch_negatives or isinstance(self._loss, BatchLoss)
@@ -286,8 +252,18 @@ class QueryLearner(Learner):
         return loss
 
     def validation(self) -> Validation:
-        chosen = self._params
-        return validate(self.model, self._table, self._checked, self._loss, chosen.batch_size, chosen.seed)
+        return validate(self._scored(), self._loss, self.params.seed)
+
+    def _scored(self) -> Iterator[Scored]:
+        """The scores of every validation query's candidates; queries of about the same length are computed together."""
+        collator, size = self._checked, self.params.batch_size
+        order = sorted(range(len(collator.samples)), key=lambda number: (len(collator.cut[number]), number))
+        for start in range(0, len(order), size):
+            numbers = order[start : start + size]
+            scores = score(self.model, self._table, collator.batch(numbers)).cpu().numpy()
+            for own, number in zip(scores, numbers, strict=True):
+                one = collator.samples[number]
+                yield Scored(one.qid, one.rows, one.targets, one.positive, own[: len(one.rows)])
 
     def beside(self) -> dict[str, float]:
         return {"inverse_temperature": self.model.inverse_temperature.item()}
@@ -298,16 +274,6 @@ class QueryLearner(Learner):
             write_scorer(folder, self.model, self._tokens, length)
         else:
             write_encoder(folder, self.model, self._tokens, length)
-
-    def identity(self, model: str, device: str, threads: int) -> list[Any]:
-        """As of every model, and how the encoder pools, without the name of the kind."""
-        index = self.made["index"]
-        begins = [self.settings, content_of(self.folder), index, self._dense.pooling, self._dense.normalize]
-        return [*begins, device, threads, *self.content]
-
-    def record(self, model: str, device: str, threads: int) -> dict[str, Any]:
-        """As of every model, and the scorer, without the name of the kind and the device."""
-        return {"params": self.settings, **self._scorer, "encoder": self.encoder, **self.made, "threads": threads}
 
 
 def start_encoder(

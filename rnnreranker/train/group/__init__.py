@@ -1,1 +1,0 @@
-"""What trainings on groups share: a positive and its negatives, read as texts."""

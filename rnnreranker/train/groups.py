@@ -1,0 +1,337 @@
+"""Groups to train on: a positive with negatives that are drawn anew in every epoch, and their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.command import counted, say
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import fingerprint
+from rnnreranker.data.fields import asked_fields
+from rnnreranker.labels.export import check_texts
+from rnnreranker.labels.negatives.filters import Mined
+from rnnreranker.labels.negatives.make import holds_texts, read_negatives
+from rnnreranker.labels.soft import Labels
+from rnnreranker.train.params import GroupParams, Kind
+from rnnreranker.train.query.samples import check_different, held_out_of, validation_of
+from rnnreranker.train.request import all_documents, labels_of
+
+if TYPE_CHECKING:
+    from rnnreranker.train.request import TrainRequest
+
+AT_RANDOM = ("random", "mixed")  # kinds that read the names of all documents
+
+
+def shares(kind: Kind, size: int, rng: np.random.Generator) -> tuple[int, int]:
+    """How many negatives of a group come from the run and from the collection; of mixed, the odd one by a draw.
+
+    >>> [shares(kind, 3, np.random.default_rng(0)) for kind in ("run", "random", "mixed", "in-batch")]
+    [(2, 0), (0, 2), (1, 1), (0, 0)]
+    """
+    wanted = 0 if kind == "in-batch" else size - 1
+    if kind == "mixed":
+        half = wanted // 2 + (int(rng.integers(2)) if wanted % 2 else 0)
+        return half, wanted - half
+    return (0, wanted) if kind == "random" else (wanted, 0)
+
+
+def sampled(qid: str, known: Collection[str], collection: Sequence[str], count: int, seed: int) -> list[str]:
+    """Documents drawn for a query from a whole collection, none of its positives among them.
+
+    Args:
+        qid: the query; known: its positives.
+        collection: docids, ascending.
+        count: documents wanted; fewer are drawn where the collection has no more.
+        seed: of the draw, which depends on the query besides.
+    """
+    rng = np.random.default_rng([seed, int(fingerprint("random negatives", qid)[:15], 16)])
+    wanted = min(count + len(known), len(collection))
+    drawn = rng.choice(len(collection), wanted, replace=False).tolist()
+    return [docid for number in drawn if (docid := collection[number]) not in known][:count]
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """A query with n candidates, the first of them the positive it was drawn for.
+
+    targets: (n,) float32, sums to 1 over the group; positive: (n,) bool; known: all positives of the query; pool: what
+    it was drawn from; scale: what the targets of the pool were divided by, 0 where they were not taken.
+    """
+
+    qid: str
+    docids: tuple[str, ...]
+    targets: np.ndarray
+    positive: np.ndarray
+    known: frozenset[str]
+    pool: Labels | None = None
+    scale: float = 0.0
+
+    def targets_of(self, docids: Sequence[str]) -> np.ndarray:
+        """(m,) float32: the targets of any documents by the labels of the query, as those of the group are scaled."""
+        target_of: dict[str, float] = {}
+        if self.pool is not None and self.scale > 0:
+            target_of = dict(zip(self.pool.docids, (self.pool.targets / self.scale).tolist(), strict=True))
+        target_of |= zip(self.docids, self.targets.tolist(), strict=True)
+        return np.array([target_of.get(docid, 0.0) for docid in docids], dtype=np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The groups of a whole training, in the order of its steps; a group is drawn when it is asked for.
+
+    A draw depends on the seed, the epoch, the query and its positives alone.
+
+    Args:
+        pools: what groups are drawn from: candidates with positives among them, a query perhaps more than once.
+        count: groups in all.
+        size: candidates of a group; depth: the negatives are drawn from the first so many of a pool, and at random from
+            as many documents of the collection.
+        seed: of order and draws.
+        kind: where the negatives come from.
+        collection: docids of all documents, ascending, of kinds that draw at random.
+    """
+
+    pools: Sequence[Labels]
+    count: int
+    size: int
+    depth: int
+    seed: int
+    kind: Kind = "run"
+    collection: Sequence[str] = ()
+    _orders: dict[int, np.ndarray] = field(default_factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> Group:
+        epoch, within = divmod(index, len(self.pools))
+        if epoch not in self._orders:
+            self._orders.clear()  # epochs come one after the other
+            self._orders[epoch] = np.random.default_rng([self.seed, epoch]).permutation(len(self.pools))
+        return self._drawn(self.pools[int(self._orders[epoch][within])], epoch)
+
+    def _drawn(self, pool: Labels, epoch: int) -> Group:
+        positives, known = np.flatnonzero(pool.positive), self._known[pool.qid]
+        own = fingerprint(pool.qid, [pool.docids[candidate] for candidate in positives.tolist()])
+        rng = np.random.default_rng([self.seed, epoch, int(own[:15], 16)])
+        first, (of_run, at_random) = rng.choice(positives, 1), shares(self.kind, self.size, rng)
+        negatives, there = np.flatnonzero(~pool.positive), []
+        if self.kind in AT_RANDOM:  # labelled candidates that are in the sample are in the run by chance alone
+            there = sampled(pool.qid, known, self.collection, self.depth, self.seed)
+            negatives = negatives[[pool.docids[one] not in set(there) for one in negatives.tolist()]]
+            lacking = max(0, of_run - len(negatives[: self.depth]))
+            of_run, at_random = of_run - lacking, at_random + lacking
+        chosen = np.concatenate([first, rng.choice(negatives[: self.depth], of_run, replace=False)]).astype(np.int64)
+        docids = [pool.docids[candidate] for candidate in chosen.tolist()]
+        if at_random:
+            drawn = [there[candidate] for candidate in rng.choice(len(there), at_random, replace=False).tolist()]
+            candidate_of = {docid: candidate for candidate, docid in enumerate(pool.docids)}
+            docids, chosen = docids + drawn, np.append(chosen, [candidate_of.get(docid, -1) for docid in drawn])
+        targets = np.where(chosen >= 0, pool.targets[chosen], np.float32(0))
+        positive = np.where(chosen >= 0, pool.positive[chosen], False)
+        total = scale = float(targets.sum())
+        if total <= 0:  # a positive without probability, and no other in the group has any
+            targets, total = positive.astype(np.float32), 1.0
+        targets = (targets / np.float32(total)).astype(np.float32)
+        return Group(pool.qid, tuple(docids), targets, positive, known, pool, scale)
+
+    @cached_property
+    def _known(self) -> dict[str, frozenset[str]]:
+        positives: dict[str, frozenset[str]] = {}
+        for pool in self.pools:
+            own = frozenset(pool.docids[candidate] for candidate in np.flatnonzero(pool.positive).tolist())
+            positives[pool.qid] = positives.get(pool.qid, frozenset()) | own
+        return positives
+
+
+def enough(pools: Sequence[Labels], size: int, depth: int) -> list[Labels]:
+    """The pools that have negatives for a group; how many have not is said; InputError: none is left."""
+    counts = [int((~pool.positive).sum()) for pool in pools]
+    kept = [p for p, most in zip(pools, counts, strict=True) if p.positive.any() and min(most, depth) >= size - 1]
+    if not kept:
+        raise InputError(
+            f"no query has {counted(size - 1, 'negative')} for a group of {size}: the most that one has is "
+            f"{min(max(counts, default=0), depth)}; give a lower group_size, or labels or negatives with more candidates"
+        )
+    if len(kept) < len(pools):
+        left = counted(len(pools) - len(kept), "positive or query", "positives or queries")
+        say(f"{left} with less than {counted(size - 1, 'negative')} left out")
+    return kept
+
+
+def pools_of(mined: Sequence[Mined]) -> list[Labels]:
+    """One pool for every positive of mined negatives, with the whole probability on it."""
+    return [_hard(one.qid, one.positives, one.negatives) for one in mined]
+
+
+def merged(pools: Sequence[Labels]) -> list[Labels]:
+    """One list a query of the pools of mined negatives: to validate on, all its positives first."""
+    own: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    for pool in pools:
+        sides = own.setdefault(pool.qid, ({}, {}))
+        for docid, positive in zip(pool.docids, pool.positive.tolist(), strict=True):
+            sides[not positive][docid] = None
+    return [_hard(qid, one, [docid for docid in rest if docid not in one]) for qid, (one, rest) in own.items()]
+
+
+def _hard(qid: str, positives: Collection[str], negatives: Collection[str]) -> Labels:
+    positive = np.arange(len(positives) + len(negatives)) < len(positives)
+    targets = positive.astype(np.float32) / np.float32(len(positives))
+    return Labels(qid, [*positives, *negatives], positive.astype(np.float32), targets, positive)
+
+
+def first_candidates(labels: Labels, count: int) -> Labels:
+    """The labels of a query over its positives and its first `count` other candidates."""
+    kept = np.union1d(np.flatnonzero(labels.positive), np.flatnonzero(~labels.positive)[:count])
+    targets, positive = labels.targets[kept], labels.positive[kept]
+    total = float(targets.sum())
+    targets = targets / np.float32(total) if total > 0 else positive / np.float32(positive.sum())
+    docids = [labels.docids[candidate] for candidate in kept.tolist()]
+    return Labels(labels.qid, docids, labels.scores[kept], targets.astype(np.float32), positive)
+
+
+LabelScale = Literal["scores", "cosine", "maxmin", "targets"]
+
+
+def scaled_labels(labels: Labels, scale: LabelScale) -> np.ndarray:
+    """(n,) float32 in [0, 1]: the scaled labels of a query's n candidates; 0 of one without a score.
+
+    scale: "scores": the scores of the method, cut to [0, 1], as of paper 004's eq. 5; "cosine": (1 + score) / 2, which
+    is 1 - f of its eq. 6; "maxmin": from 0, the lowest score of the query, to 1, the highest (all 0 where they are
+    equal); "targets": over the largest target.
+
+    >>> one = Labels("q", ["a", "b", "c"], np.array([0.5, -0.5, -np.inf], dtype=np.float32), np.array([0.8, 0.2, 0],
+    ...     dtype=np.float32), np.array([True, False, False]))
+    >>> scaled_labels(one, "scores").tolist(), scaled_labels(one, "cosine").tolist()
+    ([0.5, 0.0, 0.0], [0.75, 0.25, 0.0])
+    >>> scaled_labels(one, "maxmin").tolist(), scaled_labels(one, "targets").tolist()
+    ([1.0, 0.0, 0.0], [1.0, 0.25, 0.0])
+    """
+    if scale == "targets":
+        highest = labels.targets.max(initial=0)
+        return (labels.targets / highest if highest > 0 else labels.targets).astype(np.float32)
+    known = np.isfinite(labels.scores)
+    scores = np.where(known, labels.scores, 0)
+    if scale == "cosine":
+        scores = (1 + scores) / 2
+    elif scale == "maxmin" and known.any():
+        low, high = float(scores[known].min()), float(scores[known].max())
+        scores = (scores - low) / (high - low) if high > low else np.zeros_like(scores)
+    return np.where(known, np.clip(scores, 0, 1), 0).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupInputs:
+    """What groups are drawn from, the validation queries, and all texts.
+
+    Args:
+        pools: candidates of training queries, with enough negatives for a group.
+        checked: candidates of the validation queries.
+        queries, documents: texts by id.
+        made: how the candidates were made, for the record.
+        margins: whether the targets say more than what is positive.
+        teacher: a `late.BatchTeacher`, which scores any document as the labels were made; None = it is not asked.
+        collection: docids of all documents, ascending, where negatives are drawn from them at random.
+    """
+
+    pools: Sequence[Labels]
+    checked: Sequence[Labels]
+    queries: Mapping[str, str]
+    documents: Mapping[str, str]
+    made: Mapping[str, Any]
+    margins: bool
+    teacher: Any = None
+    collection: Sequence[str] = ()
+
+    def content(self) -> list[Any]:
+        """What a training is of, for its fingerprint: candidates and texts."""
+        both = [*self.pools, *self.checked]
+        candidates = [[one.qid, one.docids, one.targets.tolist(), one.positive.tolist()] for one in both]
+        texts = [self.queries[qid] for qid in sorted({one.qid for one in both})], sorted(self.documents.items())
+        return [len(self.pools), candidates, texts, self.teacher and self.teacher.fingerprint, list(self.collection)]
+
+
+def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
+    """Everything that a request names.
+
+    Raises:
+        InputError: files that cannot be read or do not belong together, queries or documents without a text, queries
+            without negatives, half of the validation flags, a collection with fewer documents than a group.
+    """
+    from rnnreranker.base.files import file_digest
+    from rnnreranker.data.topics import topics_of
+
+    if (request.labels is None) == (request.negatives is None):
+        both = f"{argument('labels')} or {argument('negatives')}"
+        raise InputError(f"give {both}, one of them: what groups are drawn from")
+    queries: dict[str, str] = {}
+    made: dict[str, Any]
+    if request.labels is not None:
+        labels = labels_of(request.labels)
+        pools, texts, made = list(labels), False, {"labels": labels.metadata}
+    else:
+        assert request.negatives is not None
+        mined, texts = read_negatives(request.negatives), holds_texts(request.negatives)
+        pools, made = pools_of(mined), {"negatives": file_digest(Path(request.negatives))}
+        queries = {one.qid: one.qid for one in mined} if texts else {}
+    if not texts:
+        if request.topics is None:
+            raise InputError(f"{argument('topics')} is missing: it has the texts of the training queries")
+        queries = topics_of(request.topics)
+    given, others = validation_of(request, params.validation_queries, queries)
+    queries |= others
+    if given is not None:
+        checked = list(given)
+    else:
+        held_out = held_out_of(list(dict.fromkeys(pool.qid for pool in pools)), params, ("query", "queries"))
+        checked = [pool for pool in pools if pool.qid in held_out]
+        checked = merged(checked) if request.negatives is not None else checked
+        pools = [pool for pool in pools if pool.qid not in held_out]
+    check_different((pool.qid for pool in pools), (one.qid for one in checked))
+    margins = any((pool.targets[~pool.positive] > 0).any() for pool in pools)
+    pools = enough(pools, *params.least)
+    checked = [first_candidates(one, params.validation_candidates) for one in checked[: params.validation_queries]]
+    check_texts((one.qid for one in (*pools, *checked)), (), queries, {})
+    read = [first_candidates(one, params.depth) for one in pools]
+    own = [*(read if texts else ()), *(checked if texts and given is None else ())]
+    documents = {docid: docid for one in own for docid in one.docids}  # of a file with texts these are the ids
+    read = checked if texts else [*read, *checked]
+    documents |= _texts(request, {docid: None for one in read for docid in one.docids if docid not in documents})
+    collection: tuple[str, ...] = ()
+    if params.kind in AT_RANDOM:
+        if not texts:
+            whole = all_documents(request, "random negatives are drawn from them")
+            documents |= {document.docid: document.text for document in whole}
+        collection = tuple(sorted(documents))
+        if len(collection) < params.group_size:
+            raise InputError(
+                f"negatives_from={params.kind}: {len(collection)} documents in the collection, groups have "
+                f"{params.group_size}; give {argument('index')} or {argument('documents')} with all documents, or a "
+                "lower group_size"
+            )
+    return GroupInputs(pools, checked, queries, documents, made, margins, collection=collection)
+
+
+def _texts(request: TrainRequest, wanted: Mapping[str, None]) -> dict[str, str]:
+    """The texts of documents, from a source or the index; InputError: neither is given, or documents without a text."""
+    if not wanted:
+        return {}
+    if not request.documents and request.index is None:
+        both = f"{argument('index')}, of an index with texts, or {argument('documents')}"
+        raise InputError(f"give {both}: the texts of the candidates")
+    from rnnreranker.index.opening import open_index
+    from rnnreranker.search.inputs import texts_for
+
+    opened = None if request.index is None else open_index(request.index)
+    texts = texts_for(wanted, opened, request.documents, asked_fields(request.documents, request.fields))
+    check_texts((), wanted, {}, texts)
+    if empty := sum(not text.strip() for text in texts.values()):
+        say(f"{counted(empty, 'candidate')} with an empty text")
+    return texts

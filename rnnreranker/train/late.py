@@ -1,0 +1,228 @@
+"""A late-interaction encoder while it learns, and the teacher that scores all documents of its batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import fingerprint
+from rnnreranker.base.method import Inputs, find, make_params
+from rnnreranker.encode.late import cut_late, late_start
+from rnnreranker.encode.model_folder import TextKind
+from rnnreranker.encode.params import LateEncoderParams
+from rnnreranker.encode.transformer import TorchModel, check_vocabulary
+from rnnreranker.labels.params import LabelParams
+from rnnreranker.labels.soft import Labels
+from rnnreranker.train.groups import Group, GroupInputs
+from rnnreranker.train.losses import Loss
+from rnnreranker.train.model_files import loading
+from rnnreranker.train.text import TwoSidedLearner, by_length, in_batch, of_columns
+from rnnreranker.train.validation import Scored
+
+if TYPE_CHECKING:
+    from rnnreranker.index.opening import IndexOnDisk
+
+KEPT = 4096  # documents of validation whose tokens are kept at the same time
+WRITTEN = "written"  # of features: (n, 1) bool, texts with more than white space; others have no tokens
+PLAIN = LabelParams(normalization="none", boost=1.0, n_max=None, mass="own")  # targets are a softmax of the scores
+
+
+class LateLearner(TwoSidedLearner):
+    """See `TwoSidedLearner`.
+
+    encoder: a late-interaction encoder, or a transformer, of which one is made.
+
+    Raises:
+        InputError: a model that cannot be loaded so, lengths beyond its own, another dimension than its own, a
+            tokenizer with other words than its model.
+    """
+
+    def __init__(self, encoder: str, params: Any, ranking: Loss, inputs: GroupInputs, device: str) -> None:
+        super().__init__(encoder, params, ranking, inputs)
+        self.folder = late_start(encoder, params.dimension).path
+        with loading(self.folder, "a late-interaction encoder"):
+            lengths = LateEncoderParams(query_length=params.query_length, document_length=params.document_length)
+            self._late = TorchModel("late-encoder", self.folder, device)
+            cut_late(self._late, lengths, self.folder)
+            self.model, self.prompts = self._late.modules, self._late.about["prompts"]
+            check_vocabulary(self.folder, self.model.tokenizer, self.model[0].model)
+            own = int(self._late.about["dimension"])
+        if params.dimension not in (None, own):
+            raise InputError(f"dimension={params.dimension}: expected {own}, which a token of {encoder} has")
+        self._contrast = find("loss", "info-nce")()
+
+    def label(self, groups: Sequence[Group], docids: Sequence[str]) -> dict[str, Any]:
+        """As of every model; with "contrast", what info-nce over the batch reads."""
+        label: dict[str, Any] = super().label(groups, docids)
+        return label | ({"contrast": in_batch(groups, docids)} if self.params.contrast else {})
+
+    def features(self, texts: list[str], kind: TextKind) -> dict[str, Tensor]:
+        features = self._late.features([self.prompts[kind] + text for text in texts], kind)
+        tensors = {name: value for name, value in features.items() if torch.is_tensor(value)}
+        return tensors | {WRITTEN: torch.tensor([[bool(text.strip())] for text in texts])}
+
+    def tokens(self, features: dict[str, Tensor], kind: TextKind) -> tuple[Tensor, Tensor]:
+        """Vectors (n, t, d) float32 and which of them count (n, t): none of a text of white space."""
+        features = dict(features)
+        written = features.pop(WRITTEN)
+        vectors, real = self._late.tokens(features, kind)
+        return vectors.float(), real & written
+
+    def scores(self, query: dict[str, Tensor], document: dict[str, Tensor]) -> Tensor:
+        """Similarities of the tokens."""
+        asked = self.tokens(query, "query")
+        similarity: Similarity = self.params.similarity
+        return by_length(document, lambda part: late_scores(*asked, *self.tokens(part, "document"), similarity).T).T
+
+    def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
+        scores, label = self.scores(inputs["query"], inputs["document"]), inputs["label"]
+        loss = of_columns(self.ranking, scores, label)
+        if not self.params.contrast:
+            return loss
+        return loss + self.params.contrast * of_columns(self._contrast, scores, label["contrast"])
+
+    def rows(self, texts: list[str], kind: TextKind) -> list[Tensor]:
+        """(t, d) float32 each: the tokens of a text."""
+        vectors, real = (part.cpu() for part in self.tokens(self.there(texts, kind), kind))
+        return [own[its] for own, its in zip(vectors, real, strict=True)]
+
+    def scored(self, lists: Sequence[Labels], others: dict[str, float]) -> Iterator[Scored]:
+        for block in _blocks(lists):
+            queries, documents, candidates = self.encoded(block)
+            for one, query, own in zip(block, queries, candidates, strict=True):
+                near = [documents[column] for column in own]
+                real = pad_sequence([torch.ones(len(tokens), dtype=torch.bool) for tokens in near], batch_first=True)
+                asked = query.unsqueeze(0), torch.ones((1, len(query)), dtype=torch.bool)
+                given = *asked, pad_sequence(near, batch_first=True), real
+                searched, trained = (late_scores(*given, how)[0].numpy() for how in ("maxsim", self.params.similarity))
+                yield Scored(one.qid, one.docids, one.targets, one.positive, trained, searched)
+
+
+def _blocks(lists: Sequence[Labels]) -> Iterator[list[Labels]]:
+    """The lists in their order, as many together as have at most KEPT documents."""
+    block: list[Labels] = []
+    seen: set[str] = set()
+    for one in lists:
+        if block and len(seen.union(one.docids)) > KEPT:
+            yield block
+            block, seen = [], set()
+        block.append(one)
+        seen.update(one.docids)
+    if block:
+        yield block
+
+
+Similarity = Literal["maxsim", "l2"]
+
+
+def late_scores(
+    queries: Tensor, asked: Tensor, documents: Tensor, real: Tensor, similarity: Similarity = "maxsim"
+) -> Tensor:
+    """(B, U) float32: every query with every document.
+
+    maxsim: sum over a query's tokens of max_j q_i . d_j, as `rnn.maxsim.maxsim`; 0 for a document without
+    tokens. l2: sum of max(max_j -|q_i - d_j|^2, -|q_i|^2), where a document has a vector of zeros besides its tokens,
+    as padding is in the program of paper 002: with vectors of length 1, 2 q_i . d_j - 2, and never below -1.
+
+    Args:
+        queries: (B, q, d) float32; asked: (B, q) bool, their tokens that count.
+        documents: (U, t, d) float32; real: (U, t) bool, their tokens. What is not real has no part, NaN included.
+        similarity: which of the two.
+    """
+    documents = torch.where(real.unsqueeze(2), documents, 0)
+    products = torch.einsum("bqd,utd->buqt", queries, documents)
+    low = torch.finfo(products.dtype).min
+    if similarity == "l2":
+        floor = -(queries**2).sum(dim=2).unsqueeze(1)  # (B, 1, q)
+        products = 2 * products - (documents**2).sum(dim=2)[None, :, None, :] + floor.unsqueeze(3)
+    best = products.masked_fill(~real[None, :, None, :], low).max(dim=3).values
+    best = torch.maximum(best, floor) if similarity == "l2" else torch.where(real.any(dim=1)[None, :, None], best, 0)
+    return torch.where(asked.unsqueeze(1), best, 0).sum(dim=2)
+
+
+class BatchTeacher:
+    """The teacher over tokens that made a file of labels: what it says of any document.
+
+    The query as the teacher reads it, its tokens and the centroids beside them, is made of the candidates of its labels
+    once: the collective centroids are reused "for estimating R*_q(p) of any p" (paper 002, 2.3.1).
+
+    Args:
+        metadata: of the labels.
+        index: with the tokens that they were made from; topics: texts of all queries that are trained on.
+
+    Raises:
+        InputError: labels of another index, or made with unknown settings; a labeler whose targets are not the softmax
+            of scores by MaxSim.
+    """
+
+    def __init__(self, metadata: Mapping[str, Any], index: IndexOnDisk, topics: Mapping[str, str]) -> None:
+        from rnnreranker.labels.methods.base import make_labeler
+        from rnnreranker.parts.tokens.source import query_tokens
+
+        source, method = index.token_vectors, str(metadata["method"])
+        try:
+            params = make_params("labeler", method, dict(metadata.get("params", {})))
+        except InputError as error:
+            raise InputError(
+                f"batch_teacher: the labels were made with other settings ({error}); make them again"
+            ) from None
+        made, teacher = LabelParams(**metadata["labels"]), None
+        if "tokens" in find("labeler", method).needs_from("vectors", params):
+            if metadata.get("index") != source.fingerprint:
+                raise InputError(
+                    f"{index.name}: the labels were not made from its tokens; give the index that they were"
+                )
+            inputs = Inputs(tokens=source, query_tokens=lambda: query_tokens(source, topics))
+            labeler: Any = make_labeler(method, inputs, params, made)
+            teacher = getattr(labeler, "teacher", None)
+        if not hasattr(teacher, "asked") or "tokens" not in teacher.needs:  # as `late`, and `prf` over tokens, have it
+            raise InputError(
+                f"batch_teacher: labels of the method {method} have no teacher over tokens, which can score any "
+                "document; expected collective, or teacher late or prf:feedback=colbert"
+            )
+        own = {name: value for name, value in made.to_dict().items() if name not in ("temperature", "mass")}
+        if differing := [name for name, value in own.items() if value != PLAIN.to_dict()[name]]:
+            raise InputError(
+                f"batch_teacher: the labels' {differing[0]} is {own[differing[0]]}; expected "
+                f"{PLAIN.to_dict()[differing[0]]}, as the targets of a batch are the softmax of the teacher's scores"
+            )
+        self._teacher: Any = teacher
+        self._temperature, self._source = made.temperature, source
+        self._positives_first = bool(getattr(params, "positives", False))
+        self._asked: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self.fingerprint = fingerprint(source.fingerprint, labeler.describe())
+
+    def logits(self, pools: Sequence[Labels], docids: Sequence[str]) -> np.ndarray:
+        """(B, U) float64: scores of every query with every document, over the temperature.
+
+        Args:
+            pools: of the queries, the whole of their labels; docids: of any documents.
+
+        Raises:
+            InputError: a document or a query without tokens in the index.
+        """
+        rows = self._source.rows(list(docids))
+        if (rows < 0).any():
+            raise InputError(
+                f"{docids[int(np.argmin(rows))]} is not in {self._source.folder}; use the index of the labels"
+            )
+        asked = [self._of(pool) for pool in pools]
+        offsets = np.cumsum([0, *(len(tokens) for tokens, _ in asked)], dtype=np.int64)
+        tokens, weights = (np.concatenate(parts) for parts in zip(*asked, strict=True))
+        scores = self._source.scores(tokens, offsets, rows, self._teacher.threads, weights)
+        given: np.ndarray = scores.astype(np.float64) / self._temperature
+        return given
+
+    def _of(self, pool: Labels) -> tuple[np.ndarray, np.ndarray]:
+        if pool.qid not in self._asked:
+            taken = np.flatnonzero(np.isfinite(pool.scores))
+            docids = [pool.docids[candidate] for candidate in taken.tolist()]
+            known = range(int(pool.positive[taken].sum())) if self._positives_first else ()
+            self._asked[pool.qid] = self._teacher.asked(*self._teacher.alone(pool.qid, docids), known)
+        return self._asked[pool.qid]

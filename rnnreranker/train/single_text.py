@@ -1,0 +1,334 @@
+"""Models that learn from texts one by one: a masked language model, and a scorer of words."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, mse_loss
+from transformers import DataCollatorForLanguageModeling
+
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.command import counted, say
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import fingerprint
+from rnnreranker.data.fields import asked_fields
+from rnnreranker.encode.in_batches import padded
+from rnnreranker.encode.transformer import check_vocabulary, load_whole
+from rnnreranker.encode.words.analysis import Analyser, PieceReader, Pieces, TermParams
+from rnnreranker.encode.words.network import TermScorerNetwork, padded_pieces
+from rnnreranker.encode.words.scorer import fast_tokenizer, write_term_scorer
+from rnnreranker.labels.export import check_texts
+from rnnreranker.labels.soft import Labels, SoftLabels
+from rnnreranker.parts.terms.source import TermSource
+from rnnreranker.parts.terms.word_weights import CollectionWeights
+from rnnreranker.train.model_files import limit_of, loading, start_folder
+from rnnreranker.train.params import LONGEST
+from rnnreranker.train.query.samples import held_out_of
+from rnnreranker.train.request import labels_of
+from rnnreranker.train.trainer import Learner
+from rnnreranker.train.validation import Validation
+from rnnreranker.train.words import POSITIONS, new_model, new_tokenizer
+
+if TYPE_CHECKING:
+    from rnnreranker.train.request import TrainRequest
+
+UNMASKED = -100  # the target of a token that is not to be guessed
+AT_ONCE = 32  # texts of validation
+
+
+class SingleTextLearner(Learner):
+    """See `Learner`; a subclass sets `training`, one row a text."""
+
+    unit = "texts"
+
+    def __init__(self, encoder: str | None, params: Any, made: Mapping[str, Any], content: str) -> None:
+        self.encoder, self.params, self.content = encoder, params, [content]
+        self.settings = {name: value for name, value in params.to_dict().items() if name != "loss"}
+        self.made = dict(made)
+
+    def record(self, model: str, device: str, threads: int) -> dict[str, Any]:
+        return super().record(model, device, threads) | {"training_texts": len(self.training)}
+
+    def validation(self) -> Validation:
+        return Validation(self.measures())
+
+    @abstractmethod
+    def measures(self) -> dict[str, float]:
+        """Of the validation texts, "loss" among them."""
+
+
+class MaskedLearner(SingleTextLearner):
+    """Guesses masked tokens, as BERT does: of those to guess .8 are masked, .1 are replaced by other tokens.
+
+    Args:
+        encoder: a name, folder or hub id of a masked-language model; None = a new one.
+        training, checked: texts.
+        params: of the training.
+
+    Raises:
+        InputError: a model that cannot be trained so.
+    """
+
+    def __init__(self, encoder: str | None, training: Sequence[str], checked: Sequence[str], params: Any) -> None:
+        super().__init__(encoder, params, {"validation_texts": len(checked)}, fingerprint(training, checked))
+        self.folder = None
+        if encoder is None:
+            self._tokenizer = new_tokenizer(training, params.vocabulary)
+            self.model = new_model(len(self._tokenizer), params.layers, params.hidden_size, params.heads)
+            if params.max_length is not None and params.max_length > POSITIONS:
+                raise InputError(f"max_length={params.max_length}: expected an integer <= {POSITIONS}")
+            longest = params.max_length or LONGEST
+        else:
+            self.folder, path = start_folder(encoder, ["encoder", "sparse-encoder"])
+            with loading(path, "a masked-language model"):
+                self.model = load_whole(path, "AutoModelForMaskedLM")
+                longest = limit_of(path, self.model, params.max_length)
+                self._tokenizer = fast_tokenizer(path)
+                check_vocabulary(path, self._tokenizer, self.model)
+        self._masking = DataCollatorForLanguageModeling(self._tokenizer, mlm_probability=params.mask_share)
+        self.training, texts = (
+            self._tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"]
+            for texts in (training, checked)
+        )
+        self._checked = [
+            self._masked(torch.tensor([tokens]), np.random.default_rng([params.seed, number]))
+            for number, tokens in enumerate(texts)
+        ]
+
+    def batch(self, rows: Sequence[list[int]]) -> dict[str, Tensor]:
+        """Token numbers (B, T) and attention."""
+        tokens, attention = map(torch.from_numpy, padded(rows, self._tokenizer.pad_token_id))
+        return {"tokens": tokens, "attention": attention}
+
+    def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
+        """The mean cross-entropy of the tokens to guess, which `rng` draws."""
+        device = inputs["tokens"].device
+        tokens, targets = self._masked(inputs["tokens"].cpu(), rng)
+        logits: Tensor = self.model(input_ids=tokens.to(device), attention_mask=inputs["attention"]).logits
+        if (targets == UNMASKED).all():  # no token of few short texts was drawn
+            return logits.sum() * 0.0
+        return cross_entropy(logits.flatten(0, 1), targets.to(device).flatten(), ignore_index=UNMASKED)
+
+    def measures(self) -> dict[str, float]:
+        """The mean cross-entropy, and the share of tokens that are guessed right; each text is masked once for all."""
+        loss = right = count = 0.0
+        for tokens, targets in self._checked:
+            with torch.no_grad():
+                logits = self.model(input_ids=tokens.to(self.model.device)).logits[0].double().cpu()
+            real = targets[0] != UNMASKED
+            loss += cross_entropy(logits[real], targets[0][real], reduction="sum").item()
+            right += (logits[real].argmax(dim=1) == targets[0][real]).sum().item()
+            count += real.sum().item()
+        return {"loss": loss / max(count, 1), "accuracy": right / max(count, 1)}
+
+    def save(self, folder: Path) -> None:
+        self.model.save_pretrained(folder)
+        self._tokenizer.save_pretrained(folder)
+
+    def _masked(self, tokens: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Tokens of which some are masked, and those to guess; the others are `UNMASKED`."""
+        self._masking.generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+        special = torch.isin(tokens, torch.tensor(self._tokenizer.all_special_ids))
+        drawn: tuple[Tensor, Tensor] = self._masking.torch_mask_tokens(tokens.clone(), special)
+        return drawn
+
+
+class WeighedText(NamedTuple):
+    """A text, and the weight of each of its words by word."""
+
+    text: str
+    weights: dict[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class TermInputs:
+    """Texts to learn from and to validate with.
+
+    Args:
+        training, checked: the texts.
+        terms: what counts as a word.
+        validation_queries: how many queries `checked` is of.
+        content: the fingerprint of all of it.
+        labels: what they say of how they were made.
+    """
+
+    training: Sequence[WeighedText]
+    checked: Sequence[WeighedText]
+    terms: TermParams
+    validation_queries: int
+    content: str
+    labels: dict[str, Any]
+
+
+class Example(NamedTuple):
+    """A text in pieces, and the weights of its tokens that are of words."""
+
+    pieces: Pieces
+    targets: dict[int, float]
+
+
+class TermLearner(SingleTextLearner):
+    """Learns weights of words: eq. 4 of paper 004, as a mean over the tokens of words.
+
+    Args:
+        encoder: a name, folder or hub id.
+        inputs: texts; params: of the training.
+
+    Raises:
+        InputError: a model that cannot be trained so.
+        MissingDependencyError: jieba or PyStemmer is needed and not installed.
+    """
+
+    def __init__(self, encoder: str, inputs: TermInputs, params: Any) -> None:
+        count = inputs.validation_queries
+        made = {"labels": inputs.labels, "terms": inputs.terms.to_dict(), "validation_queries": count}
+        super().__init__(encoder, params, made, inputs.content)
+        self.folder, path = start_folder(encoder, ["encoder"])
+        self._terms = inputs.terms
+        with loading(path, "a term scorer"):
+            transformer = load_whole(path)
+            longest = limit_of(path, transformer, params.max_length)
+            self._reader = PieceReader(fast_tokenizer(path), Analyser(inputs.terms), longest)
+            self.model = TermScorerNetwork(transformer, inputs.terms.language == "zh")
+        self.training, self._checked = self._examples(inputs.training), self._examples(inputs.checked)
+
+    def batch(self, rows: Sequence[Example]) -> dict[str, Tensor]:
+        """Arguments of the network, and targets (B, T), NaN where a token has no word."""
+        batch = padded_pieces([one.pieces for one in rows], self._reader.tokenizer.pad_token_id or 0)
+        targets = torch.full(batch["tokens"].shape, torch.nan)
+        for row, one in enumerate(rows):
+            targets[row, list(one.targets)] = torch.tensor(list(one.targets.values()))
+        return batch | {"targets": targets}
+
+    def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
+        """The mean squared error."""
+        return mse_loss(*self._of_words(inputs))
+
+    def measures(self) -> dict[str, float]:
+        """The mean squared error and Pearson's correlation, over the tokens of words."""
+        examples, device = (
+            sorted(self._checked, key=lambda one: len(one.pieces.tokens)),
+            self.model.linear.weight.device,
+        )
+        parts = []
+        for start in range(0, len(examples), AT_ONCE):
+            batch = {name: one.to(device) for name, one in self.batch(examples[start : start + AT_ONCE]).items()}
+            with torch.no_grad():
+                parts.append(torch.stack(self._of_words(batch)).double().cpu())
+        weights, targets = torch.cat(parts, dim=1).numpy()
+        flat = not weights.std() * targets.std()
+        correlation = 0.0 if flat else float(np.corrcoef(weights, targets)[0, 1])
+        return {"loss": float(((weights - targets) ** 2).mean()), "correlation": correlation}
+
+    def save(self, folder: Path) -> None:
+        write_term_scorer(folder, self.model, self._reader, self._terms)
+
+    def _of_words(self, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Weights and targets of the tokens of words."""
+        weights, targets = self.model(batch["tokens"], batch["attention"], batch["tags"]), batch["targets"]
+        real = ~torch.isnan(targets)
+        return weights[real], targets[real]
+
+    def _examples(self, texts: Sequence[WeighedText]) -> list[Example]:
+        pieces = [self._reader.read(one.text) for one in texts]
+        weights = ([one.weights[word] for word in own.words] for one, own in zip(texts, pieces, strict=True))
+        examples = [Example(own, own.spread(given)) for own, given in zip(pieces, weights, strict=True)]
+        kept = [one for one in examples if one.targets]
+        if lost := len(examples) - len(kept):
+            say(f"{lost} of {len(examples)} texts have no word in the tokens that the model reads: left out")
+        return kept
+
+
+def load_terms(request: TrainRequest, params: Any) -> TermInputs:
+    """What `term_inputs` makes of what a request names.
+
+    Raises:
+        InputError: files that cannot be read or do not belong together, and as `term_inputs`.
+    """
+    from rnnreranker.data.topics import topics_of
+    from rnnreranker.index.opening import open_index
+    from rnnreranker.search.inputs import texts_for
+
+    if request.labels is None or request.index is None or request.topics is None:
+        raise InputError(
+            f"{', '.join(request.lacking('labels', 'index', 'topics'))} missing: "
+            f"{argument('model', 'term-scorer')} needs labels, whose positives are read, an index with the part terms, "
+            "and the texts of the queries"
+        )
+    labels, topics, index = labels_of(request.labels), topics_of(request.topics), open_index(request.index)
+    source = index.term_source
+    docids = {docid for one in labels for docid in _positives(one)}
+    texts = texts_for(docids, index, request.documents, asked_fields(request.documents, request.fields))
+    try:
+        return term_inputs(labels, topics, source, texts, params)
+    except InputError as error:
+        raise InputError(f"{request.shown('labels')}: {error}") from None
+
+
+def term_inputs(
+    labels: SoftLabels,
+    topics: Mapping[str, str],
+    source: TermSource,
+    texts: Mapping[str, str],
+    params: Any,
+) -> TermInputs:
+    """What a term scorer learns from labels, of which the positives alone are read.
+
+    For every query x with a positive y: the words of x with t(w, x, y), eq. 1 of paper 004, which is 0 for a word that
+    y lacks (eq. 4); where `params.texts` asks for it, once each, the positives with their own words' weights. Positives
+    of held-out queries, too, are held out, unless a training query has them.
+
+    Args:
+        labels: of two queries or more; topics: their texts.
+        source: counted words of the collection; texts: of the positives, by docid.
+        params: of the training: whose words it learns, what share of the queries is held out, by which seed.
+
+    Raises:
+        InputError: queries or positives without a text, no text with a word, too few queries to hold some out.
+    """
+    pairs = [(one.qid, docid) for one in labels for docid in _positives(one)]
+    check_texts((qid for qid, _ in pairs), (), topics, {})
+    docids = sorted({docid for _, docid in pairs})
+    rows = source.rows(docids)
+    if lost := [docid for docid, row in zip(docids, rows.tolist(), strict=True) if row < 0 or docid not in texts]:
+        raise InputError(
+            f"{counted(len(lost), 'positive')} without counted words in {source.index}, or without a text (first: "
+            f"{lost[0]}); give the index that the labels are of"
+        )
+    of_documents = dict(zip(docids, CollectionWeights(source).of_documents(rows), strict=True))
+    held_out = held_out_of(labels.qids, params, ("query", "queries"))
+    sides: list[list[WeighedText]] = []
+    seen: set[str] = set()
+    for wanted in (False, True):
+        own, side = [pair for pair in pairs if (pair[0] in held_out) == wanted], []
+        if params.texts != "documents":
+            words = source.analyser.words([topics[qid] for qid, _ in own])
+            for (qid, docid), of_query in zip(own, words, strict=True):
+                side.append(WeighedText(topics[qid], {word: of_documents[docid].get(word, 0.0) for word in of_query}))
+        if params.texts != "queries":
+            others = dict.fromkeys(docid for _, docid in own if docid not in seen)
+            side += [WeighedText(texts[docid], of_documents[docid]) for docid in others]
+            seen |= others.keys()
+        sides.append(side)
+    training, checked = ([one for one in side if one.weights] for side in sides)
+    if wordless := sum(map(len, sides)) - len(training) - len(checked):
+        say(f"{counted(wordless, 'text')} without a word: nothing is learnt from {'it' if wordless == 1 else 'them'}")
+    if not training or not checked:
+        raise InputError(
+            f"no text of {'training' if not training else 'validation'} has a word of the language "
+            f"{source.params.language}; give labels of more queries, or an index whose words are of their language"
+        )
+    read = fingerprint(*([[one.text, sorted(one.weights.items())] for one in part] for part in (training, checked)))
+    content = fingerprint(read, source.fingerprint)
+    return TermInputs(training, checked, source.params, len(held_out), content, labels.metadata)
+
+
+def _positives(one: Labels) -> Iterable[str]:
+    return (one.docids[candidate] for candidate in np.flatnonzero(one.positive).tolist())

@@ -1,0 +1,338 @@
+"""Models of texts while they learn: groups as batches, and the two that give one vector or one score a text."""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers.base.modules import Router, Transformer
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
+from torch import Tensor
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.encode.query_encoder import COSINE_SCALE
+from rnnreranker.encode.model_folder import ModelSettings, TextKind, read_settings
+from rnnreranker.encode.transformer import load_whole
+from rnnreranker.labels.soft import Labels
+from rnnreranker.train.groups import Group, GroupInputs, Groups, LabelScale, scaled_labels
+from rnnreranker.train.losses import BatchLoss, CosineLoss, Loss
+from rnnreranker.train.model_files import NOTHING, limit_of, loading, start_folder
+from rnnreranker.train.trainer import Learner
+from rnnreranker.train.validation import Scored, Validation, validate
+from rnnreranker.train.words import word_tower
+
+AT_ONCE = 64  # texts of validation that are cut into tokens together
+PAIRS = {"cpu": 16, "cuda": 512}  # pairs of about the same length that go through the model together
+TOKENS = {"cpu": 2**11, "cuda": 2**17}  # padded tokens of the texts that go through the model together
+
+
+class GroupLearner(Learner):
+    """A model of sentence-transformers that is trained on groups.
+
+    Args:
+        encoder: what it begins as; params: of the training; ranking: the loss that it lowers.
+        inputs: candidates and texts.
+    """
+
+    in_order = True
+
+    def __init__(self, encoder: str, params: Any, ranking: Loss, inputs: GroupInputs) -> None:
+        self.encoder, self.params, self.ranking, self.inputs = encoder, params, ranking, inputs
+        self.settings = params.to_dict() | ranking.params.to_dict()
+        count = params.max_steps * params.batch_size * params.accumulate or math.ceil(params.epochs * len(inputs.pools))
+        drawn = params.group_size, params.depth, params.seed, params.kind, inputs.collection
+        self.training = Groups(inputs.pools, count, *drawn)
+        queries = {"training_queries": len({pool.qid for pool in inputs.pools})}
+        self.made = {**inputs.made, **queries, "validation_queries": len(inputs.checked)}
+        self.content = inputs.content()
+
+    @property
+    def epoch(self) -> int:
+        return self.steps_of(len(self.inputs.pools))
+
+    @property
+    def steps(self) -> int:
+        return self.steps_of(len(self.training))
+
+    def validation(self) -> Validation:
+        others: dict[str, float] = {}
+        return validate(self.scored(self.inputs.checked, others), self.ranking, self.params.seed, others)
+
+    @abstractmethod
+    def scored(self, lists: Sequence[Labels], others: dict[str, float]) -> Iterable[Scored]:
+        """The scores of every query's candidates; further measures are put into `others`."""
+
+    def save(self, folder: Path) -> None:
+        self.model.save_pretrained(str(folder), create_model_card=False)
+
+
+class CrossLearner(GroupLearner):
+    """See `GroupLearner`; a classification head is put on a model without one.
+
+    Raises:
+        InputError: a model that is no encoder, a tokenizer with other words than its model.
+    """
+
+    def __init__(self, encoder: str, params: Any, ranking: Loss, inputs: GroupInputs, device: str) -> None:
+        super().__init__(encoder, params, ranking, inputs)
+        self.folder, path = start_folder(encoder, ("encoder", "sparse-encoder", "cross-encoder"))
+        with loading(path, "a cross-encoder"):
+            limit = limit_of(path, load_whole(path), params.max_length)
+            self.model: CrossEncoder = CrossEncoder(
+                str(path), num_labels=1, max_length=limit, device=device, local_files_only=True,
+                activation_fn=torch.nn.Identity(),
+            )  # fmt: skip
+            if self.model.tokenizer.pad_token is None:
+                raise ValueError("its tokenizer has no padding")
+
+    def batch(self, rows: Sequence[Group]) -> dict[str, Any]:
+        """Pairs of texts, group after group, and targets and positive, (B, n) each."""
+        pairs = [(self.inputs.queries[one.qid], self.inputs.documents[docid]) for one in rows for docid in one.docids]
+        targets, positive = np.stack([one.targets for one in rows]), np.stack([one.positive for one in rows])
+        return {"pairs": pairs, "targets": torch.from_numpy(targets), "positive": torch.from_numpy(positive)}
+
+    def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
+        targets, positive = inputs["targets"], inputs["positive"]
+        return self.ranking(self.scores(inputs["pairs"]).view(targets.shape), targets, positive, positive | True)
+
+    def scored(self, lists: Sequence[Labels], others: dict[str, float]) -> Iterator[Scored]:
+        pairs = [(self.inputs.queries[one.qid], self.inputs.documents[docid]) for one in lists for docid in one.docids]
+        scores = self.scores(pairs).cpu().numpy()
+        for one, own in zip(lists, np.split(scores, np.cumsum([len(one.docids) for one in lists])[:-1]), strict=True):
+            yield Scored(one.qid, one.docids, one.targets, one.positive, own)
+
+    def scores(self, pairs: Sequence[tuple[str, str]]) -> Tensor:
+        """(n,): the scores of pairs of texts; those of about the same length are computed together."""
+        order = sorted(range(len(pairs)), key=lambda i: (len(pairs[i][0]) + len(pairs[i][1]), i))
+        device, parts = self.model.device, []
+        for start in range(0, len(order), PAIRS[device.type]):
+            features = self.model.preprocess([pairs[i] for i in order[start : start + PAIRS[device.type]]])
+            there = {name: one.to(device) if torch.is_tensor(one) else one for name, one in features.items()}
+            parts.append(self.model(there)["scores"].view(-1).float())
+        return torch.cat(parts)[torch.argsort(torch.tensor(order, device=device))]
+
+
+class TwoSidedLearner(GroupLearner):
+    """A model that reads queries and documents apart; a subclass writes `features`, `scores`, `rows` and `scored`.
+
+    Attributes:
+        wide: whether the documents of all groups of a batch are candidates of each of its queries.
+        prompts: what is put before texts.
+    """
+
+    prompts: Mapping[TextKind, str]
+
+    def __init__(self, encoder: str, params: Any, ranking: Loss, inputs: GroupInputs) -> None:
+        super().__init__(encoder, params, ranking, inputs)
+        self.wide = isinstance(ranking, BatchLoss) or params.of_batch
+
+    def features(self, texts: list[str], kind: TextKind) -> dict[str, Tensor]:
+        """What the model takes of texts: tensors, padded on the right."""
+        features = self.model.preprocess(texts, prompt=self.prompts[kind] or None, task=kind)
+        return {name: value for name, value in features.items() if torch.is_tensor(value) and value.dim()}
+
+    @abstractmethod
+    def scores(self, query: dict[str, Tensor], document: dict[str, Tensor]) -> Tensor:
+        """(B, U): every query with every document, by their features."""
+
+    @abstractmethod
+    def rows(self, texts: list[str], kind: TextKind) -> Sequence[Any]:
+        """What the model makes of texts, on the CPU, one text after the other."""
+
+    def label(self, groups: Sequence[Group], docids: Sequence[str]) -> dict[str, Tensor]:
+        """Which of the documents of a batch are candidates of which query, with which targets."""
+        return in_batch(groups, docids, self.inputs.teacher) if self.wide else in_groups(groups, docids)
+
+    def batch(self, rows: Sequence[Group]) -> dict[str, Any]:
+        """Features of the queries and of the U distinct documents of all groups, and which documents are whose."""
+        docids = documents_of(rows)
+        documents = [self.inputs.documents[docid] for docid in docids]
+        queries = [self.inputs.queries[one.qid] for one in rows]
+        of_texts = {"query": self.features(queries, "query"), "document": self.features(documents, "document")}
+        return {"label": self.label(rows, docids), **of_texts}
+
+    def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
+        return of_columns(self.ranking, self.scores(inputs["query"], inputs["document"]), inputs["label"])
+
+    def encoded(self, lists: Sequence[Labels]) -> tuple[list[Any], list[Any], list[list[int]]]:
+        """The queries of lists, their distinct documents, and which of these are the candidates of each query."""
+        column_of = {docid: column for column, docid in enumerate(documents_of(lists))}
+        queries = self._side([self.inputs.queries[one.qid] for one in lists], "query")
+        documents = self._side([self.inputs.documents[docid] for docid in column_of], "document")
+        return queries, documents, [[column_of[docid] for docid in one.docids] for one in lists]
+
+    def _side(self, texts: list[str], kind: TextKind) -> list[Any]:
+        order, found = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i)), {}
+        for start in range(0, len(order), AT_ONCE):
+            chosen = order[start : start + AT_ONCE]
+            found |= zip(chosen, self.rows([texts[i] for i in chosen], kind), strict=True)
+        return [found[i] for i in range(len(texts))]
+
+    def there(self, texts: list[str], kind: TextKind) -> dict[str, Tensor]:
+        """The features of texts on the device of the model."""
+        return {name: value.to(self.model.device) for name, value in self.features(texts, kind).items()}
+
+
+class DualLearner(TwoSidedLearner):
+    """See `TwoSidedLearner`; tokens are averaged, whatever the pooling of the start.
+
+    encoder: "none" makes new towers, of the words of the documents and of the training queries.
+
+    Raises:
+        InputError: a model with modules behind its pooling or with two towers already, a tokenizer with other words
+            than its model, new towers of texts without a word.
+    """
+
+    def __init__(self, encoder: str, params: Any, ranking: Loss, inputs: GroupInputs, device: str) -> None:
+        super().__init__(encoder, params, ranking, inputs)
+        self.scale = params.inverse_temperature or COSINE_SCALE
+        self._labels: LabelScale | None = None
+        if isinstance(ranking, CosineLoss):
+            self.scale, self._labels = 1.0, params.label_scale
+        self.folder, path, own = None, Path(encoder), ModelSettings()
+        if encoder != NOTHING:
+            self.folder, path = start_folder(encoder, ("encoder", "sparse-encoder"))
+            own = read_settings(self.folder)
+        if own.beyond:
+            raise InputError(
+                f"{self.folder}: has a module {own.beyond}; expected a transformer, whose tokens are then averaged"
+            )
+        self.prompts = {"query": own.query_prompt, "document": own.document_prompt}
+        count = 1 if params.towers == "shared" else 2
+        with loading(path, "a dual encoder"):
+            if self.folder is None:
+                asked = dict.fromkeys(pool.qid for pool in inputs.pools)
+                texts = [*inputs.documents.values(), *(inputs.queries[qid] for qid in asked)]
+                first: list[Any] = word_tower(texts, params.max_length)
+                towers = [first, *(copy.deepcopy(first) for _ in range(count - 1))]
+            else:
+                towers = [_tower(path, params.max_length) for _ in range(count)]
+            self.model: SentenceTransformer = SentenceTransformer(
+                modules=towers[0] if count == 1 else [Router.for_query_document(*towers)],
+                device=device,
+                prompts={name: prompt for name, prompt in self.prompts.items() if prompt},
+                similarity_fn_name="dot",
+                local_files_only=True,
+            )
+
+    def label(self, groups: Sequence[Group], docids: Sequence[str]) -> dict[str, Tensor]:
+        """As of every model; for a loss of cosines with scaled labels for targets, 0 where the labels know none."""
+        label = super().label(groups, docids)
+        if self._labels is None:
+            return label
+        rows = np.zeros((len(groups), len(docids)), dtype=np.float32)
+        for row, group in enumerate(groups):
+            assert group.pool is not None
+            known = dict(zip(group.pool.docids, scaled_labels(group.pool, self._labels).tolist(), strict=True))
+            rows[row] = [known.get(docid, 0.0) for docid in docids]
+        return label | {"targets": torch.from_numpy(rows).gather(1, label["columns"])}
+
+    def scores(self, query: dict[str, Tensor], document: dict[str, Tensor]) -> Tensor:
+        """Cosines times the inverse temperature."""
+        return self.scale * (self.vectors(query, "query") @ self.vectors(document, "document").T)
+
+    def vectors(self, features: dict[str, Tensor], kind: TextKind) -> Tensor:
+        """(b, d): the vectors of texts."""
+
+        def compute(part: dict[str, Tensor]) -> Tensor:
+            vectors: Tensor = self.model(dict(part), task=kind)["sentence_embedding"]
+            return vectors
+
+        return compute(features) if "offsets" in features else by_length(features, compute)  # words have no padding
+
+    def rows(self, texts: list[str], kind: TextKind) -> np.ndarray:
+        """(b, d) float32."""
+        vectors: np.ndarray = self.vectors(self.there(texts, kind), kind).float().cpu().numpy()
+        return vectors
+
+    def scored(self, lists: Sequence[Labels], others: dict[str, float]) -> Iterator[Scored]:
+        queries, documents, candidates = self.encoded(lists)
+        table = np.stack(documents)
+        for one, query, own in zip(lists, queries, candidates, strict=True):
+            cosines, aims = table[own] @ query, None if self._labels is None else scaled_labels(one, self._labels)
+            trained = cosines * np.float32(self.scale)
+            yield Scored(one.qid, one.docids, one.targets, one.positive, trained, cosines, aims)
+
+
+def _tower(path: Path, longest: int | None) -> list[Any]:
+    transformer = Transformer(str(path), model_kwargs={"local_files_only": True})
+    transformer.max_seq_length = limit_of(path, transformer.model, longest)
+    return [transformer, Pooling(transformer.get_embedding_dimension(), "mean"), Normalize()]
+
+
+def documents_of(lists: Iterable[Group | Labels]) -> list[str]:
+    """The U distinct documents of groups or labels, in their order."""
+    return list(dict.fromkeys(docid for one in lists for docid in one.docids))
+
+
+def in_groups(groups: Sequence[Group], docids: Sequence[str]) -> dict[str, Tensor]:
+    """Every query with the n candidates of its own group.
+
+    Returns:
+        (B, n) each: columns int64, of `docids`; targets float32; positive and valid bool, all valid.
+    """
+    positive, targets = (np.stack([getattr(group, name) for group in groups]) for name in ("positive", "targets"))
+    return _tensors(_columns(groups, docids), targets, positive, np.ones_like(positive))
+
+
+def in_batch(groups: Sequence[Group], docids: Sequence[str], teacher: Any = None) -> dict[str, Tensor]:
+    """Every query with the candidates of all groups; the targets of a query sum to 1 over what is valid.
+
+    A teacher's targets are the softmax of its scores over all of them (paper 002, eqs. 2, 3 and 6: every passage p').
+    Without a teacher a query's known positives in other groups are not valid, as they are no negatives, and candidates
+    of other groups have the targets that the labels of the query give them, or 0.
+
+    Returns:
+        As `in_groups`, (B, U) each.
+    """
+    shape, columns = (len(groups), len(docids)), _columns(groups, docids)
+    valid = np.array([[teacher is not None or docid not in group.known for docid in docids] for group in groups])
+    np.put_along_axis(valid, columns, True, axis=1)
+    positive = np.zeros(shape, dtype=bool)
+    np.put_along_axis(positive, columns, np.stack([group.positive for group in groups]), axis=1)
+    if teacher is None:
+        targets = np.where(valid, np.stack([group.targets_of(docids) for group in groups]), 0)
+    else:
+        logits = teacher.logits([group.pool for group in groups if group.pool is not None], docids)
+        targets = np.exp(logits - logits.max(axis=1, keepdims=True)).astype(np.float32)
+    targets /= targets.sum(axis=1, keepdims=True)
+    return _tensors(np.broadcast_to(np.arange(shape[1]), shape), targets, positive, valid)
+
+
+def _columns(groups: Sequence[Group], docids: Sequence[str]) -> np.ndarray:
+    columns = {docid: column for column, docid in enumerate(docids)}
+    return np.array([[columns[docid] for docid in group.docids] for group in groups])
+
+
+def _tensors(*given: np.ndarray) -> dict[str, Tensor]:
+    names = ("columns", "targets", "positive", "valid")
+    return {name: torch.from_numpy(np.ascontiguousarray(one)) for name, one in zip(names, given, strict=True)}
+
+
+def of_columns(loss: Loss, scores: Tensor, label: Mapping[str, Tensor]) -> Tensor:
+    """A loss of the scores (B, U) of every query with every document, at the columns that a label names."""
+    return loss(scores.gather(1, label["columns"]), label["targets"], label["positive"], label["valid"])
+
+
+def by_length(features: dict[str, Tensor], compute: Callable[[dict[str, Tensor]], Tensor]) -> Tensor:
+    """(n, …): what is computed of texts, those of about the same length together, without needless padding.
+
+    features: (n, t) each, `attention_mask` among them; texts are padded on the right.
+    """
+    lengths, order = torch.sort(features["attention_mask"].sum(dim=1), stable=True)
+    ordered, sizes = {name: value[order] for name, value in features.items()}, lengths.tolist()
+    parts, start = [], 0
+    while start < len(sizes):
+        stop = start + 1
+        while stop < len(sizes) and sizes[stop] * (stop + 1 - start) <= TOKENS[order.device.type]:
+            stop += 1
+        parts.append(compute({name: value[start:stop, : sizes[stop - 1]] for name, value in ordered.items()}))
+        start = stop
+    return torch.cat(parts)[torch.argsort(order)]

@@ -1,1 +1,0 @@
-"""What trainings on single texts share."""
