@@ -74,7 +74,7 @@ def test_masks_depend_on_what_draws_them_alone() -> None:
     one, same, other = (learner.loss(batch, np.random.default_rng(seed), 0).item() for seed in (1, 1, 2))
     assert one == same != other
     assert learner.measures() == learner.measures()
-    tokens, targets = learner._drawn(batch["tokens"], 5)
+    tokens, targets = learner._masked(batch["tokens"], np.random.default_rng(5))
     guessed = targets != -100
     assert (targets[guessed] == batch["tokens"][guessed]).all()
     assert (tokens[~guessed] == batch["tokens"][~guessed]).all()
@@ -83,8 +83,7 @@ def test_masks_depend_on_what_draws_them_alone() -> None:
     with torch.no_grad():
         logits = learner.model(input_ids=tokens, attention_mask=batch["attention"]).logits
     by_hand = -logits.log_softmax(dim=2)[guessed].gather(1, targets[guessed][:, None]).mean()
-    seed = int(np.random.default_rng(3).integers(2**62))
-    drawn = learner._drawn(batch["tokens"], seed)[1]
+    drawn = learner._masked(batch["tokens"], np.random.default_rng(3))[1]
     assert not torch.equal(drawn, targets)
     assert 0 < by_hand < 10
 
