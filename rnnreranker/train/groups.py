@@ -20,7 +20,6 @@ from rnnreranker.labels.negatives.filters import Mined
 from rnnreranker.labels.negatives.make import holds_texts, read_negatives
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.params import GroupParams, Kind
-from rnnreranker.train.query.samples import check_different, held_out_of, validation_of
 from rnnreranker.train.request import all_documents, labels_of
 
 if TYPE_CHECKING:
@@ -158,7 +157,7 @@ def enough(pools: Sequence[Labels], size: int, depth: int) -> list[Labels]:
     if not kept:
         raise InputError(
             f"no query has {counted(size - 1, 'negative')} for a group of {size}: the most that one has is "
-            f"{min(max(counts, default=0), depth)}; give a lower group_size, or labels or negatives with more candidates"
+            f"{min(max(counts, default=0), depth)}; give a lower group_size, or labels with more candidates"
         )
     if len(kept) < len(pools):
         left = counted(len(pools) - len(kept), "positive or query", "positives or queries")
@@ -267,6 +266,7 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
     """
     from rnnreranker.base.files import file_digest
     from rnnreranker.data.topics import topics_of
+    from rnnreranker.train.query.samples import check_different, held_out_of, validation_of
 
     if (request.labels is None) == (request.negatives is None):
         both = f"{argument('labels')} or {argument('negatives')}"

@@ -169,11 +169,11 @@ class TwoSidedLearner(GroupLearner):
         return queries, documents, [[column_of[docid] for docid in one.docids] for one in lists]
 
     def _side(self, texts: list[str], kind: TextKind) -> list[Any]:
-        order, found = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i)), {}
+        order, made = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i)), {}
         for start in range(0, len(order), AT_ONCE):
             chosen = order[start : start + AT_ONCE]
-            found |= zip(chosen, self.rows([texts[i] for i in chosen], kind), strict=True)
-        return [found[i] for i in range(len(texts))]
+            made |= zip(chosen, self.rows([texts[i] for i in chosen], kind), strict=True)
+        return [made[i] for i in range(len(texts))]
 
     def there(self, texts: list[str], kind: TextKind) -> dict[str, Tensor]:
         """The features of texts on the device of the model."""

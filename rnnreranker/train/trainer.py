@@ -77,7 +77,7 @@ class Learner(ABC):
         return {}
 
     def optimizers(self, steps: int, every: int) -> tuple[Any, Any]:
-        """Optimizer and schedule, which may `observe` the loss of validations; None = AdamW, and a linear decay or none.
+        """Optimizer and schedule, which may `observe` the loss of validations; None = AdamW, and linear decay or none.
 
         steps: of the training; every: steps between two validations.
         """

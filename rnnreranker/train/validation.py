@@ -61,7 +61,7 @@ class Validation:
 
 def validate(queries: Iterable[Scored], loss: Loss, seed: int, others: Mapping[str, float] | None = None) -> Validation:
     """The validation of scored queries; others: further measures. The order of queries and candidates has no effect."""
-    found = []
+    queried = []
     for one in queries:
         given = one.trained, one.targets if one.aims is None else one.aims, one.targets, one.positive
         scores, aims, targets, positive = (torch.from_numpy(np.ascontiguousarray(part)).unsqueeze(0) for part in given)
@@ -72,8 +72,8 @@ def validate(queries: Iterable[Scored], loss: Loss, seed: int, others: Mapping[s
         measured = (reciprocal_rank(ranks), ndcg(ranks)) if len(ranks) else None
         losses = float(loss(scores, aims, positive, valid)), float(divergence(scores, targets, valid))
         shares = torch.softmax(scores[0], dim=0).numpy()
-        found.append((losses, measured, ranks, np.sort(shares[one.positive])[::-1], shares, one.positive))
-    losses, measured, ranks, likely, shares, positive = zip(*found, strict=True)
+        queried.append((losses, measured, ranks, np.sort(shares[one.positive])[::-1], shares, one.positive))
+    losses, measured, ranks, likely, shares, positive = zip(*queried, strict=True)
     means = [*np.mean(losses, axis=0), *np.mean([one for one in measured if one] or [(0.0, 0.0)], axis=0)]
     measures = dict(zip(("loss", "kl", "RR@10", "nDCG@10"), map(float, means), strict=True)) | dict(others or {})
     error = calibration_error(np.clip(np.concatenate(shares), 0, 1), np.concatenate(positive))
