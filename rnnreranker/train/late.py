@@ -172,7 +172,8 @@ class BatchTeacher:
             raise InputError(
                 f"batch_teacher: the labels were made with other settings ({error}); make them again"
             ) from None
-        made, teacher = LabelParams(**metadata["labels"]), None
+        made = LabelParams(**metadata["labels"])
+        teacher: Any = None
         if "tokens" in find("labeler", method).needs_from("vectors", params):
             if metadata.get("index") != source.fingerprint:
                 raise InputError(
@@ -192,8 +193,7 @@ class BatchTeacher:
                 f"batch_teacher: the labels' {differing[0]} is {own[differing[0]]}; expected "
                 f"{PLAIN.to_dict()[differing[0]]}, as the targets of a batch are the softmax of the teacher's scores"
             )
-        self._teacher: Any = teacher
-        self._temperature, self._source = made.temperature, source
+        self._teacher, self._temperature, self._source = teacher, made.temperature, source
         self._positives_first = bool(getattr(params, "positives", False))
         self._asked: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self.fingerprint = fingerprint(source.fingerprint, labeler.describe())

@@ -106,7 +106,7 @@ class SparseLearner(TwoSidedLearner):
         with loading(path, "a sparse encoder"):
             transformer = Transformer(str(path), transformer_task="fill-mask")
             transformer.max_seq_length = limit_of(path, transformer.model, params.max_length)
-            prompts = {name: prompt for name, prompt in self.prompts.items() if prompt}
+            prompts: dict[str, str] = {name: prompt for name, prompt in self.prompts.items() if prompt}
             self.model: SparseEncoder = SparseEncoder(
                 modules=[transformer, SpladePooling("max")], device=device, prompts=prompts, similarity_fn_name="dot"
             )

@@ -169,7 +169,8 @@ class TwoSidedLearner(GroupLearner):
         return queries, documents, [[column_of[docid] for docid in one.docids] for one in lists]
 
     def _side(self, texts: list[str], kind: TextKind) -> list[Any]:
-        order, made = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i)), {}
+        made: dict[int, Any] = {}
+        order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
         for start in range(0, len(order), AT_ONCE):
             chosen = order[start : start + AT_ONCE]
             made |= zip(chosen, self.rows([texts[i] for i in chosen], kind), strict=True)
@@ -215,7 +216,7 @@ class DualLearner(TwoSidedLearner):
             else:
                 towers = [_tower(path, params.max_length) for _ in range(count)]
             self.model: SentenceTransformer = SentenceTransformer(
-                modules=towers[0] if count == 1 else [Router.for_query_document(*towers)],
+                modules=towers[0] if count == 1 else [Router.for_query_document(towers[0], towers[1])],
                 device=device,
                 prompts={name: prompt for name, prompt in self.prompts.items() if prompt},
                 similarity_fn_name="dot",
@@ -247,10 +248,9 @@ class DualLearner(TwoSidedLearner):
 
         return compute(features) if "offsets" in features else by_length(features, compute)  # words have no padding
 
-    def rows(self, texts: list[str], kind: TextKind) -> np.ndarray:
-        """(b, d) float32."""
-        vectors: np.ndarray = self.vectors(self.there(texts, kind), kind).float().cpu().numpy()
-        return vectors
+    def rows(self, texts: list[str], kind: TextKind) -> list[np.ndarray]:
+        """(d,) float32 each."""
+        return list(self.vectors(self.there(texts, kind), kind).float().cpu().numpy())
 
     def scored(self, lists: Sequence[Labels], others: dict[str, float]) -> Iterator[Scored]:
         queries, documents, candidates = self.encoded(lists)

@@ -214,8 +214,9 @@ class FitTrainer(SecondsAside, transformers.Trainer):
         metrics = {f"eval_{name}": value for name, value in measures.items()}
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
-        if hasattr(self.lr_scheduler, "observe"):
-            self.lr_scheduler.observe(measures["loss"])
+        schedule: Any = self.lr_scheduler
+        if hasattr(schedule, "observe"):
+            schedule.observe(measures["loss"])
         value = measures[self.params.key_measure] * (-1 if self.params.key_measure == "loss" else 1)
         if self.best["value"] is None or value > self.best["value"]:
             self.best = {"value": value, "step": step, "stale": 0}
