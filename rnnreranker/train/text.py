@@ -17,8 +17,8 @@ from sentence_transformers.sentence_transformer.modules import Normalize, Poolin
 from torch import Tensor
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.encode.query_encoder import COSINE_SCALE
 from rnnreranker.encode.model_folder import ModelSettings, TextKind, read_settings
+from rnnreranker.encode.query_encoder import COSINE_SCALE
 from rnnreranker.encode.transformer import load_whole
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.groups import Group, GroupInputs, Groups, LabelScale, scaled_labels

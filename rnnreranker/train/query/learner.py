@@ -15,8 +15,8 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find
-from rnnreranker.encode.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder, write_encoder
 from rnnreranker.encode.model_folder import read_settings
+from rnnreranker.encode.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder, write_encoder
 from rnnreranker.encode.scorer import CandidateScorer, write_scorer
 from rnnreranker.train.losses import BatchLoss
 from rnnreranker.train.query.dynamic import DynamicContext
