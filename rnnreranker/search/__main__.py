@@ -63,7 +63,8 @@ def main(argv: Sequence[str]) -> int:
         if wanted.output:
             _write(wanted, argv, request, work, runs[-1], "" if qrels is None else qrels.attrs["protocol"])
         _show(request, wanted, result, runs, qrels)
-    command.say(f"{command.counted(len(stages[0]), 'query', 'queries')} on cpu: {phases.summary()}{joined}")
+    said = f"{command.counted(len(stages[0]), 'query', 'queries')} on {request.devices or 'cpu'}"
+    command.say(f"{said}: {phases.summary()}{joined}")
     return 0
 
 
