@@ -160,6 +160,8 @@ def _check(name: str) -> None:
     """Look that torch has a device here."""
     if not NAME.fullmatch(name):
         raise InputError(f"{argument('device', name)}: no name of a device; expected {KNOWN}")
+    if name == "cpu":  # every build of torch has it: torch need not be imported to know
+        return
     here = devices_here()
     if name not in (here if ":" in name else [one.partition(":")[0] for one in here]):
         torch = require("torch", "computing on a device", "torch")
