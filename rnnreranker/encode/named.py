@@ -97,6 +97,15 @@ class MiniLm(KnownModel):
     sha256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
+class MpNet(KnownModel):
+    """all-mpnet-base-v2, 110 million parameters, 768 dimensions, mean pooling, length 1; trained on MS MARCO and NQ too."""
+
+    name = "mpnet"
+    hub = "sentence-transformers/all-mpnet-base-v2"
+    licence = "apache-2.0"
+    sha256 = "78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658"
+
+
 class MultilingualE5Small(KnownModel):
     """multilingual-e5-small in full precision, 384 dimensions, mean pooling, length 1; e5 is the same in 4 bits."""
 
