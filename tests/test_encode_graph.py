@@ -102,7 +102,7 @@ def test_a_damaged_graph_is_made_again(name: str, tiny: Path, home: Path, capsys
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
     again = Encoder.open(str(tiny), pooling="mean")
-    assert f"{name}: is not the file that was written there; it is made again" in capsys.readouterr().err
+    assert f"{name}: its bytes are not those that were written; the graph is made again" in capsys.readouterr().err
     np.testing.assert_array_equal(again.encode(TEXTS), first.encode(TEXTS))
 
 

@@ -342,8 +342,8 @@ def test_a_folder_that_this_package_did_not_make_gets_a_graph(
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        ([], "nowhere: no index of dense or impact or bm25 with docids, of which neighbours could be"),
-        (["--parts", "neighbours:by=bm25"], "nowhere: no index of bm25 with docids"),
+        ([], "nowhere: neighbours is made of dense or impact or bm25, which this index does not have"),
+        (["--parts", "neighbours:by=bm25"], "nowhere: neighbours is made of bm25, which"),
         (["--encoder", "e5"], "--encoder e5: of dense; add dense to --parts"),
     ],
 )

@@ -15,7 +15,7 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.base.settings import Params
 from rnnreranker.encode.graph import FORM, GraphModel, KeptGraph, Refused, kept_graph, make_graph
 from rnnreranker.encode.in_batches import Computed, encode_texts
-from rnnreranker.encode.model_folder import KINDS, ModelFolder, TextKind, check_kind, content_of, find_model, loading
+from rnnreranker.encode.model_folder import KINDS, ModelFolder, TextKind, check_kind, find_model, loading
 from rnnreranker.encode.named import TextModel
 
 ALONE = "a graph is known of float32 models with a known pooling and one type of tokens"
@@ -29,12 +29,9 @@ class TextEncoder(ABC):
         models: what computes, a `TorchModel` for each device, or a `GraphModel`.
 
     Attributes:
-        name: hub id or path; digest: of the model's files.
-        model: the first of `models`; graph: its files, where it is a graph.
-        dimension: numbers of a row.
-        prompts: what is put before texts, by `TextKind`.
-        fingerprint: of everything that its numbers depend on besides the texts and `devices`.
-        devices: where it computes; None = the processor.
+        name, digest: of the folder; model: the first of `models`; graph: its files, where it is one.
+        dimension: numbers of a row; prompts: what is put before texts, by `TextKind`.
+        fingerprint: of all that its numbers depend on besides texts and `devices`; devices: None = the processor.
         refused: why it has no graph, once `by_graph` has tried.
     """
 
@@ -54,16 +51,16 @@ class TextEncoder(ABC):
 
     @classmethod
     def load(cls, name: str, *, devices: Devices | None = None, **given: Any) -> Self:
-        """The encoder of a name, hub id or folder, computed by torch.
+        """The encoder of a name, computed by torch.
 
         Args:
             name: of a model that this or another package brings, a hub id `org/model`, a folder.
             devices: where it computes, and in which arithmetic; None = the processor, float32.
-            given: fields of `Params`; what is not given is what the model's own files say.
+            given: fields of `Params`; the model's own files say the rest.
 
         Raises:
             InputError: no such model, one of another kind, settings out of range.
-            UnavailableError: a model that is not installed, or neither in the cache of the hub nor reachable.
+            UnavailableError: a model that is neither here nor reachable.
         """
         params, folder = cls.Params(**given), cls.files(name)
         where, dtype = (("cpu",), EXACT) if devices is None else (devices.names, devices.dtype)
@@ -76,9 +73,8 @@ class TextEncoder(ABC):
     def open(cls, name: str, *, devices: Devices | None = None, **given: Any) -> Self:
         """The encoder of `load`; on the processor by its graph in the home folder, which is made on first use.
 
-        On processors the graph takes half to nine tenths of the model's time, and neither torch nor transformers is
-        imported; its numbers are those of the model but for the last bits. An encoder that has no graph (another kind
-        of model, other arithmetic than float32) is that of `load`.
+        The graph takes half to nine tenths of the model's time and imports neither torch nor transformers; numbers are
+        the model's but for the last bits. An encoder without a graph is that of `load`.
 
         Args and Raises: as `load`.
         """
@@ -101,7 +97,7 @@ class TextEncoder(ABC):
     @classmethod
     def digest_of(cls, name: str) -> str:
         """A digest of all files of the model of a name, whatever the settings; nothing is loaded; errors as `load`."""
-        return content_of(cls.files(name).path)
+        return cls.files(name).content
 
     @classmethod
     def files(cls, name: str) -> ModelFolder:
@@ -120,7 +116,7 @@ class TextEncoder(ABC):
     @classmethod
     def graph_key(cls, folder: ModelFolder, params: Any, *parts: Any) -> str | None:
         """The name of the graph of some files in the home folder, None where they have none; parts: what is in it."""
-        return f"{cls.KIND}-{fingerprint(FORM, content_of(folder.path), *parts)}"
+        return f"{cls.KIND}-{fingerprint(FORM, folder.content, *parts)}"
 
     def by_graph(self) -> Self:
         """This encoder by its graph in the home folder, made where it is not there yet; Refused: it has none."""

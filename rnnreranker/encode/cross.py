@@ -86,8 +86,8 @@ class PairScorer(TextEncoder):
         return ScoredPairs(scores, np.array([one.cut for one in computed.read], dtype=bool))
 
     def compared(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """The scores of pairs of the texts."""
-        return [self.score([*zip(texts, texts[::-1], strict=True), *itertools.pairwise(texts)]).scores]
+        """The scores of pairs of the texts, (n, 1)."""
+        return [self.score([*zip(texts, texts[::-1], strict=True), *itertools.pairwise(texts)]).scores[:, None]]
 
 
 def scores_of(scorer: PairScorer, query: str, texts: Sequence[str], threads: int | None = None) -> ScoredPairs:

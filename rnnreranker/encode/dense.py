@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.method import find, names
 from rnnreranker.base.settings import Params, hints_of
 from rnnreranker.encode.base import TextEncoder
-from rnnreranker.encode.graph import KeptGraph
 from rnnreranker.encode.model_folder import ModelFolder, read_settings
-from rnnreranker.encode.named import KnownModel, TextModel
 from rnnreranker.encode.params import WHERE_GIVEN, EncoderParams
 
 
@@ -36,45 +33,24 @@ class Encoder(TextEncoder):
         super().__init__(folder, params, *models)
         self.settings = settings or settings_of(folder, params)
         self.prompts = {side: self.settings[f"{side}_prompt"] for side in ("query", "document")}
-        if not isinstance(self.model, TextModel):
+        if folder.code is None:
             self.settings["max_length"] = self._cut_at(self.settings["max_length"])
         self.fingerprint = fingerprint_of(self.digest, self.settings)
-
-    @classmethod
-    def load(cls, name: str, *, devices: Devices | None = None, **given: Any) -> Self:
-        """See `TextEncoder`; a model of its own code has no files, and computes on the processor."""
-        if (of := _own_code(name)) is None:
-            return super().load(name, devices=devices, **given)
-        if devices is not None:
-            raise InputError(f"{name}: code of its own, which computes on the processor; not on {devices}")
-        params = EncoderParams(**given)
-        settings = _without_none({"model": name, **params.to_dict()})
-        for prompt in ("query_prompt", "document_prompt"):
-            settings[prompt] = getattr(of, prompt) if settings[prompt] is None else settings[prompt]
-        own = cls(ModelFolder(name, Path(name), of.digest()), params, of(params), settings=settings)
-        own.refused = "it is code of its own"
-        return own
-
-    @classmethod
-    def graph_of(cls, name: str, **given: Any) -> KeptGraph | None:
-        return None if _own_code(name) is not None else super().graph_of(name, **given)
-
-    @classmethod
-    def digest_of(cls, name: str) -> str:
-        """See `TextEncoder`; of a model of its own code its name and version."""
-        of = _own_code(name)
-        return super().digest_of(name) if of is None else of.digest()
 
     @classmethod
     def graph_key(cls, folder: ModelFolder, params: Any, *parts: Any) -> str | None:
         """Of all its files, and of those settings that are in the graph."""
         own = settings_of(folder, params)
-        if own["dtype"] != "float32" or own["pooling"] is None or own.get("document_type"):
+        if folder.code or own["dtype"] != "float32" or own["pooling"] is None or own.get("document_type"):
             return None
         return super().graph_key(folder, params, own["pooling"], own["normalize"], own.get("truncate_dim"))
 
     @classmethod
     def by_torch(cls, folder: ModelFolder, params: Any, device: str, dtype: str) -> Any:
+        if folder.code is not None:
+            if (where := Devices((device,), dtype)) != Devices():
+                raise InputError(f"{folder.name}: code of its own, which computes on the processor; not on {where}")
+            return folder.code(params)
         from rnnreranker.encode.transformer import TorchModel
 
         settings = settings_of(folder, params)
@@ -103,10 +79,8 @@ class Encoder(TextEncoder):
         """(n, d) float32: the vectors of n texts, in their order.
 
         Args:
-            texts: may be empty strings; `encode_texts` says what they do to each other.
-            threads: None = one per core.
-            what: which prompt is put before each text, where the model has prompts, and whose tower computes, where it
-                has two.
+            texts: may be empty strings; threads: None = one per core.
+            what: which prompt is put before each text, and whose tower computes, where the model has two.
             progress: show a bar on stderr.
 
         Raises:
@@ -115,7 +89,7 @@ class Encoder(TextEncoder):
         if what not in ("queries", "documents"):
             raise InputError(f"what={what}: expected queries or documents")
         kind: Any = "query" if what == "queries" else "document"
-        own = {"length": self.model.length} if isinstance(self.model, TextModel) else {}
+        own = {"length": self.model.length} if self.folder.code else {}
         computed = self._compute(texts, kind, threads=threads, progress=progress, **own)
         parts = [np.empty((0, self.dimension), dtype=np.float32), *computed.parts]
         vectors: np.ndarray = np.concatenate(parts, dtype=np.float32)[computed.rows]
@@ -143,6 +117,9 @@ def settings_of(folder: ModelFolder, params: EncoderParams) -> dict[str, Any]:
     Raises:
         InputError: files that `read_settings` refuses; token types of a model with modules of its own.
     """
+    if folder.code is not None:
+        prompts = {name: getattr(folder.code, name) for name in ("query_prompt", "document_prompt")}
+        return _without_none({"model": folder.name, **params.to_dict(), **prompts, **params.given()})
     own = read_settings(folder.path, folder.known)
     dtype = ("bfloat16" if has_bfloat16() else "float32") if params.dtype == "auto" else params.dtype
     if own.beyond and params.document_type:
@@ -166,12 +143,6 @@ def settings_of(folder: ModelFolder, params: EncoderParams) -> dict[str, Any]:
 def _without_none(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings without those of `WHERE_GIVEN` that are not given."""
     return {key: value for key, value in settings.items() if value is not None or key not in WHERE_GIVEN}
-
-
-def _own_code(name: str) -> type[TextModel] | None:
-    """The model of its own code of that name, or None: files of a folder or of the hub."""
-    model: Any = find("encoder", name) if name in names("encoder") else KnownModel
-    return None if issubclass(model, KnownModel) else model
 
 
 def has_bfloat16() -> bool:

@@ -19,14 +19,8 @@ import numpy as np
 
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError, MissingDependencyError, require
-from rnnreranker.base.files import (
-    cache_home,
-    file_digest,
-    fingerprint,
-    folder_written_whole,
-    write_atomically,
-    write_json,
-)
+from rnnreranker.base.files import cache_home, fingerprint, folder_written_whole, write_atomically, write_json
+from rnnreranker.base.files.checksums import DESCRIPTION, check_files, note_files
 from rnnreranker.base.files.json_files import read_json
 from rnnreranker.base.locks import alone
 from rnnreranker.base.process.phases import phase
@@ -37,7 +31,7 @@ if TYPE_CHECKING:
     from rnnreranker.encode.transformer import TorchModel
 
 FOLDER = "graphs"
-GRAPH, WEIGHTS, TOKENIZER, DESCRIPTION = "model.onnx", "model.onnx.data", "tokenizer.json", "graph.json"
+GRAPH, WEIGHTS, TOKENIZER = "model.onnx", "model.onnx.data", "tokenizer.json"
 FILES = (GRAPH, WEIGHTS, TOKENIZER)
 FORM = 3  # of graphs: another number has them made again
 MOST = 4 * 10**9  # bytes of all graphs; beyond it those go that were not used for longest
@@ -77,26 +71,23 @@ def kept_graph(key: str) -> KeptGraph | None:
     if not folder.is_dir():
         return None
     try:
-        path, again = folder / DESCRIPTION, "it is made again"
-        about = read_json(path, "description of a graph", again)
-        digests = about.get("sha256") if isinstance(about, dict) else None
-        if not isinstance(digests, dict):
-            raise InputError(f"{path}: expected an object with sha256, the digests of {', '.join(FILES)}; {again}")
-        if broken := [name for name in FILES if file_digest(folder / name) != digests.get(name)]:
-            raise InputError(f"{folder / broken[0]}: is not the file that was written there; {again}")
+        check_files(folder, FOLDER)
+        about = read_json(folder / DESCRIPTION)
+        if not isinstance(about, dict) or not about.get("files"):
+            raise InputError(f"{folder / DESCRIPTION}: does not describe a graph; ")
     except InputError as error:
-        say(f"{error}")
+        say(f"{str(error).rpartition(';')[0]}; the graph is made again")
         return None
     with contextlib.suppress(OSError):  # of the last use, for `_make_room`
         os.utime(folder)
-    return KeptGraph(folder, about, fingerprint("graph", digests))
+    return KeptGraph(folder, about, fingerprint("graph", about["files"]))
 
 
 def make_graph(key: str, encoder: Any) -> KeptGraph:
     """The graph of an encoder on the processor, made where it is not there; of two processes one waits for the other.
 
-    Where the home folder cannot be written it is made in the folder for temporary files, for this process alone, and a
-    line says so: no result depends on which folders can be written.
+    Where the home folder cannot be written it is made for this process alone in the folder for temporary files, and a
+    line says so.
 
     Args:
         key: its name; encoder: a `TextEncoder` by torch, loaded with the settings that are in the graph.
@@ -112,20 +103,18 @@ def make_graph(key: str, encoder: Any) -> KeptGraph:
             try:
                 return kept_graph(key) or _made(cache_home() / FOLDER / key, encoder)
             except (InputError, OSError) as error:
-                why = _reason(error)
-            try:
-                _folders.append(tempfile.TemporaryDirectory(prefix="rnnreranker-graph-"))
-                graph = _made(Path(_folders[-1].name) / key, encoder)
-            except (InputError, OSError) as error:
-                raise InputError(
-                    f"the encoder's graph, which computes its vectors, cannot be written in {cache_home() / FOLDER} "
-                    f"nor in the folder for temporary files ({_reason(error)}); make room there, or name others by "
-                    "RNNRERANKER_HOME or TMPDIR"
-                ) from None
+                say(f"the encoder's graph cannot be kept, and is made for this command alone: {_reason(error)}")
+            _folders.append(tempfile.TemporaryDirectory(prefix="rnnreranker-graph-"))
+            graph = _made(Path(_folders[-1].name) / key, encoder)
     except MissingDependencyError as error:
         raise Refused(str(error)) from None
+    except OSError as error:
+        raise InputError(
+            f"the encoder's graph, which computes its vectors, cannot be written in {cache_home() / FOLDER} nor in the "
+            f"folder for temporary files ({_reason(error)}); make room there, or name others by RNNRERANKER_HOME or "
+            "TMPDIR"
+        ) from None
     _unkept[key] = graph.folder
-    say(f"the encoder's graph cannot be kept, and is made for this command alone: {why}")
     return graph
 
 
@@ -159,11 +148,15 @@ def _made(path: Path, encoder: Any) -> KeptGraph:
         with folder_written_whole(path) as folder:
             _write(encoder.model, folder)
             with _refused("the graph cannot be run"):
-                about["cosine"] = _nearness(encoder, encoder.with_graph(KeptGraph(folder, about, "")))
-            digests = {name: file_digest(folder / name) for name in FILES}
-            write_json(folder / DESCRIPTION, {**about, "sha256": digests})
+                about["cosine"] = lowest_cosine(encoder, encoder.with_graph(KeptGraph(folder, about, "")))
+            if not about["cosine"] >= LEAST_COSINE:  # NaN neither
+                raise Refused(
+                    f"cosines to what it gives are from {about['cosine']:.6f} on; expected {LEAST_COSINE} at least"
+                )
+            about["files"] = {FOLDER: note_files(folder, FILES)}
+            write_json(folder / DESCRIPTION, about)
         _make_room(path)
-        return KeptGraph(path, {**about, "sha256": digests}, fingerprint("graph", digests))
+        return KeptGraph(path, about, fingerprint("graph", about["files"]))
 
 
 def _make_room(newest: Path) -> None:
@@ -236,10 +229,11 @@ def _export(model: TorchModel, path: Path) -> None:
     given = [torch.ones((2, 7), dtype=torch.int64) for _ in inputs]
     given[-1][1, 5:] = 0  # attention
     sizes = {0: "texts", 1: "longest"}
-    attends = attention_of(model.transformer)
+    attends, quiet = attention_of(model.transformer), logging.root.manager.disable
     try:
+        logging.disable(logging.WARNING)  # one thread at a time is here, which filters of warnings need
         model.transformer.set_attn_implementation("eager")  # fewer operations than those around torch's own attention
-        with torch.no_grad(), _silent(), _refused("torch cannot export it"):
+        with torch.no_grad(), warnings.catch_warnings(action="ignore"), _refused("torch cannot export it"):
             torch.onnx.export(
                 Whole().eval(),
                 tuple(given),
@@ -251,6 +245,7 @@ def _export(model: TorchModel, path: Path) -> None:
                 dynamo=False,  # the newer exporter needs a package more, and minutes
             )
     finally:
+        logging.disable(quiet)
         model.transformer.set_attn_implementation(attends)
 
 
@@ -269,16 +264,15 @@ def cosine_of(ours: np.ndarray, theirs: np.ndarray) -> float:
 
 
 def lowest_cosine(encoder: Any, other: Any) -> float:
-    """The lowest cosine of what two encoders make of texts of any kind; encoder: by torch.
+    """The lowest cosine of what two encoders make of texts of any kind, together and each alone; of scores 1.
+
+    Args:
+        encoder: by torch.
 
     Raises:
-        Refused: their tokenizers give other tokens.
+        Refused: their tokenizers give other tokens, or their scores differ.
     """
-    return min(cosine_of(one, two) for one, two in _both(encoder, other) if len(one))
-
-
-def _both(encoder: Any, other: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """What two encoders make of the same texts: of all together, and of each alone."""
+    lowest = 1.0
     vocabulary = sorted(encoder.model.modules.tokenizer.get_vocab())
     rng = np.random.default_rng(0)
     texts = [*TEXTS, *(" ".join(rng.choice(vocabulary, size=length)) for length in LENGTHS)]
@@ -286,23 +280,11 @@ def _both(encoder: Any, other: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         for one, two in zip(encoder.compared(own), other.compared(own), strict=True):
             if one.shape != two.shape:
                 raise Refused("its tokenizer.json gives other tokens than its tokenizer")
-            yield one, two
-
-
-def _nearness(encoder: Any, graph: Any) -> float:
-    """The lowest cosine of what an encoder and its graph give; of scores 1.
-
-    Raises:
-        Refused: it is no number or too far from 1, or scores differ.
-    """
-    if encoder.model.kind.output == "scores":
-        largest = float(max(np.abs(one - two).max() for one, two in _both(encoder, graph)))
-        if not largest <= LARGEST_DIFFERENCE:
-            raise Refused(f"scores differ by up to {largest:.6f}; expected {LARGEST_DIFFERENCE} at most")
-        return 1.0
-    if not (cosine := lowest_cosine(encoder, graph)) >= LEAST_COSINE:  # NaN neither
-        raise Refused(f"cosines to what it gives are from {cosine:.6f} on; expected {LEAST_COSINE} at least")
-    return cosine
+            if one.shape[1] > 1 and len(one):
+                lowest = float(np.minimum(lowest, cosine_of(one, two)))  # NaN stays
+            elif len(one) and not np.abs(one - two).max() <= LARGEST_DIFFERENCE:
+                raise Refused(f"scores differ by more than {LARGEST_DIFFERENCE}")
+    return lowest
 
 
 @contextlib.contextmanager
@@ -315,19 +297,6 @@ def _refused(why: str) -> Iterator[None]:
     except Exception as error:  # torch and ONNX Runtime have classes of their own, some under Exception itself
         reason = str(error).strip().split("\n")[0][:200]
         raise Refused(f"{why} ({type(error).__name__} {reason})") from None
-
-
-@contextlib.contextmanager
-def _silent() -> Iterator[None]:
-    """Nothing of what torch's exporter warns of; `make_graph` lets one thread at a time in, as filters ask."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        before = logging.root.manager.disable
-        logging.disable(logging.WARNING)
-        try:
-            yield
-        finally:
-            logging.disable(before)
 
 
 class CutTokens(NamedTuple):

@@ -34,15 +34,13 @@ def kept_queries(
     graph: KeptGraph | None = None,
     load: Callable[[], TextEncoder] | None = None,
 ) -> dict[str, np.ndarray]:
-    """What `query_arrays` of an encoder gives of n queries, in their order.
+    """What `query_arrays` of an encoder gives of n queries, in their order; where they are kept, nothing is loaded.
 
-    They are kept by what computes, the settings, all texts in their order and the versions of the libraries;
-    where they are kept, nothing is loaded.
+    They are kept by what computes, the settings, all texts in their order and the versions of the libraries.
 
     Args:
         of, name, settings: the class of the encoder, and what its `open` is called with.
-        texts: the queries; threads: None = one per core.
-        devices: where they are encoded; None = the processor.
+        texts: the queries; threads: None = one per core; devices: where they are encoded; None = the processor.
         graph: what computes, where that is known; load: what opens the encoder in place of `of.open`.
 
     Raises:

@@ -51,9 +51,8 @@ class TokenVectors(NamedTuple):
 class LateEncoder(TextEncoder):
     """A late-interaction encoder: of sentence-transformers (MultiVectorEncoder), of PyLate, or Stanford's ColBERT.
 
-    Which tokens have a vector, and which, the model's modules say. With ColBERT's: of a document the tokens of the text
-    with the special ones, without punctuation; of a query as many as `query_length`, [MASK] standing for those that it
-    lacks, to which the transformer does not attend. A text without anything but white space has none.
+    The model's modules say which tokens have a vector. With ColBERT's: of a document all but punctuation; of a query
+    `query_length`, [MASK] standing for those that it lacks. A text of white space alone has none.
 
     Attributes:
         query_length, document_length: tokens, at which texts are cut.
@@ -86,9 +85,8 @@ class LateEncoder(TextEncoder):
         """The vectors of texts' tokens, in their order.
 
         Args:
-            texts: any strings, empty ones too; `encode_texts` says what they do to each other.
+            texts: any strings; threads: None = one per core.
             what: which prompt is put before each text, at which length it is cut and whether it is expanded.
-            threads: None = one per core.
 
         Raises:
             InputError: a text that is not a string, vectors that are NaN or infinite.
@@ -140,25 +138,22 @@ def make_late_base(
     """Write a folder that `LateEncoder.load` and sentence-transformers' MultiVectorEncoder load, all or nothing.
 
     Modules: the transformer of an encoder; a linear map of its token vectors to `dimension` numbers without bias, whose
-    rows are orthonormal and drawn by the seed, so that products keep about their ratios; ColBERT's mask (queries
-    expanded by [MASK] to 32 tokens that the transformer does not attend to, documents cut at 180 and without
-    punctuation); vectors scaled to length 1.
+    rows are orthonormal and drawn by the seed; ColBERT's mask (queries expanded by [MASK] to 32 tokens that the
+    transformer does not attend to, documents cut at 180 and without punctuation); vectors scaled to length 1.
 
-    Marked, a query begins with [CLS] [unused0] and a document with [CLS] [unused1], as in the program of paper 002 and
-    in Stanford's: words of BERT's vocabulary that stand for nothing, and learn to say what a text is. They count among
-    the tokens. A vocabulary without them gets two new words, [Q] and [D], whose vectors begin as the mean of all.
+    Marked, a query begins with [CLS] [unused0] and a document with [CLS] [unused1], as in paper 002; they
+    count among the tokens. A vocabulary without them gets [Q] and [D], whose vectors begin as the mean of all.
 
     Args:
-        encoder: as `Encoder.load` takes it, of a model of transformers.
+        encoder: as `find_model` takes it, of a model of transformers.
         output: the folder; what stands there is replaced.
         dimension: of a token, at most the transformer's.
         seed: of the projection; the same seed gives the same bytes.
-        marked: whether queries and documents have markers: no for a model that will not be trained, to which they say
-            nothing.
+        marked: no for a model that will not be trained, to which markers say nothing.
 
     Raises:
         InputError: no such encoder, one that is no transformer, a dimension out of range.
-        UnavailableError: as `Encoder.load`.
+        UnavailableError: as `find_model`.
     """
     require("sentence_transformers", "late interaction", "'rnnreranker[late]'")
     import torch

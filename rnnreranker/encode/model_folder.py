@@ -18,9 +18,9 @@ import numpy as np
 from rnnreranker.base.errors import InputError, RnnrerankerError, UnavailableError, nearest, require
 from rnnreranker.base.files import file_digest, files_digest, fingerprint
 from rnnreranker.base.files.json_files import read_json
-from rnnreranker.base.method import methods, names
+from rnnreranker.base.method import find, methods, names
 from rnnreranker.base.settings import Params, setting
-from rnnreranker.encode.named import KnownModel
+from rnnreranker.encode.named import KnownModel, TextModel
 from rnnreranker.encode.params import POOLINGS
 
 if TYPE_CHECKING:
@@ -94,33 +94,41 @@ class ModelFolder:
         name: a hub id, or the path as it was given; path: the folder.
         digest: 64 hexadecimal digits over weights and tokenizer.
         known: settings that are known of this model and that its files do not say.
+        code: of a model without files, whose digest is its own.
     """
 
     name: str
     path: Path
     digest: str
     known: dict[str, Any] = field(default_factory=dict)
+    code: type[TextModel] | None = None
+
+    @property
+    def content(self) -> str:
+        """The digest of all files that are read, as of `content_of`."""
+        return self.digest if self.code else content_of(self.path)
 
 
 def find_model(name: str, kind: str = "encoder", *, weights: bool = True) -> ModelFolder:
     """The files of an encoder.
 
     Args:
-        name: a folder, the name of a `KnownModel` (minilm, tas-b, cocondenser) or a hub id like `org/model`.
-        kind: a key of `KINDS`, whose names are known.
+        name: a folder, a name of this or another package (minilm, tas-b, …) or a hub id like `org/model`.
+        kind: a key of `KINDS`, whose names are known; a `TextModel` of these has no files.
         weights: whether more than the tokenizer is needed; the digest is "" otherwise.
 
     Raises:
-        InputError: no such folder or short name, a folder without a model or with a scorer of candidates or of words,
-            other weights than the official ones of a known model.
-        UnavailableError: a hub model that is neither in the cache nor reachable, a model of a package that is not
-            installed.
+        InputError: no such folder or name, a folder without a model or with a scorer of candidates or of words, other
+            weights than the official ones of a known model.
+        UnavailableError: a model that is neither here nor reachable.
     """
     folder = Path(name).expanduser()
     if os.path.isdir(folder):  # not of Path, which raises where a name is too long
         if weights:
             _check_encoder(folder, name, kind)
         return ModelFolder(name, folder, _digest(folder) if weights else "")
+    if name in names(kind) and issubclass(code := find(kind, name), TextModel):
+        return ModelFolder(name, folder, code.digest(), code=code)
     if (known := known_model(name, kind)) is None:
         if "/" not in name or name.startswith((".", "/", "~")):
             raise InputError(
@@ -397,8 +405,7 @@ def term_counts(name: str, texts: Sequence[str], vocabulary: int, *, binary: boo
     Only the tokenizer is loaded, and needed; its special tokens, as [CLS], do not count.
 
     Args:
-        name: of a sparse encoder, as `find_model` takes it.
-        texts: any strings; vocabulary: number of words.
+        name: of a sparse encoder; texts: any strings; vocabulary: number of words.
         binary: 1 for every word that a text has, however often.
 
     Raises:

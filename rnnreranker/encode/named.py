@@ -98,7 +98,7 @@ class MiniLm(KnownModel):
 
 
 class MpNet(KnownModel):
-    """all-mpnet-base-v2, 110 million parameters, 768 dimensions, mean pooling, length 1; trained on MS MARCO and NQ too."""
+    """all-mpnet-base-v2, 110 million parameters, 768 dimensions, mean pooling, length 1; also trained on MS MARCO."""
 
     name = "mpnet"
     hub = "sentence-transformers/all-mpnet-base-v2"

@@ -112,16 +112,15 @@ def load_query_encoder(
     """The encoder of a name or folder, its tokens, and the folder that it came from.
 
     Args:
-        name: minilm, tas-b, a folder or a Hugging Face id, as `Encoder.load` takes it.
-        dimension: of the document vectors.
+        name: as `find_model` takes it; dimension: of the document vectors.
         pooling, normalize, dropout: where they differ from what the model's files say.
         inverse_temperature: what scores are multiplied by; None = 1, or 20 where vectors have length 1.
         learn_temperature: whether that is a parameter of training.
         max_tokens: queries are cut there, special tokens included; None = where the model's files say.
 
     Raises:
-        InputError: no such model, pooling that is unknown or not mean or cls, layers between pooling and vector.
-        UnavailableError: a hub model that is neither in the cache nor reachable.
+        InputError: no such model, pooling that is not mean or cls, layers between pooling and vector.
+        UnavailableError: a model that is neither here nor reachable.
     """
     transformers = require("transformers", "training an encoder", "'rnnreranker[train]'")
     folder = find_model(name)

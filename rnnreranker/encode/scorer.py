@@ -16,7 +16,7 @@ from rnnreranker.base.files.json_files import read_json
 from rnnreranker.encode.model_folder import SCORER_TYPE, loading, model_type
 from rnnreranker.encode.params import ScorerParams
 from rnnreranker.encode.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder, write_encoder
-from rnnreranker.encode.transformer import load_rest
+from rnnreranker.encode.transformer import load_rest, save_rest
 
 
 class ScorerNetwork(nn.Module):
@@ -183,8 +183,6 @@ def write_scorer(folder: Path, model: CandidateScorer, tokens: PromptedTokens, m
         folder: that is there.
         max_length: tokens at which queries are cut.
     """
-    from safetensors.torch import save_file
-
     dense = model.encoder
     hidden = int(dense.transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
     alone = QueryEncoder(dense.transformer, dense.pooling, dense.normalize, hidden)  # a projection is ours to keep
@@ -196,14 +194,9 @@ def write_scorer(folder: Path, model: CandidateScorer, tokens: PromptedTokens, m
         "normalize": dense.normalize,
         "scorer": model.params.to_dict(),
     }
-    state = {
-        name: value.detach().cpu().contiguous()
-        for name, value in model.state_dict().items()
-        if not name.startswith(INNER)
-    }
     (folder / ENCODER).mkdir(parents=True)
     write_encoder(folder / ENCODER, alone, tokens, max_length)
-    save_file(state, str(folder / WEIGHTS))
+    save_rest(model, folder / WEIGHTS, INNER)
     write_json(folder / "config.json", config)
 
 

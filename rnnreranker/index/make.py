@@ -1,23 +1,30 @@
-"""An index of named documents in a folder: what can be made here, made, completed, or checked whole."""
+"""An index of named documents in a folder: what can be made here, made, completed, extended, or checked whole."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.apart import check_apart
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError
+from rnnreranker.base.files import fingerprint
 from rnnreranker.base.files.checksums import AGAIN, DESCRIPTION, DOCIDS, TEXTS, check_whole, names_in
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.request import Share
 from rnnreranker.data.fields import TITLE_AND_TEXT
-from rnnreranker.index.ahead import encode_ahead
-from rnnreranker.index.build import Built, add_parts, building, check_replaceable, work_of, write_index
-from rnnreranker.index.request import IndexRequest
-from rnnreranker.parts.base import Part, describe, part, parts, stored_settings
-from rnnreranker.parts.vectors.part import OWN
+from rnnreranker.index.build import Built, add_parts, building, check_replaceable, encode_ahead, work_of, write_index
+from rnnreranker.index.request import IndexRequest, documents_mark
+from rnnreranker.parts.base import Part, describe, part, parts, stored_parts, stored_settings
+from rnnreranker.parts.texts import FOLDER, documents_of
+from rnnreranker.parts.vectors.ids import read_ids
+from rnnreranker.parts.vectors.part import OWN, documents_of_vectors
+
+ID_FILES = ("docid", "ids")  # one of which an index must have for parts that are made of others
+SHOWN = 3  # damaged files that an error names
 
 
 def encoded_parts() -> list[str]:
@@ -30,64 +37,171 @@ def make_index(request: IndexRequest, output: Path) -> tuple[Built, list[str]]:
     """What stands in `output` afterwards, and the parts that were made; parts that are there already stay.
 
     Args:
-        request: documents and parts.
+        request: documents and parts; without documents parts that are made of others, as a graph, of an index that
+            stands there. Of a folder that this package did not make, only folders of the parts are written.
         output: the folder; an interrupted build goes on.
 
     Raises:
-        InputError: as `write_index`; an index of other inputs in the folder, without `overwrite`, documents in it, or
-            an index to be taken from that has other inputs or none of the parts.
+        InputError: as `write_index`; an index of other inputs in the folder, without `overwrite`; an index to be taken
+            from that has other inputs or none of the parts.
         UnavailableError: a BM25 part without Java 21 or newer, an encoder that cannot be had.
     """
-    check_replaceable(output)
-    read = {"documents": request.documents, "from_index": request.from_index}
-    check_apart(read | {"output": output}, replaces=output)
-    request = request.with_own_vectors()
+    if request.documents:
+        check_replaceable(output)
+        read = {"documents": request.documents, "from_index": request.from_index}
+        check_apart(read | {"output": output}, replaces=output)
+        request = request.with_own_vectors()
     with building(output):  # or what is missing may be there when it is this process's turn
-        return _make_missing(request, output)
+        inputs, there, missing = _missing(request, output)
+        made_of = _makers([name for name in missing if part(name).made_of], request, there, output)
+        for maker in made_of:
+            maker.check()  # before anything is encoded
+        if of_texts := [name for name in missing if not part(name).made_of]:
+            built = _make(request, output, of_texts, inputs, bool(there))
+        else:
+            built = Built(output, _count(output), 0)
+        if made_of:
+            built = add_parts(output, made_of, threads=request.threads, count=built.documents)
+        return built, missing
 
 
-def _make_missing(request: IndexRequest, output: Path) -> tuple[Built, list[str]]:
-    inputs = request.inputs()
+def make_share(request: IndexRequest, output: Path, share: Share) -> list[str]:
+    """One process's share of what `make_index` makes, in files that it takes; what was made of each part.
+
+    A share has blocks of what encoders make; without documents it is of parts that are made of others. No lock:
+    processes with other numbers work on the same folder.
+
+    Raises:
+        InputError: none of its parts is made by an encoder, or all are there; a part that one process makes; as
+            `make_index`.
+        UnavailableError: as there.
+    """
+    request = request.with_own_vectors() if request.documents else request
+    _, there, missing = _missing(request, output)
+    if not request.documents:
+        said = []
+        for maker in _makers(missing, request, there, output):
+            maker.start(work_of(output), request.threads)
+            said.append(f"{maker.name}: {maker.write_share(output, share)}")
+        return said
+    if not (names := [name for name in missing if getattr(request.chosen[name].params, "encoder", OWN) != OWN]):
+        known = ", ".join(encoded_parts())
+        raise InputError(f"{argument('shard_id', share[0])}: shares are of {known}; none of them is left to make here")
+    made = _of_texts(request, names)
+    count, own = encode_ahead(request.read(), made, request, work_of(output), share)
+    return [f"{' and '.join(names)}: {count} blocks of documents made, {own - count} were there"]
+
+
+@phase("adding documents to the index")
+def extend_index(output: Path, request: IndexRequest) -> tuple[Built, list[str]]:
+    """Add documents to an index and to all its parts, behind those that it has; what stands there, and the parts.
+
+    It has the bytes of an index that is made of all documents at once, but for Lucene's names of files and the sources
+    in its description. It appears whole; a killed work goes on.
+
+    Args:
+        output: the folder of the index.
+        request: the documents, and how they are encoded; parts and fields are those of the index.
+
+    Raises:
+        InputError: no index, documents of another kind than its own, a docid that it has already (with its line), no
+            documents, an encoder that has changed; as `write_index`.
+        UnavailableError: an encoder that cannot be had, a Lucene part without Java.
+    """
+    with building(output):
+        if not (described := describe(output)):
+            raise InputError(f"{output}: no index to add to; make one with --documents")
+        texts, fields = (output / FOLDER).is_dir(), described["inputs"].get("fields", TITLE_AND_TEXT)
+        request = replace(request, parts=list(described["parts"]), fields=tuple(fields))
+        if request.without_texts == texts:
+            kind = "texts, {} has vectors alone" if texts else "vectors alone, {} has texts"
+            said = kind.format(request.documents)
+            raise InputError(f"{output}: an index of {said}; expected documents of the same kind")
+        settings = stored_settings(output, described["parts"])
+        _check_new(request, output, settings)
+        made = [_made(name, request, settings[name], settings) for name in _in_order(settings)]
+        for one in made:
+            one.extend(output)
+        inputs = dict(described["inputs"])
+        inputs["documents"] = fingerprint(inputs.get("documents"), documents_mark(request.documents))
+        whole = itertools.chain(documents_of(output) if texts else documents_of_vectors(output), request.read())
+        name = f"{described.get('documents', '')} + {request.documents}"
+        built = write_index(whole, output, made, threads=request.threads, name=name, inputs=inputs, texts=texts)
+        return built, [one.name for one in made]
+
+
+def _check_new(request: IndexRequest, output: Path, settings: Mapping[str, Any]) -> None:
+    """Look that an index has none of the documents, and does not encode those that have vectors."""
+    known = set(read_ids(output / "docid").names)
+    encoder = settings["dense"].encoder if "dense" in settings else ""
+    for position, document in enumerate(request.read(), 1):
+        if document.vector is not None and encoder not in ("", OWN):
+            raise InputError(f"{document.where}: has a vector, {output} has vectors of {encoder}; leave vectors out")
+        if document.docid in known:
+            where = document.where or f"{request.documents}: document {position}"
+            raise InputError(f"{where}: docid {document.docid} is in {output} already; every document needs its own")
+
+
+def _missing(request: IndexRequest, output: Path) -> tuple[dict[str, Any], list[str], list[str]]:
+    """The inputs of a request, the parts that `output` has of it or besides, and those that it lacks.
+
+    Raises:
+        InputError: an index of other documents or, where both have such a part, of other vectors or impacts; no index
+            to take parts from.
+    """
+    inputs = request.inputs() if request.documents else {}
     if request.from_index is not None:
         _check_taken(request.from_index, request, inputs)
-    there = [] if request.overwrite else _parts_there(output, request, inputs)
-    missing = [name for name in request.names if name not in there]
-    of_texts = [name for name in missing if not part(name).made_of]
-    stored = stored_settings(output, there) if there else {}
-    beside = stored | {name: one.params for name, one in request.chosen.items()}
-    made_of = makers([name for name in missing if part(name).made_of], request, beside, output)
-    for maker in made_of:
-        maker.check()  # before anything is encoded
-    if of_texts:
-        built = _make(request, output, of_texts, inputs, bool(there))
-    else:
-        built = Built(output, describe(output)["count"], 0)
-    return (add_parts(output, made_of, threads=request.threads) if made_of else built), missing
+    there: list[str] = []
+    if output.is_dir() and any(output.iterdir()) and not (request.documents and request.overwrite):
+        if request.documents and (differing := _differing(output, request, inputs)):
+            raise InputError(
+                f"{output}: holds an index of {differing}; give {argument('overwrite')} to replace it, or another "
+                f"{argument('output')}"
+            )
+        asked = {name: one.params for name, one in request.chosen.items()}
+        there = [name for name in stored_parts(output) if part(name).stands(output, asked.get(name))]
+    return inputs, there, [name for name in request.names if request.overwrite or name not in there]
 
 
-def makers(names: Sequence[str], request: IndexRequest, beside: Mapping[str, Any], output: Path) -> list[Part]:
+def _count(index: Path) -> int:
+    """How many documents an index has; InputError: it has no docids."""
+    if described := describe(index):
+        return int(described["count"])
+    if file := next((index / name for name in ID_FILES if (index / name).is_file()), None):
+        return len(read_ids(file).names)
+    raise InputError(f"{index}: no index with docids; make one with --documents")
+
+
+def _in_order(names: Sequence[str] | Mapping[str, Any]) -> list[str]:
+    """Parts, those first that others are made of."""
+    return sorted(names, key=lambda name: part(name).depth())
+
+
+def _makers(names: Sequence[str], request: IndexRequest, there: Sequence[str], output: Path) -> list[Part]:
     """What makes parts of a request that are made of others, those first that others of them are made of.
 
     Args:
-        beside: the settings of the parts that the index has or gets.
+        there: the parts that the index has.
 
     Raises:
-        InputError: none of the parts that one of them is made of is there; as `Part.make`.
+        InputError: none of the parts that one of them is made of is there or asked for; as `Part.make`.
     """
-    names = sorted(names, key=lambda name: part(name).depth())
     for name in names:
         possible = part(name).origins(request.chosen[name].params)
-        if not {*possible} & {*beside}:
+        if not {*possible} & {*there, *request.names}:
             raise InputError(
                 f"{output}: {name} is made of {' or '.join(possible)}, which this index does not have; "
                 f"add {possible[0]} to {argument('parts')}"
             )
-    return [_made(name, request, beside) for name in names]
+    beside = stored_settings(output, there) if there and describe(output) else dict.fromkeys(there)
+    beside |= {name: one.params for name, one in request.chosen.items()}
+    return [_made(name, request, request.chosen[name].params, beside) for name in _in_order(names)]
 
 
-def _made(name: str, request: IndexRequest, beside: Mapping[str, Any]) -> Part:
-    """What makes a part of a request."""
-    made = part(name).make(request.chosen[name].params, beside)
+def _made(name: str, request: IndexRequest, params: Any, beside: Mapping[str, Any]) -> Part:
+    """What makes a part of a request with these settings."""
+    made = part(name).make(params, beside)
     made.backend, made.address, made.devices = request.backend, request.address, request.devices
     return made
 
@@ -105,53 +219,14 @@ def _make(request: IndexRequest, output: Path, missing: list[str], inputs: dict[
     return write_index(documents, output, made, threads=request.threads, name=name, inputs=inputs, texts=texts)
 
 
-def encode_share(request: IndexRequest, output: Path, share: Share) -> tuple[list[str], int, int]:
-    """One process's share of what encoders make of a request, in files that `make_index` takes in place of encoding.
-
-    Returns:
-        The parts, how many blocks of documents were made of them, and how many the share has.
-
-    Raises:
-        InputError: none of its parts is made by an encoder, or all are there; as `make_index`.
-        UnavailableError: as there.
-    """
-    request = request.with_own_vectors()
-    there = _parts_there(output, request, request.inputs())
-    encoded = [name for name in request.names if getattr(request.chosen[name].params, "encoder", OWN) != OWN]
-    names = [name for name in encoded if name not in there]
-    if not names:
-        said = ", ".join(encoded_parts())
-        raise InputError(f"{argument('shard_id', share[0])}: shares are of {said}; none of them is left to make here")
-    documents, made = request.read(), _of_texts(request, names)
-    return names, *encode_ahead(documents, made, request, work_of(output), share)
-
-
 def _of_texts(request: IndexRequest, names: Sequence[str]) -> list[Part]:
     """What makes parts of texts; of those that the index that is taken from has, nothing is encoded."""
-    made = [_made(name, request, {}) for name in names]
+    made = [_made(name, request, request.chosen[name].params, {}) for name in names]
     if request.from_index is not None:
         for one in made:
             if one.encoder and one.name in describe(request.from_index)["parts"]:
                 one.extend(request.from_index)
     return made
-
-
-def _parts_there(output: Path, request: IndexRequest, inputs: dict[str, Any]) -> list[str]:
-    """The parts that `output` has; none where there is no index.
-
-    Raises:
-        InputError: an index of other documents or, where both have such a part, of other vectors or impacts.
-    """
-    if not output.is_dir() or not any(output.iterdir()):
-        return []
-    if differing := _differing(output, request, inputs):
-        raise InputError(
-            f"{output}: holds an index of {differing}; give {argument('overwrite')} to replace it, or another "
-            f"{argument('output')}"
-        )
-    asked = {name: one.params for name, one in request.chosen.items()}
-    known = [name for name in describe(output).get("parts", {}) if name in parts()]
-    return [name for name in known if part(name).stands(output, asked.get(name))]
 
 
 def _check_taken(index: Path, request: IndexRequest, inputs: dict[str, Any]) -> None:
@@ -182,10 +257,8 @@ def _differing(index: Path, request: IndexRequest, inputs: dict[str, Any]) -> st
         "documents": f"{changed} {named}",
         "fields": f"other fields of documents ({','.join(before.get('fields', TITLE_AND_TEXT))})",
     }
-    shared = {
-        name: one.summary(there[name]) for name, one in parts().items() if name in request.names and name in there
-    }
-    return " and ".join(text for key, text in (said | shared).items() if before.get(key) != inputs.get(key))
+    said |= {name: one.summary(there[name]) for name, one in parts().items() if name in {*request.names} & {*there}}
+    return " and ".join(text for key, text in said.items() if before.get(key) != inputs.get(key))
 
 
 def obstacles(request: IndexRequest) -> dict[str, str]:
@@ -223,9 +296,6 @@ def said(lost: dict[str, str]) -> str:
     return " and ".join(f"{part} ({reason})" for part, reason in lost.items())
 
 
-SHOWN = 3  # damaged files that an error names
-
-
 @phase("checking the index")
 def check_index(index: Path) -> str:
     """What there is to say of an index whose files are all those that were written.
@@ -238,8 +308,7 @@ def check_index(index: Path) -> str:
     """
     if not index.is_dir():
         raise InputError(f"{index}: no such folder; expected an index made by python -m rnnreranker.index")
-    described = describe(index)
-    if not described:
+    if not (described := describe(index)):
         raise InputError(
             f"{index}: no {DESCRIPTION} in it, so nothing says what its files should be; expected an index made by "
             "python -m rnnreranker.index"

@@ -173,11 +173,11 @@ def open_index(name: str | Path | IndexOnDisk, bm25: str | None = None, *, needs
     """The index of a name or path; built-in collections are indexed on first use, prebuilt ones downloaded.
 
     Args:
-        name: an index that is open; a folder written by `python -m rnnreranker.index`, a Faiss or Lucene folder of
-            Pyserini, a `.npy` matrix with its ids, `pydoc`, or the name of a prebuilt index of Pyserini.
+        name: an open index; a folder written by `python -m rnnreranker.index`, a Faiss or Lucene folder of Pyserini, a
+            `.npy` matrix with its ids, `pydoc`, or the name of a prebuilt index of Pyserini.
         bm25: a Lucene index that stands elsewhere (path or prebuilt name).
-        needs: of methods that the index is for; a built-in collection is given the parts that they need, or made with
-            `BUILT_IN_PARTS`, as far as this machine can, where none is named.
+        needs: of methods; a built-in collection gets the parts that they need; where none is named, those of
+            `BUILT_IN_PARTS` that this machine can make.
 
     Raises:
         InputError: nothing of that name (with the nearest names), or no index in the folder.

@@ -52,10 +52,16 @@ class IndexRequest(ComputesOnDevices, Request):
             have; a device that is not here, or that no part computes on.
     """
 
-    documents: str | GivenDocuments
+    documents: str | GivenDocuments = setting(
+        "",
+        "ir_datasets id, file or folder of texts, .npy matrix, `pydoc`; none: parts made of those in --output",
+        metavar="NAME|FILE",
+    )
     parts: Form | Sequence[Form] = ("dense",)
     fields: tuple[str, ...] | None = None
-    from_index: Path | None = None
+    from_index: Path | None = setting(
+        None, "index of the same documents, whose vectors, weights and tokens are taken", metavar="DIR"
+    )
     backend: str = setting("threads", "who makes blocks", one_of=lambda: [*BACKENDS], metavar="NAME")
     address: str | None = setting(None, "of dask or ray (default: start one here)")
     threads: int | None = setting(None, "default: one per core", at_least=1)
@@ -82,7 +88,7 @@ class IndexRequest(ComputesOnDevices, Request):
 
     def with_parts(self, chosen: Sequence[str]) -> IndexRequest:
         """The same with those parts alone."""
-        return replace(self, parts=[_written(self.chosen[name]) for name in chosen])
+        return replace(self, parts=[one for one in forms_of(self.parts) if one.name in chosen])
 
     @property
     def without_texts(self) -> bool:
@@ -111,17 +117,15 @@ class IndexRequest(ComputesOnDevices, Request):
 
         Raises:
             InputError: an encoder beside such vectors, a part of texts where there are none.
-        UnavailableError: as `read`.
+            UnavailableError: as `read`.
         """
         from rnnreranker.data import local
 
-        in_memory = isinstance(self.documents, GivenDocuments)
-        if not in_memory and not os.path.exists(os.path.expanduser(local.source(str(self.documents), "documents"))):
+        named = self.documents if isinstance(self.documents, str) else ""
+        if named and not os.path.exists(os.path.expanduser(local.source(named, "documents"))):
             return self
         first = None
-        with contextlib.suppress(
-            *() if self.without_texts else (InputError,)
-        ):  # who reads all texts says what is wrong
+        with contextlib.suppress(*() if self.without_texts else (InputError,)):  # who reads all says what is wrong
             first = next(self.read(), None)
         if first is None or first.vector is None:
             return self
@@ -190,11 +194,6 @@ def forms_of(given: Form | Sequence[Form]) -> list[Written]:
 class FlagsRequest(Request):
     """What the command asks for in words of its own: documents, what is done with them, and the share of a process."""
 
-    documents: str | None = setting(
-        None,
-        "ir_datasets id, file or folder of texts, .npy matrix, `pydoc`; none: parts made of those in --output",
-        metavar="NAME|FILE",
-    )
     fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES], metavar="NAMES")
     append: str | None = setting(
         None,
@@ -204,9 +203,6 @@ class FlagsRequest(Request):
     output: str | None = setting(None, "folder for the index", metavar="DIR")
     check: str | None = setting(
         None, "make nothing: read every file of this index, and say whether they are as written", metavar="DIR"
-    )
-    from_index: str | None = setting(
-        None, "index of the same documents, whose vectors, weights and tokens are taken", metavar="DIR"
     )
     parts: str | None = setting(
         None,
@@ -260,9 +256,3 @@ def with_settings(given: Sequence[Written], flags: Mapping[str, Any]) -> list[Wr
             raise InputError(f"{argument(name, value)}: of {kind.name}; add {kind.name} to {argument('parts')}")
         forms[kind.name] = forms[kind.name].beside({field.name: value}, argument("parts"))
     return list(forms.values())
-
-
-def _written(chosen: Chosen) -> Written:
-    usual = type(chosen.params)().to_dict()
-    values = {key: value for key, value in chosen.params.to_dict().items() if value != usual[key]}
-    return Written(chosen.name, values)

@@ -18,7 +18,7 @@ from rnnreranker.base.process.phases import phase
 from rnnreranker.base.process.threads import one_torch_thread
 from rnnreranker.encode.kept_queries import LIBRARIES, kept_at
 from rnnreranker.encode.model_folder import TERM_SCORER_TYPE, content_of, loading, model_type
-from rnnreranker.encode.transformer import load_rest, load_whole
+from rnnreranker.encode.transformer import load_rest, load_whole, save_rest
 from rnnreranker.encode.words.analysis import Analyser, PieceReader, TermParams
 
 if TYPE_CHECKING:
@@ -138,13 +138,9 @@ def load_term_scorer(path: str | os.PathLike[str]) -> TermScorer:
 
 def write_term_scorer(folder: Path, network: TermScorerNetwork, reader: PieceReader, params: TermParams) -> None:
     """Write config.json, the weights and encoder/ into a folder that is there."""
-    from safetensors.torch import save_file
-
     network.transformer.save_pretrained(folder / ENCODER)
     reader.tokenizer.save_pretrained(folder / ENCODER)
-    state = {name: value.detach().cpu().contiguous() for name, value in network.state_dict().items()}
-    own = {name: value for name, value in state.items() if not name.startswith(INNER)}
-    save_file(own, str(folder / WEIGHTS))
+    save_rest(network, folder / WEIGHTS, INNER)
     config: dict[str, Any] = {
         "model_type": TERM_SCORER_TYPE,
         "terms": params.to_dict(),

@@ -6,21 +6,11 @@ import functools
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from rnnreranker.base.errors import InputError, require
 from rnnreranker.base.process.phases import phase
-
-
-def chinese_words(text: str) -> Iterator[tuple[int, int]]:
-    """(start, end) of jieba's words, punctuation and white space among them, so that they cover the text.
-
-    Raises:
-        MissingDependencyError: jieba is not installed.
-    """
-    for _, start, end in load_jieba().tokenize(text):
-        yield start, end
 
 
 @functools.cache
@@ -83,7 +73,8 @@ def word_spans(text: str, language: Language) -> Spans:
     if language == "en":
         return [match.span() for match in _WORD.finditer(text)]
 
-    return [(start, end) for start, end in chinese_words(_narrow(text)) if any(map(str.isalnum, text[start:end]))]
+    cut = ((start, end) for _, start, end in load_jieba().tokenize(_narrow(text)))  # punctuation and spaces too
+    return [(start, end) for start, end in cut if any(map(str.isalnum, text[start:end]))]
 
 
 def words(text: str, language: Language) -> list[str]:
