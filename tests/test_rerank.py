@@ -19,9 +19,7 @@ from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.base.method import Inputs
 from rnnreranker.lab.diagnose import diagnose, verdict
 from rnnreranker.labels.negatives.make import mine_negatives
-from rnnreranker.methods.rerank import rnn as rerank_module
 from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
-from rnnreranker.parts.vectors import of_run
 from rnnreranker.parts.vectors.together import mismatch
 from rnnreranker.runs.head import place_below
 from rnnreranker.search.__main__ import main as search
@@ -68,7 +66,7 @@ def test_the_context_is_ordered_by_s_star_and_the_rest_follows(collection: tuple
 def test_results_do_not_depend_on_portions_threads_or_order(collection: tuple, monkeypatch: pytest.MonkeyPatch) -> None:
     source, queries, run = collection
     whole = RnnReranker(source, threads=1).rerank(run, queries)
-    monkeypatch.setattr(rerank_module, "CHUNK_BYTES", 1)
+    monkeypatch.setattr(RnnReranker, "at_once", 1)
     shuffled = QueryVectors(queries.qids[::-1], queries.vectors[::-1].copy())
     one_by_one = RnnReranker(source, threads=2).rerank(run, shuffled)
     assert whole.to_dict() == one_by_one.to_dict()
@@ -145,7 +143,7 @@ def test_scores_do_not_depend_on_how_many_queries_vectors_are_fetched_for(
 
     noting, found = Noting(source.vectors, source.docids), []
     for together in (1, 10 * source.dimension, 2**18):
-        monkeypatch.setattr(of_run, "TOGETHER", together)
+        monkeypatch.setattr(Reranker, "at_once", together)
         inputs = Inputs(vectors=noting, query_vectors=queries)
         inputs.compared = queries
         asked.clear()

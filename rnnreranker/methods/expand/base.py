@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,6 +13,7 @@ from rnnreranker.base import settings
 from rnnreranker.base.errors import InputError
 from rnnreranker.parts.vectors.exact import inner_products
 from rnnreranker.parts.vectors.of_run import notice_missing, query_rows, vector_rows
+from rnnreranker.runs.columns import encode
 from rnnreranker.runs.head import joined_by
 
 if TYPE_CHECKING:
@@ -121,25 +123,20 @@ class Expander(ABC):
             queries = query_rows(run, given, self.inputs.vectors.dimension)
         rows = self._rows(run)
         notice_missing(run, rows >= 0, self.name)
-        brought_by_query: list[tuple[np.ndarray, np.ndarray]] = []
-        for number in range(len(run)):
-            part = slice(run.offsets[number], run.offsets[number + 1])
+        nothing = np.empty(0, np.int64), np.empty(0)
+        brought_by_query = []
+        for number, (first, last) in enumerate(itertools.pairwise(run.offsets.tolist())):
             query = None if queries is None else queries[number]
-            candidates = GraphCandidates(rows[run.rows[part]], run.scores[part], query)
-            brought_by_query.append(
-                self.brought(candidates) if len(candidates.rows) else (np.empty(0, np.int64), np.empty(0))
-            )
+            candidates = GraphCandidates(rows[run.rows[first:last]], run.scores[first:last], query)
+            brought_by_query.append(self.brought(candidates) if last > first else nothing)
         counts = np.array([len(one) for one, _ in brought_by_query], dtype=np.int64)
         brought = np.concatenate([np.empty(0, np.int64), *(one for one, _ in brought_by_query)])
         distinct, inverse = np.unique(brought, return_inverse=True)
-        numbers = {row: number for number, row in enumerate(rows.tolist()) if row >= 0}
-        new = [row for row in distinct.tolist() if row not in numbers]
-        numbers |= {row: len(rows) + at for at, row in enumerate(new)}
-        docids = np.concatenate([run.docids, np.array([graph.docids[row] for row in new], dtype=object)])
-        of_row = np.array([numbers[row] for row in distinct.tolist()], dtype=np.int64)
+        names = [*run.docids.tolist(), *(graph.docids[row] for row in distinct.tolist())]
+        docids, codes = encode(names, "docids")  # those of the run are the first
         scores = np.concatenate([np.empty(0), *(one for _, one in brought_by_query)])
         whole = Run(run.qids, run.offsets, docids, run.rows, run.scores)
-        expanded = joined_by(whole, self.above, counts, of_row[inverse], scores)
+        expanded = joined_by(whole, self.above, counts, codes[len(run.docids) :][inverse], scores)
         return expanded if self.hits is None else expanded.head(self.hits)
 
     def products(self, query: np.ndarray, rows: np.ndarray) -> np.ndarray:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from rnnreranker.base import settings
-from rnnreranker.base.settings import setting
+from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.expand.base import Expander, GraphCandidates
 from rnnreranker.methods.expand.neighbours import K_HELP
 
@@ -17,7 +15,7 @@ FULL_BUDGET = 1000  # that of the published batch size
 
 
 @dataclass(frozen=True)
-class GarParams(settings.Params):
+class GarParams(Params):
     """Settings of adaptive reranking; the defaults are those of pyterrier_dr."""
 
     k: int = setting(16, K_HELP, at_least=1)
@@ -38,9 +36,9 @@ class GarExpander(Expander):
     which the budget did not last below them.
     """
 
-    name: ClassVar[str] = "gar"
-    needs: ClassVar[frozenset[str]] = frozenset({"neighbours", "vectors", "query vectors"})
-    Params: ClassVar[type[settings.Params]] = GarParams
+    name = "gar"
+    needs = frozenset({"neighbours", "vectors", "query vectors"})
+    Params = GarParams
     params: GarParams
 
     def brought(self, candidates: GraphCandidates) -> tuple[np.ndarray, np.ndarray]:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
-from rnnreranker.base import settings
-from rnnreranker.base.settings import setting
+from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.expand.base import Expander, GraphCandidates
 from rnnreranker.methods.expand.neighbours import K_HELP
 from rnnreranker.parts.vectors.exact import DocidsOf, exact_search
 
 
 @dataclass(frozen=True)
-class LadrParams(settings.Params):
+class LadrParams(Params):
     """Settings of LADR; the defaults are those of pyterrier_dr."""
 
     k: int = setting(16, K_HELP, at_least=1)
@@ -35,9 +34,9 @@ class LadrExpander(Expander):
     best documents, scores them, and does so again until the best have no neighbour without a score.
     """
 
-    name: ClassVar[str] = "ladr"
-    needs: ClassVar[frozenset[str]] = frozenset({"neighbours", "vectors", "query vectors"})
-    Params: ClassVar[type[settings.Params]] = LadrParams
+    name = "ladr"
+    needs = frozenset({"neighbours", "vectors", "query vectors"})
+    Params = LadrParams
     params: LadrParams
 
     @property

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from rnnreranker.base import settings
-from rnnreranker.base.settings import setting
+from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.expand.base import Expander, GraphCandidates
 from rnnreranker.runs.head import place_below
 
@@ -17,7 +15,7 @@ RANK_CONSTANT = 10.0
 
 
 @dataclass(frozen=True)
-class NeighboursParams(settings.Params):
+class NeighboursParams(Params):
     """Settings of expansion by reciprocal neighbours."""
 
     k: int = setting(16, K_HELP, at_least=1)
@@ -33,8 +31,8 @@ class NeighboursExpander(Expander):
     follow it if the scores above fell in equal steps, so that the scale of the run stays.
     """
 
-    name: ClassVar[str] = "neighbours"
-    Params: ClassVar[type[settings.Params]] = NeighboursParams
+    name = "neighbours"
+    Params = NeighboursParams
     params: NeighboursParams
 
     @property

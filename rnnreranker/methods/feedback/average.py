@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from rnnreranker.base import settings
-from rnnreranker.base.settings import setting
+from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.feedback.base import Feedback
 
 
 @dataclass(frozen=True)
-class AverageParams(settings.Params):
+class AverageParams(Params):
     """Settings of average PRF; 3 documents are those of Pyserini's reproduction of Li et al. ("Average PRF 3")."""
 
     fb_docs: int = setting(3, "first documents that the new query is made of", at_least=1)
@@ -25,14 +24,10 @@ class AverageFeedback(Feedback):
     Pyserini's DenseVectorAveragePrf (Li et al., TOIS 2023) says the same of vectors.
     """
 
-    name: ClassVar[str] = "average"
-    together: ClassVar[bool] = True
-    over: ClassVar[frozenset[str]] = frozenset({"vectors", "impacts"})
-    Params: ClassVar[type[settings.Params]] = AverageParams
-
-    def depth(self, over: str) -> int:
-        depth: int = self.params.fb_docs
-        return depth
+    name = "average"
+    together = True
+    over = frozenset({"vectors", "impacts"})
+    Params = AverageParams
 
     def of_vectors(self, query: np.ndarray, documents: np.ndarray) -> np.ndarray:
         return average(query, documents)

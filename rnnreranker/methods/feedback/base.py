@@ -31,7 +31,7 @@ class Feedback:
         InputError: parameters of another method.
 
     A subclass in a file of its own is a method: it sets `name`, `over` and `Params`, and writes what `over` names:
-    `of_vectors`, `of_impacts`, `of_tokens`, `set_words`; and `depth`.
+    `of_vectors`, `of_impacts`, `of_tokens`, `set_words`; and `depth` where that is not its setting `fb_docs`.
     """
 
     name: ClassVar[str]
@@ -47,7 +47,7 @@ class Feedback:
 
     def depth(self, over: str) -> int:
         """How many documents of the first search are read."""
-        raise NotImplementedError
+        return int(self.params.fb_docs)
 
     def of_vectors(self, query: np.ndarray, documents: np.ndarray) -> np.ndarray:
         """(d,) float32: the new query.
@@ -96,6 +96,15 @@ def heaviest(rows: Any, count: int) -> Any:
     positions = np.concatenate(kept).astype(np.int64)
     starts = np.concatenate([[0], np.cumsum([len(own) for own in kept])])
     return csr_matrix((rows.data[positions], rows.indices[positions], starts), shape=rows.shape)
+
+
+def of_norm_1(rows: Any, norm: str) -> Any:
+    """Rows of a CSR matrix, each divided by its norm, "l1" of values >= 0 or "l2"; a row of zeros stays."""
+    from scipy.sparse import csr_matrix, diags
+
+    norms = np.asarray((rows if norm == "l1" else rows.multiply(rows)).sum(axis=1)).ravel()
+    norms = norms if norm == "l1" else np.sqrt(norms)
+    return csr_matrix(diags(1 / np.where(norms > 0, norms, 1)) @ rows)
 
 
 def check_feedback(name: str, retrievers: Sequence[str]) -> None:

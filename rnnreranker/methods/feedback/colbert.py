@@ -5,13 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from rnnreranker.base import settings
 from rnnreranker.base.errors import require
-from rnnreranker.base.settings import setting
+from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.feedback.base import Feedback
 from rnnreranker.parts.tokens.lexicon import Lexicon
 
@@ -19,7 +18,7 @@ DOCS, CLUSTERS, EMBEDDINGS, WEIGHT = 3, 12, 10, 1.0  # f_p, f_c, f_e and beta of
 
 
 @dataclass(frozen=True)
-class ColbertParams(settings.Params):
+class ColbertParams(Params):
     """Settings of ColBERT-PRF; the defaults are those of the best row by nDCG@10 of Table 4 of paper 002.
 
     Its Table 3 has 24 clusters, and weights of .5 and of 1.
@@ -45,13 +44,9 @@ class ColbertFeedback(Feedback):
     ColBERT-PRF (Wang et al., ICTIR 2021), the teacher of paper 002 (eq. 6): see `expansion`.
     """
 
-    name: ClassVar[str] = "colbert"
-    over: ClassVar[frozenset[str]] = frozenset({"tokens"})
-    Params: ClassVar[type[settings.Params]] = ColbertParams
-
-    def depth(self, over: str) -> int:
-        depth: int = self.params.fb_docs
-        return depth
+    name = "colbert"
+    over = frozenset({"tokens"})
+    Params = ColbertParams
 
     def of_tokens(self, query: np.ndarray, rows: np.ndarray, lexicon: Lexicon) -> tuple[np.ndarray, np.ndarray]:
         """The query's tokens with weights of 1, then those of `expansion`."""

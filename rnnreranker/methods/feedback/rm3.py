@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from rnnreranker.base import settings
-from rnnreranker.base.settings import setting
-from rnnreranker.methods.feedback.base import Feedback, heaviest
+from rnnreranker.base.settings import Params, setting
+from rnnreranker.methods.feedback.base import Feedback, heaviest, of_norm_1
 
 
 @dataclass(frozen=True)
-class Rm3Params(settings.Params):
+class Rm3Params(Params):
     """Settings of RM3, with the defaults of Pyserini's `set_rm3`."""
 
     fb_docs: int = setting(10, "first documents that the new query is made of", at_least=1)
@@ -31,22 +30,18 @@ class Rm3Feedback(Feedback):
     says what a term is worth.
     """
 
-    name: ClassVar[str] = "rm3"
-    over: ClassVar[frozenset[str]] = frozenset({"impacts", "words"})
-    Params: ClassVar[type[settings.Params]] = Rm3Params
-
-    def depth(self, over: str) -> int:
-        depth: int = self.params.fb_docs
-        return depth
+    name = "rm3"
+    over = frozenset({"impacts", "words"})
+    Params = Rm3Params
 
     def of_impacts(self, query: Any, documents: Any, scores: np.ndarray) -> Any:
         """The interpolation of query and relevance model."""
         from scipy.sparse import csr_matrix
 
         given = self.params
-        own = _shares(heaviest(documents, given.fb_terms))
-        model = _shares(heaviest(csr_matrix(csr_matrix(np.asarray(scores)[None]) @ own), given.fb_terms))
-        new = given.fb_weight * _shares(query) + (1 - given.fb_weight) * model
+        own = of_norm_1(heaviest(documents, given.fb_terms), "l1")
+        model = of_norm_1(heaviest(csr_matrix(csr_matrix(np.asarray(scores)[None]) @ own), given.fb_terms), "l1")
+        new = given.fb_weight * of_norm_1(query, "l1") + (1 - given.fb_weight) * model
         return new.tocsr().astype(np.float32)
 
     def set_words(self, searcher: Any) -> None:
@@ -57,11 +52,3 @@ class Rm3Feedback(Feedback):
             original_query_weight=given.fb_weight,
             filter_terms=given.fb_filter,
         )
-
-
-def _shares(rows: Any) -> Any:
-    """Rows of a CSR matrix, each divided by its sum; a row of zeros stays."""
-    from scipy.sparse import csr_matrix, diags
-
-    sums = np.asarray(rows.sum(axis=1)).ravel()
-    return csr_matrix(diags(1 / np.where(sums > 0, sums, 1)) @ rows)

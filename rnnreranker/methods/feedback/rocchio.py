@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from rnnreranker.base import settings
-from rnnreranker.base.settings import setting
-from rnnreranker.methods.feedback.base import Feedback
+from rnnreranker.base.settings import Params, setting
+from rnnreranker.methods.feedback.base import Feedback, heaviest, of_norm_1
 
 PYSERINI: dict[
     str, dict[str, Any]
@@ -22,7 +21,7 @@ PYSERINI: dict[
 
 
 @dataclass(frozen=True)
-class RocchioParams(settings.Params):
+class RocchioParams(Params):
     """Settings of Rocchio PRF; none = as Pyserini sets it over vectors or over terms (impacts and words).
 
     Vectors: "Rocchio PRF 5 A0.4 B0.6", its reproduction of Li et al.; the flags of Pyserini's command have other
@@ -63,10 +62,10 @@ class RocchioFeedback(Feedback):
     the mean of the documents, of which the `fb_terms` heaviest terms are kept.
     """
 
-    name: ClassVar[str] = "rocchio"
-    together: ClassVar[bool] = True
-    over: ClassVar[frozenset[str]] = frozenset({"vectors", "impacts", "words"})
-    Params: ClassVar[type[settings.Params]] = RocchioParams
+    name = "rocchio"
+    together = True
+    over = frozenset({"vectors", "impacts", "words"})
+    Params = RocchioParams
 
     def depth(self, over: str) -> int:
         """`fb_depth`, or as many documents as count."""
@@ -82,7 +81,7 @@ class RocchioFeedback(Feedback):
     def of_impacts(self, query: Any, documents: Any, scores: np.ndarray) -> Any:
         """Weights that would fall below 0 are left out, as Lucene takes none."""
         given = self.params.set_for("impacts")
-        new = given.fb_alpha * _unit(query) + given.fb_beta * self._mean(documents[: given.fb_docs])
+        new = given.fb_alpha * of_norm_1(query, "l2") + given.fb_beta * self._mean(documents[: given.fb_docs])
         if given.fb_bottom_docs:
             new = new - given.fb_gamma * self._mean(documents[-given.fb_bottom_docs :])
         return new.maximum(0).tocsr().astype(np.float32)
@@ -90,9 +89,8 @@ class RocchioFeedback(Feedback):
     def _mean(self, documents: Any) -> Any:
         from scipy.sparse import csr_matrix
 
-        from rnnreranker.methods.feedback.base import heaviest
-
-        return _unit(heaviest(csr_matrix(_unit(documents).mean(axis=0)), self.params.fb_terms))
+        mean = csr_matrix(of_norm_1(documents, "l2").mean(axis=0))
+        return of_norm_1(heaviest(mean, self.params.fb_terms), "l2")
 
     def set_words(self, searcher: Any) -> None:
         """`set_rocchio`; `fb_terms` of the first and of the last documents."""
@@ -136,11 +134,3 @@ def _mean(documents: np.ndarray) -> np.ndarray:
     """(..., d) float32: as `np.mean` over axis -2, in a third of its time for a handful of documents."""
     mean: np.ndarray = np.add.reduce(documents, axis=-2) / np.float32(documents.shape[-2])
     return mean
-
-
-def _unit(rows: Any) -> Any:
-    """Rows of a CSR matrix, each of length 1; a row of zeros stays."""
-    from scipy.sparse import csr_matrix, diags
-
-    lengths = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
-    return csr_matrix(diags(1 / np.where(lengths > 0, lengths, 1)) @ rows)

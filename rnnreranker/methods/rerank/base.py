@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -17,13 +19,7 @@ from rnnreranker.base.device import Devices, devices_of
 from rnnreranker.base.errors import InputError, brief
 from rnnreranker.base.given import count_of, instance_of
 from rnnreranker.base.method import Inputs, find
-from rnnreranker.parts.vectors.of_run import (
-    FetchedTogether,
-    check_missing,
-    notice_missing,
-    query_rows,
-    vector_rows,
-)
+from rnnreranker.parts.vectors.of_run import check_missing, notice_missing, query_rows, vector_rows
 from rnnreranker.parts.vectors.together import notice_mismatch
 from rnnreranker.parts.vectors.validity import all_finite
 from rnnreranker.runs.head import choose_head, starts_of, with_new_head
@@ -53,7 +49,8 @@ class Candidates:
     """
 
     docids: np.ndarray  # (n,) strings
-    scores: Any = None  # (n,) float64, of the run: run scores
+    scores: Any = None  # (n,) float64, see `Reranker.run_scores`: run scores
+    in_run: Any = None  # (n,) float64, of the run as they are: run scores
     ranks: Any = None  # (n,) int64, of the run, from 1: run scores
     vectors: Any = None  # (n, d) float32, finite: vectors
     rows: Any = None  # (n,) int64, of graph or tokens: neighbours, tokens
@@ -61,6 +58,11 @@ class Candidates:
 
     def __len__(self) -> int:
         return len(self.docids)
+
+    def part(self, part: slice) -> Candidates:
+        """Some of them."""
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        return Candidates(**{name: value[part] for name, value in given.items()})
 
 
 class Reranker(ABC):
@@ -80,7 +82,8 @@ class Reranker(ABC):
         InputError: `missing` is neither, parameters of another method, a device that the method does not take or that
             is not here.
 
-    A subclass in a file of its own is a method: it sets `name`, `needs`, `Params` and writes `scores`.
+    A subclass in a file of its own is a method: it sets `name`, `needs`, `Params` and writes `scores`; one that scores
+    several queries at once writes `scores_of` too.
     """
 
     name: ClassVar[str]
@@ -88,6 +91,9 @@ class Reranker(ABC):
     Params: ClassVar[type[settings.Params]] = settings.Params
     takes_device: ClassVar[bool] = False
     takes_source: ClassVar[bool] = False  # whether similarities can come from vectors or a graph, see `RnnReranker`
+    at_once: ClassVar[int] = 2**18  # values of the vectors that are scored at once, which fit the cache
+    fetches_ahead: ClassVar[bool] = False  # whether the next vectors are fetched meanwhile: for blocks that take longer
+    rows_at_once: int = 0  # candidates that are scored at once without vectors; 0 = those of one query
     model_setting: ClassVar[str] = ""  # the parameter that names the model, of a method that computes with one
 
     def __init__(
@@ -152,12 +158,15 @@ class Reranker(ABC):
         texts = inputs.topics if "topics" in self.needs else {qid: None}
         query = Query(qid, texts[qid], vector, inputs.query_tokens.one(qid) if "query tokens" in self.needs else None)
         names = np.array(docids, dtype=object)
-        return query, Candidates(
+        vectors = self.vectors.fetch(rows) if "vectors" in self.needs else None
+        candidates = Candidates(
             names,
-            vectors=self._vectors_of(rows, names) if "vectors" in self.needs else None,
+            vectors=vectors,
             rows=rows,
             texts=_texts(qid, docids, inputs.texts) if "texts" in self.needs else None,
         )
+        _check_finite(candidates)
+        return query, candidates
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -195,46 +204,88 @@ class Reranker(ABC):
         """
         from rnnreranker.base.process.threads import one_blas_thread
 
-        texts, queries = self._topics(run), self._query_vectors(run, query_vectors)
+        texts, vectors = self._topics(run), self._query_vectors(run, query_vectors)
         tokens = self.inputs.query_tokens.of(run.qids) if "query tokens" in self.needs else None
+        queries = [
+            Query(
+                qid,
+                None if texts is None else texts[qid],
+                None if vectors is None else vectors[number],
+                None if tokens is None else tokens.one(qid),
+            )
+            for number, qid in enumerate(run.qids)
+        ]
         rows, usable = self._usable(run)
         notice_missing(run, usable, self.name)
         chosen = choose_head(run, getattr(self.params, "context", len(run.docids)), usable)
         entries, starts = np.flatnonzero(chosen), starts_of(chosen, run.offsets)
         reads = "run scores" in self.needs
-        ranks = run.ranks[chosen] if reads else None
-        scores = self.run_scores(run)[chosen].astype(np.float64) if reads else None
-        bounds, new = starts.tolist(), np.empty(len(entries), dtype=np.float64)
-        docids = run.docids[run.rows[entries]]
-        source_rows: Any = None if rows is None else rows[run.rows[entries]]
-        with_rows, with_texts = bool(self.needs & {"neighbours", "tokens"}), "texts" in self.needs
-        vectors: FetchedTogether | None = None
-        if "vectors" in self.needs:
-            vectors = FetchedTogether(
-                lambda part: self._vectors_of(source_rows[part], docids[part]), bounds, self.vectors.dimension
-            )
+        whole = Candidates(
+            run.docids_of(entries),
+            scores=self.run_scores(run)[chosen].astype(np.float64) if reads else None,
+            in_run=run.scores[chosen] if reads else None,
+            ranks=run.ranks[chosen] if reads else None,
+            rows=None if rows is None else rows[run.rows[entries]],
+        )
+        new = np.empty(len(entries))
         with one_blas_thread():
-            for number in progress(np.flatnonzero(np.diff(starts)).tolist(), unit="queries", what="rerank"):
-                part, qid = slice(bounds[number], bounds[number + 1]), run.qids[number]
-                query = Query(
-                    qid,
-                    None if texts is None else texts[qid],
-                    None if queries is None else queries[number],
-                    None if tokens is None else tokens.one(qid),
-                )
-                own = docids[part]
-                candidates = Candidates(
-                    own,
-                    None if scores is None else scores[part],
-                    None if ranks is None else ranks[part],
-                    None if vectors is None else vectors.of(number),
-                    source_rows[part] if with_rows else None,
-                    [self.inputs.texts[docid] for docid in own.tolist()] if with_texts else None,
-                )
-                new[part] = self._checked(qid, self.scores(query, candidates), len(own))
+            for first, last, block in self._blocks(starts.tolist(), whole):
+                part, bounds = slice(starts[first], starts[last]), starts[first : last + 1] - starts[first]
+                try:
+                    new[part] = self.scores_of(queries[first:last], block, bounds)
+                except InputError:  # it does not say which docid
+                    _check_finite(block)
+                    raise
+                if not (finite := np.isfinite(new[part])).all():
+                    _check_finite(block)
+                    number = first + int(np.searchsorted(bounds, np.argmin(finite), "right")) - 1
+                    self._checked(run.qids[number], new[part], len(block))
         if remark := self.remark():
             say(remark)
         return with_new_head(run, chosen, new)
+
+    def scores_of(self, queries: Sequence[Query], candidates: Candidates, bounds: np.ndarray) -> np.ndarray:
+        """(n,) float64: the new scores of the n candidates of some queries.
+
+        queries: Q of them; bounds: (Q + 1,) query i has candidates bounds[i]:bounds[i + 1], which may be none.
+        """
+        _check_finite(candidates)
+        new = np.empty(len(candidates))
+        for query, first, last in zip(queries, bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            if last > first:
+                own = candidates.part(slice(first, last))
+                if "texts" in self.needs:
+                    own = replace(own, texts=[self.inputs.texts[docid] for docid in own.docids.tolist()])
+                new[first:last] = self._checked(query.qid, self.scores(query, own), len(own))
+        return new
+
+    def _blocks(self, starts: list[int], whole: Candidates) -> Iterator[tuple[int, int, Candidates]]:
+        """Queries, from:to, that are scored at once, and their candidates."""
+        fetches = "vectors" in self.needs
+        ranges = ranges_of(starts, self.at_once // self.vectors.dimension if fetches else self.rows_at_once)
+        parts = [slice(starts[first], starts[last]) for first, last in ranges]
+        longest = max((part.stop - part.start for part in parts), default=0)
+        buffers = np.empty((1 + self.fetches_ahead, longest, self.vectors.dimension), np.float32) if fetches else ()
+
+        def block(number: int) -> Candidates:
+            part = whole.part(parts[number])
+            if not fetches:
+                return part
+            buffer = buffers[number % len(buffers), : len(part)]  # not that of the block that is being scored
+            return replace(part, vectors=self.vectors.fetch(part.rows, buffer))
+
+        shown = enumerate(progress(ranges, unit="chunks", what="rerank"))
+        if not (fetches and self.fetches_ahead and ranges):
+            for number, (first, last) in shown:
+                yield first, last, block(number)
+            return
+        with ThreadPoolExecutor(1, thread_name_prefix="rnnreranker-fetch") as ahead:
+            coming = ahead.submit(block, 0)
+            for number, (first, last) in shown:
+                fetched = coming.result()
+                if number + 1 < len(ranges):
+                    coming = ahead.submit(block, number + 1)
+                yield first, last, fetched
 
     def check(self, run: Run) -> None:
         """Look, before any work, that queries and candidates of a run have what the method needs of them.
@@ -288,13 +339,6 @@ class Reranker(ABC):
             check_missing(run, usable, "have no text", self.missing == "skip")
         return rows, usable
 
-    def _vectors_of(self, rows: np.ndarray, docids: np.ndarray) -> np.ndarray:
-        vectors = self.vectors.fetch(rows)
-        if not all_finite(vectors):
-            docid = docids[np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0]]
-            raise InputError(f"the vector of {docid} has NaN or infinite values; build the index again")
-        return vectors
-
     def _checked(self, qid: str, scores: Any, count: int) -> np.ndarray:
         values = np.asarray(scores, dtype=np.float64)
         if values.shape != (count,):
@@ -302,6 +346,29 @@ class Reranker(ABC):
         if not np.isfinite(values).all():
             raise InputError(f"rerank {self.name}: query {qid}: NaN or infinite scores; expected finite ones")
         return values
+
+
+def ranges_of(bounds: Sequence[int], most: int) -> list[tuple[int, int]]:
+    """Queries, from:to, that have `most` entries together, or are one that has more.
+
+    bounds: query i owns the entries bounds[i]:bounds[i + 1].
+
+    >>> ranges_of([0, 5, 7, 9], 8), ranges_of([0, 5, 7, 9], 0)
+    ([(0, 2), (2, 3)], [(0, 1), (1, 2), (2, 3)])
+    """
+    ranges, first = [], 0
+    while first < len(bounds) - 1:
+        last = max(first + 1, bisect_right(bounds, bounds[first] + most, lo=first) - 1)
+        ranges.append((first, last))
+        first = last
+    return ranges
+
+
+def _check_finite(candidates: Candidates) -> None:
+    """Refuse vectors that have NaN or infinite values, by the docid of the first; nothing without vectors."""
+    if candidates.vectors is not None and not all_finite(candidates.vectors):
+        docid = candidates.docids[np.flatnonzero(~np.isfinite(candidates.vectors).all(axis=1))[0]]
+        raise InputError(f"the vector of {docid} has NaN or infinite values; build the index again")
 
 
 def _texts(qid: str, docids: Sequence[str], texts: Mapping[str, str]) -> list[str]:
@@ -320,19 +387,11 @@ def inner_products(query: np.ndarray, candidates: np.ndarray) -> np.ndarray:
     return products
 
 
-def make_reranker(
-    name: str,
-    inputs: Inputs | VectorSource,
-    params: Any = None,
-    *,
-    threads: int | None = None,
-    missing: Missing = "error",
-    device: str | Devices | None = None,
-) -> Reranker:
-    """The reranker of a name, of this package or of another one; the arguments are those of `Reranker`.
+def make_reranker(name: str, inputs: Inputs | VectorSource, params: Any = None, **options: Any) -> Reranker:
+    """The reranker of a name, of this package or of another one; the other arguments are those of `Reranker`.
 
     Raises:
         InputError: no such reranker, and what its constructor raises.
     """
-    made: Reranker = find("reranker", name)(inputs, params, threads=threads, missing=missing, device=device)
+    made: Reranker = find("reranker", name)(inputs, params, **options)
     return made

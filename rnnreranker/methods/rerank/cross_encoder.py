@@ -45,12 +45,12 @@ class CrossEncoderReranker(Reranker):
     UnavailableError where it cannot be had.
     """
 
-    name: ClassVar[str] = "cross-encoder"
+    name = "cross-encoder"
     needs = frozenset({"topics", "texts"})
     Params: ClassVar[type[Params]] = CrossEncoderRerankerParams
     params: Any  # a subclass has others
     takes_device = True
-    model_setting: ClassVar[str] = "model"
+    model_setting = "model"
 
     def prepare(self) -> None:
         from rnnreranker.encode.cross import PairScorer

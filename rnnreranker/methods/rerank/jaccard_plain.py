@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from rnnreranker.methods.rerank.rnn import RnnReranker
@@ -20,9 +22,5 @@ class PlainJaccardReranker(RnnReranker):
 
     name = "jaccard-plain"
 
-    def _similar(
-        self, queries: np.ndarray, candidates: np.ndarray, base: np.ndarray | None, lengths: np.ndarray
-    ) -> np.ndarray:
-        return rnn_similarity(
-            queries, candidates, self.params, base=base, lengths=lengths, threads=self.threads, engine=PlainNeighbours()
-        )
+    def _similar(self, queries: np.ndarray, candidates: np.ndarray, **how: Any) -> np.ndarray:
+        return rnn_similarity(queries, candidates, self.params, engine=PlainNeighbours(), **how)

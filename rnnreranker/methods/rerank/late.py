@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -25,9 +24,9 @@ class LateReranker(Reranker):
     Queries are encoded by the encoder that made the tokens of the index. A candidate without tokens scores 0.
     """
 
-    name: ClassVar[str] = "late"
+    name = "late"
     needs = frozenset({"query tokens", "tokens"})
-    Params: ClassVar[type[Params]] = LateRerankerParams
+    Params = LateRerankerParams
     params: LateRerankerParams
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rnnreranker.base.chosen_method import Chosen, choose
-from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import methods
-from rnnreranker.base.process.threads import one_blas_thread
 from rnnreranker.base.settings import Params, context_setting, setting
 from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
 from rnnreranker.parts.tokens.lexicon import Lexicon
 from rnnreranker.parts.tokens.neighbours import neighbours_in
-from rnnreranker.parts.vectors.of_run import ranges_of
-from rnnreranker.runs.head import choose_head, order_by_score, starts_of, with_new_head
+from rnnreranker.runs.head import order_by_score
 
 if TYPE_CHECKING:
     from rnnreranker.methods.feedback import Feedback
-    from rnnreranker.parts.vectors import QueryVectors
-    from rnnreranker.runs import Run
 
 NEEDS = {  # what queries and candidates are compared by → what is read
     "vectors": frozenset({"run scores", "query vectors", "vectors"}),
@@ -81,11 +75,11 @@ class PrfReranker(Reranker):
     Args and Raises: as `Reranker`; MissingDependencyError where ColBERT-PRF lacks scikit-learn.
     """
 
-    name: ClassVar[str] = "prf"
+    name = "prf"
     needs = NEEDS["vectors"]
-    Params: ClassVar[type[Params]] = PrfParams
+    Params = PrfParams
     params: PrfParams
-    inner: ClassVar[tuple[str, str]] = ("feedback", "feedback")
+    inner = ("feedback", "feedback")
 
     @classmethod
     def needs_with(cls, params: Any) -> frozenset[str]:
@@ -95,6 +89,7 @@ class PrfReranker(Reranker):
     def prepare(self) -> None:
         chosen = self.params.chosen
         self.feedback: Feedback = chosen.method(chosen.params)
+        self._room = np.empty(0)  # for float64 values of a block: memory that is asked for again and again is slow
         self.needs = self.needs_with(self.params)  # type: ignore[misc]  # of this one, not of the method
 
     def describe(self) -> dict[str, Any]:
@@ -105,56 +100,37 @@ class PrfReranker(Reranker):
             own["token_search"] = "exact" if neighbours_in(self.inputs.tokens) is None else "ivf-pq"
         return own
 
-    def rerank(self, run: Run, query_vectors: QueryVectors | None = None) -> Run:
-        """As `Reranker.rerank`; over vectors many queries at a time."""
-        if self.params.over != "vectors":
-            return super().rerank(run, query_vectors)
-        queries, (rows_of, usable) = self._query_vectors(run, query_vectors), self._usable(run)
-        chosen = choose_head(run, self.params.context, usable)
-        entries, starts = run.rows[chosen], starts_of(chosen, run.offsets)
-        rows, bounds, lengths = rows_of[entries], starts.tolist(), np.diff(starts)
-        new, dimension = np.empty(len(entries), dtype=np.float64), self.vectors.dimension
-        ranges, cuts = ranges_of(bounds, dimension), (np.flatnonzero(np.diff(lengths)) + 1).tolist()
-        longest = max((bounds[last] - bounds[first] for first, last in ranges), default=0)
-        buffer, wide = np.empty((longest, dimension), dtype=np.float32), np.empty((longest, dimension))
-        with one_blas_thread():
-            for first, last in progress(ranges, unit="chunks", what="rerank"):
-                begin, size = bounds[first], bounds[last] - bounds[first]
-                vectors = self.vectors.fetch(rows[begin : begin + size], buffer[:size])
-                inside = cuts[bisect_right(cuts, first) : bisect_left(cuts, last)]
-                for one, other in itertools.pairwise([first, *inside, last]):  # queries with equally many candidates
-                    part, shape = slice(bounds[one] - begin, bounds[other] - begin), (other - one, int(lengths[one]))
-                    if shape[1]:
-                        own, into = (values[part].reshape(*shape, dimension) for values in (vectors, wide))
-                        self._products(queries[one:other], own, into, new[bounds[one] : bounds[other]].reshape(shape))
-        if not (finite := np.isfinite(new)).all():  # as of every vector that has NaN or infinite values
-            number = bisect_right(bounds, int(np.argmin(finite))) - 1
-            part = slice(bounds[number], bounds[number + 1])
-            self._vectors_of(rows[part], run.docids[entries[part]])
-            self._checked(run.qids[number], new[part], int(lengths[number]))
-        return with_new_head(run, chosen, new)
+    def scores_of(self, queries: Sequence[Query], candidates: Candidates, bounds: np.ndarray) -> np.ndarray:
+        """(n,) float64: inner products with the new query vectors, as many queries at once as have equal depths.
+
+        Over tokens query by query. Rows are summed as `inner_products` sums them.
+        """
+        if "vectors" not in self.needs:
+            return super().scores_of(queries, candidates, bounds)
+        new, lengths = np.empty(len(candidates)), np.diff(bounds)
+        if self._room.size < candidates.vectors.size:
+            self._room = np.empty(candidates.vectors.size)
+        cuts = [0, *(np.flatnonzero(np.diff(lengths)) + 1).tolist(), len(lengths)]
+        for one, other in itertools.pairwise(cuts):
+            part = slice(bounds[one], bounds[other])
+            if not lengths[one]:
+                continue
+            own = candidates.vectors[part].reshape(other - one, int(lengths[one]), -1)
+            first, vectors = own[:, : self.feedback.depth("vectors")], [query.vector for query in queries[one:other]]
+            if self.feedback.together:
+                asked = self.feedback.of_vectors(np.stack(vectors), first)
+            else:
+                asked = np.stack([self.feedback.of_vectors(*pair) for pair in zip(vectors, first, strict=True)])
+            wide = self._room[: own.size].reshape(own.shape)
+            np.copyto(wide, own)
+            np.einsum("qnd,qd->qn", wide, asked.astype(np.float64), out=new[part].reshape(own.shape[:2]))
+        return new
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: inner products with the new query vector, or weighted MaxSim with the new query's tokens."""
-        if self.params.over == "tokens":
+        if "vectors" not in self.needs:
             return self.scores_knowing(query, candidates)
-        vectors, products = candidates.vectors[None], np.empty((1, len(candidates)))
-        self._products(query.vector[None], vectors, np.empty(vectors.shape), products)
-        return products[0]
-
-    def _products(self, queries: np.ndarray, candidates: np.ndarray, wide: np.ndarray, into: np.ndarray) -> None:
-        """Put inner products of candidates (B, n, d) with the new queries into (B, n) float64.
-
-        Rows are summed as `inner_products` sums them. queries: (B, d) float32; wide: (B, n, d) float64, to write to.
-        """
-        first = candidates[:, : self.feedback.depth("vectors")]
-        if self.feedback.together:
-            new = self.feedback.of_vectors(queries, first)
-        else:
-            pairs = zip(queries, first, strict=True)
-            new = np.stack([self.feedback.of_vectors(query, documents) for query, documents in pairs])
-        np.copyto(wide, candidates)
-        np.einsum("qnd,qd->qn", wide, new.astype(np.float64), out=into)
+        return self.scores_of([query], candidates, np.array([0, len(candidates)]))
 
     def scores_knowing(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> np.ndarray:
         """(n,) float64, over tokens: the scores where the candidates at the places `known` are the first feedback.

@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from rnnreranker.base.chosen_method import SOURCES
-from rnnreranker.base.command import progress
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError, brief
 from rnnreranker.base.method import Inputs
 from rnnreranker.methods.rerank.base import Candidates, Missing, Query, Reranker, inner_products
-from rnnreranker.parts.vectors.of_run import notice_missing
 from rnnreranker.rnn import RnnParams, rnn_similarity
 from rnnreranker.rnn.api import given_similarity
 from rnnreranker.rnn.graph import graph_similarity
 from rnnreranker.rnn.maxsim import token_similarities
-from rnnreranker.runs.head import choose_head, scores_of_use, starts_of, with_new_head
+from rnnreranker.runs.head import scores_of_use
 
 if TYPE_CHECKING:
     from rnnreranker.parts.neighbours import NeighbourGraph
-    from rnnreranker.parts.vectors import QueryVectors, VectorSource
+    from rnnreranker.parts.vectors import VectorSource
     from rnnreranker.runs import Run
 
-CHUNK_BYTES = 16 * 2**20  # candidate vectors reranked at a time; as many again are being fetched
-QUERIES = 1024  # reranked at a time from a graph
-
+ROWS = 2**16  # candidates reranked at a time from a graph
 
 Source = Literal["vectors", "neighbours", "tokens"]
 Queries = Literal["encoded", "run", "none"]
@@ -68,6 +63,7 @@ class RnnReranker(Reranker):
     Params = RnnParams
     params: RnnParams
     takes_source = True
+    at_once, fetches_ahead = 2**22, True
 
     def __init__(
         self,
@@ -95,6 +91,7 @@ class RnnReranker(Reranker):
         self.queries = queries
         if self.source != "neighbours" and queries != "encoded":
             raise InputError(f"queries={queries!r}: with {self.source} the query has its own; expected 'encoded'")
+        self.rows_at_once = ROWS if self.source == "neighbours" else 0
         self.needs = self.needs_from(self.source, queries)  # type: ignore[misc]  # of this one, not of the method
         super().__init__(inputs, params, threads=threads, missing=missing, device=device)
 
@@ -132,150 +129,42 @@ class RnnReranker(Reranker):
         graph: NeighbourGraph = self.inputs.neighbours
         return graph
 
-    def rerank(self, run: Run, query_vectors: QueryVectors | None = None) -> Run:
-        """As `Reranker.rerank`, many queries at a time; scores of reranked entries are s*."""
-        if self.source == "neighbours":
-            return self._from_graph(run, query_vectors)
-        if self.source == "tokens":
-            return super().rerank(run, query_vectors)
-        queries, (rows_of, usable) = self._query_vectors(run, query_vectors), self._usable(run)
-        notice_missing(run, usable, self.name)
-        chosen = choose_head(run, self.params.context, usable)
-        context, starts = np.flatnonzero(chosen), starts_of(chosen, run.offsets)
-        base = self.run_scores(run)[context]
-        new = np.empty(len(context), dtype=np.float64)
-        for first, last, fetched in self._fetched(run, context, starts, rows_of):
-            part = slice(starts[first], starts[last])
-            bounds = starts[first : last + 1]
-            new[part] = self._similarities(run, queries[first:last], context[part], base[part], bounds, fetched)
-        return with_new_head(run, chosen, new)
-
-    def _fetched(
-        self, run: Run, context: np.ndarray, starts: np.ndarray, rows_of: np.ndarray
-    ) -> Iterator[tuple[int, int, np.ndarray]]:
-        """Ranges of queries whose candidate vectors fit the buffer, and these; the next are fetched meanwhile."""
-        deepest = int(np.diff(run.offsets).max(initial=1))
-        size = max(1, CHUNK_BYTES // (4 * self.vectors.dimension * min(self.params.context, deepest)))
-        bounds = [*range(0, len(run.qids), size), len(run.qids)]
-
-        ranges = list(itertools.pairwise(bounds))
-        longest = max((int(starts[last] - starts[first]) for first, last in ranges), default=0)
-        buffers = np.empty((min(len(ranges), 2), longest, self.vectors.dimension), dtype=np.float32)
-
-        def fetch(number: int) -> np.ndarray:
-            first, last = ranges[number]
-            rows = rows_of[run.rows[context[starts[first] : starts[last]]]]
-            return self.vectors.fetch(rows, buffers[number % 2, : len(rows)])  # the other one is being reranked
-
-        with ThreadPoolExecutor(1, thread_name_prefix="rnnreranker-fetch") as ahead:
-            coming = [ahead.submit(fetch, 0)] if ranges else []
-            for number, (first, last) in enumerate(progress(ranges, unit="chunks", what="rerank"), 1):
-                fetched = coming.pop().result()
-                if number < len(ranges):
-                    coming.append(ahead.submit(fetch, number))
-                yield first, last, fetched
-
-    def _similarities(
-        self,
-        run: Run,
-        queries: np.ndarray,
-        context: np.ndarray,
-        base: np.ndarray,
-        starts: np.ndarray,
-        fetched: np.ndarray,
-    ) -> np.ndarray:
-        """(n,) float32: s* of the entries of some contexts, of which number i begins at starts[i]; base: (n,)."""
-        if not len(context):
-            return np.empty(0, dtype=np.float32)
-        lengths = np.diff(starts)
-        real = np.arange(lengths.max()) < lengths[:, None]  # (B, N)
-        if real.all():
-            candidates = fetched.reshape(*real.shape, -1)
-        else:
-            candidates = np.zeros((*real.shape, fetched.shape[1]), dtype=np.float32)
-            candidates[real] = fetched
-        try:
-            known = np.zeros(real.shape)
-            known[real] = base
-            return self._similar(queries, candidates, known, lengths)[real]
-        except InputError:  # it says where in the batch: say which docid
-            finite = np.isfinite(fetched).all(axis=1)
-            if finite.all():
-                raise
-            docid = run.docids[run.rows[context[np.flatnonzero(~finite)[0]]]]
-            raise InputError(f"the vector of {docid} has NaN or infinite values; build the index again") from None
-
-    def _similar(
-        self, queries: np.ndarray, candidates: np.ndarray, base: np.ndarray | None, lengths: np.ndarray
-    ) -> np.ndarray:
-        """(B, N) float32: s*; base: (B, N) or None, as in `rnn_similarity`."""
-        return rnn_similarity(queries, candidates, self.params, base=base, lengths=lengths, threads=self.threads)
-
-    def _from_graph(self, run: Run, query_vectors: QueryVectors | None) -> Run:
-        queries, (rows_of, usable) = self._query_vectors(run, query_vectors), self._usable(run)
-        notice_missing(run, usable, self.name)
-        chosen = choose_head(run, self.params.context, usable)
-        context, starts = np.flatnonzero(chosen), starts_of(chosen, run.offsets)
-        rows, base = rows_of[run.rows[context]], self.run_scores(run)[context]
-        products = self._products(run, queries, rows, starts) if self.queries == "encoded" else None
-        if self.queries == "run":
-            products = run.scores[context]
-        new = np.empty(len(context), dtype=np.float64)
-        for first in progress(range(0, len(run), QUERIES), unit="chunks", what="rerank"):
-            own = starts[first : first + QUERIES + 1]
-            part = slice(own[0], own[-1])
-            new[part] = self._of_rows(rows[part], base[part], None if products is None else products[part], own)
-        return with_new_head(run, chosen, new)
-
-    def _products(self, run: Run, queries: Any, rows: np.ndarray, starts: np.ndarray) -> np.ndarray:
-        """(C,) float64: the inner products of the queries with their candidates, (C,) rows."""
-        products = np.empty(len(rows))
-        for number in range(len(run)):
-            part = slice(starts[number], starts[number + 1])
-            products[part] = inner_products(queries[number], self.vectors.fetch(rows[part]))
-        return products
-
-    def _of_rows(self, rows: np.ndarray, base: np.ndarray, products: Any, starts: np.ndarray) -> np.ndarray:
-        """(n,) float32: s* of the entries of some contexts from the graph, of which number i begins at starts[i]."""
-        if not len(rows):
-            return np.empty(0, dtype=np.float32)
-        graph, lengths = self.graph, np.diff(starts)
-        graph.fetch(np.unique(rows))  # refuses what cannot be in a graph, and says where
+    def scores_of(self, queries: Sequence[Query], candidates: Candidates, bounds: np.ndarray) -> np.ndarray:
+        """(n,) float64: s* of the candidates of some queries, many at once; see `Reranker.scores_of`."""
+        if self.source == "tokens" or not len(candidates):
+            return super().scores_of(queries, candidates, bounds)
+        lengths = np.diff(bounds)
         real = np.arange(lengths.max()) < lengths[:, None]  # (B, N)
 
-        def padded(values: np.ndarray) -> np.ndarray:
-            if real.all():
-                return values.reshape(real.shape)
-            in_contexts = np.zeros(real.shape, dtype=values.dtype)
+        def padded(values: Any) -> Any:
+            if values is None or real.all():
+                return None if values is None else values.reshape(*real.shape, *values.shape[1:])
+            in_contexts = np.zeros((*real.shape, *values.shape[1:]), dtype=values.dtype)
             in_contexts[real] = values
             return in_contexts
 
-        return graph_similarity(
-            graph.edges,
-            graph.weights,
-            padded(rows),
-            self.params,
-            query=None if products is None else padded(products),
-            base=padded(base),
-            lengths=lengths,
-            threads=self.threads,
-        )[real]
+        base = padded(candidates.scores)
+        how: dict[str, Any] = {"lengths": lengths, "threads": self.threads}
+        if self.source == "vectors":
+            vectors = np.stack([query.vector for query in queries])
+            return self._similar(vectors, padded(candidates.vectors), base=base, **how)[real]
+        graph, products = self.graph, candidates.in_run if self.queries == "run" else None
+        graph.fetch(np.unique(candidates.rows))  # refuses what cannot be in a graph, and says where
+        if self.queries == "encoded":
+            ends = itertools.pairwise(bounds.tolist())
+            own = [candidates.vectors[first:last] for first, last in ends]
+            products = np.concatenate([inner_products(one.vector, v) for one, v in zip(queries, own, strict=True)])
+        rows, products = padded(candidates.rows), padded(products)
+        return graph_similarity(graph.edges, graph.weights, rows, self.params, query=products, base=base, **how)[real]
+
+    def _similar(self, queries: np.ndarray, candidates: np.ndarray, **how: Any) -> np.ndarray:
+        """(B, N) float32: s* from vectors, (B, d) and (B, N, d); how: as of `rnn_similarity`."""
+        return rnn_similarity(queries, candidates, self.params, **how)
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
-        """(n,) float64: s* of the candidates of one query; without scores of a run, inner products stand for them."""
-        if self.source == "tokens":
-            return self._of_tokens(query, candidates)
-        if self.source == "neighbours":
-            products = inner_products(query.vector, candidates.vectors) if self.queries == "encoded" else None
-            products = candidates.scores if self.queries == "run" else products
-            bounds = np.array([0, len(candidates)])
-            return self._of_rows(candidates.rows, candidates.scores, products, bounds).astype(np.float64)
-        base = None if candidates.scores is None else candidates.scores[None]
-        similarities = self._similar(query.vector[None], candidates.vectors[None], base, np.array([len(candidates)]))
-        return similarities[0].astype(np.float64)
-
-    def _of_tokens(self, query: Query, candidates: Candidates) -> np.ndarray:
-        """(n,) float64: s* of the candidates of one query, which are as alike as `token_similarities` says."""
+        """(n,) float64: s* of the candidates of one query; without scores of a run, inner products replace them."""
+        if self.source != "tokens":
+            return self.scores_of([query], candidates, np.array([0, len(candidates)])).astype(np.float64)
         source = self.inputs.tokens
         similarities = token_similarities(
             query.tokens, source.vectors, source.offsets, rows=candidates.rows, threads=self.threads

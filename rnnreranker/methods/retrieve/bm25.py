@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
-from rnnreranker.base import settings
 from rnnreranker.base.command import cores
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.java import start_java
-from rnnreranker.base.settings import setting
+from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.retrieve.base import Retriever
 from rnnreranker.parts.base import describe
 from rnnreranker.parts.bm25.searcher import LuceneSearcher
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Bm25Params(settings.Params):
+class Bm25Params(Params):
     """The parameters of BM25, as Pyserini sets them by default."""
 
     k1: float = setting(0.9, "k1: saturation of term frequency, higher = later", at_least=0, at_most=1e6)
@@ -42,10 +41,10 @@ class LuceneParams(Bm25Params):
 class Bm25Retriever(Retriever):
     """The documents that score highest by BM25 on a Lucene index, with the terms of the topics' texts."""
 
-    name: ClassVar[str] = "bm25"
-    needs: ClassVar[frozenset[str]] = frozenset({"topics", "words"})
-    over: ClassVar[str] = "words"
-    Params: ClassVar[type[settings.Params]] = LuceneParams
+    name = "bm25"
+    needs = frozenset({"topics", "words"})
+    over = "words"
+    Params = LuceneParams
 
     def check(self) -> None:
         """Find the Lucene index and start Java.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from rnnreranker.base import settings
 from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
 from rnnreranker.methods.retrieve.bm25 import Bm25Params
 from rnnreranker.parts.terms.source import bm25_weights
@@ -16,9 +15,9 @@ if TYPE_CHECKING:
 class Bm25sRetriever(Retriever):
     """The documents that score highest by BM25 over counted words, English or Chinese; no JVM."""
 
-    name: ClassVar[str] = "bm25s"
-    needs: ClassVar[frozenset[str]] = frozenset({"topics", "terms"})
-    Params: ClassVar[type[settings.Params]] = Bm25Params
+    name = "bm25s"
+    needs = frozenset({"topics", "terms"})
+    Params = Bm25Params
 
     def check(self) -> None:
         """Open the counts and find what reads the words of queries.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from rnnreranker.base.command import progress
 from rnnreranker.methods.feedback.base import check_dimension, second_pass_vectors
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 class DenseRetriever(Retriever):
     """The documents with the largest inner products: exact ones, or what an approximate Faiss index finds; no JVM."""
 
-    name: ClassVar[str] = "dense"
-    needs: ClassVar[frozenset[str]] = frozenset({"query vectors", "vectors"})
-    over: ClassVar[str] = "vectors"
+    name = "dense"
+    needs = frozenset({"query vectors", "vectors"})
+    over = "vectors"
 
     def retrieve(self, hits: int) -> Run:
         """As `dense_run`, for all query vectors, or for those that feedback makes of them."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from rnnreranker.base import settings
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.settings import setting
+from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.feedback.base import second_pass_impacts
 from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ImpactSearchParams(settings.Params):
+class ImpactSearchParams(Params):
     """Where the weights of the queries' words come from."""
 
     query_weights: Literal["model", "binary", "counts"] = setting(
@@ -31,10 +30,10 @@ class ImpactSearchParams(settings.Params):
 class ImpactRetriever(Retriever):
     """The documents with the largest inner products of words' weights (SPLADE and the like); no JVM."""
 
-    name: ClassVar[str] = "impact"
-    needs: ClassVar[frozenset[str]] = frozenset({"topics", "impacts"})
-    over: ClassVar[str] = "impacts"
-    Params: ClassVar[type[settings.Params]] = ImpactSearchParams
+    name = "impact"
+    needs = frozenset({"topics", "impacts"})
+    over = "impacts"
+    Params = ImpactSearchParams
 
     def check(self) -> None:
         """Open the impacts and find the encoder of the queries, without a model its tokenizer.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rnnreranker.base import settings
 from rnnreranker.base.command import counted, say
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.settings import setting
+from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.feedback.base import second_pass_tokens
 from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
 from rnnreranker.parts.tokens.lexicon import Lexicon
@@ -25,7 +24,7 @@ OF_NEIGHBOURS = ("nprobe", "depth")
 
 
 @dataclass(frozen=True)
-class LateSearchParams(settings.Params):
+class LateSearchParams(Params):
     """How documents are found by their tokens."""
 
     search: Literal["index", "exact"] = setting(
@@ -52,10 +51,10 @@ class LateRetriever(Retriever):
     Queries are encoded by the encoder that made the index.
     """
 
-    name: ClassVar[str] = "late"
-    needs: ClassVar[frozenset[str]] = frozenset({"query tokens", "tokens"})
-    over: ClassVar[str] = "tokens"
-    Params: ClassVar[type[settings.Params]] = LateSearchParams
+    name = "late"
+    needs = frozenset({"query tokens", "tokens"})
+    over = "tokens"
+    Params = LateSearchParams
 
     def check(self) -> None:
         """Open the tokens and find the encoder of the queries.

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
-from rnnreranker.base import settings
 from rnnreranker.base.errors import require
-from rnnreranker.base.settings import setting
+from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.retrieve.base import Retriever, run_of_rows
 from rnnreranker.parts.terms.source import cosine_weights, paper_weights
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class TfIdfParams(settings.Params):
+class TfIdfParams(Params):
     """How words are weighted."""
 
     variant: Literal["cosine", "paper"] = setting(
@@ -34,9 +33,9 @@ class TfIdfRetriever(Retriever):
     paper names TF-IDF as a baseline (Table 1) and does not say which; eq. 1 is what its labels begin with.
     """
 
-    name: ClassVar[str] = "tf-idf"
-    needs: ClassVar[frozenset[str]] = frozenset({"topics", "terms"})
-    Params: ClassVar[type[settings.Params]] = TfIdfParams
+    name = "tf-idf"
+    needs = frozenset({"topics", "terms"})
+    Params = TfIdfParams
 
     def check(self) -> None:
         """Open the counts and find what reads the words of queries.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from rnnreranker.parts.vectors.source import QueryVectors
     from rnnreranker.runs import Run
 
-TOGETHER = 2**18  # values of the vectors that are fetched at once for several queries, which fit the cache
-
 
 class HasRows(Protocol):
     """Something that has a row for a document: vectors, or a graph."""
@@ -26,50 +23,6 @@ class HasRows(Protocol):
     def rows(self, docids: Sequence[str]) -> np.ndarray:
         """(n,) int64: the row of each docid, -1 where the docid is unknown."""
         ...
-
-
-class FetchedTogether:
-    """The vectors of the entries of queries, which are asked for one after the other, fetched for several at once.
-
-    Args:
-        fetch: entries from:to -> (n, d) float32.
-        bounds: query i owns the entries bounds[i]:bounds[i + 1].
-        dimension: d; `TOGETHER` values are fetched at once, and those of a query that has more.
-    """
-
-    def __init__(self, fetch: Callable[[slice], np.ndarray], bounds: Sequence[int], dimension: int) -> None:
-        self._fetch, self._bounds, self._together = fetch, bounds, TOGETHER // dimension
-        self._begun = self._end = 0
-        self._vectors = np.empty((0, 0), dtype=np.float32)
-
-    def of(self, number: int) -> np.ndarray:
-        """(n, d) float32: the vectors of a query's entries."""
-        start, end = self._bounds[number], self._bounds[number + 1]
-        if end > self._end:
-            self._begun, self._end = start, self._bounds[_end(self._bounds, number, self._together)]
-            self._vectors = self._fetch(slice(self._begun, self._end))
-        return self._vectors[start - self._begun : end - self._begun]
-
-
-def ranges_of(bounds: Sequence[int], dimension: int) -> list[tuple[int, int]]:
-    """The queries, from:to, whose vectors are fetched at once where all are asked for in turn.
-
-    bounds, dimension: as of `FetchedTogether`.
-
-    >>> ranges_of([0, 5, 7, 9], TOGETHER // 8), ranges_of([0, 5, 7, 9], TOGETHER)
-    ([(0, 2), (2, 3)], [(0, 1), (1, 2), (2, 3)])
-    """
-    ranges, first = [], 0
-    while first < len(bounds) - 1:
-        last = _end(bounds, first, TOGETHER // dimension)
-        ranges.append((first, last))
-        first = last
-    return ranges
-
-
-def _end(bounds: Sequence[int], number: int, together: int) -> int:
-    """The query before which those end that are fetched with one: as many as have no more entries in all, or it."""
-    return max(number + 1, bisect_right(bounds, bounds[number] + together, lo=number) - 1)
 
 
 def query_rows(run: Run, query_vectors: QueryVectors, dimension: int | None = None) -> np.ndarray:
