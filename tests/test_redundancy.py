@@ -13,7 +13,7 @@ from array_vectors import ArrayVectors
 from rnnreranker import Run
 from rnnreranker.base.errors import InputError
 from rnnreranker.evaluate.__main__ import main
-from rnnreranker.evaluate.redundancy import redundancy
+from rnnreranker.evaluate.redundancy import means_of, redundancy
 from rnnreranker.index import opening
 from rnnreranker.regress.plans import measure
 from rnnreranker.regress.plans.plan import make_plan
@@ -29,11 +29,10 @@ def test_cosines_of_the_pairs_by_hand() -> None:
     found = redundancy(
         Run.from_dict({qid: {docid: -float(n) for n, docid in enumerate(own)} for qid, own in entries.items()}), SOURCE
     )
-    assert found.qids == ("q1", "q2")
-    assert found.cosine == pytest.approx([2.2 / 3, 1.4 / 3])
-    assert found.pairs.tolist() == [1.0, 0.0]
-    assert found.means() == {"cosine@10": pytest.approx(0.6), "pairs@10": 0.5}
-    assert redundancy(Run.from_dict({"q": {"a": 1.0}}), SOURCE).means() == {"cosine@10": 0.0, "pairs@10": 0.0}
+    assert found["cosine@10"].to_dict() == {"q1": pytest.approx(2.2 / 3), "q2": pytest.approx(1.4 / 3)}
+    assert found["pairs@10"].tolist() == [1.0, 0.0]
+    assert means_of(found) == {"cosine@10": pytest.approx(0.6), "pairs@10": 0.5}
+    assert means_of(redundancy(Run.from_dict({"q": {"a": 1.0}}), SOURCE)) == {"cosine@10": 0.0, "pairs@10": 0.0}
 
 
 @pytest.fixture

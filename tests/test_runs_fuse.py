@@ -186,7 +186,7 @@ def test_python_fuses_files_and_runs_as_the_command_does(tmp_path: Path, monkeyp
     assert Path("same.txt").read_bytes() == Path("out.txt").read_bytes()
     with pytest.raises(InputError, match=r"^run 1: one run alone; give two or more to fuse, or aggregate for its doc"):
         fuse_runs([fused])
-    with pytest.raises(InputError, match=r"^a.txt: stands there twice.*; hits=0: expected an integer >= 1$"):
+    with pytest.raises(InputError, match=r"^a.txt: given twice.*; hits=0: expected an integer >= 1$"):
         fuse_runs(["a.txt", "a.txt"], hits=0)
 
 
@@ -245,7 +245,7 @@ def test_the_command_reports_each_thing_once(tmp_path: Path, capsys: pytest.Capt
         (["a.txt", "c.txt", "--method", "rrf:k=-1"], "k=-1.0: expected a finite number >= 0"),
         (["a.txt", "c.txt", "--method", "rrf:ks=5"], "--method rrf:ks=5: no setting ks, did you mean k"),
         (["a.txt", "c.txt", "--method", "mean:k=5"], "--method mean:k=5: k is of rrf, not of mean"),
-        (["a.txt", "c.txt", "a.txt"], "a.txt: stands there twice; give every run once"),
+        (["a.txt", "c.txt", "a.txt"], "a.txt: given twice; give every run once"),
         (["a.txt", "b.txt"], "b.txt: no such run file"),
         (["a.txt", "c.txt", "--tag", "two words"], "--tag 'two words': expected a word without white space"),
         (["a.txt", "bad.txt"], "bad.txt:1: score nan; expected a finite number"),

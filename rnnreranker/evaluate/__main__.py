@@ -15,7 +15,8 @@ from rnnreranker.evaluate.comparison import print_comparisons, print_scores
 from rnnreranker.evaluate.evaluating import EvaluateRequest, check, evaluated
 
 if TYPE_CHECKING:
-    from rnnreranker.evaluate.redundancy import Redundancy
+    import pandas
+
     from rnnreranker.evaluate.scores import Scores
     from rnnreranker.parts.vectors import VectorSource
 
@@ -96,8 +97,8 @@ def _vectors(index: str) -> VectorSource:
     return open_index(index).vectors
 
 
-def _print_scores(scores: Scores, per_query: bool, alike: Mapping[str, Redundancy]) -> None:
-    from rnnreranker.evaluate.redundancy import NAMES
+def _print_scores(scores: Scores, per_query: bool, alike: Mapping[str, pandas.DataFrame]) -> None:
+    from rnnreranker.evaluate.redundancy import NAMES, means_of
 
     rows: list[list[Any]] = []
     for r, run in enumerate(scores.runs):
@@ -105,7 +106,7 @@ def _print_scores(scores: Scores, per_query: bool, alike: Mapping[str, Redundanc
             for t, topic in enumerate(scores.topics):
                 rows.append([run, topic, *(f"{value:.4f}" for value in scores.values[r, t])])
         means = [f"{value:.4f}" for value in scores.means[r]]
-        means += [f"{value:.4f}" for value in alike[run].means().values()] if alike else []
+        means += [f"{value:.4f}" for value in means_of(alike[run]).values()] if alike else []
         rows.append([run, "all", *means] if per_query else [run, *means])
     header = ["run", *(["topic"] if per_query else []), *scores.measures, *(NAMES if alike else ())]
     print_scores(header, rows, scores.protocol)

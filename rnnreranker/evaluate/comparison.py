@@ -71,33 +71,30 @@ def compare(scores: Scores, resamples: int = RESAMPLES, seed: int = 0) -> list[C
     if resamples < 1:
         raise InputError(f"resamples={resamples}: expected an integer >= 1")
     pairs = [(run, measure) for run in range(1, len(scores.runs)) for measure in range(len(scores.measures))]
-    values = [scores.values[run, :, measure] for run, measure in pairs]
-    bases = [scores.values[0, :, measure] for _, measure in pairs]
-    differences = np.stack([value - base for value, base in zip(values, bases, strict=True)])
-    intervals = bootstrap_intervals(differences, resamples, seed)
-    raw = [paired_t_test(value, base) for value, base in zip(values, bases, strict=True)]
-    corrected = holm(raw)
-    judged = scores.judged.mean(axis=1)
-    return [
-        Comparison(
-            run=scores.runs[run],
-            baseline=scores.runs[0],
-            measure=scores.measures[measure],
-            value=float(values[i].mean()),
-            baseline_value=float(bases[i].mean()),
-            difference=float(differences[i].mean()),
-            low=float(intervals[i, 0]),
-            high=float(intervals[i, 1]),
-            p=raw[i],
-            p_holm=corrected[i],
-            wins=int((differences[i] > SAME).sum()),
-            ties=int((np.abs(differences[i]) <= SAME).sum()),
-            losses=int((differences[i] < -SAME).sum()),
-            judged=float(judged[run]),
-            baseline_judged=float(judged[0]),
+    values = {
+        (run, m): scores.values[run, :, m] for run in range(len(scores.runs)) for m in range(len(scores.measures))
+    }
+    rows = differences(values, [((run, m), (0, m)) for run, m in pairs], resamples, seed)
+    judged = scores.judged.mean(axis=1).tolist()
+    comparisons = []
+    for (run, m), row in zip(pairs, rows, strict=True):
+        gaps = values[run, m] - values[0, m]
+        comparisons.append(
+            Comparison(
+                run=scores.runs[run],
+                baseline=scores.runs[0],
+                measure=scores.measures[m],
+                value=float(values[run, m].mean()),
+                baseline_value=float(values[0, m].mean()),
+                **row,
+                wins=int((gaps > SAME).sum()),
+                ties=int((np.abs(gaps) <= SAME).sum()),
+                losses=int((gaps < -SAME).sum()),
+                judged=judged[run],
+                baseline_judged=judged[0],
+            )
         )
-        for i, (run, measure) in enumerate(pairs)
-    ]
+    return comparisons
 
 
 def bootstrap_intervals(differences: np.ndarray, resamples: int = RESAMPLES, seed: int = 0) -> np.ndarray:
@@ -153,23 +150,25 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected.tolist()
 
 
-def differences(values: Mapping[Any, np.ndarray], pairs: Sequence[tuple[Any, Any]]) -> list[dict[str, float]]:
+def differences(
+    values: Mapping[Any, np.ndarray], pairs: Sequence[tuple[Any, Any]], resamples: int = RESAMPLES, seed: int = 0
+) -> list[dict[str, float]]:
     """How far some values of topics lie above others, a row a pair: one family of tests.
 
     Args:
         values: by name, (T,) float64 each, of the same topics.
-        pairs: names: of the values, and of those that they are compared with.
+        pairs: names: of the values, and of those that they are compared with; none gives no rows.
+        resamples, seed: as of `bootstrap_intervals`.
 
     Returns:
         difference (mean), low, high (95%, bootstrap over topics), p (paired t-test), p_holm (over all pairs).
     """
+    if not pairs:
+        return []
+    gaps = np.stack([values[one] - values[other] for one, other in pairs])
     tests = [paired_t_test(values[one], values[other]) for one, other in pairs]
-    rows = []
-    for (one, other), p, p_holm in zip(pairs, tests, holm(tests) if tests else [], strict=True):
-        gaps = values[one] - values[other]
-        low, high = bootstrap_intervals(gaps[None])[0].tolist()
-        rows.append({"difference": float(gaps.mean()), "low": low, "high": high, "p": p, "p_holm": p_holm})
-    return rows
+    rows = zip(gaps.mean(axis=1), *bootstrap_intervals(gaps, resamples, seed).T, tests, holm(tests), strict=True)
+    return [dict(zip(("difference", "low", "high", "p", "p_holm"), map(float, row), strict=True)) for row in rows]
 
 
 def print_scores(header: Sequence[object], rows: Iterable[Sequence[object]], protocol: str) -> None:

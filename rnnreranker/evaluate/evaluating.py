@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from rnnreranker.data.qrels import Qrels
     from rnnreranker.evaluate.comparison import Comparison
-    from rnnreranker.evaluate.redundancy import Redundancy
     from rnnreranker.evaluate.scores import Scores
     from rnnreranker.parts.vectors import VectorSource
 
@@ -96,7 +95,7 @@ class Evaluation:
     request: EvaluateRequest
     scores: Scores
     comparisons: Sequence[Comparison]
-    redundancy: Mapping[str, Redundancy]
+    redundancy: Mapping[str, pandas.DataFrame]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything that was measured and how, for JSON."""
@@ -116,7 +115,7 @@ class Evaluation:
                     "per_topic": {
                         measure: scores.values[r, :, m].tolist() for m, measure in enumerate(scores.measures)
                     },
-                    **({"redundancy": self.redundancy[name].as_json()} if name in self.redundancy else {}),
+                    **({"redundancy": _as_json(self.redundancy[name])} if name in self.redundancy else {}),
                 }
                 for r, (name, path) in enumerate(zip(scores.runs, request.files, strict=True))
             ],
@@ -220,13 +219,19 @@ def _run_of(given: Any) -> Run:
     return Run.from_columns(qids, docids, given["score"].to_numpy())
 
 
-def _redundancy(vectors: Any, runs: Mapping[str, Run]) -> dict[str, Redundancy]:
+def _redundancy(vectors: Any, runs: Mapping[str, Run]) -> dict[str, pandas.DataFrame]:
     if vectors is None:
         return {}
     from rnnreranker.evaluate.redundancy import redundancy
 
     source = vectors() if callable(vectors) else vectors
     return {name: redundancy(run, source) for name, run in runs.items()}
+
+
+def _as_json(table: pandas.DataFrame) -> dict[str, Any]:
+    from rnnreranker.evaluate.redundancy import NEAR, means_of
+
+    return {"near": NEAR, "mean": means_of(table), "per_query": table.to_dict()}
 
 
 def evaluate_run(

@@ -94,7 +94,7 @@ def apply_protocol(measures: Sequence[ir_measures.Measure], qrels: pandas.DataFr
         InputError: `binary` with a typed level other than 1.
     """
     if protocol == "trec":
-        return [Judged(tuple(measures), _nested(qrels))]
+        return [Judged(tuple(measures), grades_of(qrels))]
     level = relevant_from(protocol)
     kept = qrels[qrels["relevance"] >= level] if protocol in STRICT else qrels
     relevant = _binarised(kept, level, keep_negative=protocol != "binary")
@@ -107,7 +107,7 @@ def apply_protocol(measures: Sequence[ir_measures.Measure], qrels: pandas.DataFr
             raise InputError(f"{measure}: protocol binary has grades 0 and 1 only; leave the level out")
         group = "judged" if measure.NAME == "Judged" else "relevant" if _is_binary(measure) else "graded"
         groups[group][0].append(measure)
-    return [Judged(tuple(members), _nested(frame)) for members, frame in groups.values() if members]
+    return [Judged(tuple(members), grades_of(frame)) for members, frame in groups.values() if members]
 
 
 def _is_binary(measure: ir_measures.Measure) -> bool:
@@ -125,7 +125,8 @@ def _binarised(qrels: pandas.DataFrame, level: int, keep_negative: bool) -> pand
     return qrels.assign(relevance=ones.where(relevance >= 0, relevance) if keep_negative else ones)
 
 
-def _nested(qrels: pandas.DataFrame) -> dict[str, dict[str, int]]:
+def grades_of(qrels: pandas.DataFrame) -> dict[str, dict[str, int]]:
+    """Query id → docid → grade."""
     grades: dict[str, dict[str, int]] = {}
     columns = (qrels[name].tolist() for name in ("query_id", "doc_id", "relevance"))
     for qid, docid, grade in zip(*columns, strict=True):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
+    import pandas
+
     from rnnreranker.parts.vectors import VectorSource
     from rnnreranker.runs import Run
 
@@ -16,32 +17,13 @@ NEAR = 0.9  # a cosine of so much and more makes two documents near-duplicates
 NAMES = (f"cosine@{DEPTH}", f"pairs@{DEPTH}")  # of the two figures
 
 
-@dataclass(frozen=True, eq=False)
-class Redundancy:
-    """How alike the first documents of each query are.
-
-    qids: the queries that have two documents with vectors among their first; cosine: (Q,) float64, the mean of their
-    pairs; pairs: (Q,) float64, how many of these are near-duplicates.
-    """
-
-    qids: tuple[str, ...]
-    cosine: np.ndarray
-    pairs: np.ndarray
-
-    def means(self) -> dict[str, float]:
-        """Both by name, means over the queries; 0 where there is none."""
-        values = (self.cosine, self.pairs)
-        return {name: float(one.mean()) if len(one) else 0.0 for name, one in zip(NAMES, values, strict=True)}
-
-    def as_json(self) -> dict[str, Any]:
-        """Means and values by query, plain values."""
-        values = zip(NAMES, (self.cosine, self.pairs), strict=True)
-        by_query = {name: dict(zip(self.qids, one.tolist(), strict=True)) for name, one in values}
-        return {"near": NEAR, "mean": self.means(), "per_query": by_query}
+def means_of(table: pandas.DataFrame) -> dict[str, float]:
+    """Both figures of `redundancy` by name, means over the queries; 0 where there is none."""
+    return {name: float(table[name].to_numpy().mean()) if len(table) else 0.0 for name in NAMES}
 
 
-def redundancy(run: Run, vectors: VectorSource) -> Redundancy:
-    """The cosines of all pairs of the first ten documents of every query.
+def redundancy(run: Run, vectors: VectorSource) -> pandas.DataFrame:
+    """The cosines of all pairs of the first ten documents of every query: their mean, and how many are `NEAR`.
 
     Cosines of one encoder are no measure for those of another: compare runs by the same vectors. Documents without a
     vector, or with one of zeros, are left out.
@@ -50,9 +32,14 @@ def redundancy(run: Run, vectors: VectorSource) -> Redundancy:
         run: of any number of queries.
         vectors: of its documents.
 
+    Returns:
+        A row, by its qid, for each query with two such documents or more; columns NAMES, float64.
+
     Raises:
         InputError: the vectors cannot be read.
     """
+    import pandas
+
     head = run.ranks <= DEPTH
     distinct, inverse = np.unique(run.rows[head], return_inverse=True)
     rows = vectors.rows(run.docids[distinct].tolist())
@@ -61,16 +48,12 @@ def redundancy(run: Run, vectors: VectorSource) -> Redundancy:
     lengths = np.linalg.norm(unit, axis=1, keepdims=True)
     unit /= np.where(lengths > 0, lengths, 1.0)
     able = lengths[:, 0] > 0
-    qids, means, pairs = [], [], []
-    queries = run.queries[head]
-    starts = np.searchsorted(queries, np.arange(len(run) + 1))
+    figures: dict[str, tuple[float, float]] = {}
+    starts = np.searchsorted(run.queries[head], np.arange(len(run) + 1))
     for number, qid in enumerate(run.qids):
         own = inverse[starts[number] : starts[number + 1]]
         own = own[able[own]]
-        if len(own) < 2:
-            continue
-        cosines = (unit[own] @ unit[own].T)[np.triu_indices(len(own), 1)]
-        qids.append(qid)
-        means.append(cosines.mean())
-        pairs.append((cosines.astype(np.float32) >= np.float32(NEAR)).sum())
-    return Redundancy(tuple(qids), np.array(means, dtype=np.float64), np.array(pairs, dtype=np.float64))
+        if len(own) >= 2:
+            cosines = (unit[own] @ unit[own].T)[np.triu_indices(len(own), 1)]
+            figures[qid] = cosines.mean(), (cosines.astype(np.float32) >= np.float32(NEAR)).sum()
+    return pandas.DataFrame.from_dict(figures, "index", np.float64, NAMES)

@@ -14,7 +14,7 @@ from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.process.phases import phase
 from rnnreranker.data.qrels import qrels_of
 from rnnreranker.evaluate.measures import name_of, parse_measures
-from rnnreranker.evaluate.protocols import Judged, apply_protocol, protocol_of, topics_that_count
+from rnnreranker.evaluate.protocols import Judged, apply_protocol, grades_of, protocol_of, topics_that_count
 from rnnreranker.runs import Run
 from rnnreranker.runs.arrow import as_numpy, strings
 from rnnreranker.runs.ordering import by_docid
@@ -229,10 +229,7 @@ def _unjudged(run: Run, judged: Mapping[str, Collection[str]]) -> str:
 
 def judged_documents(qrels: pandas.DataFrame) -> dict[str, set[str]]:
     """Query id → the docids that are judged for it, at any grade."""
-    judged: dict[str, set[str]] = {}
-    for qid, docid in zip(qrels["query_id"].tolist(), qrels["doc_id"].tolist(), strict=True):
-        judged.setdefault(qid, set()).add(docid)
-    return judged
+    return {qid: set(grades) for qid, grades in grades_of(qrels).items()}
 
 
 def _as_trec_eval(run: Run) -> np.ndarray:

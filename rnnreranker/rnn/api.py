@@ -8,7 +8,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.rnn import checks, reference
-from rnnreranker.rnn.contexts import ContextBatch, Engine, Fill, scored, similarities
+from rnnreranker.rnn.contexts import ContextBatch, Engine, Fill, check_problem, scored, similarities
 from rnnreranker.rnn.params import RnnParams
 
 Load = Callable[[int, np.ndarray], np.ndarray]  # the vectors of a context: the rows, filled, or where they are already
@@ -71,7 +71,7 @@ def rnn_similarity(
 
     contexts, known = of_vectors(load, real, queries.shape[1]), checks.base_scores(base, real, width)
     scores, problem = similarities(contexts, params, known, threads=checks.threads_of(threads), engine=engine)
-    check_problem(problem, load, queries.shape[1], real, "candidate")
+    check_problem(problem, lambda row: _broken(row, load, queries.shape[1], real, "candidate"))
     return padded(scores, real, width)
 
 
@@ -124,7 +124,7 @@ def jaccard_similarity(
 
     contexts, asked = of_vectors(load, real, dimension), np.tile(rows, (batch, 1))
     result = scored(contexts, params, asked, threads=checks.threads_of(threads), engine=engine)
-    check_problem(result.problem, load, dimension, real, "vector")
+    check_problem(result.problem, lambda row: _broken(row, load, dimension, real, "vector"))
     there = np.where((rows <= real[:, None]) & (real[:, None] > 0), real[:, None] + 1, 0)
     return padded(result.jaccard, there, width)
 
@@ -190,22 +190,12 @@ def padded(values: np.ndarray, counts: np.ndarray, width: int) -> np.ndarray:
     return out
 
 
-def check_problem(problem: np.ndarray, load: Load, dimension: int, real: np.ndarray, what: str) -> None:
-    """Raise for the first row of the batch that could not be computed."""
-    bad = np.flatnonzero(problem != 0)
-    if not bad.size:
-        return
-    row = int(bad[0])
-    if not np.isnan(problem[row]):
-        raise ParameterError(f"row {row} of the batch: {reference.too_large(problem[row])}")
-    vectors = np.empty((int(real[row]) + 1, dimension), dtype=np.float32)
+def _broken(row: int, load: Load, dimension: int, real: np.ndarray, what: str) -> str:
+    """What is wrong with the vectors of a row, whose products are no finite numbers."""
     with np.errstate(all="ignore"):
-        vectors = load(row, vectors)
-    broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
-    if not broken.size:
-        raise InputError(f"row {row} of the batch: inner products beyond the range of float32; scale the vectors down")
-    first = int(broken[0])
-    element = "the query" if first == 0 else f"{what} {first - 1 if what == 'candidate' else first}"
-    raise InputError(
-        f"row {row} of the batch: {element} has NaN or infinite entries (as float32); expected finite vectors"
-    )
+        vectors = load(row, np.empty((int(real[row]) + 1, dimension), dtype=np.float32))
+    broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()
+    if not broken:
+        return "inner products beyond the range of float32; scale the vectors down"
+    element = f"{what} {broken[0] - 1 if what == 'candidate' else broken[0]}" if broken[0] else "the query"
+    return f"{element} has NaN or infinite entries (as float32); expected finite vectors"

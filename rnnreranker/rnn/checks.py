@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.process.threads import one_blas_thread
 from rnnreranker.rnn.params import RnnParams
 
 
@@ -90,6 +92,17 @@ def threads_of(threads: int | None) -> int | None:
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1):
         raise InputError(f"threads={threads!r}: expected an integer >= 1, or None for one per core")
     return threads
+
+
+def in_threads(work: Callable[[], object], workers: int) -> None:
+    """Run some work in so many threads at once, BLAS on one thread; raises the first error."""
+    with one_blas_thread():
+        if workers < 2:
+            work()
+            return
+        with ThreadPoolExecutor(workers, thread_name_prefix="rnnreranker") as pool:
+            for done in [pool.submit(work) for _ in range(workers)]:
+                done.result()
 
 
 def rows_of_graph(params: RnnParams) -> None:

@@ -7,7 +7,6 @@ import itertools
 import os
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -15,9 +14,9 @@ from typing import Protocol
 import numpy as np
 
 from rnnreranker.base.command import cores, notice
+from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.base.process.phases import phase
-from rnnreranker.base.process.threads import one_blas_thread
-from rnnreranker.rnn import dense, mixture, reference
+from rnnreranker.rnn import checks, dense, mixture, reference
 from rnnreranker.rnn.params import RnnParams
 
 CHUNK_BYTES = 1 << 21  # of matrices that are filled at once, at most: they stay in the cache
@@ -26,10 +25,9 @@ WIDEST = 1100  # elements of contexts that NumPy takes: it has some ten matrices
 LOADED, COMPILED = 300_000, 2_000_000  # pairs of elements that NumPy compares sooner than the kernel is there
 
 
-class Fill(Protocol):
-    """Fills the matrices, (C, M, S) float32, of a range of contexts; shift_free: see `reference.inner_products`."""
-
-    def __call__(self, part: slice, gram: np.ndarray, shift_free: bool = False) -> None: ...
+# fill(part, gram, shift_free=False) fills the matrices, (C, M, S) float32, of a range of contexts; shift_free: see
+# `reference.inner_products`
+Fill = Callable[..., None]
 
 
 def matrices(contexts: int, widest: int) -> np.ndarray:
@@ -251,14 +249,7 @@ def scored(
         engine.score(gram, *given, result.jaccard[part], result.problem[part], result.closest[part])
         result.products[part] = gram[:, 0, 1:widest]
 
-    workers = min(parallel, -(-batch // chunk))
-    with one_blas_thread():
-        if workers < 2:
-            work()
-        else:
-            with ThreadPoolExecutor(workers, "rnnreranker") as pool:
-                for done in [pool.submit(work) for _ in range(workers)]:
-                    done.result()
+    checks.in_threads(work, min(parallel, -(-batch // chunk)))
     return result
 
 
@@ -296,3 +287,14 @@ def similarities(
     smoothed = np.empty(mixed.shape)
     engine.smooth(mixed, result.closest, params.smoothing, smoothed)
     return smoothed, result.problem
+
+
+def check_problem(problem: np.ndarray, broken: Callable[[int], str]) -> None:
+    """Raise for the first row of the batch that could not be computed.
+
+    problem: (B,) of `Engine`; broken: what is wrong with a row whose similarities are no finite numbers.
+    """
+    for row in np.flatnonzero(problem)[:1].tolist():
+        if np.isnan(problem[row]):
+            raise InputError(f"row {row} of the batch: {broken(row)}")
+        raise ParameterError(f"row {row} of the batch: {reference.too_large(problem[row])}")

@@ -6,13 +6,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rnnreranker.base.errors import InputError, ParameterError
-from rnnreranker.rnn import checks, reference
+from rnnreranker.base.errors import InputError
+from rnnreranker.rnn import checks
 from rnnreranker.rnn.api import Base, Lengths, padded
-from rnnreranker.rnn.contexts import ContextBatch, Engine, Fill, engine_for, matrices, scored, similarities
+from rnnreranker.rnn.contexts import (
+    ContextBatch,
+    Engine,
+    Fill,
+    check_problem,
+    engine_for,
+    matrices,
+    scored,
+    similarities,
+)
 from rnnreranker.rnn.params import RnnParams
 
 LARGEST = float(np.finfo(np.float32).max)
+BROKEN = "similarities that are NaN or infinite; make the graph again"
 
 
 def graph_similarity(
@@ -60,7 +70,7 @@ def graph_similarity(
     real, width = contexts.sizes - 1, np.shape(rows)[1]
     known = checks.base_scores(base, real, width)
     scores, problem = similarities(contexts, params, known, threads=checks.threads_of(threads))
-    check_problem(problem)
+    check_problem(problem, lambda row: BROKEN)
     return padded(scores, real, width)
 
 
@@ -93,7 +103,7 @@ def graph_jaccard(
     if ((asked < -1) | (asked > width)).any():
         raise InputError(f"probes: expected elements 0 (the query) to {width}, or -1 for none")
     result = scored(contexts, params, asked, threads=checks.threads_of(threads))
-    check_problem(result.problem)
+    check_problem(result.problem, lambda row: BROKEN)
     there = np.where(contexts.sizes > 1, contexts.sizes, 0)[:, None]
     return padded(result.jaccard, np.broadcast_to(there, asked.shape), width + 1)
 
@@ -128,7 +138,7 @@ def probe_similarities(
         fill(slice(c, c + 1), room)
         known = room[0, 1 : sizes[c], 1 : sizes[c]]
         if np.isnan(known[0, 0]):
-            check_problem(np.where(np.arange(len(rows)) == c, np.nan, 0.0))
+            check_problem(np.where(np.arange(len(rows)) == c, np.nan, 0.0), lambda row: BROKEN)
         real = known[np.isfinite(known)]
         low, high = (real.min(), real.max()) if len(real) else (0.0, 0.0)
         there = (probes[c] > 0) & (probes[c] <= length)
@@ -183,11 +193,3 @@ def of_graph(
         return fill
 
     return ContextBatch(real + 1, filler, largest=np.inf)
-
-
-def check_problem(problem: np.ndarray) -> None:
-    """Raise for the first row of the batch that could not be computed."""
-    for row in np.flatnonzero(problem)[:1].tolist():
-        if np.isnan(problem[row]):
-            raise InputError(f"row {row} of the batch: similarities that are NaN or infinite; make the graph again")
-        raise ParameterError(f"row {row} of the batch: {reference.too_large(problem[row])}")

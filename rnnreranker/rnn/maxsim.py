@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from rnnreranker.base.command import cores
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.process.threads import one_blas_thread
 from rnnreranker.rnn import checks
 
 PRODUCTS = 1 << 17  # of query and document tokens at a time: they stay in the cache
@@ -124,14 +122,7 @@ def ragged_maxsim(
             terms = maxima.astype(np.float64) * factors
             out[np.ix_(filled, own)] = np.add.reduceat(terms, query_offsets[filled], axis=1).T
 
-    workers = min(checks.threads_of(threads) or cores(), len(parts))
-    with one_blas_thread():
-        if workers < 2:
-            work()
-        else:
-            with ThreadPoolExecutor(workers, thread_name_prefix="rnnreranker") as pool:
-                for done in [pool.submit(work) for _ in range(workers)]:
-                    done.result()
+    checks.in_threads(work, min(checks.threads_of(threads) or cores(), len(parts)))
     if (wrong := np.flatnonzero(~np.isfinite(out).all(axis=0))).size:
         raise InputError(
             f"document {chosen[wrong[0]]} has NaN or infinite tokens, or products beyond float32; expected finite ones"

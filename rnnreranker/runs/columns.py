@@ -12,7 +12,7 @@ import numpy as np
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.runs.arrow import as_numpy, numbers, strings
-from rnnreranker.runs.ordering import by_docid
+from rnnreranker.runs.ordering import by_docid, offsets_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -197,8 +197,7 @@ def from_codes(
     tied = (np.diff(queries) == 0) & (np.diff(scores) == 0)
     if tied.any():
         rows = rows[by_docid(tied, docids.names, rows)]
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(queries, minlength=len(qids)))]).astype(np.int64)
-    return Columns(qids, offsets, docids, rows, scores)
+    return Columns(qids, offsets_of(queries, len(qids)), docids, rows, scores)
 
 
 def _check_repeated(qids: tuple[str, ...], queries: np.ndarray, docids: Docids, rows: np.ndarray) -> None:

@@ -15,8 +15,8 @@ from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import Params, choices, hints_of, setting
 from rnnreranker.base.written_form import Written
-from rnnreranker.runs.columns import numbered
-from rnnreranker.runs.ordering import ascending, best_first, steps
+from rnnreranker.runs.columns import Docids, numbered
+from rnnreranker.runs.ordering import ascending, steps
 from rnnreranker.runs.run import Run
 
 if TYPE_CHECKING:
@@ -107,17 +107,12 @@ def fuse(
     Raises:
         InputError: no runs, no such method, weights that are not one number >= 0 for each run, scores beyond float32.
     """
-    if method not in METHODS:
-        raise InputError(f"fuse {method}: no such method; {nearest(str(method), METHODS)}")
     if not runs:
         raise InputError("fuse: no runs; expected at least one")
-    weights = [1.0] * len(runs) if weights is None else [float(weight) for weight in weights]
+    given = None if weights is None else ",".join(map(str, weights))
+    weights = FuseParams(fuse=method, k=k, weights=given).weight_of_runs or [1.0] * len(runs)  # type: ignore[arg-type]
     if len(weights) != len(runs):
         raise InputError(f"{len(weights)} weights for {len(runs)} runs; expected one for each")
-    if not (all(math.isfinite(weight) and weight >= 0 for weight in weights) and any(weights)):
-        raise InputError(f"weights {', '.join(map(str, weights))}: expected numbers >= 0, not all 0")
-    if not (math.isfinite(k) and k >= 0):
-        raise InputError(f"k={k}: expected a number >= 0")
     qids = tuple(dict.fromkeys(qid for run in runs for qid in run.qids))
     docids, rows_of, pairs = _numbered(runs, qids)
     if names:
@@ -134,13 +129,7 @@ def fuse(
             scores = np.divide(scores, total, out=np.zeros_like(scores), where=total > 0)
         elif method == "mean-zero":
             scores = scores / sum(weights)
-        single = scores.astype(np.float32)
-    if not np.isfinite(single).all():
-        raise InputError("fuse: a fused score is beyond float32 (3.4e38), which evaluation tools use")
-    queries, rows = np.divmod(pairs[first], max(len(docids), 1))
-    order = best_first(queries, single, docids, rows, len(qids))
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(queries, minlength=len(qids)))]).astype(np.int64)
-    fused = Run(qids, offsets, docids, rows[order].astype(np.int32), single[order].astype(np.float64))
+    fused = Run.from_pairs(qids, Docids(docids), pairs[first], scores, "fuse: a fused score")
     return fused if hits is None else fused.head(hits)
 
 

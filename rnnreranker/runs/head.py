@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rnnreranker.base.command import notice
+from rnnreranker.runs.ordering import offsets_of
 from rnnreranker.runs.run import Run
 
 
@@ -179,7 +180,7 @@ def joined_by(run: Run, above: int, counts: np.ndarray, rows: np.ndarray, scores
     all_rows = np.concatenate([run.rows, rows[new]])[order]
     all_scores = np.concatenate([all_scores, scores[new]])[order]
     chosen = np.concatenate([chosen | moved, np.ones(int(new.sum()), dtype=bool)])[order]
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(numbers, minlength=len(run)))]).astype(np.int64)
+    offsets = offsets_of(numbers, len(run))
     head = run.docids[all_rows[chosen]]
     final, final_scores = reordered(offsets, head, all_scores, chosen, all_scores[chosen])
     return Run.from_parts(run.qids, offsets, run.docids, all_rows[final], final_scores)

@@ -24,10 +24,18 @@ def best_first(
     bits = (scores + np.float32(0)).view(np.uint32)  # + 0: no negative zero
     falling = np.where(bits >> 31, bits, bits ^ np.uint32(0x7FFFFFFF))  # whole numbers in descending order of scores
     keys = queries << 32 | falling
-    counts = np.bincount(queries, minlength=count)
-    first = np.cumsum(counts) - counts  # entry of every query
+    first = offsets_of(queries, count)  # entry of every query
     order = ascending(keys, count << 32, within=np.arange(len(keys)) - first[queries])
     return order[by_docid(np.diff(keys[order]) == 0, names, rows[order])]
+
+
+def offsets_of(queries: np.ndarray, count: int) -> np.ndarray:
+    """(count + 1,) int64: where the entries of each query begin, and their number; queries: (n,) below count.
+
+    >>> offsets_of(np.array([0, 0, 2]), 3).tolist()
+    [0, 2, 2, 3]
+    """
+    return np.concatenate([[0], np.cumsum(np.bincount(queries, minlength=count))]).astype(np.int64)
 
 
 def by_docid(tied: np.ndarray, names: pyarrow.Array, rows: np.ndarray) -> np.ndarray:

@@ -12,9 +12,8 @@ from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import Params, choices, hints_of, setting
-from rnnreranker.runs.arrow import strings
-from rnnreranker.runs.columns import encode
-from rnnreranker.runs.ordering import ascending, best_first
+from rnnreranker.runs.columns import Docids, encode
+from rnnreranker.runs.ordering import ascending
 from rnnreranker.runs.run import Run
 
 AGGREGATE_HELP = (
@@ -104,11 +103,5 @@ def to_documents(
             scores = np.add.reduceat(run.scores[entries], first) if len(first) else run.scores[:0]
         else:
             scores = run.scores[entries[first]]
-        single = scores.astype(np.float32)
-    if not np.isfinite(single).all():
-        raise InputError(f"{aggregate}: a document's score is beyond float32 (3.4e38), which evaluation tools use")
-    queries, rows = np.divmod(pairs[first], span)
-    placed = best_first(queries, single, strings(names), rows, len(run.qids))
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(queries, minlength=len(run.qids)))]).astype(np.int64)
-    made = Run(run.qids, offsets, names, rows[placed].astype(np.int32), single[placed].astype(np.float64))
+    made = Run.from_pairs(run.qids, Docids(names), pairs[first], scores, f"{aggregate}: a document's score")
     return made if hits is None else made.head(hits)

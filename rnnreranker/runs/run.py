@@ -13,6 +13,7 @@ import numpy as np
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
 from rnnreranker.runs.columns import Columns, Docids, encode, from_codes
+from rnnreranker.runs.ordering import best_first, offsets_of
 
 
 class Run(Columns):
@@ -137,6 +138,27 @@ class Run(Columns):
         run = cls(qids, offsets, np.asarray(docids, dtype=object), rows, scores)
         run._check_scores()
         return run
+
+    @classmethod
+    def from_pairs(cls, qids: tuple[str, ...], docids: Docids, pairs: np.ndarray, scores: np.ndarray, what: str) -> Run:
+        """A run of entries by query, whose scores are rounded to float32, the precision of trec_eval.
+
+        Args:
+            qids: Q queries; docids: V distinct ones; pairs: (n,) int64, ascending, number of the query × V + row of the
+                docid, each once; scores: (n,) float64; what: names a score in messages.
+
+        Raises:
+            InputError: a score beyond float32.
+        """
+        with np.errstate(over="ignore"):
+            single = scores.astype(np.float32)
+        if not np.isfinite(single).all():
+            raise InputError(f"{what} is beyond float32 (3.4e38), which evaluation tools use")
+        queries, rows = np.divmod(pairs, max(len(docids), 1))
+        order = best_first(queries, single, docids.names, rows, len(qids))
+        return cls(
+            qids, offsets_of(queries, len(qids)), docids, rows[order].astype(np.int32), single[order].astype(np.float64)
+        )
 
     def to_dict(self) -> dict[str, dict[str, float]]:
         """{qid: {docid: score}}, entries in the order of the run."""

@@ -185,7 +185,7 @@ def depth_of(run: Run) -> int:
 
 def _redundancy(plan: Plan, runs: Mapping[str, Run]) -> dict[str, dict[str, float]]:
     """Run → how alike its first documents are, where the spec names an index for it that a step of the plan reads."""
-    from rnnreranker.evaluate.redundancy import redundancy
+    from rnnreranker.evaluate.redundancy import means_of, redundancy
     from rnnreranker.index.opening import open_index
 
     name = {index.id: name for index, name in plan.indexes()}.get(plan.spec.redundancy)
@@ -193,7 +193,7 @@ def _redundancy(plan: Plan, runs: Mapping[str, Run]) -> dict[str, dict[str, floa
         return {}
     vectors = open_index(name).vectors
     return {
-        run: {figure: round(value, PRECISION) for figure, value in redundancy(one, vectors).means().items()}
+        run: {figure: round(value, PRECISION) for figure, value in means_of(redundancy(one, vectors)).items()}
         for run, one in runs.items()
     }
 
