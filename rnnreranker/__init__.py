@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from rnnreranker.rnn.hits import rerank_hits as rerank_hits
     from rnnreranker.rnn.maxsim import maxsim as maxsim
     from rnnreranker.runs import Run as Run
-    from rnnreranker.search.building import build_index as build_index
     from rnnreranker.search.opened import Index as Index
+    from rnnreranker.search.opened import build_index as build_index
     from rnnreranker.search.opened import open_index as open_index
     from rnnreranker.train.training import train_model as train_model
 

@@ -154,7 +154,7 @@ def check(request: ExperimentRequest) -> list[System]:
 
 
 def _check_search(request: ExperimentRequest, system: System) -> None:
-    from rnnreranker.search.check import check as check_search
+    from rnnreranker.search.request import check as check_search
 
     check_search(request_of(request, system))
 
@@ -220,7 +220,7 @@ def usual_systems(request: ExperimentRequest) -> list[System]:
         UnavailableError: no retriever of the index works on this machine.
     """
     from rnnreranker.base.method import find
-    from rnnreranker.search.pipeline import KINDS, SAME
+    from rnnreranker.search.request import KINDS, SAME
 
     index: Any = request.index
     usable: list[list[str]] = [[] for _ in KINDS]
@@ -265,11 +265,11 @@ def searched(request: ExperimentRequest, systems: Sequence[System]) -> tuple[dic
 
 def run_of(request: ExperimentRequest, system: System, hits: int, before: Run | None = None) -> Run:
     """The run of a system, `hits` documents a query; before: the run of its first stage, to be reranked."""
-    from rnnreranker.search.searching import read_first_stage
+    from rnnreranker.search.searching import first_stage_of
 
     index, topics = cast(Any, (request.index, request.topics))
     if before is None and system.of_run:
-        run = read_first_stage(str(Path(system.first).expanduser())).head(hits)
+        run = first_stage_of(Path(system.first).expanduser()).head(hits)
         return run.of_queries([number for number, qid in enumerate(run.qids) if qid in topics])
     how: dict[str, Any] = {name: getattr(request, name) for name in HOW} | {"hits": hits}
     if before is None:

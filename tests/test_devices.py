@@ -22,7 +22,7 @@ from rnnreranker.encode.sparse import SparseEncoder  # noqa: E402
 from rnnreranker.index.__main__ import main as index  # noqa: E402
 from rnnreranker.index.opening import open_index  # noqa: E402
 from rnnreranker.parts import on_devices  # noqa: E402
-from rnnreranker.search.building import build_index  # noqa: E402
+from rnnreranker.search.opened import build_index  # noqa: E402
 from tests.tiny_encoder import WORDS, make_cross_encoder, make_encoder, make_masked  # noqa: E402
 
 TEXTS = [" ".join(WORDS[(7 * row + column) % 40] for column in range(1 + row % 30)) for row in range(90)]

@@ -308,7 +308,10 @@ def test_page_has_the_scores_of_the_reranker(tiny: Path, tmp_path: Path) -> None
     ("more", "message"),
     [
         (["--explain", "q9"], r"--explain q9: no such query in .*topics\.tsv, known: q/3, q1, q2"),
-        (["--explain", "q1", "--rerank", "none"], "--explain shows what rnn does: not with --rerank none"),
+        (
+            ["--explain", "q1", "--rerank", "none"],
+            "--explain shows what rnn does with vectors or a graph: not with --rerank none",
+        ),
         (["--explain", "q1", "--explain-output", "/no/such/folder/x.html"], "cannot be written"),
         (["--output", "x", "--explain-output", "x.html"], "--explain-output needs --explain QID"),
     ],

@@ -20,8 +20,7 @@ from rnnreranker.data.topics import load_topics
 from rnnreranker.rnn.hits import params_of, rerank_hits
 from rnnreranker.rnn.params import RnnParams
 from rnnreranker.runs import Run
-from rnnreranker.search.building import build_index
-from rnnreranker.search.opened import Index, open_index
+from rnnreranker.search.opened import Index, build_index, open_index
 
 require("mteb", "a model or a task of MTEB", "'rnnreranker[mteb]'")
 

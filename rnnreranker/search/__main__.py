@@ -10,16 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base import command
+from rnnreranker.base.arguments import flag
+from rnnreranker.base.chosen_method import SOURCES, Form
 from rnnreranker.base.errors import InputError, nearest, problems_of
 from rnnreranker.base.files import check_writable
+from rnnreranker.base.method import find, names
 from rnnreranker.base.process import phases
 from rnnreranker.base.process.phases import phase
+from rnnreranker.base.settings import hints_of
+from rnnreranker.base.written_form import Written
 from rnnreranker.evaluate.measures import parse_measures
 from rnnreranker.evaluate.protocols import protocol_of, relevant_from
-from rnnreranker.search import flags
-from rnnreranker.search.check import check
-from rnnreranker.search.request import NO_RERANKING, RNN, OutputRequest, SearchRequest
-from rnnreranker.search.searching import Searched, read_queries, searched
+from rnnreranker.rnn import RnnParams
+from rnnreranker.search.defaults import RNN
+from rnnreranker.search.flags import EVERYDAY
+from rnnreranker.search.request import NO_RERANKING, OutputRequest, RnnFlags, SearchRequest, check
+from rnnreranker.search.searching import read_queries
 
 if TYPE_CHECKING:
     import pandas
@@ -40,32 +46,55 @@ USAGE = "python -m rnnreranker.search --index INDEX (--topics TOPICS | --query T
 @command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
+    from rnnreranker.search.pipeline import open_pipeline
+
     phases.spent.clear()
     args = make_parser().parse_args(argv)
     wanted = command.request(args, OutputRequest)
     request = _checked(args, wanted)
     topics, given = read_queries(request)
     qrels = None if wanted.qrels is None else _qrels(wanted.qrels, wanted.protocol, topics)
-    if wanted.explain is not None:
-        if wanted.explain not in topics:
+    if (qid := wanted.explain) is not None:
+        if qid not in topics:
             source = request.topics or "--query, which is called `query`"
-            raise InputError(
-                f"--explain {wanted.explain}: no such query in {source}, {nearest(wanted.explain, topics)}"
-            )
-        if given is not None and (wanted.explain not in given or not given.ranked(wanted.explain)):
-            raise InputError(f"--explain {wanted.explain}: the run of --run has no candidates for this query")
-    result = searched(request, topics, given, qrels)
-    stages, work = result.stages, result.pipeline
-    joined = f"; {_joined(stages[0], stages[1])}" if work.expander else ""
+            raise InputError(f"--explain {qid}: no such query in {source}, {nearest(qid, topics)}")
+        if given is not None and (qid not in given or not given.ranked(qid)):
+            raise InputError(f"--explain {qid}: the run of --run has no candidates for this query")
+    work = open_pipeline(request, topics, qrels, given)
+    stages = work.stages(given)
     with phase("writing"):
         kept = stages if request.query or wanted.qrels else stages[-1:]
-        runs = [work.documents(stage, work.hits) for stage in kept]
+        runs = [work.documents(stage).head(request.hits) for stage in kept]
         if wanted.output:
-            _write(wanted, argv, request, work, runs[-1], "" if qrels is None else qrels.attrs["protocol"])
-        _show(request, wanted, result, runs, qrels)
+            _write(wanted, argv, work, runs[-1], "" if qrels is None else qrels.attrs["protocol"])
+        _show(wanted, work, stages, runs, qrels)
+    joined = ""
+    if work.expander:
+        new = sum(len(set(stages[1].ranked(qid)) - set(stages[0].ranked(qid))) for qid in stages[1])
+        joined = f"; {command.counted(new, 'candidate')} joined, {new / max(len(stages[1]), 1):.1f} a query"
     said = f"{command.counted(len(stages[0]), 'query', 'queries')} on {request.devices or 'cpu'}"
     command.say(f"{said}: {phases.summary()}{joined}")
     return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The flags of the command."""
+    text = "Retrieve candidates and rerank them by reciprocal nearest neighbours."
+    parser = command.parser("search", text, EPILOG, usage=USAGE)
+    add = command.add_request_flags
+    add(parser, SearchRequest, "index", "topics", "encoded_queries", "query", "run", "encoder")
+    retrieval = ("retrieve", "fuse", "hits", "remove_query", "prf", "expand", "bm25_index")
+    add(parser.add_argument_group("retrieval"), SearchRequest, *retrieval)
+    group = parser.add_argument_group("reranking (any setting of rnn is a flag too)")
+    add(group, SearchRequest, "rerank")
+    add(group, RnnFlags, "preset")
+    command.add_dataclass_flags(group, RnnParams, shown=EVERYDAY)
+    add(group, RnnFlags, "source", "queries")
+    add(group, SearchRequest, "missing", "documents", "fields", "device", "compute_dtype", "aggregate")
+    out = parser.add_argument_group("output")
+    add(out, OutputRequest, *(field.name for field in dataclasses.fields(OutputRequest)))
+    add(out, SearchRequest, "threads", "batch_size")
+    return parser
 
 
 def _checked(args: Any, wanted: OutputRequest) -> SearchRequest:
@@ -73,10 +102,11 @@ def _checked(args: Any, wanted: OutputRequest) -> SearchRequest:
     silent = args.query is None and (args.topics or args.run) and not wanted.output and not wanted.qrels
     wrong, rerank, explain = "", [*(args.rerank or [RNN])], wanted.explain is not None
     try:
-        rerank = flags.rerankers(args, explain)
+        rerank = _rerankers(args, explain)
     except InputError as error:
         wrong = str(error)
     request = command.request(args, SearchRequest, rerank=rerank[0] if len(rerank) == 1 else rerank)
+    problems = problems_of(partial(parse_measures, wanted.measures)) if wanted.qrels else []
     check(
         request,
         (wrong, wrong),
@@ -95,18 +125,13 @@ def _checked(args: Any, wanted: OutputRequest) -> SearchRequest:
             f"--tag {wanted.tag!r}: expected a word without white space",
         ),
         (explain and args.aggregate, "--explain shows passages: not with --aggregate"),
-        *(
-            (True, problem)
-            for problem in problems_of(*([partial(parse_measures, wanted.measures)] if wanted.qrels else []))
-        ),
+        *((True, problem) for problem in problems),
     )
-    if explain:
-        if [one.name for one in request.rerankers] != ["rnn"]:
-            shown = " ".join(f"--rerank {one.name}" for one in request.rerankers) or "--rerank none"
-            raise InputError(f"--explain shows what rnn does: not with {shown}")
-        if request.rerankers[0].source == "tokens":
-            raise InputError("--explain: shows similarities of vectors or of a graph, not --from tokens")
-    check_writable(wanted.output, wanted.explain and _explain_output(wanted))
+    if explain and [(one.name, one.source == "tokens") for one in request.rerankers] != [("rnn", False)]:
+        shown = " ".join(f"--rerank {one.name}" for one in request.rerankers) or "--rerank none"
+        shown += " --from tokens" if any(one.source == "tokens" for one in request.rerankers) else ""
+        raise InputError(f"--explain shows what rnn does with vectors or a graph: not with {shown}")
+    check_writable(wanted.output, _explain_output(wanted) if explain else None)
     if wanted.output:
         from rnnreranker.search.ir_metadata import actor, file_beside
 
@@ -115,92 +140,99 @@ def _checked(args: Any, wanted: OutputRequest) -> SearchRequest:
     return request
 
 
+def _rerankers(args: Any, explained: bool) -> list[Form]:
+    """The rerankers of --rerank with what other flags say of them; the usual one where nothing is said.
+
+    explained: whether the page of a query shows what it does, so that it may not be left out.
+
+    Raises:
+        InputError: a flag that none of them has, or that a written form says too.
+    """
+    typed = command.given(args, RnnParams)
+    with command.naming_flags(typed):
+        RnnParams(**typed)  # each says by its flag what is wrong with it
+    others = {"from": args.source, "queries": args.queries, "preset": args.preset}
+    typed |= {name: value for name, value in others.items() if value is not None}
+    forms = [Written.read(one) for one in args.rerank or ([RNN] if typed else [])]
+    if not forms:
+        return [str(RNN) if explained else RNN]
+    if not all(form.name in names("reranker") for form in forms):
+        return list(forms)  # refused with the request
+    for name in typed:
+        if not any(_takes(form.name, name) for form in forms):
+            shown = " ".join(f"--rerank {form.name}" for form in forms)
+            takers = " or ".join(one for one in names("reranker") if _takes(one, name))
+            raise InputError(f"{flag(name)}: of {takers}, not with {shown}")
+    own = [{name: value for name, value in typed.items() if _takes(form.name, name)} for form in forms]
+    return [form.beside(values, "--rerank") for form, values in zip(forms, own, strict=True)]
+
+
+def _takes(reranker: str, name: str) -> bool:
+    """Whether a reranker has a setting that is a flag too."""
+    method = find("reranker", reranker)
+    if name == "context":
+        return name in hints_of(method.Params)
+    return bool(method.takes_source) if name in SOURCES else issubclass(method.Params, RnnParams)
+
+
 def _explain_output(wanted: OutputRequest) -> Path:
     from rnnreranker.search.explain import file_name
 
     return Path(wanted.explain_output or file_name(str(wanted.explain))).expanduser()
 
 
-def _joined(before: Run, after: Run) -> str:
-    """How many candidates an expansion added, over all queries and to each."""
-    new = sum(len(set(after.ranked(qid)) - set(before.ranked(qid))) for qid in after)
-    return f"{command.counted(new, 'candidate')} joined, {new / max(len(after), 1):.1f} a query"
-
-
-def _write(
-    wanted: OutputRequest, argv: Sequence[str], request: SearchRequest, work: Pipeline, run: Run, protocol: str
-) -> None:
+def _write(wanted: OutputRequest, argv: Sequence[str], work: Pipeline, run: Run, protocol: str) -> None:
     """Write a run, and beside it what it was made of."""
-    from rnnreranker.search.ir_metadata import OfCommand, file_beside, write_ir_metadata
+    from rnnreranker.search.ir_metadata import file_beside, write_ir_metadata
 
-    by = [one.name for one in ([work.expander] if work.expander else []) + work.rerankers]
-    tag = (
-        wanted.tag
-        or f"{'run' if request.run else work.retrieved_by}.{'.'.join(by if work.rerankers else [*by, NO_RERANKING])}"
-        + (f".{work.passages.aggregate}" if work.passages else "")
-    )
+    by = [work.retrieved_by or "run", *work.steps, *([] if work.rerankers else [NO_RERANKING])]
+    passages = work.request.passages
+    tag = wanted.tag or ".".join([*by, *([passages.aggregate] if passages else [])])
     output = str(wanted.output)
     beside = file_beside(output)
     run.write(output, tag=tag, format=wanted.output_format)
     if beside is not None:
-        write_ir_metadata(beside, tag, OfCommand(argv, wanted.qrels, wanted.measures, protocol), request, work)
+        write_ir_metadata(beside, tag, argv, wanted, protocol, work)
 
 
 def _show(
-    request: SearchRequest, wanted: OutputRequest, result: Searched, stages: list[Run], qrels: pandas.DataFrame | None
+    wanted: OutputRequest, work: Pipeline, stages: list[Run], runs: list[Run], qrels: pandas.DataFrame | None
 ) -> None:
-    """Show, explain and evaluate, as the flags say."""
-    work, passages = result.pipeline, result.stages[-1]
-    before = [work.expander.name] if work.expander else []
-    by = [reranker.name for reranker in work.rerankers]
+    """Show, explain and evaluate, as the flags say; runs: the documents of the stages."""
+    request = work.request
+    first = Path(str(request.run)).name if request.run else work.retrieved_by
     if request.query:
         from rnnreranker.search.own_documents import best_passages
         from rnnreranker.search.show import show_results
 
-        text_of = best_passages(passages, work.passages) if work.passages else {}
-        before_all = work.documents(result.stages[0])
-        show_results(work.index, before_all, stages[-1], limit=wanted.show, text_of=text_of)
+        text_of = best_passages(stages[-1], request.passages) if request.passages else {}
+        show_results(work.index, work.documents(stages[0]), runs[-1], limit=wanted.show, text_of=text_of)
     if wanted.explain is not None:
         from rnnreranker.search.explain import explain
 
-        own = None if qrels is None else qrels[qrels["query_id"] == wanted.explain]
+        grades: dict[str, int] = {}
+        if qrels is not None:
+            own = qrels[qrels["query_id"] == wanted.explain]
+            grades = dict(zip(own["doc_id"], own["relevance"].tolist(), strict=True))
         explain(
             _explain_output(wanted),
             work.index,
-            result.stages[-2],
-            result.stages[-1],
+            stages[-2],
+            stages[-1],
             work.rerankers[0],  # type: ignore[arg-type]  # rnn, as was checked
             qid=wanted.explain,
-            query=result.topics[wanted.explain],
+            query=work.inputs.topics[wanted.explain],
             source=f"{request.run or work.retrieved_by} · index {request.index}",
-            grades={} if own is None else dict(zip(own["doc_id"], own["relevance"].tolist(), strict=True)),
+            grades=grades,
             relevant_from=1 if qrels is None else relevant_from(qrels.attrs["protocol"]),
         )
     if qrels is not None:
         from rnnreranker.search.show import show_evaluation
 
-        first = Path(str(request.run)).name if request.run else work.retrieved_by
-        runs = {first: stages[0] if request.run else stages[0].as_written()}  # as evaluate has them from their files
-        for count, run in enumerate(stages[1:], 1):
-            runs[f"+ {' + '.join([*before, *by][:count])}"] = run.as_written()
-        show_evaluation(runs, qrels, wanted.measures)
-
-
-def make_parser() -> argparse.ArgumentParser:
-    """The flags of the command."""
-    text = "Retrieve candidates and rerank them by reciprocal nearest neighbours."
-    parser = command.parser("search", text, EPILOG, usage=USAGE)
-    add = command.add_request_flags
-    add(parser, SearchRequest, "index", "topics", "encoded_queries", "query", "run", "encoder")
-    retrieval = ("retrieve", "fuse", "hits", "remove_query", "prf", "expand", "bm25_index")
-    add(parser.add_argument_group("retrieval"), SearchRequest, *retrieval)
-    group = parser.add_argument_group("reranking (any setting of rnn is a flag too)")
-    flags.add_reranking(group)
-    add(group, SearchRequest, "missing", "documents", "fields", "device", "compute_dtype", "aggregate")
-    out = parser.add_argument_group("output")
-    add(out, OutputRequest, *(field.name for field in dataclasses.fields(OutputRequest)))
-    add(out, SearchRequest, "threads", "batch_size")
-    return parser
+        named = {first: runs[0] if request.run else runs[0].as_written()}  # as evaluate has them from their files
+        for count, run in enumerate(runs[1:], 1):
+            named[f"+ {' + '.join(work.steps[:count])}"] = run.as_written()
+        show_evaluation(named, qrels, wanted.measures)
 
 
 def _qrels(name: str, protocol: str | None, topics: dict[str, str]) -> pandas.DataFrame:

@@ -1,7 +1,7 @@
 """What a run was made of and with, as a file of ir_metadata beside it: https://www.ir-metadata.org.
 
-The six components of PRIMAD: platform, research goal, implementation, method, actor, data. The file says nothing of who
-made the run but what `RNNRERANKER_ACTOR` says, and of a path on this machine the last name alone.
+The six components of PRIMAD: platform, research goal, implementation, method, actor, data. The file names the actor of
+`RNNRERANKER_ACTOR`, and of a path on this machine the last name alone.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,24 +28,13 @@ from rnnreranker.parts.base import parts_of
 
 if TYPE_CHECKING:
     from rnnreranker.search.pipeline import Pipeline
-    from rnnreranker.search.request import SearchRequest
+    from rnnreranker.search.request import OutputRequest, SearchRequest
 
 SUFFIX = ".ir-metadata.yml"
-ENDINGS = (".txt", ".trec", ".run", ".tsv", ".res")  # of runs, which the name of the file lacks
-SCHEMA, RUN_VERSION = 0.1, 1.0
+ENDINGS = re.compile(r"(?<=.)\.(txt|trec|run|tsv|res)$")  # of runs, which the name of the file lacks
 ACTOR = "RNNRERANKER_ACTOR"  # in the environment: `team=…,name=…`
 OF_ACTOR = ("name", "orcid", "team", "fields", "mail", "role", "degree", "github", "twitter")
 TOOLKITS = ("rnnreranker", "pyserini")
-
-
-@dataclass(frozen=True)
-class OfCommand:
-    """What a command was asked for besides its request: the words after its name, judgements and measures."""
-
-    words: Sequence[str]
-    qrels: str | None = None
-    measures: str = ""
-    protocol: str = ""
 
 
 def file_beside(run: str | os.PathLike[str]) -> Path | None:
@@ -54,16 +42,14 @@ def file_beside(run: str | os.PathLike[str]) -> Path | None:
     path = Path(run)
     if os.fspath(run) == STDOUT or (path.exists() and not path.is_file()):
         return None
-    name = path.name.removesuffix(".gz")
-    stem = name.removesuffix(next((ending for ending in ENDINGS if name.endswith(ending)), ""))
-    return path.with_name((stem or name) + SUFFIX)
+    return path.with_name(ENDINGS.sub("", path.name.removesuffix(".gz")) + SUFFIX)
 
 
 def actor() -> dict[str, Any]:
-    """Who makes the run, of RNNRERANKER_ACTOR; empty where nothing is said.
+    """Who makes the run, of RNNRERANKER_ACTOR; empty where it is not set.
 
     Raises:
-        InputError: another form, or something that ir_metadata does not know of an actor.
+        InputError: another form, or a key that ir_metadata does not have for an actor.
     """
     if not (said := os.environ.get(ACTOR)):
         return {}
@@ -72,39 +58,55 @@ def actor() -> dict[str, Any]:
         raise InputError(f"{ACTOR}={said}: {unknown[0]}: {nearest(unknown[0], OF_ACTOR)}")
     if not own:
         raise InputError(f"{ACTOR}={said}: expected KEY=VALUE,KEY=VALUE, keys of {', '.join(OF_ACTOR)}")
-    values = {name: str(value) for name, value in own.items()}
-    return values | ({"fields": values["fields"].split(";")} if "fields" in values else {})
+    return {name: str(value).split(";") if name == "fields" else str(value) for name, value in own.items()}
 
 
-def write_ir_metadata(path: Path, tag: str, asked: OfCommand, request: SearchRequest, work: Pipeline) -> None:
-    """Write the file; tag: of the run, work: what made it; InputError: it cannot be written, and as `actor`."""
+def write_ir_metadata(
+    path: Path, tag: str, words: Sequence[str], wanted: OutputRequest, protocol: str, work: Pipeline
+) -> None:
+    """Write the file.
+
+    Args:
+        tag: of the run; words: of the command, after its name; work: what made the run.
+        wanted: qrels and measures; protocol: that they were measured by.
+
+    Raises:
+        InputError: the file cannot be written, and as `actor`.
+    """
     import yaml
 
+    evaluation: dict[str, Any] = {}
+    if wanted.qrels:
+        evaluation |= {"reported measures": wanted.measures.split(), "protocol": protocol}
+    if work.steps and (baseline := _first_tag(work)):
+        evaluation["baseline"] = [baseline]
+    source = {"lang": ["python"]} | ({"commit": made_by} if (made_by := commit()) else {})
     about = {
-        "schema-version": SCHEMA,
-        "run-version": RUN_VERSION,
+        "schema-version": 0.1,
+        "run-version": 1.0,
         "tag": tag,
-        "platform": _platform(work),
-        "research goal": _research_goal(asked, request, work),
-        "implementation": _implementation(asked.words),
-        "method": {"automatic": True, "retrieval": stages(request, work)},
+        "platform": _platform(work.request),
+        "research goal": {"evaluation": evaluation} if evaluation else {},
+        "implementation": {"executable": {"cmd": shown_command(words)}, "source": source},
+        "method": {"automatic": True, "retrieval": stages(work)},
         "actor": actor(),
-        "data": _data(asked, request, work),
+        "data": _data(wanted.qrels, work),
     }
     text = yaml.safe_dump(about, sort_keys=False, allow_unicode=True, width=4096)
     with write_atomically(path) as stream:
         stream.write(text.encode())
 
 
-def stages(request: SearchRequest, work: Pipeline) -> list[dict[str, Any]]:
+def stages(work: Pipeline) -> list[dict[str, Any]]:
     """The methods in their order, each with its settings and the name of what it reranks, expands or fuses."""
     entries: list[dict[str, Any]] = []
+    request = work.request
 
     def add(name: str, method: str, params: Mapping[str, Any], **others: Any) -> str:
         own = name if all(one["name"] != name for one in entries) else f"{name} {len(entries) + 1}"
         known = {key: local_name(value) for key, value in params.items() if value is not None}
-        entries.append({"name": own, **({"method": method} if method else {}), **({"params": known} if known else {})})
-        entries[-1] |= {key.replace("_", " "): value for key, value in others.items() if value}
+        entry = {"name": own, "method": method, "params": known} | {k.replace("_", " "): v for k, v in others.items()}
+        entries.append({key: value for key, value in entry.items() if value})
         return own
 
     def of(method: Any, **others: Any) -> str:
@@ -113,24 +115,24 @@ def stages(request: SearchRequest, work: Pipeline) -> list[dict[str, Any]]:
         texts = {key: value for key, value in source.items() if isinstance(value, str)}
         return add(kind.name, f"{kind.__module__}.{kind.__qualname__}", method.params.to_dict() | texts, **others)
 
-    if work.retrievers:
-        before = []
-        for retriever in work.retrievers:
-            last = of(retriever, encoder=_encoder(retriever, request, work), depth=work.depth)
-            if retriever.feedback is not None:
-                last = of(retriever.feedback, searches_again=last)
-            before.append(last)
-        if len(before) > 1:
-            how = work.fusion.to_dict()
-            last = add(how.pop("fuse"), "rnnreranker.runs.fuse.fuse", how, interpolates=before)
+    before = []
+    for retriever in work.retrievers:
+        last = of(retriever, encoder=_encoder(retriever, work), depth=work.depth)
+        before.append(of(retriever.feedback, searches_again=last) if retriever.feedback is not None else last)
+    if len(before) > 1:
+        how = request.fusion().to_dict()
+        last = add(how.pop("fuse"), "rnnreranker.runs.fuse.fuse", how, interpolates=before)
+    elif before:
+        last = before[0]
     else:
-        last = add(_given_name(request), "", {}, run=_given_name(request), depth=work.depth)
+        name = Path(request.run).name if isinstance(request.run, str | Path) else "run"
+        last = add(name, "", {}, run=name, depth=work.depth)
     if work.expander is not None:
         last = of(work.expander, expands=last)
     for reranker in work.rerankers:
         last = of(reranker, reranks=last)
-    if work.passages is not None:
-        how = work.passages.to_dict()
+    if request.passages is not None:
+        how = request.passages.to_dict()
         add(how.pop("aggregate"), "rnnreranker.runs.passages", how, aggregates=last)
     return entries
 
@@ -141,18 +143,15 @@ def shown_command(words: Sequence[str]) -> str:
     >>> shown_command(["--run", "/home/ada/a.txt", "--rerank", "scorer:model=/home/ada/m", "--query", "/ a"])
     "python -m rnnreranker.search --run a.txt --rerank scorer:model=m --query '/ a'"
     """
-    shown: list[str] = []
+    shown = ["python", "-m", "rnnreranker.search"]
     for before, word in zip(["", *words], words, strict=False):
-        if before == "--query" or word.startswith("--query="):
-            shown.append(word)
-        elif is_elsewhere(word):
-            shown.append(local_name(word))
-        else:
-            shown.append("".join(map(local_name, re.split(r"(=|,|\+|(?<=\w):(?=[/~]))", word))))
-    return shlex.join(["python", "-m", "rnnreranker.search", *shown])
+        is_text = before == "--query" or word.startswith("--query=")
+        pieces = [word] if is_elsewhere(word) else re.split(r"(=|,|\+|(?<=\w):(?=[/~]))", word)
+        shown.append(word if is_text else "".join(map(local_name, pieces)))
+    return shlex.join(shown)
 
 
-def _platform(work: Pipeline) -> dict[str, Any]:
+def _platform(request: SearchRequest) -> dict[str, Any]:
     hardware: dict[str, Any] = {
         "cpu": {
             "model": processor() or platform.processor() or platform.machine(),
@@ -163,85 +162,49 @@ def _platform(work: Pipeline) -> dict[str, Any]:
     }
     if memory := memory_gb():
         hardware["ram"] = f"{memory:.0f} GB"
-    if work.devices is not None and any(name.startswith("cuda") for name in work.devices.names):
+    devices = request.devices.names if request.devices else ()
+    if first := next((name for name in devices if name.startswith("cuda")), ""):
         import torch
 
-        first = next(name for name in work.devices.names if name.startswith("cuda"))
         gpu = torch.cuda.get_device_properties(torch.device(first))
         hardware["gpu"] = {"architecture": gpu.name, "memory": f"{gpu.total_memory / 1e9:.0f} GB"}
-    version_of = versions()
-    pinned = {name: f"{name}=={version}" for name, version in version_of.items()}
-    return {
-        "hardware": hardware,
-        "operating system": {
-            "platform": platform.system(),
-            "kernel": platform.release(),
-            "distribution": distribution(),
-        },
-        "software": {
-            "libraries": {
-                "python": [
-                    f"python=={platform.python_version()}",
-                    *(one for name, one in pinned.items() if name not in TOOLKITS),
-                ]
-            },
-            "retrieval toolkit": [pinned[name] for name in TOOLKITS if name in pinned],
-        },
+    pinned = {name: f"{name}=={version}" for name, version in versions().items()}
+    libraries = [f"python=={platform.python_version()}", *(pinned[one] for one in pinned if one not in TOOLKITS)]
+    system = {"platform": platform.system(), "kernel": platform.release(), "distribution": distribution()}
+    toolkits = [pinned[name] for name in TOOLKITS if name in pinned]
+    software = {"libraries": {"python": libraries}, "retrieval toolkit": toolkits}
+    return {"hardware": hardware, "operating system": system, "software": software}
+
+
+def _data(qrels: str | None, work: Pipeline) -> dict[str, Any]:
+    request, settings, name = work.request, work.index.settings, local_name(work.index.name)
+    named = isinstance(request.topics, str | Path)
+    collection = {
+        "name": local_name(settings.get("documents") or name),
+        "qrels": local_name(qrels),
+        "topics": local_name(request.topics) if named else None,
+        "ir_datasets": ir_datasets_id(str(request.topics)) if named else None,
     }
-
-
-def _research_goal(asked: OfCommand, request: SearchRequest, work: Pipeline) -> dict[str, Any]:
-    evaluation: dict[str, Any] = {}
-    if asked.qrels:
-        evaluation |= {"reported measures": asked.measures.split(), "protocol": asked.protocol}
-    if work.rerankers or work.expander:  # the first stage, by the tag that it has or would have
-        first = work.retrieved_by and f"{work.retrieved_by}.none"
-        if baseline := first or _given_tag(request):
-            evaluation["baseline"] = [baseline]
-    return {"evaluation": evaluation} if evaluation else {}
-
-
-def _implementation(words: Sequence[str]) -> dict[str, Any]:
-    source: dict[str, Any] = {"lang": ["python"]}
-    if made_by := commit():
-        source["commit"] = made_by
-    return {"executable": {"cmd": shown_command(words)}, "source": source}
-
-
-def _data(asked: OfCommand, request: SearchRequest, work: Pipeline) -> dict[str, Any]:
-    settings, name = work.index.settings, local_name(work.index.name)
-    collection = {"name": local_name(settings.get("documents") or name)}
-    if asked.qrels:
-        collection["qrels"] = local_name(asked.qrels)
-    if isinstance(request.topics, str | Path):
-        collection["topics"] = local_name(request.topics)
-        if known := ir_datasets_id(str(request.topics)):
-            collection["ir_datasets"] = known
     index = {"name": name, "source": "index", "parts": list(work.index.parts)}
-    if fingerprint := settings.get("fingerprint"):
-        index["fingerprint"] = fingerprint
+    index |= {"fingerprint": settings["fingerprint"]} if settings.get("fingerprint") else {}
     other = [index]
-    if request.encoded_queries:
+    if isinstance(request.encoded_queries, str | Path):
         other.append({"name": local_name(request.encoded_queries), "source": "vectors of the queries"})
-    return {"test collection": collection, "other": other}
+    return {"test collection": {key: value for key, value in collection.items() if value}, "other": other}
 
 
-def _encoder(retriever: Any, request: SearchRequest, work: Pipeline) -> str:
+def _encoder(retriever: Any, work: Pipeline) -> str:
     """The name of the encoder of a retriever's queries; "" of one that has none, and of encoded queries."""
-    for part in sorted(parts_of(retriever.needs)):
-        own = work.index.described(part).get("encoder")
-        if part == "dense" and (request.encoded_queries or request.encoding.encoder):
-            return "" if request.encoded_queries else str(local_name(request.encoding.encoder))
-        if isinstance(own, dict) and own.get("name"):
-            return str(local_name(own["name"]))
-    return ""
+    own: list[Any] = [work.index.described(part).get("encoder") for part in sorted(parts_of(retriever.needs))]
+    name = next((one["name"] for one in own if isinstance(one, dict) and one.get("name")), "")
+    if "query vectors" in retriever.needs:
+        name = "" if work.request.encoded_queries is not None else work.request.encoding.encoder or name
+    return str(local_name(name))
 
 
-def _given_name(request: SearchRequest) -> str:
-    return Path(request.run).name if isinstance(request.run, str | Path) else "run"
-
-
-def _given_tag(request: SearchRequest) -> str:
-    """The tag of a given run in TREC format; "" of another."""
-    words = first_line(request.run).split() if isinstance(request.run, str | Path) else []
+def _first_tag(work: Pipeline) -> str:
+    """The tag that the run of the first stage has or would have; "" of a given run without one."""
+    if work.retrieved_by:
+        return f"{work.retrieved_by}.none"
+    words = first_line(work.request.run).split() if isinstance(work.request.run, str | Path) else []
     return words[5] if len(words) == 6 else ""

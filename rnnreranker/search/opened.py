@@ -1,21 +1,28 @@
-"""`open_index`: an index that is searched from Python."""
+"""`build_index` and `open_index`: an index that is made and searched from Python."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.chosen_method import Form
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.device import EXACT
+from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.given import path_of
+from rnnreranker.base.settings import typed_name
+from rnnreranker.data.documents import GivenDocuments
+from rnnreranker.data.fields import asked_fields
 from rnnreranker.index import opening
+from rnnreranker.index.make import make_index
+from rnnreranker.index.request import IndexRequest, forms_of, settings_with_flags, with_settings
 from rnnreranker.runs import Run
 from rnnreranker.search.defaults import RNN
 from rnnreranker.search.searching import request_of, search
 
+ENCODER = "minilm"
 
-@dataclasses.dataclass(frozen=True)
+
 class Index(opening.IndexOnDisk):
     """An index and its parts, with what the command `search` does to it.
 
@@ -80,4 +87,59 @@ def open_index(name: str | Path, bm25: str | None = None) -> Index:
         UnavailableError: a prebuilt index that cannot be downloaded.
     """
     opened = opening.open_index(name, bm25)
-    return Index(**{field.name: getattr(opened, field.name) for field in dataclasses.fields(opened)})
+    return Index(opened.name, opened.folders, opened.settings)
+
+
+def build_index(
+    documents: str | Path | Iterable[tuple[str, str]] | Iterable[tuple[str, str, Any]] | Mapping[str, Any],
+    output: str | Path,
+    parts: Form | Sequence[Form] = ("dense", "bm25"),
+    encoder: Form | Path = ENCODER,
+    device: str | None = None,
+    *,
+    compute_dtype: str = EXACT,
+    threads: int | None = None,
+    overwrite: bool = False,
+    fields: str | Sequence[str] | None = None,
+    from_index: str | Path | None = None,
+    backend: str = "threads",
+    cluster: str | None = None,
+    **settings: Any,
+) -> Index:
+    """An index of documents in a folder, opened; an interrupted build goes on, and parts that are there stay.
+
+    Args:
+        documents: a name, a file, pairs (docid, text), triples with a vector, (d,) floats, that no encoder makes,
+            {docid: text}, or records or a data frame with id, text and perhaps title and vector.
+        output: the folder.
+        parts: in their written form, as "dense", "neighbours:k=32"; `python -m rnnreranker methods` lists them.
+        encoder: of the vectors, `minilm`, a folder or `name:pooling=cls,…`.
+        device, compute_dtype: where documents are encoded ("cuda", "cuda:0,cuda:1", "mps", "auto"; None = the
+            processor), and in which type: "float32", "bfloat16", "float16".
+        threads: None = one per core; the index does not depend on it, nor on backend and cluster.
+        overwrite: make again what is there, and replace an index of other documents.
+        fields, from_index, backend, cluster: as of `IndexRequest`.
+        settings: of parts that are flags of `index`: dtype, impact_encoder, token_encoder.
+
+    Raises:
+        InputError: no documents, a docid twice, unknown arguments, an index of other documents in the folder.
+        UnavailableError: a BM25 part without Java 21 or newer, an encoder that cannot be had.
+    """
+    known = [typed_name(field) for _, field in settings_with_flags()]
+    if unknown := [name for name in settings if name not in known]:
+        raise InputError("; ".join(f"no argument {name}, {nearest(name, known)}" for name in unknown))
+    folder = path_of(output, "the name of a folder to write", "output")
+    if not str(output).strip():
+        raise InputError(f"output: got {output!r}; expected the name of a folder to write")
+    asked = asked_fields("documents", fields)
+    if isinstance(documents, str | Path):
+        path_of(documents, "a name, a file or documents", "documents")
+        given: Any = str(documents)
+    else:
+        given = GivenDocuments.of(documents, *filter(None, [asked]))
+    own = None if encoder == ENCODER else str(encoder) if isinstance(encoder, Path) else encoder
+    written = with_settings(forms_of(parts), {"encoder": own, **settings})
+    taken: Any = Path(from_index).expanduser() if isinstance(from_index, str | Path) else from_index
+    jobs = (backend, cluster, threads, overwrite)
+    request = IndexRequest(given, written, asked, taken, *jobs, device=device, compute_dtype=compute_dtype)
+    return open_index(make_index(request, folder)[0].path)

@@ -45,8 +45,6 @@ def without_own(run: Run, passages: PassageParams | None = None) -> Run:
     """
     documents = None
     if passages is not None:
-        from rnnreranker.data.passage_documents import documents_by
-
         documents, _ = documents_by(passages.passages, run.docids)
     kept = ~own_entries(run, documents)
     return run if kept.all() else run.where(kept)
@@ -75,15 +73,15 @@ def notice_own(run: Run, remedy: str) -> None:
         )
 
 
-def documents_of(run: Run, params: PassageParams, hits: int | None = None) -> Run:
-    """The documents of a run of passages, `hits` of every query.
+def documents_of(run: Run, params: PassageParams) -> Run:
+    """The documents of a run of passages.
 
     Raises:
         InputError: passages whose document is not known, and as `to_documents`.
         UnavailableError: an ir_datasets id whose data are not here.
     """
     names, order = documents_by(params.passages, run.docids, ordered=params.aggregate == "firstp")
-    return to_documents(run, names, params.aggregate, order=order, hits=hits)
+    return to_documents(run, names, params.aggregate, order=order)
 
 
 def best_passages(run: Run, params: PassageParams) -> dict[str, str]:

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Chosen, choose, needs_together
 from rnnreranker.base.command import say
-from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError
-from rnnreranker.base.method import Inputs, find, names
+from rnnreranker.base.method import GIVEN, Inputs, find, names
 from rnnreranker.base.process.phases import phase
+from rnnreranker.data.fields import asked_fields
 from rnnreranker.index.opening import IndexOnDisk, open_index
 from rnnreranker.methods.feedback.base import check_feedback
+from rnnreranker.parts.base import givers
 from rnnreranker.parts.vectors.together import notice_mismatch
-from rnnreranker.runs.fuse import FuseParams
-from rnnreranker.search import sources
-from rnnreranker.search.inputs import open_inputs
+from rnnreranker.search.defaults import Usual
+from rnnreranker.search.inputs import document_texts
 from rnnreranker.search.own_documents import documents_of, notice_own, without_own
-from rnnreranker.search.queries import check_query_vectors
-from rnnreranker.search.request import SearchRequest
-from rnnreranker.search.sources import GRAPH
+from rnnreranker.search.queries import check_query_vectors, query_vectors
+from rnnreranker.search.request import KINDS, SAME, SearchRequest
 
 if TYPE_CHECKING:
     import pandas
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from rnnreranker.methods.rerank import Reranker
     from rnnreranker.methods.retrieve import Retriever
     from rnnreranker.runs import Run
-    from rnnreranker.runs.passages import PassageParams
+
+GRAPH = "neighbours"
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,74 +40,76 @@ class Pipeline:
     """What a search works with.
 
     Attributes:
-        index: where documents come from; inputs: what methods read of it and of the topics.
-        needs: of all methods together.
-        retrievers: empty where a run was given; expander: None without one; rerankers: in their order.
+        request: what is asked for; index: where documents come from; inputs: what methods read of it and of the topics.
+        retrievers: empty where a run is given; expander: None without one; rerankers: in their order.
         retrieved_by: the retrievers, of `auto` those that it chose; and the feedback.
-        fusion: of several retrievers; depth: candidates per query.
-        passages: how they become documents, None where they stay; hits: documents per query that come out.
-        remove_query: whether a query's own document is no candidate, see `SearchRequest`.
-        devices: where models compute; None = the processor.
+        depth: candidates per query.
     """
 
+    request: SearchRequest
     index: IndexOnDisk
     inputs: Inputs
-    needs: frozenset[str]
     retrievers: list[Retriever]
     expander: Expander | None
     rerankers: list[Reranker]
     retrieved_by: str
-    fusion: FuseParams
     depth: int
-    passages: PassageParams | None
-    hits: int
-    remove_query: bool = False
-    devices: Devices | None = None
 
     def stages(self, given: Run | None = None) -> list[Run]:
         """The run of every stage: retrieved or given, expanded, reranked once or more.
 
         Runs have their whole depth and passages stay passages: see `documents`.
         """
+        remove, passages = self.request.remove_query, self.request.passages
         with phase("query vectors"):
-            for need in sorted({"query vectors", "query tokens"} & self.needs):
-                getattr(self.inputs, need.replace(" ", "_"))  # loaded now
+            for need in ("query tokens", "query vectors"):
+                if need in self.needs:
+                    getattr(self.inputs, need.replace(" ", "_"))  # loaded now
         with phase("retrieval"):
             stages = [self.retrieved() if given is None else given]
-            if not self.remove_query:
+            if not remove:
                 notice_own(stages[0], f"give {argument('remove_query', True)} to leave it out of the run")
         if self.expander is not None:
             with phase(f"expanding by {self.expander.name}"):
                 expanded = self.expander.expand(stages[0])
-                stages.append(without_own(expanded, self.passages) if self.remove_query else expanded)
+                stages.append(without_own(expanded, passages) if remove else expanded)
         for reranker in self.rerankers:
             step = "reranking" if len(self.rerankers) == 1 else f"reranking by {reranker.name}"
             with phase(f"{step} on {reranker.devices}" if reranker.devices else step):
                 stages.append(reranker.rerank(stages[-1]))
         return stages
 
-    def documents(self, run: Run, hits: int | None = None) -> Run:
-        """The documents of a run of passages, or a run as it is; hits: of every query, None = all."""
-        made = run if self.passages is None else documents_of(run, self.passages)
-        return made if hits is None else made.head(hits)
+    @property
+    def steps(self) -> list[str]:
+        """The names of the expander and the rerankers."""
+        own = [] if self.expander is None else [self.expander.name]
+        return own + [one.name for one in self.rerankers]
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What all methods together read."""
+        needs = frozenset[str]() if self.expander is None else self.expander.needs
+        return needs.union(*(one.needs for one in self.retrievers), *(one.needs for one in self.rerankers))
+
+    def documents(self, run: Run) -> Run:
+        """The documents of a run of passages, or a run as it is."""
+        return run if self.request.passages is None else documents_of(run, self.request.passages)
 
     def retrieved(self) -> Run:
         """The run of the retriever, or of several fused."""
-        runs = [
-            without_own(one.retrieve(self.depth + 1), self.passages).head(self.depth)
-            if self.remove_query
-            else one.retrieve(self.depth)
-            for one in self.retrievers
-        ]
+        from rnnreranker.runs.fuse import fuse
+
+        remove = self.request.remove_query
+        runs = [one.retrieve(self.depth + remove) for one in self.retrievers]
+        if remove:
+            runs = [without_own(run, self.request.passages).head(self.depth) for run in runs]
         others = [run for one, run in zip(self.retrievers, runs, strict=True) if "vectors" not in one.needs]
         if others and {"query vectors", "vectors"} <= self.needs:  # a run of words says more of vectors than their own
             self.inputs.compared = self.inputs.query_vectors
             notice_mismatch(others[0], self.inputs.query_vectors, self.inputs.vectors)
         if len(runs) == 1:
             return runs[0]
-        from rnnreranker.runs.fuse import fuse
-
-        how = self.fusion
+        how = self.request.fusion()
         return fuse(runs, how.fuse, k=how.k, weights=how.weight_of_runs, hits=self.depth)
 
 
@@ -132,17 +135,17 @@ def open_pipeline(
     expanding = [request.expander] if request.expander else []
     needed = [*retrieving, *expanding, *([] if request.auto else rerankers)]
     index = open_index(request.index, request.bm25_index, needs=needs_together(needed))
-    inputs = open_inputs(request, index, topics, qrels)
+    inputs = _inputs(request, index, topics, qrels)
     if request.auto:
         retrieving, rerankers, line = choose_parts(request, index, inputs)
         if line:
             say(line)
-    names = [one.name for one in retrieving]
+    named = [one.name for one in retrieving]
     if request.feedback:
-        check_feedback(request.feedback.name, names)
+        check_feedback(request.feedback.name, named)
     none_wanted = any(one.queries == "none" for one in rerankers)
     rerankers = [
-        sources.with_queries(one, request, index, names, first=number == 0) for number, one in enumerate(rerankers)
+        _with_queries(one, request, index, named if number == 0 else []) for number, one in enumerate(rerankers)
     ]
     chosen = [*retrieving, *expanding, *rerankers]
     if none_wanted and (others := [one.name for one in chosen if "query vectors" in one.needs]):
@@ -153,65 +156,81 @@ def open_pipeline(
     for one in chosen:
         if lacking := sorted(need for need in one.needs - {"run scores"} if not inputs.has(need)):
             raise InputError(f"{one.name} needs {' and '.join(lacking)}, which this search does not have")
-    if request.topics is None and request.query is None:
-        _check_without_topics(request, chosen)
-    needs = needs_together(chosen)
-    for need in sorted({"vectors", "neighbours", "texts"} & needs):
+    if request.topics is None and request.query is None:  # a run alone says which queries there are
+        reads = {"topics", "query tokens"} | ({"query vectors"} if request.encoded_queries is None else set())
+        if takers := [one.name for one in chosen if one.needs & reads]:
+            raise InputError(
+                f"{argument('run')} without {argument('topics')}: {' and '.join(takers)} needs the texts of the "
+                f"queries; give {argument('topics')}, or {argument('encoded_queries')} FILE.npy with ids in FILE.ids"
+            )
+    for need in sorted({"vectors", "neighbours", "texts"} & needs_together(chosen)):
         getattr(inputs, need)  # opened now
     again = request.feedback.method(request.feedback.params) if request.feedback else None
-    speed = {"threads": request.threads, "batch_size": request.batch_size, "devices": request.devices}
+    threads, devices, missing = request.threads, request.devices, request.missing
+    speed = {"threads": threads, "batch_size": request.batch_size, "devices": devices}
     retrievers = [one.method(inputs, one.params, **speed, feedback=again) for one in retrieving]
     for retriever in retrievers:
         retriever.check()
-    expanders = [one.method(inputs, one.params, missing=request.missing) for one in expanding]
-    made = [_made(one, request, inputs) for one in rerankers]
+    expanders = [one.method(inputs, one.params, missing=missing) for one in expanding]
+    made: list[Any] = []
+    for one in rerankers:
+        options: dict[str, Any] = {"source": one.source, "queries": one.queries} if one.takes_source else {}
+        options |= {"device": devices} if one.method.takes_device else {}
+        made.append(one.method(inputs, one.params, threads=threads, missing=missing, **options))
     for method in [*expanders, *made] if given is not None else []:
         method.check(given)
-    fusion = request.fusion(len(retrievers), FUSION if request.auto else None)
-    named = ["+".join(names) if request.auto else request.retrieved_by]
-    named += [request.feedback.name] if request.feedback else []
-    return Pipeline(
-        index,
-        inputs,
-        needs,
-        retrievers,
-        next(iter(expanders), None),
-        made,
-        ".".join(named),
-        fusion,
-        request.candidates,
-        request.passages,
-        request.hits,
-        request.remove_query,
-        request.devices,
+    _ = request.fusion(len(retrievers) if len(retrievers) > 1 else 0)
+    by = "+".join(named) if request.auto else request.retrieved_by
+    by += f".{request.feedback.name}" if request.feedback else ""
+    return Pipeline(request, index, inputs, retrievers, next(iter(expanders), None), made, by, request.candidates)
+
+
+def _inputs(
+    request: SearchRequest, index: IndexOnDisk, topics: Mapping[str, str], qrels: pandas.DataFrame | None
+) -> Inputs:
+    """Everything that an index and a request can give; each is opened when it is asked for."""
+    fields, own = asked_fields(request.documents, request.fields), (topics, request.threads, request.devices)
+    of_index: dict[str, Any] = {need: partial(index.given, need) for need in givers()}
+    for need in set(givers(queries=True)) - {*of_index, *GIVEN}:
+        of_index[need] = partial(index.given_queries, need, *own)
+    return Inputs(
+        **{need.replace(" ", "_"): source for need, source in of_index.items()},
+        topics=topics,
+        query_vectors=lambda: query_vectors(request.encoding, index, topics, threads=request.threads),
+        texts=lambda: document_texts(request.documents, index, fields),
+        qrels=qrels,
     )
 
 
-def _made(chosen: Chosen, request: SearchRequest, inputs: Inputs) -> Any:
-    """A reranker."""
-    return chosen.method(
-        inputs,
-        chosen.params,
-        threads=request.threads,
-        missing=request.missing,
-        device=request.devices if chosen.method.takes_device else None,
-        **sources.options(chosen),
-    )
+def _with_queries(chosen: Chosen, request: SearchRequest, index: IndexOnDisk, retrieved_by: list[str]) -> Chosen:
+    """A reranker with `queries` decided.
 
+    With vectors and tokens "encoded". From a graph of the vectors that dense retrieval has just searched, "run", whose
+    scores are their inner products; of an index that has these vectors, "encoded"; else "none".
 
-def _check_without_topics(request: SearchRequest, chosen: list[Chosen]) -> None:
-    """Refuse methods that read the texts of queries, where a run alone says which queries there are."""
-    reads = {"topics", "query tokens"} | ({"query vectors"} if request.encoded_queries is None else set())
-    if takers := [one.name for one in chosen if one.needs & reads]:
+    Args:
+        chosen: the reranker; index: that the graph is in.
+        retrieved_by: the retrievers right before it; empty where a run is given, or another reranker comes before.
+
+    Raises:
+        InputError: queries to be encoded without vectors, or with those of another part than the graph is of.
+    """
+    if not chosen.takes_source:
+        return chosen
+    if chosen.source != GRAPH:
+        return chosen.replaced(queries="encoded")
+    origin = index.graph.origin
+    of_vectors = index.has("vectors") and origin.of in ("", "dense") and origin.similarity in ("", "inner product")
+    if chosen.queries == "encoded" and not of_vectors:
         raise InputError(
-            f"{argument('run')} without {argument('topics')}: {' and '.join(takers)} needs the texts of the queries; "
-            f"give {argument('topics')}, or {argument('encoded_queries')} FILE.npy with its ids in FILE.ids"
+            f"{argument('queries', 'encoded')}: {index.name} has no vectors that its graph was made from; give "
+            f"{argument('queries', 'none')}, or run where the scores of the run are similarities as the graph has them"
         )
-
-
-KINDS = (("bm25", "bm25s", "impact"), ("dense", "late"))  # words and vectors: of each the first that can be searched
-SAME = {"bm25s": "bm25"}  # retrievers of the same words: their absence needs no line
-FUSION = FuseParams(fuse="minmax")  # words and vectors count the same, by their scores
+    if chosen.queries is not None:
+        return chosen
+    if of_vectors and retrieved_by == ["dense"] and not request.expand and not request.prf:
+        return chosen.replaced(queries="run")
+    return chosen.replaced(queries="encoded" if of_vectors else "none")
 
 
 def choose_parts(request: SearchRequest, index: IndexOnDisk, inputs: Inputs) -> tuple[list[Chosen], list[Chosen], str]:
@@ -225,34 +244,39 @@ def choose_parts(request: SearchRequest, index: IndexOnDisk, inputs: Inputs) -> 
         InputError: an index with no part to search, a fusion for an index with one.
         UnavailableError, MissingDependencyError: none of its parts can be searched here, or the encoder that was given.
     """
-    kinds = {name: find("retriever", name) for kind in KINDS for name in kind if name in names("retriever")}
-    there = [name for name, kind in kinds.items() if all(map(index.has, kind.needs))]
     lost: dict[str, str] = {}
     used: list[Chosen] = []
+    there = 0
     for kind in KINDS:
-        chosen = None
-        for name in (one for one in kind if one in there):
-            if chosen:
-                if SAME.get(name) != chosen:
-                    lost[name] = f"{chosen} is taken, name both in {argument('retrieve')}"
-            elif reason := _obstacle(request, index, inputs, kinds[name]):
+        taken = ""
+        for name in (one for one in kind if one in names("retriever")):
+            method = find("retriever", name)
+            if not all(map(index.has, method.needs)):
+                continue
+            there += 1
+            if taken and SAME.get(name) != taken:
+                lost[name] = f"{taken} is taken, name both in {argument('retrieve')}"
+            elif not taken and (reason := _obstacle(request, index, inputs, method)):
                 lost[name] = reason
-            else:
-                chosen = name
+            elif not taken:
+                taken = name
                 used.append(choose("retriever", name))
     if not there:
         raise InputError(f"{index.name}: nothing to search in this index; add a part with index --parts dense")
-    if len(there) == 1 and request.fuse is not None:
-        alone = f"{argument('retrieve', there[0])}, which is all that {index.name} has"
-        raise InputError(f"{argument('fuse', request.fuse)}: joins several retrievers, not {alone}")
+    if there == 1 and request.fuse is not None:
+        [alone] = [*lost, *(one.name for one in used)]
+        raise InputError(
+            f"{argument('fuse', request.fuse)}: joins several retrievers, not {argument('retrieve', alone)}, which is "
+            f"all that {index.name} has"
+        )
     if not used:
         raise UnavailableError("; ".join(lost.values()))
     said = [f"retriever auto: {'+'.join(one.name for one in used)}"]
     if len(used) > 1:
-        said[0] += f", fused by {request.fusion(0, FUSION).fuse}"
+        said[0] += f", fused by {request.fusion().fuse}"
     said += [f"without {name}: {reason}" for name, reason in lost.items()]
     rerankers = request.rerankers
-    if request.usual_reranking and (lacking := _lacking(request, index, rerankers)):
+    if isinstance(request.rerank, Usual) and (lacking := _lacking(request, index, rerankers)):
         from_graph = [one.replaced(source=GRAPH) for one in rerankers]
         if _lacking(request, index, from_graph):
             said.append(f"not reranked: {' and '.join(one.name for one in rerankers)} needs {lacking}")
@@ -267,18 +291,13 @@ def _obstacle(request: SearchRequest, index: IndexOnDisk, inputs: Inputs, kind: 
     """Why a part that is there cannot be searched on this machine; "" where it can.
 
     Raises:
-        UnavailableError, MissingDependencyError: the same of the encoder that was given.
+        UnavailableError, MissingDependencyError: as `_without_query_vectors`.
     """
-    encodes = "query vectors" in kind.needs
     try:
         kind(inputs).check()
-        if encodes:
-            check_query_vectors(request.encoding, index)
     except (UnavailableError, MissingDependencyError) as error:
-        if encodes and request.encoding.encoder:
-            raise
         return str(error)
-    return ""
+    return _without_query_vectors(request, index) if "query vectors" in kind.needs else ""
 
 
 def _lacking(request: SearchRequest, index: IndexOnDisk, rerankers: list[Chosen]) -> str:
@@ -286,9 +305,20 @@ def _lacking(request: SearchRequest, index: IndexOnDisk, rerankers: list[Chosen]
     needs = needs_together(rerankers)
     if lacking := [need for need in sorted(needs) if not index.has(need)]:
         return f"{' and '.join(lacking)}, which this index does not have"
+    impossible = "query vectors" in needs and _without_query_vectors(request, index)
+    return "query vectors, which cannot be made here" if impossible else ""
+
+
+def _without_query_vectors(request: SearchRequest, index: IndexOnDisk) -> str:
+    """Why queries cannot become vectors here; "" where they can.
+
+    Raises:
+        UnavailableError, MissingDependencyError: the same of an encoder that was given.
+    """
     try:
-        if "query vectors" in needs and not request.encoding.encoder:
-            check_query_vectors(request.encoding, index)
-    except (UnavailableError, MissingDependencyError):
-        return "query vectors, which cannot be made here"
+        check_query_vectors(request.encoding, index)
+    except (UnavailableError, MissingDependencyError) as error:
+        if request.encoding.encoder:
+            raise
+        return str(error)
     return ""

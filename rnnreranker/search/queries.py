@@ -95,6 +95,8 @@ def query_vectors(
             given, vectors of another dimension than those of the index.
         UnavailableError: an encoder that is neither here nor can be downloaded.
     """
+    from rnnreranker.parts.vectors import QueryVectors
+
     if how.encoded is not None:
         vectors = _given(how.encoded, topics)
         vectors = vectors if wanted is None else vectors.of(list(wanted))
@@ -105,7 +107,15 @@ def query_vectors(
                 f"{how.topics}: {len(lost)} of the {len(qids)} queries are not in it (first: {', '.join(lost[:3])}); "
                 "give the topics that the run was made from"
             )
-        vectors = _encoded(how, index, {qid: topics[qid] for qid in qids}, threads)
+        texts = [topics[qid] for qid in qids]
+        if (own := _own_encoder(how, index)) is not None:
+            vectors = QueryVectors(tuple(qids), own.queries(texts, threads, how.devices))
+        else:
+            from rnnreranker.encode.dense import Encoder
+            from rnnreranker.encode.kept_queries import kept_queries
+
+            kept = kept_queries(Encoder, *_named(how, index), texts, threads, how.devices)
+            vectors = QueryVectors(tuple(qids), kept["vectors"])
     length, expected = vectors.vectors.shape[1], index.vectors.dimension
     if length != expected:
         given = how.encoded if isinstance(how.encoded, str | Path) else how.encoded and argument("encoded_queries")
@@ -124,11 +134,10 @@ def check_query_vectors(how: QueryEncoding, index: IndexOnDisk) -> None:
         InputError: an index that does not say what encoder made it, where none is given.
         UnavailableError, MissingDependencyError: an encoder that is neither here nor can be downloaded.
     """
-    own = None if how.encoded is not None else _own_encoder(how, index)
-    if how.encoded is None and (own is None or own.graph is None):
+    if how.encoded is None and ((own := _own_encoder(how, index)) is None or own.graph is None):
         from rnnreranker.encode.dense import Encoder
 
-        Encoder.digest_of(_encoder_name(how, index))
+        Encoder.digest_of(_named(how, index)[0])
 
 
 def open_query_encoder(how: QueryEncoding, index: IndexOnDisk) -> Encoder:
@@ -141,7 +150,8 @@ def open_query_encoder(how: QueryEncoding, index: IndexOnDisk) -> Encoder:
 
     if (own := _own_encoder(how, index)) is not None:
         return own.open(how.devices)
-    return Encoder.open(_encoder_name(how, index), devices=how.devices, **_settings(how, index))
+    name, settings = _named(how, index)
+    return Encoder.open(name, devices=how.devices, **settings)
 
 
 def trained_encoder(encoder: str | None, index: IndexOnDisk) -> tuple[str, dict[str, Any]]:
@@ -150,23 +160,7 @@ def trained_encoder(encoder: str | None, index: IndexOnDisk) -> tuple[str, dict[
     Raises:
         InputError: an index that does not say what encoder made it, where none is given.
     """
-    described = {} if encoder else index.encoder
-    name = encoder or described.get("name")
-    if not name:
-        raise InputError(f"{index.name}: this index does not say which encoder made it; give {argument('encoder')}")
-    return name, described.get("settings", {})
-
-
-def _encoded(how: QueryEncoding, index: IndexOnDisk, topics: Mapping[str, str], threads: int | None) -> QueryVectors:
-    from rnnreranker.encode.dense import Encoder
-    from rnnreranker.encode.kept_queries import kept_queries
-    from rnnreranker.parts.vectors import QueryVectors
-
-    if (own := _own_encoder(how, index)) is not None:
-        return QueryVectors(tuple(topics), own.queries(list(topics.values()), threads, how.devices))
-    name, settings = _encoder_name(how, index), _settings(how, index)
-    kept = kept_queries(Encoder, name, settings, list(topics.values()), threads, how.devices)
-    return QueryVectors(tuple(topics), kept["vectors"])
+    return _named(QueryEncoding(encoder), index)
 
 
 def _given(encoded: str | Path | QueryVectors | np.ndarray, topics: Mapping[str, str]) -> QueryVectors:
@@ -187,12 +181,6 @@ def _given(encoded: str | Path | QueryVectors | np.ndarray, topics: Mapping[str,
     return QueryVectors(tuple(topics), encoded)
 
 
-def _settings(how: QueryEncoding, index: IndexOnDisk) -> dict[str, Any]:
-    """The settings of the encoder of the queries: those given, before those that the index says."""
-    described = {} if how.encoder else index.encoder
-    return {**described.get("settings", {}), **how.settings.given()}
-
-
 def _own_encoder(how: QueryEncoding, index: IndexOnDisk) -> IndexEncoder | None:
     """What encodes queries as the documents were; None where the index does not say what made it, for other settings.
 
@@ -206,12 +194,13 @@ def _own_encoder(how: QueryEncoding, index: IndexOnDisk) -> IndexEncoder | None:
     return index_encoder(index.folders["dense"], index.described("dense"))
 
 
-def _encoder_name(how: QueryEncoding, index: IndexOnDisk) -> str:
-    """The encoder of the queries: the one given, else the one that made the index."""
-    name = how.encoder or index.encoder.get("name")
+def _named(how: QueryEncoding, index: IndexOnDisk) -> tuple[str, dict[str, Any]]:
+    """The encoder of the queries, the one given, else the one that made the index; and its settings."""
+    described = {} if how.encoder else index.encoder
+    name = how.encoder or described.get("name")
     if not name:
         raise InputError(
             f"{index.name}: this index does not say which encoder made it; "
             f"give {argument('encoder')} NAME|FOLDER, or {argument('encoded_queries')} FILE.npy"
         )
-    return str(name)
+    return str(name), {**described.get("settings", {}), **how.settings.given()}

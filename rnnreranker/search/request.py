@@ -1,29 +1,31 @@
-"""What a search is asked for: a request, and the methods that it names, checked before any work."""
+"""What a search is asked for: a request, the methods that it names, and what can be seen to fail before any work."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.chosen_method import Chosen, Form, as_list, choose, choose_all
-from rnnreranker.base.device import ComputesOnDevices
-from rnnreranker.base.errors import InputError, nearest, refuse
-from rnnreranker.base.method import names
+from rnnreranker.base.chosen_method import SOURCES, Chosen, Form, as_list, choose, choose_all, needs_together
+from rnnreranker.base.device import EXACT, ComputesOnDevices
+from rnnreranker.base.errors import InputError, nearest, problems_of, refuse
+from rnnreranker.base.method import methods, names
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
 from rnnreranker.base.written_form import Written, read_joined
-from rnnreranker.data.fields import CHOICES, FIELDS
+from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.data.names import QRELS, TOPICS
 from rnnreranker.evaluate.protocols import CHOSEN, MEASURES, PROTOCOLS
+from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.runs import FORMATS
 from rnnreranker.runs.fuse import FuseParams, fusion
 from rnnreranker.runs.passages import AGGREGATES, PassageParams
-from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX, RNN, Usual
-from rnnreranker.search.queries import QueryEncoding
+from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX, RNN
+from rnnreranker.search.queries import QueryEncoding, encoder_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
 
 HYBRID = ("bm25", "dense")  # what the retriever `hybrid` stands for
 MODELS = {"splade": "impact", "colbert": "late", "faiss": "dense", "lucene": "bm25"}  # model or library → retriever
-AUTO = "auto"  # words and vectors of the index, see `auto.py`
+AUTO = "auto"  # words and vectors of the index, see `choose_parts`
+KINDS = (("bm25", "bm25s", "impact"), ("dense", "late"))  # of `auto`: of each kind the first that can be searched
+SAME = {"bm25s": "bm25"}  # retrievers of the same words: the absence of the first needs no line
 NO_RERANKING = "none"
 PASSAGES_PER_DOCUMENT = 10  # retrieved for every document asked for, as in Pyserini's experiments with passages
 
@@ -45,22 +49,18 @@ class SearchRequest(ComputesOnDevices, Request):
 
     Attributes:
         index: an opened index, a folder, `pydoc`, or the name of a prebuilt index of Pyserini.
-        topics: a name, a file, or qid → text; None with a run whose queries need no text.
-        query: one query's text, in place of topics.
+        topics: a name, a file, or qid → text; None with a run whose queries need no text. query: one text instead.
         run: candidates in place of retrieving, a Run or a file.
         encoded_queries: a .npy file of query vectors, `QueryVectors`, or (Q, d) floats of the topics in their order.
-        retrieve: `auto`, `hybrid`, or retrievers in their written form, joined by + or in a list.
-        fuse: how several are fused, `rrf:k=60`; None = rrf, of `auto` minmax.
-        prf: feedback in its written form; expand: an expander; rerank: rerankers in their order.
-        bm25_index: a Lucene index that is not inside `index`.
+        retrieve: `auto`, `hybrid`, or retrievers in their written form, joined by + or in a list. fuse: how several are
+            fused; None = rrf, of `auto` minmax. prf, expand, rerank: methods in their written form.
         remove_query: whether an entry whose docid is the id of its query is left out of the run before anything reads
             the run, as Pyserini's `--remove-query`; `hits` others stay. Feedback still reads that document.
         hits: documents a query that come out. A reranker with a larger `context` sees that many candidates.
         encoder: of queries, `name:key=value,…`; None = the one that made the index.
         missing: candidates without what is needed of them, "error" or "skip".
         documents: texts for rerankers that read them; fields: which of theirs, "title,text" or "text".
-        device, compute_dtype: where and in which type models encode queries and score, as of `devices_of`; None = on
-            the processor.
+        device, compute_dtype: as of `devices_of`; None = the processor.
         aggregate: passages to documents, `maxp:passages=#,hits=5000`.
         threads: None = one per core; batch_size: queries at a time. Results depend on neither.
     """
@@ -115,12 +115,10 @@ class SearchRequest(ComputesOnDevices, Request):
         forms = list(map(Written, HYBRID)) if self.retrieve == "hybrid" else read_joined(self.retrieve)
         shown = argument("retrieve", "+".join(map(str, forms)))
         known = [*names("retriever"), "hybrid", AUTO]
-        unknown = [one.name for one in forms if one.name not in known]
-        hints = [f"did you mean {MODELS[name]}?" if name in MODELS else nearest(name, known) for name in unknown]
-        refuse(
-            *((True, f"{shown}: {name}: no such retriever; {hint}") for name, hint in zip(unknown, hints, strict=True))
-        )
         for one in forms:
+            if one.name not in known:
+                hint = f"did you mean {MODELS[one.name]}?" if one.name in MODELS else nearest(one.name, known)
+                raise InputError(f"{shown}: {one.name}: no such retriever; {hint}")
             if one.name in ("hybrid", AUTO):
                 meaning = f"hybrid is {'+'.join(HYBRID)}" if one.name == "hybrid" else "auto is words and vectors"
                 raise InputError(f"{shown}: {meaning} and stands alone; name its parts")
@@ -149,14 +147,14 @@ class SearchRequest(ComputesOnDevices, Request):
         forms = [form for form in as_list(self.rerank) if Written.read(form).name != NO_RERANKING]
         return choose_all("reranker", forms, "rerank")
 
-    @property
-    def usual_reranking(self) -> bool:
-        """Whether nobody said how to rerank, so that it is left out where the index has nothing for it."""
-        return isinstance(self.rerank, Usual)
+    def fusion(self, count: int = 0) -> FuseParams:
+        """How a number of runs is fused, 0 = any number; of `auto` by scores, so that words and vectors count the same.
 
-    def fusion(self, count: int, usual: FuseParams | None = None) -> FuseParams:
-        """How a number of runs is fused; 0 = as many as may be; usual: where nothing is said."""
-        return (usual or FuseParams()) if self.fuse is None else fusion(self.fuse, count, "fuse")
+        Raises:
+            InputError: no such method, settings that it does not have, another number of weights.
+        """
+        usual = FuseParams(fuse="minmax") if self.auto else FuseParams()
+        return usual if self.fuse is None else fusion(self.fuse, count, "fuse")
 
     @cached_property
     def passages(self) -> PassageParams | None:
@@ -178,11 +176,6 @@ class SearchRequest(ComputesOnDevices, Request):
     def encoding(self) -> QueryEncoding:
         """How queries become vectors."""
         return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics, self.devices)
-
-    @property
-    def topics_name(self) -> str:
-        """Where the queries come from, for messages."""
-        return argument("query") if self.topics is None else self.shown("topics")
 
 
 @dataclass(frozen=True)
@@ -217,3 +210,99 @@ def passages(form: Form, of: str = "aggregate") -> PassageParams:
     if written.name not in AGGREGATES:
         raise InputError(f"{argument(of, written.name)}: no such way; {nearest(written.name, AGGREGATES)}")
     return PassageParams.of(written.params, argument(of, str(written)), aggregate=written.name)
+
+
+@dataclass(frozen=True)
+class RnnFlags(Request):
+    """Flags of rNN beside those of its settings."""
+
+    preset: str | None = setting(None, "of rnn: tas-b, cocondenser, vectors, mixture, … or a YAML file")
+    source: str | None = setting(
+        None, "of rnn: where similarities come from", one_of=lambda: [*SOURCES["from"]], flag="from", metavar="WHAT"
+    )
+    queries: str | None = setting(None, "of rnn from a graph", one_of=lambda: [*SOURCES["queries"]], metavar="WHAT")
+
+
+def is_utf8(text: str) -> bool:
+    """Whether a text can be written as UTF-8, which halves of surrogate pairs cannot.
+
+    >>> is_utf8("Ada"), is_utf8("\\ud800")
+    (True, False)
+    """
+    return text.encode(errors="ignore").decode() == text
+
+
+def check(request: SearchRequest, *others: tuple[object, str]) -> None:
+    """Refuse what can be seen to fail.
+
+    Args:
+        request: what is asked for.
+        others: more faults, reported behind those of the request, see `refuse`.
+
+    Raises:
+        InputError: everything that is wrong, unknown methods and settings first.
+    """
+    query, run, encoded = request.query, request.run, request.encoded_queries
+    without_topics = request.topics is None and query is None
+    of_query, there = argument("query"), f"not with {argument('run')}, whose candidates are there already"
+    wrong = problems_of(
+        *(partial(getattr, request, name) for name in ("retrievers", "feedback", "expander", "rerankers", "passages")),
+        partial(encoder_of, request.encoder),
+        partial(getattr, request, "devices"),
+        partial(asked_fields, request.documents, request.fields),
+    )
+    refuse(
+        *((True, problem) for problem in wrong),
+        (
+            (without_topics and run is None) or (request.topics is not None and query is not None),
+            f"give either {argument('topics')} (many queries) or {of_query} (one query's text)",
+        ),
+        (
+            without_topics and isinstance(encoded, str | Path) and not Path(encoded).with_suffix(".ids").is_file(),
+            f"{argument('encoded_queries', encoded)}: which query is which row? give {argument('topics')}, or write "
+            f"the query ids to {Path(str(encoded)).with_suffix('.ids')}, one a line",
+        ),
+        (request.retrieve is not None and run is not None, f"{argument('retrieve', request.retrieve)}: {there}"),
+        (query is not None and not query.strip(), f"{of_query} is empty: expected the text of a query"),
+        (query and not is_utf8(query), f"{of_query} is not UTF-8 text"),
+        (request.prf is not None and run is not None, f"{argument('prf')} searches again: {there}"),
+        *((True, problem) for problem in ([] if wrong else _problems_of_methods(request))),
+        *others,
+    )
+
+
+def _problems_of_methods(request: SearchRequest) -> list[str]:
+    """What is wrong with methods, each of which is good by itself, beside each other."""
+    retrieving, chosen = [one.name for one in request.retrievers], request.rerankers
+    count = len(KINDS) if request.auto else len(retrieving)
+    problems = problems_of(partial(request.fusion, 0 if request.auto else count))
+    if request.fuse is not None and count < 2:
+        source = argument("run") if request.run is not None else argument("retrieve", request.retrieve)
+        problems = [f"{argument('fuse', request.fuse)}: joins several retrievers, not {source}"]
+    if request.feedback is not None and not request.auto and request.run is None:
+        problems += problems_of(partial(check_feedback, request.feedback.name, retrieving))
+    forms = [Written.read(form) for form in as_list(request.rerank)]
+    if len(forms) > 1 and (others := [str(one) for one in forms if one.name != NO_RERANKING]) != list(map(str, forms)):
+        problems.append(f"{argument('rerank', 'none')} beside {', '.join(others)}; leave none out, or give it alone")
+    if any(one == other for one, other in itertools.pairwise(forms)):
+        problems.append(f"{argument('rerank')}: the same reranker twice in a row would change nothing; give it once")
+    if request.documents and not any("texts" in one.needs for one in chosen):
+        shown = " ".join(argument("rerank", str(one)) for one in forms) or argument("rerank", "none")
+        takers = " and ".join(name for name, kind in methods("reranker").items() if "texts" in kind.needs)
+        problems.append(f"{argument('documents')} gives texts to {takers}: not with {shown}")
+    for one in chosen:
+        if one.source != "neighbours" and one.queries is not None:
+            of_graph = argument("from", "neighbours")
+            problems.append(
+                f"{argument('queries', one.queries)}: with {one.source} queries are encoded; give {of_graph} too"
+            )
+    if request.auto or (request.device is None and request.compute_dtype == EXACT):
+        return problems
+    together = [*request.retrievers, *([request.expander] if request.expander else []), *chosen]
+    needs = needs_together(together) - (set() if request.encoded_queries is None else {"query vectors"})
+    if not {"query vectors", "query tokens", "impacts"} & needs and not any(one.method.takes_device for one in chosen):
+        given = ("compute_dtype", request.compute_dtype) if request.device is None else ("device", request.device)
+        named = " and ".join(one.name for one in together) or "nothing"
+        where = "queries are encoded there, and rerankers of models compute"
+        problems.append(f"{argument(*given)}: {where}; here {named} works alone")
+    return problems

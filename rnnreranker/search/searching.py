@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,37 +11,14 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import first_line
 from rnnreranker.base.method import names
 from rnnreranker.base.request import asked
-from rnnreranker.search.check import check
-from rnnreranker.search.request import SearchRequest
+from rnnreranker.runs import Run
+from rnnreranker.search.own_documents import without_own
+from rnnreranker.search.request import SearchRequest, check
 
 if TYPE_CHECKING:
-    import pandas
-
     from rnnreranker.index.opening import IndexOnDisk
-    from rnnreranker.runs import Run
-    from rnnreranker.search.pipeline import Pipeline
 
 FILES = (".tsv", ".txt", ".json", ".jsonl", ".trec")  # endings of files of topics, plain or .gz
-
-
-@dataclass(frozen=True, eq=False)
-class Searched:
-    """A search that was made.
-
-    Attributes:
-        topics: query id to text; of a run without topics the ids alone.
-        pipeline: what it worked with.
-        stages: the run of every stage: retrieved, expanded, reranked; of passages where they are retrieved.
-    """
-
-    topics: dict[str, str]
-    pipeline: Pipeline
-    stages: list[Run]
-
-    @property
-    def run(self) -> Run:
-        """The run of the last stage, `hits` documents a query."""
-        return self.pipeline.documents(self.stages[-1], self.pipeline.hits)
 
 
 def request_of(index: IndexOnDisk, topics: Any, **others: Any) -> SearchRequest:
@@ -68,24 +44,12 @@ def search(request: SearchRequest) -> Run:
         InputError: everything that can be seen to be wrong with it, at once; no such index, topics or run.
         UnavailableError, MissingDependencyError: an index, an encoder or Java that cannot be had here.
     """
-    check(request)
-    topics, given = read_queries(request)
-    return searched(request, topics, given).run
-
-
-def searched(
-    request: SearchRequest, topics: dict[str, str], given: Run | None, qrels: pandas.DataFrame | None = None
-) -> Searched:
-    """All stages of a request that was checked.
-
-    Args:
-        request: what is asked for; topics and given: as of `read_queries`.
-        qrels: judgements, for methods that read them.
-    """
     from rnnreranker.search.pipeline import open_pipeline
 
-    pipeline = open_pipeline(request, topics, qrels, given)
-    return Searched(topics, pipeline, pipeline.stages(given))
+    check(request)
+    topics, given = read_queries(request)
+    pipeline = open_pipeline(request, topics, given=given)
+    return pipeline.documents(pipeline.stages(given)[-1]).head(request.hits)
 
 
 def read_queries(request: SearchRequest) -> tuple[dict[str, str], Run | None]:
@@ -101,54 +65,33 @@ def read_queries(request: SearchRequest) -> tuple[dict[str, str], Run | None]:
         from rnnreranker.data.topics import topics_of
 
         topics = topics_of(request.topics)
-    given = None if request.run is None else _given_run(request, topics)
-    if topics is None:
-        assert given is not None
-        topics = dict.fromkeys(given, "")
-    return topics, given
-
-
-def _given_run(request: SearchRequest, topics: dict[str, str] | None) -> Run:
-    from rnnreranker.runs import Run
-    from rnnreranker.search.own_documents import without_own
-    from rnnreranker.search.searching import read_first_stage
-
-    source = request.run
-    if isinstance(source, Run):
-        run, shown = source, argument("run")
-    else:
-        run = read_first_stage(str(source)) if request.rerankers else Run.read(Path(str(source)))
-        shown = str(source)
+    if request.run is None:
+        return topics or {}, None
+    run = first_stage_of(request.run) if request.rerankers or isinstance(request.run, Run) else Run.read(request.run)
     run = (without_own(run, request.passages) if request.remove_query else run).head(request.candidates)
-    lost = [qid for qid in run if topics is not None and qid not in topics]
-    if lost:
+    shown = argument("query") if request.topics is None else request.shown("topics")
+    if lost := [qid for qid in run if topics is not None and qid not in topics]:
         raise InputError(
-            f"{shown}: {len(lost)} of its {len(run)} queries are not in {request.topics_name} "
+            f"{request.shown('run')}: {len(lost)} of its {len(run)} queries are not in {shown} "
             f"(first: {', '.join(lost[:3])}); give the topics that the run was made from"
         )
-    return run
+    return dict.fromkeys(run, "") if topics is None else topics, run
 
 
 def first_stage_of(given: str | Path | Run) -> Run:
-    """The run of a file, see `read_first_stage`; a run that is read as it is."""
-    return read_first_stage(str(given)) if isinstance(given, str | Path) else given
-
-
-def read_first_stage(path: str) -> Run:
-    """The run of a file, as `Run.read` gives it; warns on stderr when its tag names a reranker, as `search` writes it.
+    """The run of a file, or a run as it is; says on stderr if the tag of a file names a reranker.
 
     Raises:
         InputError: as `Run.read`.
     """
-    from rnnreranker.runs import Run
-
-    run = Run.read(path)
-    columns = first_line(path).split()
+    if isinstance(given, Run):
+        return given
+    run, columns = Run.read(given), first_line(given).split()
     tag = columns[5] if len(columns) == 6 else ""
     _, dot, name = tag.rpartition(".")
     if dot and name in names("reranker"):
         say(
-            f"{Path(path).name}: was reranked by {name} already (tag {tag}); "
+            f"{Path(given).name}: was reranked by {name} already (tag {tag}); "
             "expected a first-stage run, made with --rerank none"
         )
     return run

@@ -12,6 +12,7 @@ from rnnreranker.base.command import counted, say
 from rnnreranker.base.tables import print_table
 from rnnreranker.index.opening import IndexOnDisk
 from rnnreranker.index.prebuilt import letters
+from rnnreranker.search.inputs import texts_in
 
 if TYPE_CHECKING:
     import pandas
@@ -57,13 +58,6 @@ def first_line(docid: str, text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     again = (line for line in lines if not letters(line).startswith(letters(docid)))
     return next(again, lines[0] if lines else "")
-
-
-def texts_in(index: IndexOnDisk) -> Mapping[str, str]:
-    """The texts of an index by docid, read when they are asked for; of an index that keeps no texts, none."""
-    from rnnreranker.parts.texts import Texts
-
-    return Texts(index.texts) if index.texts is not None else {}
 
 
 def _cut(text: str, width: int) -> str:

@@ -135,7 +135,7 @@ def conditions(answered: Answered) -> str:
     made: dict[str, Any] = {name: {"title": name, "retrieve": _mapping(forms[name]), **feedback} for name in names}
     last = names[0]
     if len(names) > 1:
-        how = {pipeline.fusion.fuse: {}} if question.fuse is None else _mapping(question.fuse)
+        how = {pipeline.request.fusion().fuse: {}} if question.fuse is None else _mapping(question.fuse)
         made[last := "fused"] = {"title": " + ".join(names), "fuse": how, "of": names}
     if question.expand is not None:
         made["expanded"] = {"title": f"{last}, expanded", "expand": _mapping(question.expand), "of": last}

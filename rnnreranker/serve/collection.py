@@ -13,10 +13,11 @@ import numpy as np
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, nearest
 from rnnreranker.rnn import warm_up
 from rnnreranker.runs import Run
-from rnnreranker.search.check import check
+from rnnreranker.search.inputs import texts_in
 from rnnreranker.search.opened import open_index
 from rnnreranker.search.queries import QueryEncoding, check_query_vectors, open_query_encoder
-from rnnreranker.search.show import first_line, texts_in
+from rnnreranker.search.request import check
+from rnnreranker.search.show import first_line
 from rnnreranker.serve import work
 from rnnreranker.serve.question import QID, SearchQuestion, check_work
 from rnnreranker.serve.request import ServeRequest

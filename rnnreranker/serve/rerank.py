@@ -14,7 +14,7 @@ from rnnreranker.base.errors import InputError, refuse
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.hits import rerank_hits
 from rnnreranker.runs import Run
-from rnnreranker.search.check import is_utf8
+from rnnreranker.search.request import is_utf8
 from rnnreranker.search.searching import request_of, search
 from rnnreranker.serve.asked import DocumentsBody, RerankBody, TextsBody
 from rnnreranker.serve.collection import ServedIndex

@@ -362,7 +362,7 @@ class Studied:
 
         Where candidates are reranked, it has those of all queries and the positives of the training alone.
         """
-        from rnnreranker.search.building import build_index
+        from rnnreranker.search.opened import build_index
 
         part, argument_name, _ = PARTS[self.kind]
         settings = {name: getattr(self.params, name, None) for name in LENGTHS}

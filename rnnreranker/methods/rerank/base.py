@@ -265,7 +265,8 @@ class Reranker(ABC):
         ranges = ranges_of(starts, self.at_once // self.vectors.dimension if fetches else self.rows_at_once)
         parts = [slice(starts[first], starts[last]) for first, last in ranges]
         longest = max((part.stop - part.start for part in parts), default=0)
-        buffers = np.empty((1 + self.fetches_ahead, longest, self.vectors.dimension), np.float32) if fetches else ()
+        shape = (1 + self.fetches_ahead, longest, self.vectors.dimension) if fetches else (1, 0, 0)
+        buffers = np.empty(shape, dtype=np.float32)
 
         def block(number: int) -> Candidates:
             part = whole.part(parts[number])

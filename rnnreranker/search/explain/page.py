@@ -19,7 +19,8 @@ import numpy as np
 from rnnreranker.base.command import say
 from rnnreranker.base.pages import render, write_page
 from rnnreranker.search.explain.neighbourhood import Candidate, Neighbourhood, ScorePart, taken_apart
-from rnnreranker.search.show import first_line, texts_in
+from rnnreranker.search.inputs import texts_in
+from rnnreranker.search.show import first_line
 
 if TYPE_CHECKING:
     from rnnreranker.index.opening import IndexOnDisk
@@ -159,17 +160,15 @@ def picture(neighbourhood: Neighbourhood, name: str) -> dict[str, Any]:
 def directions(neighbourhood: Neighbourhood, elements: list[int]) -> np.ndarray:
     """(n,) float64: an angle for each element, similar for those whose expanded weights are similar.
 
-    The angle in the plane of the second and third eigenvectors of the elements' cosine similarities, as ranks on a full
-    circle, so that no direction stays empty.
+    The angle in the plane of the first two principal components of the rows at length 1, as ranks on a full circle, so
+    that no direction stays empty.
     """
     rows = neighbourhood.steps.expanded[elements]
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    rows = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
-    alike = rows @ rows.T
-    alike = alike - alike.mean(axis=0) - alike.mean(axis=1)[:, None] + alike.mean()
-    vectors = np.linalg.eigh(alike)[1][:, ::-1][:, :2]
-    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), range(vectors.shape[1])])
-    plane = np.pad(vectors * signs, ((0, 0), (0, 2 - vectors.shape[1])))
+    rows = rows / np.where(lengths > 0, lengths, 1.0)
+    plane = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)[0][:, :2]
+    plane = plane * np.sign(plane[np.abs(plane).argmax(axis=0), range(plane.shape[1])])
+    plane = np.pad(plane, ((0, 0), (0, 2 - plane.shape[1])))
     order = np.argsort(np.arctan2(plane[:, 1], plane[:, 0]), kind="stable")
     return np.argsort(order) * 2 * math.pi / len(elements)
 

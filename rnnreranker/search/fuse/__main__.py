@@ -14,7 +14,7 @@ from rnnreranker.base.settings import setting
 from rnnreranker.runs import FORMATS
 from rnnreranker.runs.fuse import METHODS_HELP
 from rnnreranker.runs.passages import AGGREGATE_HELP
-from rnnreranker.search.fuse.fusing import USUAL, checked, fuse_runs
+from rnnreranker.search.fuse import USUAL, fuse_runs
 
 EPILOG = """examples:
   python -m rnnreranker.fuse bm25.txt dense.txt --output hybrid.txt
@@ -42,15 +42,14 @@ class FuseRequest(Request):
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
     asked = command.request(make_parser().parse_args(argv), FuseRequest)
-    how = asked.runs, asked.method
-    _, to = checked(*how, asked.aggregate, asked.hits)
     if asked.tag.split() != [asked.tag]:
         raise InputError(f"--tag {asked.tag!r}: expected a word without white space")
     check_writable(asked.output)
-    fused = fuse_runs(*how, aggregate=asked.aggregate, hits=asked.hits)
+    fused = fuse_runs(asked.runs, asked.method, aggregate=asked.aggregate, hits=asked.hits)
     fused.write(asked.output, tag=asked.tag, format=asked.output_format)
-    made_from = command.counted(len(asked.runs), "run") + (f", {to.aggregate} documents" if to is not None else "")
-    command.say(f"{asked.output}: {command.counted(len(fused), 'query', 'queries')} of {made_from}")
+    documents = f", {asked.aggregate.partition(':')[0]} documents" if asked.aggregate else ""
+    queries = command.counted(len(fused), "query", "queries")
+    command.say(f"{asked.output}: {queries} of {command.counted(len(asked.runs), 'run')}{documents}")
     return 0
 
 
