@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 from axe import violations
 from browser import CHROMIUM, Browser
@@ -31,7 +32,7 @@ def cell(**given: Any) -> dict[str, Any]:
     made: dict[str, Any] = {
         **{"paper": "000", "table": "1", "caption": "A <caption> & more", "row": "TAS-B", "dataset": "DL 2019"},
         **{"measure": "nDCG@10", "protocol": "strict", "published": 0.659, "measured": None, "state": "planned"},
-        **{"note": "", "commands": [], "parameters": {}, "history": [], "tuned": False, "letter": "", "letters": ""},
+        **{"note": "", "commands": [], "parameters": {}, "history": [], "tuned": False},
         **{"query": "", "group": given.get("dataset", "DL 2019"), "decimals": 3},
     }
     return made | given
@@ -45,7 +46,6 @@ CELLS = [
         commands=["python -m rnnreranker.evaluate run.txt --qrels dl19", "second & last"],
         parameters={"k": 21, "weight": "</script><b>x"},
         history=[{"date": "2026-11-20", "value": 0.659}, {"date": "2026-11-21", "value": 0.65912}],
-        letters="ab",
     ),
     cell(measure="RR@10", published=0.875, state="changed", measured=0.88, tuned=True),
     cell(row="R. TAS-B", published=0.664, state="runnable elsewhere"),
@@ -61,7 +61,11 @@ FIRST = "000.1.tas-b.dl-2019.ndcg-10"
 
 def written(folder: Path, cells: list[dict[str, Any]], **given: Any) -> dict[str, str]:
     """The addresses of the pages of these cells, by file name."""
-    pages = matrix_pages(cells, [Paper.model_construct(name="paper-000", title="First", tables=[])], **given)
+    pages = matrix_pages(
+        pandas.DataFrame(cells, dtype=object),
+        [Paper.model_construct(name="paper-000", title="First", tables=[])],
+        **given,
+    )
     for name, text in pages.items():
         write_page(folder / name, text)
     return {name: (folder / name).as_uri() for name in pages}
@@ -76,9 +80,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 def twins(tmp_path_factory: pytest.TempPathFactory) -> str:
     """A page whose first table has more columns than fit, then those of two twins."""
     wide = [cell(dataset=f"Set {n}", row=row) for n in range(12) for row in ("TAS-B", "R. TAS-B")]
-    found = {name: Twin(f"dense of {name}", {"nDCG@10": 0.25}, {}, "", "", "") for name in ("TAS-B", "R. TAS-B")}
+    found = {name: Twin(f"dense of {name}", {"nDCG@10": 0.25}, {}, "", "") for name in ("TAS-B", "R. TAS-B")}
     sets = [
-        TwinSet(name, "own", name, "MiniLM", ["nDCG@10"], found, {"nDCG@10": OrderAgreement(12, 0)})
+        TwinSet(name, "own", name, ["MiniLM"], ["nDCG@10"], found, {"nDCG@10": OrderAgreement(12, 12)})
         for name in ("one", "two")
     ]
     return written(tmp_path_factory.mktemp("twins"), [*wide, *CELLS[5:]], twins={("000", "1"): sets})["paper-000.html"]

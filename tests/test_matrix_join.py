@@ -54,7 +54,7 @@ def measured(condition: str, rr: float, ndcg: float) -> Record:
 
 
 def test_states_without_measured_values(folder: Path) -> None:
-    made = Matrix(folder, commands=False).cells
+    made = Matrix(folder, commands=False).cells.to_dict("records")
     assert [(cell["row"], cell["state"], cell["note"]) for cell in made] == [
         ("TAS-B", "runnable elsewhere", ""),
         ("TAS-B", "runnable elsewhere", ""),
@@ -70,7 +70,9 @@ def test_states_without_measured_values(folder: Path) -> None:
 
 def test_measured_values_are_reproduced_within_half_a_printed_unit(folder: Path) -> None:
     for ndcg, state in ((0.50051, "changed"), (0.50049, "reproduced")):  # 50.051, printed to .1: half a unit is .05
-        cells = Matrix(folder, measured=[measured("tas-b", 0.50049, ndcg), measured("v1", 0.25, 0.1)]).cells
+        cells = Matrix(folder, measured=[measured("tas-b", 0.50049, ndcg), measured("v1", 0.25, 0.1)]).cells.to_dict(
+            "records"
+        )
         assert [cell["state"] for cell in cells[:3]] == ["reproduced", state, "reproduced"]
         assert cells[1]["measured"] == pytest.approx(100 * ndcg)
         assert cells[1]["history"] == [{"date": "2026-11-21", "commit": "", "value": round(100 * ndcg, 3)}]

@@ -9,14 +9,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pandas
 import pytest
 
 from rnnreranker.base.pages import write_page
 from rnnreranker.base.record import Record
 from rnnreranker.lab.tune.__main__ import make_parser
-from rnnreranker.regress.papers.figures import figures
 from rnnreranker.regress.papers.paper import Paper
-from rnnreranker.regress.papers.site import matrix_pages
+from rnnreranker.regress.papers.site import figure, matrix_pages
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.spec import QuerySet, Spec, specs_folder
 
@@ -25,14 +25,18 @@ def cell(**given: Any) -> dict[str, Any]:
     made: dict[str, Any] = {
         **{"paper": "000", "table": "1", "caption": "Results", "row": "TAS-B", "dataset": "dev", "measure": "RR@10"},
         **{"protocol": "", "published": 0.344, "measured": None, "state": "planned", "note": "", "commands": []},
-        **{"parameters": {}, "history": [], "tuned": False, "letter": "", "letters": "", "query": "", "decimals": 3},
+        **{"parameters": {}, "history": [], "tuned": False, "query": "", "decimals": 3},
     }
     return {"group": given.get("dataset", "dev")} | made | given
 
 
+def pages_of(cells: list[dict[str, Any]], *args: Any, **given: Any) -> dict[str, str]:
+    return matrix_pages(pandas.DataFrame(cells, dtype=object), *args, **given)
+
+
 def page_of(cells: list[dict[str, Any]], **given: Any) -> str:
     """The page of paper 000."""
-    return matrix_pages(cells, **given)["paper-000.html"]
+    return pages_of(cells, **given)["paper-000.html"]
 
 
 class Rows(HTMLParser):
@@ -65,7 +69,7 @@ class Rows(HTMLParser):
 
 def test_published_and_measured_values_have_columns_of_their_own() -> None:
     cells = [
-        cell(state="reproduced", measured=0.34418, letters="b"),
+        cell(state="reproduced", measured=0.34418),
         cell(measure="nDCG@10", published=0.4, decimals=1, state="changed", measured=0.41, tuned=True),
         cell(row="R. TAS-B", published=0.35),
         cell(row="R. TAS-B", measure="nDCG@10", published="50*", state="external"),
@@ -77,7 +81,7 @@ def test_published_and_measured_values_have_columns_of_their_own() -> None:
     assert [text for _, text in rows[2]] == ["published", "measured"] * 2
     assert rows[3:] == [
         [
-            *(("", "TAS-B"), ("published", ".344"), ("measured", "reproduced (+.0002):✓ .3442b")),
+            *(("", "TAS-B"), ("published", ".344"), ("measured", "reproduced (+.0002):✓ .3442")),
             *(("published", ".4†"), ("measured", "changed (+.010):≠ .410")),
         ],
         [
@@ -141,7 +145,7 @@ def test_a_mark_for_every_cell_in_the_rows_of_its_table() -> None:
             for n in range(40)
         ),
     ]
-    pages = matrix_pages(cells)
+    pages = pages_of(cells)
     assert list(pages) == ["index.html", "paper-000.html", "paper-003.html"]
     landing = pages["index.html"]
     rows = re.findall(r'<div class="row">(.*?)</div>', landing)
@@ -162,7 +166,7 @@ def test_a_mark_for_every_cell_in_the_rows_of_its_table() -> None:
 def test_texts_are_escaped_and_nothing_comes_from_outside(tmp_path: Path) -> None:
     evil = "</script><img src=x onerror=alert(1)>"
     cells = [cell(row=evil, note=evil, caption=evil, commands=[evil], parameters={evil: evil}, dataset=evil)]
-    for name, text in matrix_pages(
+    for name, text in pages_of(
         cells, [Paper.model_construct(name="paper-000", title=evil, citation=evil, tables=[])], evil
     ).items():
         path = tmp_path / "docs" / name
@@ -190,30 +194,17 @@ def sets() -> dict[str, tuple[Spec, QuerySet]]:
 
 
 def test_figures_of_sweeps(sets: dict[str, tuple[Spec, QuerySet]]) -> None:
-    dense = Record(
-        "run",
-        "dl19-dl20-sample",
-        "dense",
-        {"query_set": "dl19-sample", "values": {"dl": {"nDCG@10": 0.6, "RR@10": 0.7}}},
-    )
-    sweeps = [sweep("dl19-sample", "RR@10"), sweep("dl19-sample", "nDCG@10"), sweep("cranfield", "RR@10", "cranfield")]
-    dl19, cranfield = figures(sweeps, sets, [dense])
-    assert cranfield.title == sets["cranfield"][0].title
-    assert "TREC DL 2019 and 2020 on a sample" in dl19.title
-    assert dl19.caption.startswith("nDCG@10 and RR@10 over 7 topics")  # as the spec orders its measures
-    assert dl19.head == ("candidates", "nDCG@10", "RR@10", "ms a query")
-    assert dl19.rows[0] == ("none", "0.6000", "0.7000", "")  # what is on record of the run before reranking
-    assert dl19.rows[2] == ("100", *["0.1000 [0.0500, 0.2000]"] * 2, "1.00")
-    assert cranfield.rows[0] == ("none", "", "")
-    assert [command.split("--record ")[1] for command in dl19.commands] == [
-        "runs/context.dl19-sample.nDCG@10.json",
-        "runs/context.dl19-sample.RR@10.json",
-    ]
-    assert "--run runs/dl19-dl20-sample/dense.dl19-sample.txt" in dl19.commands[0]
-    for command in dl19.commands:
-        assert make_parser().parse_args(shlex.split(command)[3:]).sweep == "context"
-    page = matrix_pages([cell()], figures=[cranfield, dl19])["index.html"]
+    values = {"query_set": "dl19-sample", "values": {"dl": {"nDCG@10": 0.6, "RR@10": 0.7}}}
+    dense = Record("run", "dl19-dl20-sample", "dense", values)
+    dl19 = figure(sweep("dl19-sample", "nDCG@10"), *sets["dl19-sample"], [dense])
+    cranfield = figure(sweep("cranfield", "RR@10", "cranfield"), *sets["cranfield"], [dense])
+    assert cranfield["title"] == sets["cranfield"][0].title
+    assert "TREC DL 2019 and 2020 on a sample" in dl19["title"]
+    assert (dl19["before"], cranfield["before"]) == (0.6, None)  # what is on record of the run before reranking
+    assert dl19["command"].endswith("--record runs/context.dl19-sample.nDCG@10.json")
+    assert "--run runs/dl19-dl20-sample/dense.dl19-sample.txt" in dl19["command"]
+    assert make_parser().parse_args(shlex.split(dl19["command"])[3:]).sweep == "context"
+    page = pages_of([cell()], figures=[cranfield, dl19])["index.html"]
     assert page.count("<figure>") == 2
-    assert "<td>0.1000 [0.0500, 0.2000]</td>" in page
-    assert "runs/context.cranfield.RR@10.json" in page
-    assert figures([], sets, []) == []
+    assert page.count('<tr><th scope="row">none</th><td>0.6000</td><td></td></tr>') == 1
+    assert '<tr><th scope="row">100</th><td>0.1000 [0.0500, 0.2000]</td><td>1.00</td></tr>' in page

@@ -133,7 +133,7 @@ class TestWhatItScores:
         assert outcome["queries"] == {"dl": {"RR@2": {"q1": 1.0, "q2": 0.0}}}
         shown = [
             (cell["table"], cell["dataset"], cell["protocol"], cell["published"], cell["measured"], cell["state"])
-            for cell in Matrix(specs, measured=[record]).cells
+            for cell in Matrix(specs, measured=[record]).cells.to_dict("records")
             if cell["measured"] is not None
         ]
         assert shown == [
@@ -201,7 +201,9 @@ class TestTheCommand:
         assert main([*argv, "--record"]) == 0
         matrix = Matrix(specs)
         assert matrix.summary()[0] == ["reproduced", 4, 3]
-        assert [cell["note"].split(";")[0] for cell in matrix.cells if cell["state"] == "changed"] == [
+        assert [
+            cell["note"].split(";")[0] for cell in matrix.cells.to_dict("records") if cell["state"] == "changed"
+        ] == [
             "rounded twice",
             "measured on a published run, which cannot be made here: a method that is not there",
         ]
@@ -252,8 +254,8 @@ class TestThePublishedRuns:
         states = {row[0]: row[1] for row in matrix.summary()}
         assert states["reproduced"] >= 70
         assert states["all"] == len(matrix.cells) == sum(states[name] for name in STATES)
-        assert sum(cell["table"].isdigit() for cell in matrix.cells) == 1245
-        for cell in matrix.cells:
+        assert sum(matrix.cells["table"].str.isdigit()) == 1245
+        for cell in matrix.cells.to_dict("records"):
             if cell["state"] == "changed":
                 assert "measured " in cell["note"], cell
         assert f"reproduced\t{states['reproduced']}\t" in counted[1]

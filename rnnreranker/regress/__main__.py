@@ -16,7 +16,6 @@ from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
 
 if TYPE_CHECKING:
-    from rnnreranker.base.record import Record
     from rnnreranker.regress.plans.plan import Plan
     from rnnreranker.regress.plans.runner import Outcome
     from rnnreranker.regress.specs.entries import QuerySet
@@ -71,19 +70,18 @@ def main(argv: Sequence[str]) -> int:
         return 0
     papers = _check(args, folder)
     asked = [] if papers else [find_spec(name, folder, data=True) for name in args.names]
-    given = [spec.name for spec, _ in asked if spec.published]
-    if args.runs and not given:
+    if args.runs and not any(spec.published for spec, _ in asked):
         return _published(folder, args)
     if papers and args.dry_run:
         for plan in listing.paper_plans(folder, args.names, args.table):
             command.put("\n".join(plan.lines()))
-        return 0
-    if args.matrix or papers:
+    elif args.matrix or papers:
         listing.print_matrix(folder, args.names, args.table, cells=not args.matrix)
-        return 0
-    if args.docs and not args.names:
-        return _docs(folder, Path(args.docs_folder))
-    return _specs(folder, args, asked)
+    elif args.names:
+        return _specs(folder, args, asked)
+    else:
+        _docs(folder, Path(args.docs_folder))
+    return 0
 
 
 def _check(args: RegressRequest, folder: Path) -> bool:
@@ -94,15 +92,12 @@ def _check(args: RegressRequest, folder: Path) -> bool:
 
     specs, papers, sets = spec_names(folder), paper_names(folder), query_set_names(folder)
     known = dict.fromkeys([*specs, *sets, *papers])
-    unknown = [
-        name
-        for name in args.names
-        if name not in known and not (name.endswith((".yaml", ".yml")) and Path(name).is_file())
-    ]
+    files = [name for name in args.names if name.endswith((".yaml", ".yml")) and Path(name).is_file()]
     named = [name for name in args.names if name in papers]
     only = " ".join(f"--only {name}" for name in args.only)
+    said = f"no such spec, query set or paper in {folder}"
     refuse(
-        *((True, f"{name}: no such spec, query set or paper in {folder}; {nearest(name, known)}") for name in unknown),
+        *((name not in (*known, *files), f"{name}: {said}; {nearest(name, known)}") for name in args.names),
         (
             named and len(named) < len(args.names) and not args.runs,
             f"{', '.join(named)} with specs: papers are printed, specs are run; name one kind at a time",
@@ -164,9 +159,7 @@ def _specs(folder: Path, args: RegressRequest, asked: Sequence[tuple[Spec, Seque
     codes = [_run(plan, folder, args) for plan in plans]
     if args.docs:
         _docs(folder, Path(args.docs_folder))
-    if all(code == command.BAD_INPUT for code in codes):
-        return command.BAD_INPUT
-    return CHANGED if CHANGED in codes else 0
+    return CHANGED if CHANGED in codes else min(codes)
 
 
 def _run(plan: Plan, folder: Path, args: RegressRequest) -> int:
@@ -179,8 +172,8 @@ def _run(plan: Plan, folder: Path, args: RegressRequest) -> int:
     _print_values(plan, outcome)
     if outcome.records:
         add_records(plan.folder / plan.spec.name / "records.json", outcome.records)
-    if outcome.records and args.record:
-        put_on_record(folder, outcome.records)
+        if args.record:
+            put_on_record(folder, outcome.records)
     reasons = outcome.reasons()
     failed = any(state.kind == "error" for state in reasons)
     for state, names in reasons.items():
@@ -198,29 +191,23 @@ def _run(plan: Plan, folder: Path, args: RegressRequest) -> int:
 
 def _print_values(plan: Plan, outcome: Outcome) -> None:
     from rnnreranker.base.tables import print_table
+    from rnnreranker.regress.records import is_run
 
     titles = {name: entry.title for entry in plan.conditions for name in entry.run_names if not entry.contexts}
     for query_set in plan.query_sets:
         measures = plan.spec.measures_of(query_set)
         rows = []
-        for record in outcome.records:
-            if record.outcome.get("query_set") != query_set.id or record.kind != "run":
-                continue
+        for record in (one for one in outcome.records if is_run(one, query_set.id)):
+            kinds = record.outcome.get("kinds", {})
+            of_kinds = [kinds.get(kind, {}).get(measures[0]) for kind in query_set.kinds]
             for protocol, scores in record.outcome["values"].items():
-                cells = [f"{scores[name]:.4f}" if name in scores else "-" for name in measures]
-                cells += [_of_kind(record, kind, measures[0]) for kind in query_set.kinds]
+                cells = ["-" if one is None else f"{one:.4f}" for one in [*map(scores.get, measures), *of_kinds]]
                 state = outcome.states[query_set.id, record.name]
                 rows.append([query_set.id, titles.get(record.name, record.name), protocol, *cells, state])
         if rows:
             print_table(["topics", "condition", "protocol", *measures, *query_set.kinds, "state"], rows)
             if query_set.kinds:
                 command.say(f"{', '.join(query_set.kinds)}: {measures[0]} of these topics of {query_set.id} alone")
-
-
-def _of_kind(record: Record, kind: str, measure: str) -> str:
-    """A mean over a kind of topics; "-" where none of them is judged, or the run is not that deep."""
-    values = record.outcome.get("kinds", {}).get(kind, {})
-    return f"{values[measure]:.4f}" if measure in values else "-"
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -232,13 +219,12 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _docs(folder: Path, docs: Path) -> int:
+def _docs(folder: Path, docs: Path) -> None:
     from rnnreranker.regress.pages.prose import write_prose
     from rnnreranker.regress.papers.site import write_pages
 
     written = [*write_pages(folder, docs), *write_prose(folder.parent / SOURCES, docs, folder / "results")]
     command.say(f"{len(written)} pages and pictures in {docs}")
-    return 0
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from rnnreranker.base.record import read_records
-from rnnreranker.regress.papers.matrix import Matrix
-from rnnreranker.regress.papers.rehearsed import chains, rehearsed
+from rnnreranker.regress.papers.matrix import Matrix, rehearsed
+from rnnreranker.regress.plans.measure import chains
 from rnnreranker.regress.plans.plan import Plan, make_plan
 from rnnreranker.regress.plans.runner import run
 from rnnreranker.regress.records import records_file
@@ -75,6 +75,6 @@ def test_the_matrix_says_when_the_present_commands_were_rehearsed(spec: Spec) ->
     }
     assert known.keys() == on_file
     matrix = Matrix(specs_folder(), ["paper-000"], commands=False)
-    cells = [cell for cell in matrix.cells if cell["state"] == "rehearsed"]
+    cells = [cell for cell in matrix.cells.to_dict("records") if cell["state"] == "rehearsed"]
     assert cells
     assert all("rehearsed on 2" in cell["note"] for cell in cells)

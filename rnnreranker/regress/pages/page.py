@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rnnreranker.base.pages import render, row
@@ -10,7 +10,7 @@ from rnnreranker.base.record import Record
 from rnnreranker.regress.plans.plan import make_plan
 from rnnreranker.regress.records import is_run
 from rnnreranker.regress.specs.entries import Model, QuerySet
-from rnnreranker.regress.specs.fields import UNITS, needs_text
+from rnnreranker.regress.specs.fields import UNITS, needs_of, needs_text
 from rnnreranker.regress.specs.methods import models_in, use_with_folders
 from rnnreranker.regress.specs.spec import Spec, planned
 
@@ -55,23 +55,16 @@ def spec_page(spec: Spec, records: Sequence[Record], printed: Sequence[Cell] = (
 
 
 def _model(model: Model) -> str:
-    """A model in a line: its kind and settings, what it begins with, its candidates and labels, what training needs."""
-    train = use_with_folders(model.train)
-    settings = [f"preset {train.preset}"] * bool(train.preset) + [
-        f"{key} {value}" for key, value in train.params.items()
-    ]
+    """A model in a line: its kind and settings, what it begins with, what it learns on, what all its steps need."""
     begun = next(iter(models_in(model.start)), model.start)
-    made = model.labels or model.negatives
-    key = "labels" if model.labels else "negatives"
-    before = {name: f" ({needs_text(needs)})" for name, needs in model.step_needs.items()}
-    taught = f"{key} {made.name}{before.get(key, '')}" if made else ""
-    from_where = f"of `{model.first.name}` in `{model.candidates or model.index}`{before.get('candidates', '')}"
-    parts = [f"{train.name}{' (' + ', '.join(settings) + ')' if settings else ''}", f"from `{begun}`" if begun else ""]
-    read = f" ({', '.join(model.text)})" if model.text else ""
-    texts = f"on the texts of `{model.documents or model.index}`{read}"
-    learns = f"on `{model.topics}`, {taught} {from_where}" if made else texts
-    parts += [learns, needs_text(model.needs)]
-    return f"`{model.id}`: {', '.join(filter(None, parts[:2]))}; {'; '.join(filter(None, parts[2:]))}"
+    how = f"{use_with_folders(model.train)}{f' from `{begun}`' if begun else ''}"
+    fields = f" ({', '.join(model.text)})" if model.text else ""
+    learns = f"on the texts of `{model.documents or model.index}`{fields}"
+    if made := model.labels or model.negatives:
+        learns = f"on `{model.topics}`, {'labels' if model.labels else 'negatives'} {made.name}"
+        learns += f" of `{model.first.name}` in `{model.candidates or model.index}`"
+    needs = needs_text(needs_of([*model.step_needs.values(), model.needs]))
+    return f"`{model.id}`: {'; '.join(filter(None, [how, learns, needs]))}"
 
 
 def _needs(needs: dict[str, Any]) -> list[str]:
@@ -102,44 +95,33 @@ def _where(cell: Cell) -> str:
     return f"{cell['paper']} {cell['where']}, {cell['row']}{query}"
 
 
-def _tables(spec: Spec, query_set: QuerySet, records: Sequence[Record]) -> list[dict[str, Any]]:
-    """The tables of a query set: one for each protocol, and for each time that a run of other inputs was measured."""
-    layers: list[dict[str, Record]] = []
-    for record in (entry for entry in records if is_run(entry, query_set.id)):
-        layer = next((layer for layer in layers if record.name not in layer), None)
-        if layer is None:
-            layers.append(layer := {})
-        layer[record.name] = record
-    return [
-        _table(spec, query_set, protocol, layer)
-        for layer in reversed(layers)
-        for protocol in query_set.protocols
-        if any(protocol in record.outcome["values"] for record in layer.values())
-    ]
+def _tables(spec: Spec, query_set: QuerySet, records: Sequence[Record]) -> Iterator[dict[str, Any]]:
+    """The tables of a query set, one for each protocol, of the newest record of each run."""
+    newest = {record.name: record for record in records if is_run(record, query_set.id)}
+    order = [name for entry in spec.conditions for name in entry.run_names]
+    runs = sorted(newest.values(), key=lambda one: order.index(one.name) if one.name in order else len(order))
+    for protocol in query_set.protocols:
+        if mine := [record for record in runs if protocol in record.outcome["values"]]:
+            yield _table(spec, query_set, protocol, mine)
 
 
-def _table(spec: Spec, query_set: QuerySet, protocol: str, layer: dict[str, Record]) -> dict[str, Any]:
+def _table(spec: Spec, query_set: QuerySet, protocol: str, mine: Sequence[Record]) -> dict[str, Any]:
     """Values of one protocol on a query set, each run once, as the template shows them."""
     titles = {name: entry.title for entry in spec.conditions for name in entry.run_names if not entry.contexts}
-    order = [name for entry in spec.conditions for name in entry.run_names]
-    mine = [record for record in layer.values() if protocol in record.outcome["values"]]
-    mine.sort(key=lambda record: order.index(record.name) if record.name in order else len(order))
-    measures = [one for one in spec.measures_of(query_set) if any(one in _values(record, protocol) for record in mine)]
+    values = [record.outcome["values"][protocol] for record in mine]  # of measures that the spec had when it was made
+    measures = [one for one in spec.measures_of(query_set) if any(one in its for its in values)]
     files = any("file" in record.outcome for record in mine)
-    kinds = list(query_set.kinds) if protocol == query_set.protocols[0] else []
-    lines, differences = [], []
+    first = protocol == query_set.protocols[0]
+    kinds = list(query_set.kinds) if first else []
     compared = [name for name in measures if name in (spec.compare or measures)]
-    for record in mine:
-        values = _values(record, protocol)
-        cells = [f"{values[name]:.4f}" if name in values else "" for name in measures]
-        of_kinds = [record.outcome.get("kinds", {}).get(kind, {}) for kind in kinds]
-        cells += [f"{one[measures[0]]:.4f}" if measures[0] in one else "" for one in of_kinds]
-        lines.append(
-            [titles.get(record.name, record.name), *cells, *([record.outcome.get("file", "")] if files else [])]
-        )
-        if (by_run := record.outcome.get("differences")) and protocol == query_set.protocols[0]:
-            texts = [text for name in compared for text in _difference(by_run.get(name))]
-            differences.append([titles.get(record.name, record.name), *texts])
+    lines, differences = [], []
+    for record, its in zip(mine, values, strict=True):
+        title = titles.get(record.name, record.name)
+        of_kinds = [record.outcome.get("kinds", {}).get(kind, {}).get(measures[0]) for kind in kinds]
+        cells = ["" if one is None else f"{one:.4f}" for one in [*map(its.get, measures), *of_kinds]]
+        lines.append([title, *cells, *([record.outcome.get("file", "")] if files else [])])
+        if first and (by_run := record.outcome.get("differences")):
+            differences.append([title, *(text for name in compared for text in _difference(by_run.get(name)))])
     facts = mine[0].outcome
     return {
         "query_set": query_set,
@@ -155,12 +137,6 @@ def _table(spec: Spec, query_set: QuerySet, protocol: str, layer: dict[str, Reco
         "judged": f"{facts['unjudgeable']} of {facts['judged']}" if "unjudgeable" in facts else "",
         "files": files,
     }
-
-
-def _values(record: Record, protocol: str) -> dict[str, float]:
-    """Measure → what a run scored; a measure that the spec has had only since is not there."""
-    values: dict[str, float] = record.outcome["values"][protocol]
-    return values
 
 
 def _difference(difference: dict[str, Any] | None) -> list[str]:

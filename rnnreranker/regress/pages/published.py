@@ -75,34 +75,26 @@ def measure_published(
         folder: the files are named relative to it.
         queries: for which runs the values of every query are kept, in which protocols and measures.
     """
-    records: list[Record] = []
-    errors: list[str] = []
-    for query_set in dict.fromkeys((entry.spec.name, entry.query_set.id) for entry in files):
-        mine = [entry for entry in files if (entry.spec.name, entry.query_set.id) == query_set]
-        measured, wrong = _measure(mine, folder, queries or {})
-        records += measured
-        errors += wrong
-    return records, errors
-
-
-def _measure(files: Sequence[RunFile], folder: Path, queries: Queries) -> tuple[list[Record], list[str]]:
     from rnnreranker.base.record import made_here
 
-    started = time.perf_counter()
-    spec, query_set = files[0].spec, files[0].query_set
-    measured = Measured(spec, query_set, {entry.condition: entry.path for entry in files})
-    errors = [f"{spec.name} {name}: {error}" for name, error in measured.errors.items()]
-    good = [entry for entry in files if entry.condition in measured.runs]
-    digests = {entry.condition: file_digest(entry.path) for entry in good}
-    pairs = measured.pairs(list(digests))
-    records = []
-    for entry in good:
-        outcome = measured.outcome(entry.condition, queries.get((query_set.id, entry.condition), ()))
-        against = [{**pair, "sha256": digests[pair["condition"]]} for pair in pairs[entry.condition]]
-        outcome = {**outcome, "file": entry.path.relative_to(folder).as_posix(), "pairs": against}
-        records.append(made_here("run", spec.name, entry.condition, outcome, inputs={"run": digests[entry.condition]}))
-    seconds = round((time.perf_counter() - started) / max(1, len(records)), 2)
-    return [replace(record, seconds=seconds) for record in records], list(dict.fromkeys(errors))
+    records: list[Record] = []
+    errors: list[str] = []
+    for name, (spec, query_set) in {entry.query_set.id: (entry.spec, entry.query_set) for entry in files}.items():
+        started = time.perf_counter()
+        paths = {entry.condition: entry.path for entry in files if entry.query_set.id == name}
+        measured = Measured(spec, query_set, paths)
+        errors += dict.fromkeys(f"{spec.name} {run}: {error}" for run, error in measured.errors.items())
+        digests = {run: file_digest(path) for run, path in paths.items() if run in measured.runs}
+        pairs = measured.pairs(list(digests))
+        made = []
+        for run, digest in digests.items():
+            outcome = measured.outcome(run, (queries or {}).get((name, run), ()))
+            against = [{**pair, "sha256": digests[pair["condition"]]} for pair in pairs[run]]
+            outcome |= {"file": paths[run].relative_to(folder).as_posix(), "pairs": against}
+            made.append(made_here("run", spec.name, run, outcome, inputs={"run": digest}))
+        seconds = round((time.perf_counter() - started) / max(1, len(made)), 2)
+        records += [replace(record, seconds=seconds) for record in made]
+    return records, errors
 
 
 def first_stages(folder: Path, asked: Sequence[tuple[Spec, Sequence[QuerySet]]]) -> dict[tuple[str, str], Path]:

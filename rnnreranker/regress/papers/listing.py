@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from rnnreranker.base.command import say
 from rnnreranker.base.errors import nearest, refuse
 from rnnreranker.base.record import Record
 from rnnreranker.base.tables import print_table
@@ -26,19 +27,16 @@ def query_sets_of(
     Raises:
         InputError: a name of none of them.
     """
-    cells = [cell for name in paper_names(folder) for cell in cells_of(read_paper(name, folder)) if not cell["latency"]]
-    specs = {name: read_spec(folder / f"{name}.yaml") for name in spec_names(folder)}
-    asked = [(spec, query_set) for spec in specs.values() for query_set in spec.query_sets]
+    papers = paper_names(folder)
+    cells = [cell for name in papers for cell in cells_of(read_paper(name, folder)) if not cell["latency"]]
+    specs = [read_spec(folder / f"{name}.yaml") for name in spec_names(folder)]
+    asked = [(spec, query_set) for spec in specs for query_set in spec.query_sets]
+    known = [*(one for spec, query_set in asked for one in (spec.name, query_set.id)), *papers]
+    said = "{}: --runs is for specs, query sets and papers; {}"
+    refuse(*((name not in known, said.format(name, nearest(name, known))) for name in names))
     if names:
         wanted = {*names} | {cell["query_set"] for cell in cells if f"paper-{cell['paper']}" in names}
         asked = [(spec, query_set) for spec, query_set in asked if {spec.name, query_set.id} & wanted]
-        known = [
-            *specs,
-            *(query_set.id for spec in specs.values() for query_set in spec.query_sets),
-            *paper_names(folder),
-        ]
-        said = "{}: --runs is for specs, query sets and papers; {}"
-        refuse(*((name not in known, said.format(name, nearest(name, known))) for name in names))
     queries: dict[tuple[str, str], set[tuple[str, str]]] = {}
     for cell in cells:
         if cell["query"]:
@@ -50,11 +48,11 @@ def query_sets_of(
 def paper_plans(folder: Path, names: Sequence[str], table: str | None) -> list[Plan]:
     """The plans of all conditions that obtain cells of papers, a query set each."""
     matrix = Matrix(folder, names, table, commands=False)
-    wanted = {(cell["query_set"], cell["condition"]) for cell in matrix.cells if not cell["latency"]}
+    cells = matrix.cells[~matrix.cells["latency"].astype(bool)]
+    wanted = set(zip(cells["query_set"], cells["condition"], strict=True))
     plans = []
     for spec, query_set in matrix.sets.values():
-        conditions = [entry for entry in spec.conditions if (query_set.id, entry.id) in wanted]
-        if conditions:
+        if conditions := [entry for entry in spec.conditions if (query_set.id, entry.id) in wanted]:
             plans.append(make_plan(spec, conditions=conditions, query_sets=(query_set,)))
     return plans
 
@@ -67,43 +65,37 @@ def print_matrix(
     matrix = Matrix(folder, papers or None, table, measured, commands=False)
     if cells:
         rows = []
-        for cell in matrix.cells:
-            value = cell["measured"]
-            shown, gap = ("-", "-") if value is None else (f"{value:.4f}", f"{value - cell['published']:+.4f}")
-            names_of_cell = [cell["paper"], cell["table"], cell["row"], cell["dataset"], cell["measure"]]
-            rows.append([*names_of_cell, cell["published"], shown, gap, cell["state"]])
+        for cell in matrix.cells.to_dict("records"):
+            value, printed = cell["measured"], cell["published"]
+            shown, gap = ("-", "-") if value is None else (f"{value:.4f}", f"{value - printed:+.4f}")
+            names_of_cell = [cell[key] for key in ("paper", "table", "row", "dataset", "measure")]
+            rows.append([*names_of_cell, printed, shown, gap, cell["state"]])
         print_table(
             ["paper", "table", "row", "data set", "measure", "published", "measured", "difference", "state"], rows
         )
     print_table(["state", "cells", "distinct"], matrix.summary())
+    if said := matrix.whose():
+        say(said)
 
 
 def print_list(folder: Path) -> None:
     """Print all specs and papers, and how much of each is on record; then query sets, and which tables are of them."""
     matrix = Matrix(folder, commands=False)
+    cells = matrix.cells
     rows: list[list[object]] = [
         [name, ", ".join(one.id for one in spec.query_sets), len(spec.conditions), _state(spec, matrix), spec.title]
         for name, spec in matrix.specs.items()
     ]
     for paper in matrix.papers:
-        states = counted(cell["state"] for cell in matrix.cells if cell["paper"] == paper.number)
-        rows.append([paper.name, "-", "-", states, paper.title])
+        rows.append([paper.name, "-", "-", counted(cells["state"][cells["paper"] == paper.number]), paper.title])
     print_table(["spec", "query sets", "conditions", "state", "title"], rows)
     print()
-    sets = [
-        [name, query_set.topics, _tables_of(name, matrix), query_set.title or spec.title]
-        for name, (spec, query_set) in matrix.sets.items()
-    ]
+    sets = []
+    for name, (spec, query_set) in matrix.sets.items():
+        mine = cells[cells["query_set"] == name].groupby("paper")
+        tables = [f"{paper}: {', '.join(of['table'].unique())}" for paper, of in mine]
+        sets.append([name, query_set.topics, "; ".join(tables) or "-", query_set.title or spec.title])
     print_table(["query set", "topics", "tables of papers", "title"], sets)
-
-
-def _tables_of(query_set: str, matrix: Matrix) -> str:
-    """The tables of papers with values of a query set: `000: 1, 3; 001: 2`."""
-    tables: dict[str, dict[str, None]] = {}
-    for cell in matrix.cells:
-        if cell["query_set"] == query_set:
-            tables.setdefault(cell["paper"], {})[cell["table"]] = None
-    return "; ".join(f"{paper}: {', '.join(names)}" for paper, names in tables.items()) or "-"
 
 
 def _state(spec: Spec, matrix: Matrix) -> str:

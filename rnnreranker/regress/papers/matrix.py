@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from itertools import groupby
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from string import ascii_lowercase
 from typing import Any
 
 from rnnreranker.base.errors import InputError, nearest, refuse
-from rnnreranker.base.method import make_params
 from rnnreranker.base.record import Record, read_records
 from rnnreranker.regress.papers.paper import cells_of, paper_names, read_paper
-from rnnreranker.regress.papers.rehearsed import rehearsed
 from rnnreranker.regress.papers.twins import TwinSet, check_twins, twin_sets
+from rnnreranker.regress.plans.measure import chains
 from rnnreranker.regress.plans.plan import make_plan
 from rnnreranker.regress.records import recorded, records_file
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.entries import Condition, Model, QuerySet
 from rnnreranker.regress.specs.fields import needs_text
-from rnnreranker.regress.specs.methods import use_with_folders
 from rnnreranker.regress.specs.spec import Spec, links, planned, spec_names
 
 STATES = {  # state: sign, what it says
@@ -39,9 +34,12 @@ STATES = {  # state: sign, what it says
     "planned": ("○", "a step whose method is not in the toolkit yet"),
     "external": ("–", "quoted from others, or a time on the authors' machine; nothing to run"),
 }
-LEVEL = 0.05  # of p after Holm's correction: below it rows differ significantly
+TIME = "a time on the authors' machine: shown, never compared"
+RERANKED, TRAINED = "r-tas-b", "coder-tas-b"  # conditions of msmarco-dev that need least of their kind
 System = tuple[str, str]  # query set, condition
-Cell = dict[str, Any]  # of `paper.cells_of`, with what the matrix adds
+Cell = dict[str, Any]
+SAME = ["obtained", "query_set", "condition", "query", "metric", "counted"]  # of cells that are one value
+COLUMNS = [*SAME, "paper", "table", "row", "latency", "state"]  # of a matrix without cells
 
 
 class Matrix:
@@ -50,12 +48,11 @@ class Matrix:
     Attributes:
         sets: query set → its spec and itself.
         runs: query set and condition → its records, oldest first.
-        cells: of `paper.cells_of`, in the order of papers and tables, of one table alone where one is named. Each has
-            besides `measured` (in the unit of the paper, or None), `state` (of STATES), `note`, `history`, `tuned` (the
-            paper chose parameters of this system on the set), `letter` (of its row), `letters` (of the rows that it
-            differs from), and with `commands` these and `parameters`, which take most of the time.
+        cells: a data frame, a row a cell, in the order of papers and tables, of one table alone where one is named. It
+            has the columns of `paper.cells_of`, `measured` (in the unit of the paper, or None), `state` (of STATES),
+            `note`, `history`, `tuned` (the paper chose parameters of this system on the set), `parameters` and, with
+            `commands`, these, which take most of the time.
         twins: paper and table → its twins, a query set each.
-        rehearsed: query set and condition → when its commands ran on miniatures.
 
     Raises:
         InputError: a paper, spec or record that is not as it must be; an unknown condition, query set or twin.
@@ -69,24 +66,27 @@ class Matrix:
         measured: Sequence[Record] = (),
         commands: bool = True,
     ) -> None:
+        import pandas
+
         self.specs = {name: read_spec(folder / f"{name}.yaml") for name in spec_names(folder)}
         self.sets = {entry.id: (spec, entry) for spec in self.specs.values() for entry in spec.query_sets}
         records = [*recorded(folder, self.specs), *measured]
         self.runs: dict[System, list[Record]] = {}
         for record in records:
             self.runs.setdefault((record.outcome["query_set"], record.name), []).append(record)
-        self._commands = commands
-        self._plans: dict[System, tuple[list[str], dict[str, Any]]] = {}
         names = papers if papers is not None else paper_names(folder)
         self.papers = [read_paper(name, folder) for name in names]
-        everything = [cell for paper in self.papers for cell in cells_of(paper)]
-        cells = [cell for cell in everything if table in (None, cell["table"])]
-        hint = nearest(str(table), dict.fromkeys(cell["table"] for cell in everything))
-        refuse((table is not None and not cells, f"table {table}: no such table in {', '.join(names)}; {hint}"))
-        self._check(folder, cells)
-        self.rehearsed = rehearsed(folder, self.specs.values())
-        self.cells: list[Cell] = [cell | self._known(cell) for cell in cells]
-        self._add_letters()
+        cells = [cell for paper in self.papers for cell in cells_of(paper)]
+        hint = nearest(str(table), known := dict.fromkeys(cell["table"] for cell in cells))
+        refuse((table not in (None, *known), f"table {table}: no such table in {', '.join(names)}; {hint}"))
+        cells = [cell for cell in cells if table in (None, cell["table"])]
+        faults = {f"{folder / 'papers' / 'paper-'}{paper}.yaml{at}": None for paper, at in self._faults(cells)}
+        if faults:
+            raise InputError("; ".join(faults))
+        self._rehearsed = rehearsed(folder, self.specs.values())
+        self._commands: dict[System, tuple[list[str], str]] | None = {} if commands else None
+        rows = [cell | self._known(cell) for cell in cells]
+        self.cells = pandas.DataFrame(rows, columns=None if rows else COLUMNS, dtype=object)
         studies = read_records(records_file(folder, "", "study"))
         self.twins: dict[tuple[str, str], list[TwinSet]] = {
             (paper.number, entry.table): twin_sets(paper, entry, self.sets, [*records, *studies])
@@ -95,18 +95,13 @@ class Matrix:
             if entry.twins and table in (None, entry.table)
         }
 
-    def _check(self, folder: Path, cells: list[Cell]) -> None:
-        """Every cell that a condition obtains must find it, and what it asks for among what its spec measures.
-
-        Raises:
-            InputError: the faults of all cells and twins at once, by file:line.
-        """
-        faults: dict[str, None] = {}
+    def _faults(self, cells: list[Cell]) -> Iterator[tuple[str, str]]:
+        """Conditions that cells do not find, what they ask for that is not measured, and faults of twins: the paper of
+        each, and the rest of the message from the line on."""
         for cell in (cell for cell in cells if cell["obtained"]):
-            where = f"{folder / 'papers' / 'paper-'}{cell['paper']}.yaml:{cell['line']}: row {cell['row']}"
-            name = cell["query_set"]
+            where, name = f":{cell['line']}: row {cell['row']}", cell["query_set"]
             if name not in self.sets:
-                faults[f"{where}: no query set {name}; {nearest(name, self.sets)}"] = None
+                yield cell["paper"], f"{where}: no query set {name}; {nearest(name, self.sets)}"
                 continue
             spec, query_set = self.sets[name]
             for kind, wanted, known in (
@@ -115,20 +110,17 @@ class Matrix:
                 ("measure", cell["metric"], spec.measures_of(query_set)),
             ):
                 if wanted not in known:
-                    faults[f"{where}: {name} has no {kind} {wanted}; {nearest(wanted, known)}"] = None
+                    yield cell["paper"], f"{where}: {name} has no {kind} {wanted}; {nearest(wanted, known)}"
         for paper in self.papers:
-            faults |= dict.fromkeys(check_twins(paper, self.sets, folder))
-        if faults:
-            raise InputError("; ".join(faults))
+            for line, said in check_twins(paper, self.sets):
+                yield paper.number, f"{f':{line}' if line else ''}: {said}"
 
     def _known(self, cell: Cell) -> Cell:
         """What the matrix adds to a cell."""
-        usual = "planned" if cell["planned"] else "external" if cell["external"] or cell["latency"] else ""
-        known: Cell = {"measured": None, "state": usual or "runnable elsewhere", "tuned": False, "history": []}
+        state = "planned" if cell["planned"] else "external" if cell["external"] or cell["latency"] else ""
         where = {"query set": cell["query_set"], "condition": cell["condition"]} if cell["condition"] else {}
+        known: Cell = {"measured": None, "state": state or "runnable elsewhere", "tuned": False, "history": []}
         known |= {"commands": [], "parameters": {name: value for name, value in where.items() if value}}
-        known |= {"letter": "", "letters": ""}
-        time = "a time on the authors' machine: shown, never compared" if cell["latency"] else ""
         remarks = [cell["remark"]]
         if cell["obtained"]:
             spec, query_set = self.sets[cell["query_set"]]
@@ -143,17 +135,18 @@ class Matrix:
                     entry["value"] = round(entry["value"] * cell["factor"], cell["decimals"] + 2)
             elif lacking:
                 known["state"] = "planned"
-            elif one := self.rehearsed.get((query_set.id, condition.id)):
-                known["state"], when = "rehearsed", f"rehearsed on {one.date} at commit {one.commit}"
+            elif when := self._rehearsed.get((query_set.id, condition.id), ""):
+                known["state"] = "rehearsed"
             what = "measured on a published run, which cannot be made here" if history else "planned"
             ours = [] if history else model_notes(spec, condition)  # a published run has the authors' models
             remarks += [condition.note, *ours, f"{what}: {lacking}" if lacking else "", when]
             steps = {"training": bool(condition.model), "reranking": bool(condition.rerank)}  # a retriever: by others
             known["tuned"] = any(steps[step] for step in cell["steps"])
-            if self._commands:
-                commands, known["parameters"] = self._plan(spec, query_set, condition)
+            if self._commands is not None:
+                commands, needs = self._plan(spec, query_set, condition)
                 known["commands"] = [*_measuring(query_set, condition), *commands] if history else commands
-        remarks += [time, cell["external"], cell["planned"], cell["note"]]
+                known["parameters"] = {"spec": spec.name} | where | ({"needs": needs} if commands else {})
+        remarks += [TIME if cell["latency"] else "", cell["external"], cell["planned"], cell["note"]]
         return known | {"note": "; ".join(dict.fromkeys(filter(None, remarks)))}
 
     def _history(self, cell: Cell) -> list[dict[str, Any]]:
@@ -169,80 +162,70 @@ class Matrix:
                 history.append({**about, **of_file})
         return history
 
-    def _add_letters(self) -> None:
-        """Give cells with runs at hand the letter of their row, and those of the rows they differ from (p < .05).
-
-        A table has letters where it measures two systems or more whose runs were compared topic by topic.
-        """
-        newest = {system: entries[-1] for system, entries in self.runs.items()}
-        for _, cells in groupby(self.cells, key=lambda cell: (cell["paper"], cell["table"])):
-            table = [cell for cell in cells if _system(cell) in newest]
-            systems: dict[str, set[System]] = {}  # of each row whose runs were compared
-            for cell in table:
-                if newest[_system(cell)].outcome.get("pairs"):
-                    systems.setdefault(cell["row"], set()).add(_system(cell))
-            if len({condition for several in systems.values() for _, condition in several}) < 2:
-                continue
-            names = dict(zip(systems, ascii_lowercase, strict=False))
-            for cell in (cell for cell in table if cell["row"] in systems):
-                cell["letter"] = names.get(cell["row"], "")
-                others = {
-                    other
-                    for pair in newest[_system(cell)].outcome.get("pairs", ())
-                    if (pair["protocol"], pair["measure"]) == (cell["counted"], cell["metric"])
-                    and pair["p_holm"] < LEVEL
-                    and (other := (cell["query_set"], str(pair["condition"]))) in newest
-                    and newest[other].inputs.get("run") == pair["sha256"]  # still the run whose values are shown
-                }
-                different = [name for row, name in names.items() if systems[row] & others]
-                cell["letters"] = "" if cell["query"] else "".join(different)
-
-    def _plan(self, spec: Spec, query_set: QuerySet, condition: Condition) -> tuple[list[str], dict[str, Any]]:
-        """The commands that make the runs of a condition, and its parameters."""
+    def _plan(self, spec: Spec, query_set: QuerySet, condition: Condition) -> tuple[list[str], str]:
+        """The commands that make the runs of a condition, and what they need."""
+        assert self._commands is not None
         key = (query_set.id, condition.id)
-        if key not in self._plans:
+        if key not in self._commands:
             plan = make_plan(spec, conditions=(condition,), query_sets=(query_set,))
             commands = [step.command() for step in plan.steps] + (plan.evaluations() if plan.steps else [])
-            parameters: dict[str, Any] = {"spec": spec.name, "query set": query_set.id, "condition": condition.id}
-            for use in map(use_with_folders, condition.rerank):
-                own = asdict(make_params("reranker", use.name, use.params, use.preset or None))
-                several = len(condition.rerank) > 1
-                parameters |= {f"{use.name} {name}" if several else name: value for name, value in own.items()}
-            for one in (condition.retrieve, condition.prf, condition.fuse, condition.aggregate):
-                parameters |= use_with_folders(one).params if one else {}
-            if condition.model:
-                model = spec.model(condition.model)
-                steps = {"labels": model.labels, "negatives": model.negatives, "train": model.train}
-                for step, taken in ((step, use_with_folders(use)) for step, use in steps.items() if use):
-                    parameters |= {step: taken.name} if step != "train" else {}
-                    given = {"preset": taken.preset} if taken.preset else {}
-                    parameters |= {f"{step} {name}": value for name, value in (given | taken.params).items()}
-            self._plans[key] = commands, parameters | ({"needs": needs_text(plan.needs())} if plan.steps else {})
-        return self._plans[key]
+            self._commands[key] = commands, needs_text(plan.needs())
+        return self._commands[key]
 
     def summary(self) -> list[list[Any]]:
         """Rows for a table: state, cells as the tables print them, distinct ones.
 
         Cells of the same run, query, measure and protocol are one, changed if one of them is.
         """
-        states: dict[Any, str] = {}
-        for number, cell in enumerate(self.cells):
-            own = (*_system(cell), cell["query"], cell["metric"], cell["counted"])
-            key = own if cell["obtained"] else number
-            states[key] = "changed" if "changed" in (states.get(key), cell["state"]) else cell["state"]
-        printed, distinct = Counter(cell["state"] for cell in self.cells), Counter(states.values())
-        rows: list[list[Any]] = [[state, printed[state], distinct[state]] for state in STATES]
-        return [*rows, ["all", printed.total(), distinct.total()]]
+        changed_first = self.cells.sort_values("state", key=lambda states: states != "changed", kind="stable")
+        again = changed_first["obtained"].astype(bool) & changed_first.duplicated(SAME)
+        states, distinct = Counter(self.cells["state"]), Counter(changed_first["state"][~again])
+        rows: list[list[Any]] = [[state, states[state], distinct[state]] for state in STATES]
+        return [*rows, ["all", states.total(), distinct.total()]]
+
+    def whose(self) -> str:
+        """A sentence on what the reproduced values are of, and one on what can be computed where; "" without any."""
+        reproduced = self.cells[self.cells["state"] == "reproduced"]
+        if reproduced.empty:
+            return ""
+        of = Counter(name.partition(" [")[0] for name in reproduced["row"])
+        listed = ", ".join(f"{name} {count}" for name, count in of.most_common())
+        text = f"The {len(reproduced)} reproduced values are evaluations of published first-stage runs ({listed})"
+        systems = {*zip(reproduced["query_set"], reproduced["condition"], strict=True)}
+        if not any(_is_ours(self.sets[one][0], name) for one, name in systems):
+            text += "; none is a value of rNN, label smoothing or CODER"
+        spec, query_set = self.sets.get("msmarco-dev", (None, None))
+        if spec is None or query_set is None:
+            return f"{text}."
+        of_two = ([spec.condition(name)] for name in (RERANKED, TRAINED))
+        plans = (make_plan(spec, conditions=one, query_sets=[query_set]) for one in of_two)
+        first, second = (plan.needs() for plan in plans)
+        sizes = f"{first['download_gb']:.0f} GB to download, {first['hours']:g} hours and no GPU"
+        again = f"`python -m rnnreranker.regress {query_set.id} --only {RERANKED}`"
+        trained = f"those of label smoothing and CODER take a GPU for {second['gpu_hours']:g} hours or more"
+        return f"{text}. Values of rNN over TAS-B take {sizes}: {again}; {trained} (`--only {TRAINED}`)."
 
 
-def counted(states: Iterator[str] | Sequence[str]) -> str:
+def _is_ours(spec: Spec, name: str) -> bool:
+    """Whether a condition reranks by rNN, or searches with a query encoder that the spec trains."""
+    condition = spec.condition(name)
+    trained = bool(condition.model) and spec.model(condition.model).train.name == "query"
+    return trained or any(use.name == "rnn" for use in condition.rerank)
+
+
+def counted(states: Iterable[str]) -> str:
     """How many there are of each state, in words.
 
     >>> counted(["planned", "reproduced", "planned"])
     '1 reproduced, 2 planned'
     """
+    return ", ".join(f"{count} {state}" for state, count in count_states(states).items())
+
+
+def count_states(states: Iterable[str]) -> dict[str, int]:
+    """How many there are of each state that one of them is, in the order of `STATES`."""
     counts = Counter(states)
-    return ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
+    return {state: counts[state] for state in STATES if counts[state]}
 
 
 def model_notes(spec: Spec, condition: Condition) -> list[str]:
@@ -266,8 +249,19 @@ def model_notes(spec: Spec, condition: Condition) -> list[str]:
     return list(dict.fromkeys(filter(None, notes)))
 
 
-def _system(cell: Cell) -> System:
-    return cell["query_set"], cell["condition"]
+def rehearsed(folder: Path, specs: Iterable[Spec]) -> dict[System, str]:
+    """Query set and condition → when its present commands ran to their end on miniatures; another command is not.
+
+    folder: of the specs.
+    """
+    records = {record.spec: record for record in read_records(records_file(folder, "", "rehearsal"))}
+    known: dict[System, str] = {}
+    for spec in specs:
+        if record := records.get(spec.name):
+            for (query_set, condition), commands in chains(make_plan(spec)).items():
+                if record.outcome["systems"].get(query_set, {}).get(condition) == commands:
+                    known[query_set, condition] = f"rehearsed on {record.date[:10]} at commit {record.commit}"
+    return known
 
 
 def _measuring(query_set: QuerySet, condition: Condition) -> list[str]:

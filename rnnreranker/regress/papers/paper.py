@@ -11,14 +11,9 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
 from rnnreranker.base.errors import InputError, nearest, refuse
 from rnnreranker.evaluate.measures import parse_measures
-from rnnreranker.evaluate.protocols import PROTOCOLS
 from rnnreranker.regress.specs.checks import SpecFile
 from rnnreranker.regress.specs.entries import Entry, Faults
-
-
-def _protocol(name: str) -> str:
-    refuse((name not in PROTOCOLS, f"protocol {name}; {nearest(name, PROTOCOLS)}"))
-    return name
+from rnnreranker.regress.specs.fields import Protocol
 
 
 class TableColumns(Entry):
@@ -29,7 +24,7 @@ class TableColumns(Entry):
     measures: Annotated[list[str], Field(min_length=1)]
     decimals: int  # printed digits after the point
     query_set: str = ""  # of a spec whose conditions obtain the values; "" where none does
-    protocol: Annotated[str, AfterValidator(_protocol)] = "trec"
+    protocol: Protocol = "trec"
     queries: list[Any] = Field([])
     tuned: list[Literal["training", "reranking"]] = Field([])  # steps of a system that were chosen on this set
 
@@ -61,6 +56,11 @@ class Row(Entry):
     twin: Annotated[Any, AfterValidator(_twin)] = (
         ""  # the same pipeline on every set of `twins`: a condition, or {study: ID, arm: NAME}
     )
+
+    @property
+    def twin_name(self) -> str:
+        """The condition or study that its twin is of; empty without one."""
+        return str(self.twin["study"] if isinstance(self.twin, dict) else self.twin)
 
 
 class Table(Entry):

@@ -8,16 +8,31 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rnnreranker.base.pages import render, write_page
-from rnnreranker.base.record import read_records
+from rnnreranker.base.record import Record, read_records
 from rnnreranker.regress.pages.page import spec_page
-from rnnreranker.regress.papers.figures import Drawn, figures
-from rnnreranker.regress.papers.matrix import STATES, Matrix, counted
+from rnnreranker.regress.papers.matrix import STATES, Matrix, count_states, counted
 from rnnreranker.regress.papers.paper import Paper
-from rnnreranker.regress.papers.twins import TwinSet, interval_text, listed, twin_names
-from rnnreranker.regress.records import recorded, records_file
+from rnnreranker.regress.papers.twins import TwinSet
+from rnnreranker.regress.plans.step import PASTE_FOLDER, Step, index_name, run_files
+from rnnreranker.regress.records import last_run, recorded, records_file
+from rnnreranker.regress.specs.entries import QuerySet
+from rnnreranker.regress.specs.spec import Spec
+
+if TYPE_CHECKING:
+    import pandas
+
+LANDING = "index.html"
+TALL = 30  # columns: a table with more is shown with rows and columns exchanged, and closed
+KEYS = (  # of cells, that the script of a page knows
+    *("id", "row", "dataset", "group", "measure", "protocol", "where", "state", "note"),
+    *("published", "measured", "difference", "tuned"),
+)
+BASE = "dense"  # the condition whose run a sweep reranks
+Cell = dict[str, Any]
+Twins = Mapping[tuple[str, str], Sequence[TwinSet]]  # of a paper and table
 
 
 def write_pages(folder: Path, docs: Path) -> list[Path]:
@@ -29,17 +44,17 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
         InputError: what is wrong with a spec, a paper or a record.
     """
     matrix = Matrix(folder)
+    cells = matrix.cells.assign(
+        **{"spec": [matrix.sets[one][0].name if one in matrix.sets else "" for one in matrix.cells["query_set"]]}
+    )
     written: dict[Path, str] = {}
     specs = []
     for name, spec in matrix.specs.items():
-        mine = [cell for cell in matrix.cells if cell["obtained"] and matrix.sets[cell["query_set"]][0] is spec]
-        counts = counted(cell["state"] for cell in mine)
-        records = recorded(folder, [name])
+        mine = cells[(cells["spec"] == name) & cells["obtained"].astype(bool)]
+        counts, records = counted(mine["state"]), recorded(folder, [name])
         written[docs / "regressions" / f"{name}.md"] = spec_page(spec, records, texts(mine), counts)
         specs.append((spec, counts, max((record.date[:10] for record in records), default="")))
-    states = {
-        paper.name: [cell["state"] for cell in matrix.cells if cell["paper"] == paper.number] for paper in matrix.papers
-    }
+    states = {paper.name: list(cells["state"][cells["paper"] == paper.number]) for paper in matrix.papers}
     written[docs / "regressions" / "README.md"] = render(
         "regress.papers",
         "overview.md.j2",
@@ -47,10 +62,12 @@ def write_pages(folder: Path, docs: Path) -> list[Path]:
         papers=[(paper, len(states[paper.name]), counted(states[paper.name])) for paper in matrix.papers],
         summary=matrix.summary(),
     )
-    obtained = {cell["query_set"] for cell in matrix.cells}
+    obtained = set(cells["query_set"])
     dates = [one.date[:10] for (name, _), records in matrix.runs.items() if name in obtained for one in records]
-    drawn = figures(read_records(records_file(folder, "", "sweep")), matrix.sets, recorded(folder, matrix.specs))
-    pages = matrix_pages(matrix.cells, matrix.papers, _made(dates), drawn, matrix.twins)
+    sweeps = read_records(records_file(folder, "", "sweep"))
+    known = ((record, record.outcome["query_set"]) for record in sweeps)
+    drawn = [figure(record, *matrix.sets[one], matrix.runs.get((one, BASE), ())) for record, one in known]
+    pages = matrix_pages(cells, matrix.papers, _made(dates), drawn, matrix.twins, matrix.whose())
     written |= {docs / "matrix" / name: text for name, text in pages.items()}
     for path, text in written.items():
         write_page(path, text)
@@ -67,21 +84,13 @@ def _made(dates: list[str]) -> str:
     return f"{said}; + behind a commit: with uncommitted changes."
 
 
-LANDING = "index.html"
-TALL = 30  # columns: a table with more is shown with rows and columns exchanged, and closed
-KEYS = (  # of cells, that the script of a page knows
-    *("id", "row", "dataset", "group", "measure", "protocol", "where", "state", "note"),
-    *("published", "measured", "difference", "letters", "tuned"),
-)
-Twins = Mapping[tuple[str, str], Sequence[TwinSet]]  # of a paper and table
-
-
 def matrix_pages(
-    cells: Sequence[Mapping[str, Any]],
+    cells: pandas.DataFrame,
     papers: Sequence[Paper] = (),
     made: str = "",
-    figures: Sequence[Drawn] = (),
+    figures: Sequence[Mapping[str, Any]] = (),
     twins: Twins | None = None,
+    whose: str = "",
 ) -> dict[str, str]:
     """File name → HTML: `index.html` with a mark for every cell, and `paper-ID.html` with the tables of each paper.
 
@@ -93,47 +102,44 @@ def matrix_pages(
         cells: of `Matrix.cells`.
         papers: that the cells are of, for titles, citations and remarks.
         made: one line on what the pages were made from (date, commit).
-        figures: as `figures.figures` makes them.
+        figures: as `figure` makes them.
         twins: paper and table → what runs here in the place of its rows, a query set each.
+        whose: what the reproduced values are of.
     """
-    shown = texts(cells)
     of_paper = {paper.number: paper for paper in papers}
-    all_papers = []
-    for identity in dict.fromkeys(cell["paper"] for cell in shown):
-        of_this = (cell for cell in shown if cell["paper"] == identity)
-        mine = [{**cell, "number": number} for number, cell in enumerate(of_this)]  # by which the script knows it
-        about = of_paper.get(identity, Paper.model_construct(name=f"paper-{identity}", title="", tables=[]))
+    all_papers: list[dict[str, Any]] = []
+    for number in map(str, cells["paper"].unique()):
+        of_this = cells[cells["paper"] == number]
+        shown = [{**cell, "number": at} for at, cell in enumerate(texts(of_this))]  # by which the script knows it
+        about = of_paper.get(number, Paper.model_construct(name=f"paper-{number}", title="", tables=[]))
+        tables = {name: [cell for cell in shown if cell["table"] == name] for name in of_this["table"].unique()}
         all_papers.append(
             {
-                **{"id": identity, "page": f"paper-{identity}.html", "entries": mine, "counts": count_states(mine)},
+                **{"id": number, "page": f"paper-{number}.html", "entries": shown},
                 **{"title": about.title, "citation": about.citation, "about": about.about},
-                "tables": _tables(mine, about, twins or {}),
+                "counts": count_states(of_this["state"]),
+                "tables": [_table(mine, about, (twins or {}).get((number, name), [])) for name, mine in tables.items()],
             }
         )
-    common = {"papers": all_papers, "landing": LANDING, "made": made, "states": STATES}
-    landing = render(
-        "regress.papers", "landing.html.j2", **common, counts=count_states(shown), total=len(cells), figures=figures
-    )
+    common: dict[str, Any] = {"papers": all_papers, "landing": LANDING, "made": made, "states": STATES, "whose": whose}
+    of_all = {"counts": count_states(cells["state"]), "total": len(cells), "figures": figures}
+    landing = render("regress.papers", "landing.html.j2", **common, **of_all)
     return {LANDING: landing} | {one["page"]: _paper_page(one, common) for one in all_papers}
 
 
 def _paper_page(paper: Mapping[str, Any], common: Mapping[str, Any]) -> str:
-    entries = paper["entries"]
+    shown = paper["entries"]
     sets = [one for table in paper["tables"] for one in table["twins"]]
-    specs = (dict(entry["details"]["parameters"]).get("spec") for entry in entries)
     return render(
         "regress.papers",
         "paper.html.j2",
         **common,
         paper=paper,
-        known=_numbered(entries),
-        datasets=list(dict.fromkeys(entry["group"] for entry in entries)),
-        specs=list(dict.fromkeys(filter(None, specs))),
-        tuned=sum(entry["tuned"] for entry in entries),
-        lettered=any(entry["letters"] for entry in entries),
-        models=listed(list(dict.fromkeys(name for one in sets for name in one.models))),
-        interval_text=interval_text,
-        twin_names=twin_names,
+        known=_numbered(shown),
+        datasets=list(dict.fromkeys(cell["group"] for cell in shown)),
+        specs=list(dict.fromkeys(filter(None, (cell["parameters"].get("spec") for cell in shown)))),
+        tuned=sum(cell["tuned"] for cell in shown),
+        models=list(dict.fromkeys(name for one in sets for name in one.models)),
     )
 
 
@@ -146,37 +152,30 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "x"
 
 
-def headed(table: str) -> str:
-    """What a table is called: numbers are of tables, other names are of what the text says.
-
-    >>> headed("3"), headed("Section 3.1")
-    ('Table 3', 'Section 3.1')
-    """
-    return f"Table {table}" if table.isdigit() else table
-
-
-def texts(cells: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def texts(cells: pandas.DataFrame) -> list[Cell]:
     """Cells with their values as texts, an address each that stays when others are added, and the details to open."""
     used: Counter[str] = Counter()
     shown = []
-    for cell in cells:
+    rows: list[Any] = cells.to_dict("records")
+    for cell in rows:
         name = ".".join(slug(str(cell[part])) for part in ("paper", "table", "row", "dataset", "measure"))
         used[name] += 1
-        digits = cell["decimals"]
+        digits, table = cell["decimals"], cell["table"]
         finer = digits + (2 if cell["state"] == "changed" else 1)  # so that no changed value looks reproduced
-        details = {
-            "commands": cell["commands"],
-            "parameters": [[str(key), _plain(value)] for key, value in cell["parameters"].items()],
-            "history": [[[key, _plain(value)] for key, value in one.items()] for one in cell["history"]],
+        pairs: list[dict[str, Any]] = [cell["parameters"], *cell["history"]]
+        parameters, *history = [[[str(key), _plain(value)] for key, value in one.items()] for one in pairs]
+        about = {
+            "id": name if used[name] == 1 else f"{name}-{used[name]}",
+            "where": f"Table {table}" if table.isdigit() else table,  # other names are of what the text says
+            "sign": STATES[cell["state"]][0],
+            "details": {"commands": cell["commands"], "parameters": parameters, "history": history},
         }
         values = {
             "published": _number(cell["published"], digits),
             "measured": _number(cell["measured"], finer),
-            "difference": _difference(cell, finer),
+            "difference": _difference(cell["published"], cell["measured"], finer),
         }
-        about = {"id": name if used[name] == 1 else f"{name}-{used[name]}", "where": headed(cell["table"])}
-        sign = STATES[cell["state"]][0]
-        shown.append({**cell, **about, **values, "sign": sign, "details": details})
+        shown.append(cell | about | values)
     return shown
 
 
@@ -189,13 +188,11 @@ def _number(value: Any, decimals: int) -> str:
     return text[1:] if text.startswith("0.") else text  # .388, as the papers print it
 
 
-def _difference(cell: Mapping[str, Any], decimals: int) -> str:
-    published, measured = cell["published"], cell["measured"]
+def _difference(published: Any, measured: Any, decimals: int) -> str:
     if not isinstance(published, int | float) or measured is None:
         return ""
     size = round(abs(measured - published), decimals)
-    sign = "" if size == 0 else "+" if measured > published else "−"
-    return sign + _number(size, decimals)
+    return ("" if size == 0 else "+" if measured > published else "−") + _number(size, decimals)
 
 
 def _plain(value: Any) -> Any:
@@ -203,78 +200,41 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool) or value is None else str(value)
 
 
-def _tables(shown: Sequence[Mapping[str, Any]], about: Paper, twins: Twins) -> list[dict[str, Any]]:
-    """The tables of one paper, in their order, as the templates show them."""
-    remarks = {table.table: table for table in about.tables}
-    tables = []
-    for name, members in groupby(shown, key=lambda cell: cell["table"]):
-        mine = list(members)
-        paper, first = mine[0]["paper"], mine[0]
-        columns = list(dict.fromkeys((cell["dataset"], cell["measure"]) for cell in mine))
-        rows = list(dict.fromkeys(cell["row"] for cell in mine))
-        at = {(cell["row"], cell["dataset"], cell["measure"]): cell for cell in mine}
-        printed = [(row, [at.get((row, *column)) for column in columns]) for row in rows]
-        tall = len(columns) > TALL
-        if tall:
-            common = {f"{cell['group']}, {cell['measure']}" for cell in mine}
-            heading = common.pop() if len(common) == 1 else "value"
-            queries = {(cell["dataset"], cell["measure"]): cell["query"] for cell in mine}
-            groups = [{"name": heading, "columns": rows}]
-            lines = [
-                (queries[column] if heading != "value" and queries[column] else ", ".join(column), cells)
-                for column in columns
-                for cells in [[at.get((row, *column)) for row in rows]]
-            ]
-        else:
-            grouped = groupby(columns, key=lambda column: column[0])
-            groups = [{"name": dataset, "columns": [measure for _, measure in same]} for dataset, same in grouped]
-            lines = printed
-        tables.append(
-            {
-                "name": headed(name),
-                "label": f"T{name}" if name.isdigit() else name.replace("Section ", "§").replace("Figure ", "F"),
-                "anchor": f"{paper}-table-{slug(name)}",
-                "caption": first["caption"],
-                "note": remarks[name].note if name in remarks else "",
-                "corner": "query" if tall else "row",  # what the rows are
-                "groups": groups,  # columns under a common heading
-                "rows": lines,  # of cells; None = the paper has no value there
-                "printed": printed,  # rows and columns never exchanged
-                "size": len(mine),
-                "letters": {cell["row"]: cell["letter"] for cell in mine if cell["letter"]},
-                "counts": count_states(mine),
-                "differing": _differing(mine),
-                "twins": twins.get((paper, name), []) if not tall else [],  # in columns behind those of the paper
-                "twins_note": remarks[name].twins_note if name in remarks else "",
-                "closed": tall,
-            }
-        )
-    return tables
+def _table(shown: Sequence[Cell], paper: Paper, twins: Sequence[TwinSet]) -> dict[str, Any]:
+    """A table as the templates show it, of its cells."""
+    first = shown[0]
+    name, where = first["table"], first["where"]
+    columns = list(dict.fromkeys((cell["dataset"], cell["measure"]) for cell in shown))
+    rows = list(dict.fromkeys(cell["row"] for cell in shown))
+    at = {(cell["row"], cell["dataset"], cell["measure"]): cell for cell in shown}
+    lines = printed = [(row, [at.get((row, *column)) for column in columns]) for row in rows]
+    grouped = groupby(columns, key=lambda column: column[0])
+    groups = [{"name": dataset, "columns": [measure for _, measure in same]} for dataset, same in grouped]
+    if tall := len(columns) > TALL:
+        common = {f"{cell['group']}, {cell['measure']}" for cell in shown}
+        queries = {(cell["dataset"], cell["measure"]): cell["query"] if len(common) == 1 else "" for cell in shown}
+        groups = [{"name": common.pop() if len(common) == 1 else "value", "columns": rows}]
+        lines = [(queries[one] or ", ".join(one), [at.get((row, *one)) for row in rows]) for one in columns]
+    remarks = next((table for table in paper.tables if table.table == name), None)
+    return {
+        "name": where,
+        "anchor": f"{first['paper']}-table-{slug(name)}",
+        "caption": first["caption"],
+        "note": remarks.note if remarks else "",
+        "corner": "query" if tall else "row",  # what the rows are
+        "groups": groups,  # columns under a common heading
+        "rows": lines,  # of cells; None = the paper has no value there
+        "printed": printed,  # rows and columns never exchanged
+        "size": len(shown),
+        "counts": count_states(cell["state"] for cell in shown),
+        "twins": [] if tall else twins,  # in columns behind those of the paper
+        "twin_names": {row: twin.name for one in twins for row, twin in one.twins.items()},
+        "twins_note": remarks.twins_note if remarks else "",
+        "closed": tall,
+    }
 
 
-def _differing(shown: Sequence[Mapping[str, Any]]) -> list[str]:
-    """A sentence for each row whose values of single queries were measured."""
-    rows: dict[str, list[Mapping[str, Any]]] = {}
-    for cell in shown:
-        if cell["measured"] and cell["query"]:
-            rows.setdefault(cell["row"], []).append(cell)
-    sentences = []
-    for row, cells in rows.items():
-        changed = [cell for cell in cells if cell["state"] == "changed"]
-        changed.sort(key=lambda cell: -abs(float(cell["difference"].replace("−", "-") or 0)))
-        named = ", ".join(f"{cell['query']} ({cell['difference']})" for cell in changed)
-        same = f"{row}: {len(cells) - len(changed)} of {len(cells)} queries give the printed value"
-        sentences.append(f"{same}; {len(changed)} differ, measured minus published: {named}." if named else f"{same}.")
-    return sentences
-
-
-def count_states(cells: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """How many cells are in which state: those states that one of them is in, in the order of `STATES`."""
-    counts = Counter(cell["state"] for cell in cells)
-    return {state: counts[state] for state in STATES if counts[state]}
-
-
-def _numbered(shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _numbered(shown: Sequence[Cell]) -> dict[str, Any]:
     """The cells of a page and their details for its script: every text once, numbers of texts wherever it stands.
 
     The commands of a table repeat each other from cell to cell; a number each makes a page less than half as long.
@@ -311,3 +271,26 @@ def _numbered(shown: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     ]
     known = {"keys": KEYS, "states": STATES, "cells": cells, "details": abouts}
     return known | {"texts": [value for _, value in numbers]}
+
+
+def figure(record: Record, spec: Spec, query_set: QuerySet, runs: Sequence[Record]) -> dict[str, Any]:
+    """What figures 3 to 9 of paper 000 show, of a sweep on record: a measure and the time by the size of the context.
+
+    `before` is the value of the run that is reranked, None where it is not among `runs`; `command` measures the sweep
+    again, after the steps of the spec's page.
+    """
+    measure, protocol = record.outcome["measure"], query_set.protocols[0]
+    last = last_run(runs, query_set.id, BASE)
+    asked = {
+        **{"trials": 0, "sweep": "context", "index": index_name(spec.indexes[0], PASTE_FOLDER)},
+        **{"topics": query_set.topics, "qrels": query_set.qrels, "protocol": protocol},
+        **{"run": run_files(spec, PASTE_FOLDER, spec.condition(BASE), query_set)[0], "hits": spec.hits},
+        **{"measure": measure, "record": PASTE_FOLDER / f"context.{query_set.id}.{measure}.json"},
+    }
+    return {
+        "title": spec.title if len(spec.query_sets) == 1 else f"{query_set.title or query_set.id}, {spec.title}",
+        "encoder": spec.dense_encoder,
+        "shown": record.outcome,
+        "before": last.outcome["values"].get(protocol, {}).get(measure) if last else None,
+        "command": Step("tune", asked, PASTE_FOLDER).command(),
+    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,32 +106,25 @@ class Measured:
         Args:
             pairs: a run and its base.
         """
-        from rnnreranker.evaluate import compare
-        from rnnreranker.evaluate.comparison import holm
+        from rnnreranker.evaluate.comparison import SAME, differences
 
-        differences: dict[str, dict[str, Any]] = {}
         scores = self.scores.get(self.query_set.protocols[0], {})
-        tested = [(one, base) for one, base in pairs if one in scores and base in scores]
-        compared = [entry for one, base in tested for entry in compare(self._both(scores[base], scores[one]))]
-        for entry, p_holm in zip(compared, holm([entry.p for entry in compared]), strict=True):
-            differences.setdefault(entry.run, {})[entry.measure] = {
-                **{name: getattr(entry, name) for name in ("baseline", "difference", "low", "high", "p")},
-                **{"p_holm": p_holm, "win": entry.wins, "tie": entry.ties, "loss": entry.losses},
-            }
-        return differences
-
-    def _both(self, base: Scores, run: Scores) -> Scores:
-        """Two runs' scores as one, in the measures that are compared."""
-        import numpy as np
-
-        wanted = [name for name in run.measures if name in (self.spec.compare or run.measures)]
-        columns = [run.measures.index(name) for name in wanted]
-        joined: dict[str, Any] = {
-            name: np.concatenate([getattr(base, name), getattr(run, name)]) for name in ("judged", "missing")
-        }
-        values = np.concatenate([base.values, run.values])[:, :, columns]
-        means = np.concatenate([base.means, run.means])[:, columns]
-        return replace(run, runs=base.runs + run.runs, measures=tuple(wanted), values=values, means=means, **joined)
+        tested = [
+            (one, base, measure)
+            for one, base in pairs
+            if one in scores and base in scores
+            for measure in scores[one].measures
+            if measure in (self.spec.compare or scores[one].measures)
+        ]
+        values = {(run, measure): scores[run].per_topic(measure) for *both, measure in tested for run in both}
+        rows = differences(values, [((one, measure), (base, measure)) for one, base, measure in tested])
+        compared: dict[str, dict[str, Any]] = {}
+        for (one, base, measure), row in zip(tested, rows, strict=True):
+            gaps = values[one, measure] - values[base, measure]
+            counts = {"win": gaps > SAME, "tie": abs(gaps) <= SAME, "loss": gaps < -SAME}
+            topics = {name: int(which.sum()) for name, which in counts.items()}
+            compared.setdefault(one, {})[measure] = {"baseline": base, **row, **topics}
+        return compared
 
     def pairs(self, names: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         """Run → the others of `names` that it was tested against: paired t-test, Holm's family all of a protocol."""
@@ -244,6 +236,18 @@ def chain_of(path: Path, steps: Mapping[Path, Step]) -> list[Step]:
 
     visit(path)
     return list(chain.values())
+
+
+def chains(plan: Plan) -> dict[Key, str]:
+    """A fingerprint of the commands that make each run of a plan; conditions without steps are left out."""
+    steps = {step.output: step for step in plan.steps}
+    known: dict[Key, str] = {}
+    for query_set in plan.query_sets:
+        for condition in plan.conditions:
+            if made := [path for path in plan.run_files(condition, query_set) if path in steps]:
+                chain = dict.fromkeys(step.command() for path in made for step in chain_of(path, steps))
+                known[query_set.id, condition.id] = fingerprint(*chain)
+    return known
 
 
 def _indexes(plan: Plan, chain: Sequence[Step]) -> dict[str, str]:

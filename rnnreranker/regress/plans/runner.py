@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -122,11 +123,8 @@ def _pasted(value: Any, folder: Path) -> Any:
     >>> _pasted({"command": "study --index /home/me/cache/indexes/one", "seconds": 1}, Path("/home/me/cache"))
     {'command': 'study --index runs/indexes/one', 'seconds': 1}
     """
-    if isinstance(value, str):
-        return value.replace(f"{folder}{os.sep}", f"{PASTE_FOLDER}{os.sep}")
-    if isinstance(value, dict):
-        return {key: _pasted(inner, folder) for key, inner in value.items()}
-    return [_pasted(inner, folder) for inner in value] if isinstance(value, list) else value
+    text = json.dumps(value).replace(f"{folder}{os.sep}", f"{PASTE_FOLDER}{os.sep}")
+    return json.loads(text)
 
 
 def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> dict[Path, State]:

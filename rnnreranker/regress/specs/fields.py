@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, PlainValidator, ValidationInfo
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo
 
 from rnnreranker.base.chosen_method import choose
 from rnnreranker.base.errors import UnavailableError, nearest, refuse
@@ -50,19 +50,14 @@ def listed(value: Any) -> tuple[Any, ...]:
     return tuple(value or ())
 
 
-def _checked(look: Callable[[list[str]], Any]) -> AfterValidator:
-    """Looks at names that are given: at least one."""
-
-    def check(given: tuple[str, ...]) -> tuple[str, ...]:
-        refuse((not given, "expected a list with at least one name"))
-        look(list(given))
-        return given
-
-    return AfterValidator(check)
+def _measure(name: str) -> str:
+    parse_measures([name])
+    return name
 
 
-def _known_protocols(given: list[str]) -> None:
-    refuse(*((name not in PROTOCOLS, f"protocol {name}; {nearest(name, PROTOCOLS)}") for name in given))
+def _protocol(name: str) -> str:
+    refuse((name not in PROTOCOLS, f"protocol {name}; {nearest(name, PROTOCOLS)}"))
+    return name
 
 
 def _data(kind: str) -> AfterValidator:
@@ -102,23 +97,20 @@ def _needs(needs: dict[str, Any]) -> dict[str, Any]:
     return needs
 
 
-def _bounds(count: Any) -> Any:
-    bounds = count if isinstance(count, list) else [count, count]
-    if len(bounds) != 2 or not all(type(bound) is int and bound > 0 for bound in bounds):
-        raise ValueError(f"count: {count!r}; expected a number of documents, or [fewest, most]")
-    return tuple(bounds)
-
-
 def _start(start: Any) -> Any:
     refuse((not isinstance(start, str | dict), f"start {start!r}: expected a name or {{model: ID}}"))
     return start
 
 
-Bounds = Annotated[tuple[int, int], BeforeValidator(_bounds)]  # fewest and most; a number is both
+Positive = Annotated[int, Field(gt=0)]
+Bounds = Annotated[  # fewest and most; a number is both
+    tuple[Positive, Positive], BeforeValidator(lambda count: tuple(count if isinstance(count, list) else [count] * 2))
+]
+Protocol = Annotated[str, AfterValidator(_protocol)]
 Start = Annotated[Any, AfterValidator(_start)]  # a name or {model: ID}
 Names = Annotated[tuple[str, ...], BeforeValidator(listed)]
-Measures = Annotated[tuple[str, ...], _checked(parse_measures), BeforeValidator(listed)]
-Protocols = Annotated[tuple[str, ...], _checked(_known_protocols), BeforeValidator(listed)]
+Measures = Annotated[tuple[Annotated[str, AfterValidator(_measure)], ...], BeforeValidator(listed)]
+Protocols = Annotated[tuple[Protocol, ...], BeforeValidator(listed)]
 Topics = Annotated[str, _data("topics")]
 Qrels = Annotated[str, _data("qrels")]
 Documents = Annotated[str, _data("documents")]

@@ -160,7 +160,12 @@ class Spec(Entry):
         except CycleError as error:
             cycle = error.args[1]
             yield cycle[0], f"cyclic steps: {' → '.join(name for _, name in reversed(cycle))}"
-        yield from self._wrong_levels(self.expected, ())
+        runs = [name for entry in self.conditions for name in entry.run_names]
+        known = {
+            one.id: {run: {name: dict.fromkeys(self.measures_of(one)) for name in one.protocols} for run in runs}
+            for one in self.query_sets
+        }
+        yield from _unknown(self.expected, known, ("expected",))
 
     def _wrong_links(self, entry: Any, groups: dict[str, dict[str, Any]]) -> Iterator[tuple[str, str]]:
         """Unknown names, models of another kind and missing parts of indexes: the key of each, and what is wrong."""
@@ -180,24 +185,20 @@ class Spec(Entry):
             lack = "vectors to filter negatives by" if entry.filters else "encoder that could be trained"
             yield "index", f"index {entry.index}: has no {lack}"
 
-    def _wrong_levels(self, value: Any, keys: tuple[str, ...]) -> Faults:
-        """Names in `expected` that are not of this spec."""
-        sets = {entry.id: entry for entry in self.query_sets}
-        runs = [name for entry in self.conditions for name in entry.run_names]
-        own = sets.get(keys[0]) if keys else None
-        known = [[*sets], runs, own and [*own.protocols], own and [*self.measures_of(own)]][len(keys)] or []
-        for name, inner in (value or {}).items():
-            if name not in known:
-                said = f"expected {name}: no such {LEVELS[len(keys)]}; {nearest(str(name), known)}"
-                yield ("expected", *keys, name), said
-            elif len(keys) < 3:
-                yield from self._wrong_levels(inner, (*keys, str(name)))
-
 
 KINDS: dict[str, type[Entry]] = {
     **{"indexes": IndexEntry, "models": Model, "conditions": Condition, "query_sets": QuerySet},
     **dict.fromkeys(WORKS, Work),
 }
+
+
+def _unknown(value: Any, known: Any, keys: KeyPath) -> Faults:
+    """Names in `expected` that are not of the spec; known: those of every level."""
+    for name, inner in (value or {}).items():
+        if name not in known:
+            yield (*keys, name), f"expected {name}: no such {LEVELS[len(keys) - 1]}; {nearest(str(name), known)}"
+        elif isinstance(inner, dict):
+            yield from _unknown(inner, known[name], (*keys, name))
 
 
 def links(entry: Any) -> Iterator[tuple[str, str, str, str]]:

@@ -145,7 +145,6 @@ function open(button) {
     element("p", {}, element("span", {class: "badge " + kind}, `${sign} ${cell.state}`), " " + says));
   if (cell.note) body.append(element("p", {}, cell.note));
   if (cell.tuned) body.append(element("p", {}, "† The paper chose parameters of this system on the set that it reports, or on a part of it."));
-  if (cell.letters) body.append(element("p", {}, `Differs from ${[...cell.letters].length > 1 ? "the rows" : "row"} ${[...cell.letters].join(", ")} of this table: paired t-test over the queries, p < .05 after Holm's correction.`));
   if (about.commands.length) body.append(heading("Commands", about.commands.join("\n")), listing(about.commands));
   else body.append(element("h3", {}, "Commands"), element("p", {}, cell.state === "external" ? "None: there is nothing to run." : "None yet."));
   if (about.parameters.length) {
