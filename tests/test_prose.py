@@ -13,7 +13,7 @@ from rnnreranker.regress.pages.prose import apart, claim, interval, pick, short,
 from rnnreranker.regress.plans.runner import chosen_plan
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.entries import WORKS
-from rnnreranker.regress.specs.fields import TEXTS, UNITS
+from rnnreranker.regress.specs.methods import TEXTS, UNITS
 from rnnreranker.regress.specs.spec import KINDS as ENTRIES
 from rnnreranker.regress.specs.spec import Spec
 

@@ -10,8 +10,7 @@ from rnnreranker.base.record import Record
 from rnnreranker.regress.plans.plan import make_plan
 from rnnreranker.regress.records import is_run
 from rnnreranker.regress.specs.entries import Model, QuerySet
-from rnnreranker.regress.specs.fields import UNITS, needs_of, needs_text
-from rnnreranker.regress.specs.methods import models_in, use_with_folders
+from rnnreranker.regress.specs.methods import UNITS, models_in, needs_of, needs_text, use_with_folders
 from rnnreranker.regress.specs.spec import Spec, planned
 
 Cell = Mapping[str, Any]  # a published cell that a condition of a spec obtains, of `html.texts`

@@ -16,7 +16,7 @@ from rnnreranker.regress.plans.plan import make_plan
 from rnnreranker.regress.records import recorded, records_file
 from rnnreranker.regress.specs.checks import read_spec
 from rnnreranker.regress.specs.entries import Condition, Model, QuerySet
-from rnnreranker.regress.specs.fields import needs_text
+from rnnreranker.regress.specs.methods import needs_text
 from rnnreranker.regress.specs.spec import Spec, links, planned, spec_names
 
 STATES = {  # state: sign, what it says

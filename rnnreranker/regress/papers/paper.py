@@ -13,7 +13,7 @@ from rnnreranker.base.errors import InputError, nearest, refuse
 from rnnreranker.evaluate.measures import parse_measures
 from rnnreranker.regress.specs.checks import SpecFile
 from rnnreranker.regress.specs.entries import Entry, Faults
-from rnnreranker.regress.specs.fields import Protocol
+from rnnreranker.regress.specs.methods import Protocol
 
 
 class TableColumns(Entry):

@@ -18,7 +18,6 @@ from rnnreranker.parts.base import part as part_of_name
 from rnnreranker.parts.base import parts_of
 from rnnreranker.regress.plans.step import Step, built_in, index_name, run_files, word_of, work_file
 from rnnreranker.regress.specs.entries import Condition, IndexEntry, Model, OfTexts, QuerySet, Work
-from rnnreranker.regress.specs.fields import needs_of
 from rnnreranker.regress.specs.methods import (
     MODEL_OPTIONS,
     MODULES,
@@ -28,6 +27,7 @@ from rnnreranker.regress.specs.methods import (
     has_context,
     labels_options,
     models_in,
+    needs_of,
     parts_read,
     spec_part,
     use_with_folders,

@@ -16,7 +16,7 @@ from rnnreranker.parts.base import parts
 from rnnreranker.regress.plans.maker import Maker
 from rnnreranker.regress.plans.step import PASTE_FOLDER, Step, index_name, run_files, work_file
 from rnnreranker.regress.specs.entries import Condition, IndexEntry, QuerySet, Work
-from rnnreranker.regress.specs.fields import needs_of, needs_text
+from rnnreranker.regress.specs.methods import needs_of, needs_text
 from rnnreranker.regress.specs.spec import Spec, planned
 
 LARGE = 20.0  # GB from which on the output of a step is removed when nobody needs it any more

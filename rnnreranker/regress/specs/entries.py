@@ -29,7 +29,7 @@ from rnnreranker.data.qrels import named_protocol
 from rnnreranker.index.request import USUAL
 from rnnreranker.methods.feedback.base import check_feedback
 from rnnreranker.parts.base import part
-from rnnreranker.regress.specs.fields import (
+from rnnreranker.regress.specs.methods import (
     Aggregation,
     Bounds,
     Documents,
@@ -48,13 +48,11 @@ from rnnreranker.regress.specs.fields import (
     Start,
     Topics,
     Training,
-    listed,
-)
-from rnnreranker.regress.specs.methods import (
     beside_parts,
     beside_uses,
     check_part,
     has_context,
+    listed,
     models_in,
 )
 

@@ -33,13 +33,11 @@ from rnnreranker.regress.specs.entries import (
     Work,
     entries,
 )
-from rnnreranker.regress.specs.fields import (
+from rnnreranker.regress.specs.methods import (
+    MODEL_OPTIONS,
     Measures,
     Names,
     Needs,
-)
-from rnnreranker.regress.specs.methods import (
-    MODEL_OPTIONS,
     beside_parts,
     check_labels,
     check_work,
