@@ -176,6 +176,7 @@ def _own(kind: str) -> dict[str, str]:
     return dict(sorted((name, module) for own, module in named for name in own))
 
 
+@functools.cache
 def _class_in(module: str, name: str = "") -> Any:
     """The class of a method in its module; "" = of whatever name it says."""
     for one in vars(importlib.import_module(module)).values():

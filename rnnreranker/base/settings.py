@@ -238,6 +238,7 @@ def _range(kind: type, at_least: float | None = None, at_most: float | None = No
     return word if at_least is None else f"{word} >= {at_least:g}"
 
 
+@functools.cache
 def member(hint: Any) -> Any:
     """The type behind an optional one: int of `int | None`."""
     return (
@@ -247,8 +248,9 @@ def member(hint: Any) -> Any:
     )
 
 
+@functools.cache
 def choices(hint: Any) -> list[str]:
-    """The words that a Literal, or an optional Literal, allows; empty for other types."""
+    """The words that a Literal, or an optional Literal, allows, not to be changed; empty for other types."""
     hint = member(hint)
     return list(get_args(hint)) if get_origin(hint) is Literal else []
 
