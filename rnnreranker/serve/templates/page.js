@@ -111,8 +111,9 @@ async function ask() {
   delete document.documentElement.dataset.ready;
   $("fusing").hidden = !joins();
   state.asked += 1;
-  if (state.busy) return; // whoever is at it asks again: the last change wins, and no answer overtakes another
+  if (state.busy) return; // the loop below asks again: the last change wins, and no answer overtakes another
   state.busy = true;
+  working(true);
   let body = null, number = 0;
   while (number !== state.asked) {
     number = state.asked;
@@ -124,12 +125,21 @@ async function ask() {
       show(state.answer);
     } catch (error) {
       complain(error);
+      $("answer").hidden = true; // what is there is of other settings
       body = null;
     }
   }
   state.busy = false;
+  working(false);
   if (body) await picture(body);
   if (number === state.asked) document.documentElement.dataset.ready = "yes";
+}
+
+// A sign that the server is at work; what is shown until it answers is of the settings before.
+function working(on) {
+  $("working").hidden = !on;
+  $("hint").hidden ||= on;
+  $("answer").setAttribute("aria-busy", on);
 }
 
 function keepAddress(body) {
@@ -275,6 +285,15 @@ function drawPresets() {
   $("preset").value = state.preset;
 }
 
+function example(topic) {
+  const button = made("button", {type: "button"}, topic.query);
+  button.addEventListener("click", () => {
+    $("topic").value = topic.topic;
+    $("topic").dispatchEvent(new Event("change"));
+  });
+  return button;
+}
+
 async function begin() {
   const offered = await call("controls");
   $("login").hidden = true;
@@ -289,6 +308,8 @@ async function begin() {
     const topics = await call("topics");
     $("topic").append(...topics.map((one) => made("option", {value: one.topic, "data-query": one.query}, `${one.topic} · ${one.query}`)));
     $("topics").hidden = false;
+    $("examples").append(...topics.slice(0, 3).map((one) => example(one)));
+    $("examples").hidden = false;
   }
   restore();
   if (state.topic || $("query").value) await ask();
