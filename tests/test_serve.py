@@ -496,3 +496,22 @@ def test_the_python_of_the_page_runs(collection: ServedIndex, capsys: pytest.Cap
     assert len(capsys.readouterr().out.splitlines()) == 10
     assert len(names["best"]["results"]) == 3
     assert len(names["same"]["results"]) == 2
+
+
+def test_the_service_on_its_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its code, over vectors of a file, answers as `rerank_hits`; unknown docids are refused."""
+    vectors = np.random.default_rng(3).standard_normal((40, 8), dtype=np.float32)
+    np.save(tmp_path / "vectors.npy", vectors)
+    (tmp_path / "vectors.ids").write_text("".join(f"d{row}\n" for row in range(40)))
+    page = (Path(__file__).resolve().parents[1] / "docs" / "fastapi.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {"__name__": "service"}
+    exec(compile(code, "service.py", "exec", dont_inherit=True), names)
+    client, rows = TestClient(names["app"]), [5, 30, 7, 12, 0]
+    body = {"query": vectors[3].tolist(), "docids": [f"d{row}" for row in rows], "scores": [5.0, 4.0, 3.0, 2.0, 1.0]}
+    order, scores = rerank_hits(vectors[3], vectors[rows], np.float32(body["scores"]))
+    expected = [{"docid": f"d{rows[at]}", "score": float(score)} for at, score in zip(order, scores, strict=True)]
+    assert client.post("/rerank", json=body).json() == expected
+    assert client.post("/rerank", json={**body, "docids": ["d5", "d30", "d7", "d12", "x"]}).status_code == 422
+    assert client.post("/rerank", json={**body, "scores": [1.0]}).status_code == 422
