@@ -101,7 +101,9 @@ def _check(plan: Plan, step: Step, asked: list[tuple[str, str]], disk: _Disk) ->
         what = step.value("documents")
     if what and not network():
         raise UnavailableError(f"{what} must be downloaded, and {MIRROR[0]} cannot be reached from here")
-    check_vocabulary(step)
+    for name in (Written.read(str(value)).name for flag, value in step.request.items() if flag.endswith("encoder")):
+        if said := other_vocabulary(name):
+            raise InputError(f"model {name}: {said}; these are files of two models: get them again")
 
 
 def count_documents(index: IndexEntry, name: str) -> int:
@@ -226,24 +228,23 @@ def network() -> bool:
         return False
 
 
-def check_vocabulary(step: Step) -> None:
-    """Refuse an encoder that is here with the tokenizer of another: it has more tokens than the weights have rows."""
-    for flag, value in step.request.items():
-        name = Written.read(str(value)).name if flag.endswith("encoder") else ""
-        known = methods("encoder").get(name)
-        name = getattr(known, "hub", "") or name
-        if not name or not (Path(name).is_dir() or re.fullmatch(r"[\w.-]+/[\w.-]+", name)):
-            continue
-        from transformers import AutoConfig, AutoTokenizer
+@functools.cache
+def other_vocabulary(name: str) -> str:
+    """How many tokens more the tokenizer of a model has than its weights have rows; "" where they fit, or are not here.
 
-        try:
-            rows = getattr(AutoConfig.from_pretrained(name, local_files_only=True), "vocab_size", None)
-            tokens = len(AutoTokenizer.from_pretrained(name, local_files_only=True)) if rows else 0
-        except (OSError, ValueError):  # not here, or no model of transformers: loading it reports what is wrong
-            continue
-        if rows and tokens > rows:
-            said = f"its tokenizer has {tokens:,} tokens, its weights {rows:,}"
-            raise InputError(f"model {name}: {said}; these are files of two models: get them again")
+    name: of an encoder, a folder or an id on the hub.
+    """
+    name = getattr(methods("encoder").get(name), "hub", "") or name
+    if not (Path(name).is_dir() or re.fullmatch(r"[\w.-]+/[\w.-]+", name)):
+        return ""
+    from transformers import AutoConfig, AutoTokenizer
+
+    try:
+        rows = getattr(AutoConfig.from_pretrained(name, local_files_only=True), "vocab_size", None)
+        tokens = len(AutoTokenizer.from_pretrained(name, local_files_only=True)) if rows else 0
+    except (OSError, ValueError):  # not here, or no model of transformers: loading it reports what is wrong
+        return ""
+    return f"its tokenizer has {tokens:,} tokens, its weights {rows:,}" if rows and tokens > rows else ""
 
 
 def check_readable(name: str, part: str) -> None:

@@ -149,7 +149,7 @@ def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> d
         before = [futures[path] for path in step.inputs if path in futures]
         if reason := next(filter(None, (one.result() for one in before)), None):
             return reason
-        with locks[step.value("output")]:
+        with locks[step.value("output") or str(step.output)]:
             state = _run(step, keys, take)
         with locks[REMOVED]:
             if state is None:
