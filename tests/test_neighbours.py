@@ -20,10 +20,9 @@ from rnnreranker.index.build import add_parts, write_index
 from rnnreranker.index.opening import open_index
 from rnnreranker.parts.base import Part, describe
 from rnnreranker.parts.neighbours import files as graph_files
-from rnnreranker.parts.neighbours import nearest, open_neighbours, pairs
+from rnnreranker.parts.neighbours import nearest, open_neighbours
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import DenseNeighbours
-from rnnreranker.parts.neighbours.pairs import scan
 from rnnreranker.parts.neighbours.part import GraphParams, NeighboursPart, has_graph
 from rnnreranker.parts.vectors import open_vectors
 
@@ -53,23 +52,15 @@ def graph_in(folder: Path, vectors: np.ndarray = VECTORS, k: int = 3) -> Path:
     return folder / "neighbours"
 
 
-@pytest.mark.parametrize(
-    ("threads", "rows", "least", "block"), [(1, 512, 4096, 1024), (3, 37, 60, 16), (2, 20, 20, 33), (4, 7, 1, 100)]
-)
-def test_bytes_depend_neither_on_threads_nor_on_blocks_nor_on_stretches(
-    threads: int, rows: int, least: int, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("threads", "rows"), [(1, 512), (3, 37), (4, 7)])
+def test_bytes_depend_neither_on_threads_nor_on_blocks(
+    threads: int, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether each two documents are multiplied once, by the compiled scan, or blocks with all, by NumPy."""
     source = open_vectors(index_of(tmp_path, random_vectors(150)))
     write_graph(DenseNeighbours(source), tmp_path / "plain", 5)
     monkeypatch.setattr(graph_files, "ROWS", rows)
     write_graph(DenseNeighbours(source), tmp_path / "blocks", 5, threads=threads)
     assert content(tmp_path / "blocks") == content(tmp_path / "plain")
-    monkeypatch.setattr(graph_files, "SMALL", -1)
-    for name, value in (("LEAST", least), ("ROWS", block), ("HELD", 48 * 50)):
-        monkeypatch.setattr(pairs, name, value)
-    write_graph(DenseNeighbours(source), tmp_path / "other", 5, threads=threads)
-    assert content(tmp_path / "other") == content(tmp_path / "plain")
 
 
 @pytest.mark.parametrize("columns", [1, 20, 8192])
@@ -84,41 +75,13 @@ def test_some_documents_have_the_neighbours_that_all_together_have(
     np.testing.assert_array_equal(similarities.astype(np.float16), graph.weights[rows])
 
 
-def test_the_highest_products_are_kept_whatever_the_order() -> None:
-    """Rising, so that every product is among the highest when it comes, falling, and with one value many times."""
-    products = np.sort(np.random.default_rng(0).standard_normal((70, 900)).astype(np.float32), axis=1)
-    products[:, 400:500] = products[:, [450]]
-    for given in (products, products[:, ::-1]):
-        highest_of = -np.sort(-given, axis=1)[:, :6]
-        floors = highest_of[:, -1].copy()
-        floors[::2] = np.nextafter(floors[::2], np.float32(-np.inf))
-        lists = [pairs.empty_lists(70, 6), pairs.empty_lists(80, 6), pairs.empty_lists(70, 6, floors.copy())]
-        of_others = [one[10:] for one in lists[1]]
-        for first in range(0, 900, 90):
-            block = np.ascontiguousarray(given[:, first : first + 90])
-            scan(block, *lists[0], first, *pairs.empty_lists(0, 6), 0)
-            scan(block, *lists[2], first, *pairs.empty_lists(0, 6), 0)
-            scan(np.ascontiguousarray(block.T), *pairs.empty_lists(90, 6), 0, *of_others, first)
-        for scores, documents, *_ in (lists[0], of_others):
-            order = np.argsort(-scores, axis=1)
-            scores, documents = (np.take_along_axis(one, order, axis=1) for one in (scores, documents))
-            np.testing.assert_array_equal(scores, highest_of)
-            np.testing.assert_array_equal(np.take_along_axis(given, documents.astype(np.int64), axis=1), scores)
-            assert all(len({*line}) == 6 for line in documents.tolist())
-        assert not lists[1][1][:10].any()
-        above = highest_of > floors[:, None]  # equal ones may be left out
-        np.testing.assert_array_equal(-np.sort(-lists[2][0], axis=1)[above], highest_of[above])
-
-
-def test_a_build_that_is_killed_loses_the_pairs_of_stretches_that_are_not_whole(
+def test_a_build_that_is_killed_loses_the_blocks_that_are_not_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = open_vectors(index_of(tmp_path, random_vectors()))
     write_graph(DenseNeighbours(source), tmp_path / "plain", 5)
     monkeypatch.setattr(graph_files, "ROWS", 50)
-    monkeypatch.setattr(graph_files, "SMALL", -1)
-    monkeypatch.setattr(pairs, "LEAST", 100)
-    made, put = [], pairs.put_array
+    made, put = [], graph_files.put_array
 
     def failing(file: Path, array: np.ndarray) -> None:
         if len(made) == 4:
@@ -126,12 +89,12 @@ def test_a_build_that_is_killed_loses_the_pairs_of_stretches_that_are_not_whole(
         made.append(file.name)
         put(file, array)
 
-    monkeypatch.setattr(pairs, "put_array", failing)
+    monkeypatch.setattr(graph_files, "put_array", failing)
     with pytest.raises(KeyboardInterrupt):
         write_graph(DenseNeighbours(source), tmp_path / "graph", 5, threads=1)
     assert sorted(path.name for path in (tmp_path / "graph.partial").iterdir()) == sorted(made)
-    made.insert(0, "")  # two are left of three stretches' six
-    monkeypatch.setattr(pairs, "put_array", lambda file, array: (made.append(file.name), put(file, array)))
+    made.insert(0, "")  # two of six are left
+    monkeypatch.setattr(graph_files, "put_array", lambda file, array: (made.append(file.name), put(file, array)))
     write_graph(DenseNeighbours(source), tmp_path / "graph", 5, threads=2)
     assert len(made) == len({*made}) == 7
     assert content(tmp_path / "graph") == content(tmp_path / "plain")

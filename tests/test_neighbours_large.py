@@ -16,7 +16,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.index.__main__ import main
 from rnnreranker.parts.neighbours import files as graph_files
 from rnnreranker.parts.neighbours import nearest as nearest_module
-from rnnreranker.parts.neighbours import on_device, open_neighbours, pairs, part
+from rnnreranker.parts.neighbours import on_device, open_neighbours, part
 from rnnreranker.parts.neighbours.files import write_graph
 from rnnreranker.parts.neighbours.nearest import ApproximateNeighbours, DenseNeighbours
 from rnnreranker.parts.neighbours.part import GraphParams, graph_source
@@ -122,7 +122,7 @@ def test_products_in_half_precision_propose_the_same(
     (index / "docid").write_text("".join(f"d{row}\n" for row in range(2400)))
     source = DenseNeighbours(open_vectors(index))
     write_graph(source, tmp_path / "plain", 3)
-    monkeypatch.setattr(pairs, "LEAST", 1024)
+    monkeypatch.setattr(on_device, "LEAST", 1024)
     monkeypatch.setattr(on_device, "LARGEST", 704)
     made = []
     monkeypatch.setattr(on_device.HalfProducts, "highest", recording(on_device.HalfProducts.highest, made))

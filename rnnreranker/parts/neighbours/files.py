@@ -32,16 +32,13 @@ from rnnreranker.parts.neighbours.description import (
     write_docnos,
 )
 from rnnreranker.parts.neighbours.graph import NeighbourGraph, map_graph
-from rnnreranker.parts.neighbours.nearest import ApproximateNeighbours, DenseNeighbours, GraphSource
-from rnnreranker.parts.neighbours.on_device import HalfProducts
-from rnnreranker.parts.neighbours.pairs import Pairs
+from rnnreranker.parts.neighbours.nearest import ApproximateNeighbours, DenseNeighbours, GraphSource, no_neighbours
+from rnnreranker.parts.neighbours.on_device import HalfProducts, Pairs
 from rnnreranker.parts.vectors.ids import Ids
 from rnnreranker.parts.vectors.npy_files import put_array
-from rnnreranker.rnn.contexts import compiles
 
 K = 16
 ROWS = 1024  # documents of a block
-SMALL = 2**24  # products of a collection that NumPy goes through sooner than the kernel is loaded
 LARGEST = float(np.finfo(np.float16).max)
 ENTRY = np.dtype([("edge", "<u4"), ("weight", "<f2")])
 
@@ -60,9 +57,27 @@ class Earlier:
     k: int
     kept: int
 
-    def edges(self, rows: np.ndarray) -> np.ndarray:
-        """(R, k) int64: the neighbours then."""
-        return map_graph(self.folder, self.count, self.k)[0][rows].astype(np.int64)
+    def nearest(self, source: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Edges and similarities (R, k) of ascending rows: the old neighbours and the nearest new ones propose.
+
+        A row with an old neighbour that is no longer what it was is compared with all documents.
+        """
+        edges, scores = no_neighbours(rows, self.k)
+        old = map_graph(self.folder, self.count, self.k)[0][rows[rows < self.kept]].astype(np.int64)
+        sure = np.arange(len(rows)) < len(old)
+        sure[: len(old)] = (old < self.kept).all(axis=1)
+        if sure.any():
+            own = rows[sure]
+            proposed = np.concatenate([old[sure[: len(old)]], source.nearest(own, self.k, self.kept)[0]], axis=1)
+            others = proposed != own[:, None]
+            values = np.where(others, source.similarities(own, proposed), -np.inf)
+            order = np.lexsort((proposed, -values), axis=1)[:, : self.k]
+            values = np.take_along_axis(values, order, axis=1)
+            edges[sure] = np.take_along_axis(proposed, order, axis=1)
+            scores[sure] = np.where(np.isfinite(values), values, 0.0)
+        if not sure.all():
+            edges[~sure], scores[~sure] = source.nearest(rows[~sure], self.k)
+        return edges, scores
 
 
 @dataclass
@@ -106,8 +121,8 @@ class GraphFiles:
         mark = fingerprint(source.of, source.fingerprint, source.search, source.width, self.k, ROWS, VERSION)
         blocks = [range(first, min(first + ROWS, count)) for first in range(0, count, ROWS)]
         earlier = self.earlier if self.earlier is not None and self.earlier.k == self.k else None
-        large, pairs = bool(self.half) or (count**2 > SMALL and compiles()), None
-        if isinstance(source, DenseNeighbours) and earlier is None and large:
+        pairs = None
+        if self.half and isinstance(source, DenseNeighbours) and earlier is None:
             pairs = Pairs.of(source, self.k, ROWS, self.work, self.half)
         files = {self.work / f"{rows.start:010d}-{mark}.npy": rows for rows in blocks}
         self.blocks = {file: (make_block, source, rows, self.k, file, earlier, pairs) for file, rows in files.items()}
@@ -173,17 +188,10 @@ def make_block(
     numbers = np.array(rows)
     with one_blas_thread():
         if pairs is not None:
-            entries = as_entries(source, numbers, *source.nearest(numbers, k, proposed=pairs.proposals(rows)))
+            nearest = source.nearest(numbers, k, proposed=pairs.proposals(rows))
         else:
-            entries, left = np.empty((len(rows), k), dtype=ENTRY), np.ones(len(rows), dtype=bool)
-            known = numbers[numbers < earlier.kept] if earlier is not None else numbers[:0]
-            if earlier is not None and len(known):
-                edges, scores, sure = _merged(source, known, earlier.edges(known), earlier.kept)
-                entries[: len(known)] = as_entries(source, known, edges, scores)
-                left[: len(known)] = ~sure
-            if left.any():
-                entries[left] = as_entries(source, numbers[left], *source.nearest(numbers[left], k))
-    put_array(file, entries)
+            nearest = source.nearest(numbers, k) if earlier is None else earlier.nearest(source, numbers)
+    put_array(file, as_entries(source, numbers, *nearest))
 
 
 def as_entries(source: GraphSource, rows: np.ndarray, edges: np.ndarray, scores: np.ndarray) -> np.ndarray:
@@ -204,25 +212,6 @@ def as_entries(source: GraphSource, rows: np.ndarray, edges: np.ndarray, scores:
             "holds; make the vectors shorter, as with --encoder NAME:normalize=true"
         )
     return entries
-
-
-def _merged(source: Any, rows: np.ndarray, before: np.ndarray, kept: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The k nearest of (R, k) documents and all from `kept` on: edges, similarities, (R, k) each, and which are sure.
-
-    Documents of before from `kept` on are no longer what they were. Without them a line is sure as long as nothing in
-    it stands behind the last that it had: what it did not have does not go before that one.
-    """
-    lost, last = before >= kept, before[:, -1]
-    before = np.where(lost, rows[:, None], before)
-    joined, joined_scores = source.nearest(rows, before.shape[1], kept)
-    edges = np.concatenate([before, joined], axis=1)
-    scores = np.concatenate([source.similarities(rows, before), joined_scores], axis=1)
-    none = edges == rows[:, None]
-    order = np.lexsort((edges, np.where(none, np.inf, -scores)), axis=1)[:, : before.shape[1]]
-    scores[none] = 0.0
-    edges, scores = np.take_along_axis(edges, order, axis=1), np.take_along_axis(scores, order, axis=1)
-    behind = (edges[:, :-1] == last[:, None]).any(axis=1) & (last != rows)
-    return edges, scores, ~lost.any(axis=1) | ((last < kept) & ~behind)
 
 
 def _write(folder: Path, blocks: list[Path], source: GraphSource, k: int) -> None:

@@ -1,4 +1,7 @@
-"""Products of two stretches of a collection in half precision, on a device of torch; float64 decides afterwards.
+"""Products of every two stretches of a collection in half precision, on devices of torch; float64 decides afterwards.
+
+The products of two stretches become a file, which any process can make. Together the files of all pairs propose the
+nearest of every document.
 
 What is kept of a product is not below what it is in truth: the product of the rounded vectors and
 
@@ -10,17 +13,24 @@ product of d numbers that was summed in single precision. So the lowest that is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rnnreranker.base.errors import require
+from rnnreranker.base.files import fingerprint
+from rnnreranker.parts.vectors.npy_files import map_array, put_array
 
 STRIP = 32  # products whose maximum is looked at before them
 LARGEST = 16384  # rows and columns of a block of products at most
 LONGEST = 64.0  # vectors are made so long at most, for products that half precision holds
+PROPOSED = np.dtype([("score", "<f4"), ("document", "<u4")])
+STRETCHES = 16  # of a large collection; every document has proposals of each
+LEAST = 8192  # documents of a stretch, where there are more
+SPARE = 16  # documents proposed beyond a list and the document itself
 Lists = tuple[np.ndarray, np.ndarray]  # scores (R, m) float32, -inf where there are fewer, and documents (R, m) int64
 
 
@@ -109,3 +119,62 @@ class _Side:
         inside = by_strips.gather(1, highest[:, :, None].expand(-1, -1, STRIP)).reshape(len(products), -1)
         scores, chosen = inside.topk(count, dim=1)
         return scores, highest.gather(1, chosen // STRIP) * STRIP + chosen % STRIP
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """All pairs of stretches of a collection, and the files of their proposals.
+
+    Args:
+        source: of the vectors; count: m, products that are kept of a document, from each stretch.
+        stretches: all documents; half: the devices that make the products, in turn.
+        files: of the pairs, the first number not above the second.
+    """
+
+    source: Any
+    count: int
+    stretches: list[range]
+    files: dict[tuple[int, int], Path]
+    half: tuple[HalfProducts, ...]
+
+    @classmethod
+    def of(cls, source: Any, k: int, block: int, work: Path, half: tuple[HalfProducts, ...]) -> Pairs:
+        """Those for a graph with k neighbours; a stretch is whole blocks of so many, files are in the folder `work`."""
+        count = len(source.docids)
+        size = -(-max(LEAST, -(-count // STRETCHES)) // block) * block
+        stretches = list(_cut(range(count), size))
+        mark = fingerprint(source.fingerprint, k, size, SPARE)
+        pairs = [(one, other) for one in range(len(stretches)) for other in range(one, len(stretches))]
+        files = {(one, other): work / f"{one:03d}x{other:03d}-{mark}.npy" for one, other in pairs}
+        return cls(source, min(count, k + 1 + SPARE), stretches, files, half)
+
+    def make(self, pair: tuple[int, int]) -> None:
+        """Write the file of two stretches, (A + B, m) of `PROPOSED`, or of one with itself, (A, m)."""
+        own, others = (self.stretches[number] for number in pair)
+        made = self.half[sum(pair) % len(self.half)].highest(self._fetch, own, others, self.count)
+        proposed = np.empty((sum(len(scores) for scores, _ in made), self.count), dtype=PROPOSED)
+        proposed["score"] = np.concatenate([scores for scores, _ in made])
+        proposed["document"] = np.concatenate([documents for _, documents in made])
+        put_array(self.files[pair], proposed)
+
+    def proposals(self, rows: range) -> tuple[np.ndarray, np.ndarray]:
+        """Of documents of one stretch scores (R, m) float32, from the highest on, and documents (R, m) int64."""
+        number = next(at for at, one in enumerate(self.stretches) if rows.start in one)
+        begin = rows.start - self.stretches[number].start
+        proposed = []
+        for (one, other), file in self.files.items():
+            if number in (one, other):
+                first = begin + (len(self.stretches[one]) if number != one else 0)
+                proposed.append(map_array(file)[first : first + len(rows)])
+        joined = np.concatenate(proposed, axis=1)
+        order = np.argsort(-joined["score"], axis=1, kind="stable")[:, : self.count]
+        best = np.take_along_axis(joined, order, axis=1)
+        return best["score"], best["document"].astype(np.int64)
+
+    def _fetch(self, rows: range) -> np.ndarray:
+        return self.source.vectors.fetch(np.array(rows))
+
+
+def _cut(rows: range, size: int) -> Iterator[range]:
+    for first in range(rows.start, rows.stop, size):
+        yield range(first, min(first + size, rows.stop))

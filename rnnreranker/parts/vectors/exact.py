@@ -18,6 +18,9 @@ Fetch = Callable[[np.ndarray], np.ndarray]
 SPARE = 16  # candidates proposed beyond those wanted
 AT_ONCE = 128  # vectors that a query is multiplied with in float64 at a time, which fit the cache
 TOGETHER = 512  # vectors that are multiplied in float64 at a time
+STRIP = 32  # products whose maximum is compared before them
+SAFE = 1e37  # sums of products below it fit float32
+LOWEST = float(np.finfo(np.float32).min)
 
 
 class DocidsOf(Sequence[str]):
@@ -87,24 +90,56 @@ def by_blocks(
 
     Args:
         queries: (Q, d) float32.
-        blocks: the row that each begins with, and its (n, d) float32 vectors.
+        blocks: the row that each begins with, and its (n, d) float32 vectors; at least `count` rows in all.
         refuse: is given a block with values that are not finite, and raises an error.
     """
-    scores = np.empty((len(queries), 0), dtype=np.float32)
-    rows = np.empty((len(queries), 0), dtype=np.int64)
+    scores, rows = np.empty((len(queries), 0), dtype=np.float32), np.empty((len(queries), 0), dtype=np.int64)
     for first, block in blocks:
         if not all_finite(block):
             refuse(first, block)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond float32 is settled in float64
-            products = queries @ block.T  # (Q, block)
-        best, columns = largest(products, count)
-        scores = np.concatenate([scores, best], axis=1)
-        rows = np.concatenate([rows, columns + first], axis=1)
-        if scores.shape[1] > count:
-            scores, columns = largest(scores, count)
-            rows = np.take_along_axis(rows, columns, axis=1)
+        products, held = _products(queries, block), scores.shape[1]
+        floors = scores.min(axis=1) if held == count else np.full(len(queries), -np.inf, dtype=np.float32)
+        lines, columns = _above(products, floors, count)
+        joining = np.bincount(lines, minlength=len(queries))
+        at = held + np.arange(len(lines)) - np.repeat(np.cumsum(joining) - joining, joining)
+        shape = len(queries), held + int(joining.max(initial=0))
+        joined, numbers = np.full(shape, -np.inf, dtype=np.float32), np.zeros(shape, dtype=np.int64)
+        joined[:, :held], numbers[:, :held] = scores, rows
+        joined[lines, at], numbers[lines, at] = products[lines, columns], columns + first
+        scores, chosen = largest(joined, count)
+        rows = np.take_along_axis(numbers, chosen, axis=1)
     order = np.argsort(-scores, axis=1, kind="stable")
     return np.take_along_axis(scores, order, axis=1), np.take_along_axis(rows, order, axis=1)
+
+
+def _products(queries: np.ndarray, block: np.ndarray) -> np.ndarray:
+    """(Q, n) float32: those beyond float32 are its lowest, or infinite, and settled in float64."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        products: np.ndarray = queries @ block.T
+        squares = [float(np.dot(values, values)) for values in (queries.reshape(-1), block.reshape(-1))]
+        if not squares[0] * squares[1] < SAFE**2:
+            np.nan_to_num(products, copy=False, nan=np.inf, posinf=np.inf, neginf=LOWEST)
+    return products
+
+
+def _above(products: np.ndarray, floors: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lines, ascending, and columns of the products above the (Q,) floors of their lines.
+
+    Where a line has no floor yet, the lowest of the `count` highest maxima of strips is one: so many are not below it.
+    """
+    width = products.shape[1] // STRIP
+    end = STRIP * width
+    highest = products[:, :end].reshape(len(products), STRIP, width).max(axis=1)  # of every width-th column
+    if width >= count and not np.isfinite(floors).all():
+        bound = np.partition(highest, width - count, axis=1)[:, width - count]
+        floors = np.maximum(floors, np.nextafter(bound, np.float32(-np.inf)))
+    lines, strips = np.nonzero(highest > floors[:, None])
+    rest = np.nonzero(products[:, end:] > floors[:, None])
+    lines = np.concatenate([np.repeat(lines, STRIP), rest[0]])
+    columns = np.concatenate([(strips[:, None] + width * np.arange(STRIP)).ravel(), rest[1] + end])
+    kept = np.flatnonzero(products[lines, columns] > floors[lines])
+    kept = kept[np.argsort(lines[kept], kind="stable")]
+    return lines[kept], columns[kept]
 
 
 def largest(scores: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
