@@ -86,11 +86,11 @@ def expected(text: str, depth: int, params: RnnParams = PARAMS) -> list[tuple[st
 def open_vectors_of() -> Any:
     import faiss
 
-    from rnnreranker.parts.vectors.faiss_folder import FaissIndex
+    from rnnreranker.parts.vectors.faiss_folder import FaissVectors
 
     index = faiss.IndexFlatIP(DIMENSION)
     index.add(VECTORS)
-    return FaissIndex(index, DOCIDS)
+    return FaissVectors(index, DOCIDS)
 
 
 @pytest.mark.parametrize("k", [5, 15, 30])

@@ -17,11 +17,12 @@ from rnnreranker.base.errors import InputError  # noqa: E402
 from rnnreranker.encode.base import TextEncoder  # noqa: E402
 from rnnreranker.encode.cross import PairScorer  # noqa: E402
 from rnnreranker.encode.dense import Encoder  # noqa: E402
+from rnnreranker.encode.graph import cosine_of  # noqa: E402
 from rnnreranker.encode.late import LateEncoder, make_late_base  # noqa: E402
 from rnnreranker.encode.sparse import SparseEncoder  # noqa: E402
 from rnnreranker.index.__main__ import main as index  # noqa: E402
 from rnnreranker.index.opening import open_index  # noqa: E402
-from rnnreranker.parts import on_devices  # noqa: E402
+from rnnreranker.parts import encoded  # noqa: E402
 from rnnreranker.search.opened import build_index  # noqa: E402
 from tests.tiny_encoder import WORDS, make_cross_encoder, make_encoder, make_masked  # noqa: E402
 
@@ -88,7 +89,7 @@ def test_the_same_code_computes_on_devices(world: Path, part: str) -> None:
     half = kind.load(name, devices=Devices(("cpu",), "bfloat16"), **options).rows(TEXTS)
     assert half.dtype == np.float32
     assert half.tobytes() != rows.tobytes()
-    assert on_devices.cosine_of(half, rows) >= 1 - 2e-3
+    assert cosine_of(half, rows) >= 1 - 2e-3
 
 
 def test_pairs_are_scored_on_devices(world: Path) -> None:
@@ -146,7 +147,7 @@ def test_an_index_is_made_from_python_on_a_device(world: Path, tmp_path: Path) -
 def test_vectors_that_stand_too_far_away_are_refused(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(on_devices, "least_cosine", lambda *_: 1.1)
+    monkeypatch.setattr(encoded, "least_cosine", lambda *_: 1.1)
     with pytest.raises(InputError, match=r"encoder on cpu in float16: the lowest cosine of 16 texts to what the proc"):
         make(world, tmp_path / "out", "dense", "--compute-dtype", "float16")
     assert not (tmp_path / "out").exists()

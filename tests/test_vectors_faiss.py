@@ -11,7 +11,7 @@ import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.parts.vectors import open_vectors
-from rnnreranker.parts.vectors.faiss_folder import FaissFolder
+from rnnreranker.parts.vectors.faiss_folder import faiss_vectors
 
 COUNT, DIMENSION = 400, 16
 VECTORS = np.random.default_rng(11).standard_normal((COUNT, DIMENSION)).astype(np.float32)
@@ -46,7 +46,7 @@ def test_large_files_are_mapped_and_read_by_several_threads(
     monkeypatch.setattr("rnnreranker.parts.vectors.faiss_folder.MAPPED", 0)
     monkeypatch.setattr("rnnreranker.parts.vectors.faiss_folder.LARGE", 0)
     monkeypatch.setattr("rnnreranker.parts.vectors.mapped.LARGE", 0)
-    mapped = FaissFolder(folder)
+    mapped = faiss_vectors(folder)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert mapped.fetch(rows).tobytes() == in_memory.fetch(rows).tobytes()
@@ -101,5 +101,5 @@ def test_a_size_that_a_damaged_file_claims_is_not_allocated(tmp_path: Path) -> N
     (tmp_path / "index").write_bytes(bytes(content))
     (tmp_path / "docid").write_text("a\nb\nc\n")
     with pytest.raises(InputError, match="not a whole Faiss index"):
-        FaissFolder(tmp_path)
+        faiss_vectors(tmp_path)
     assert faiss.get_deserialization_loop_limit() == 0

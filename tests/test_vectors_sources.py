@@ -15,7 +15,7 @@ import pytest
 from rnnreranker import RnnParams, RnnReranker, Run
 from rnnreranker.base.errors import InputError
 from rnnreranker.parts.vectors import QueryVectors, open_vectors
-from rnnreranker.parts.vectors.faiss_folder import FaissIndex
+from rnnreranker.parts.vectors.faiss_folder import FaissVectors
 from rnnreranker.parts.vectors.source import load_encoded_queries
 
 COUNT, DIMENSION = 300, 8
@@ -81,7 +81,7 @@ def test_ids_inside_faiss_that_name_no_line_are_refused(tmp_path: Path) -> None:
 def test_sources_and_rerankers_over_them_are_pickled_by_their_paths(tmp_path: Path, made: Any) -> None:
     source = open_vectors((faiss_folder if isinstance(made, str) else made)(tmp_path))
     if isinstance(made, str):
-        source = FaissIndex(faiss.read_index(str(tmp_path / "index")), DOCIDS)
+        source = FaissVectors(faiss.read_index(str(tmp_path / "index")), DOCIDS)
     reranker, params = RnnReranker(source, RnnParams(k=5)), RnnParams(k=5)
     run = Run.from_dict({"q": dict.fromkeys(DOCIDS[:50], 0.0) | {"d3": 2.0, "d9": 1.0}})
     queries = QueryVectors(["q"], QUERIES[:1])

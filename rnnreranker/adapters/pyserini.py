@@ -181,9 +181,9 @@ def _own_vectors(searcher: Any) -> VectorSource:
     dense = _dense(searcher)
     index, docids = getattr(dense, "index", None), getattr(dense, "docids", None)
     if index is not None and docids is not None and hasattr(index, "reconstruct_batch"):
-        from rnnreranker.parts.vectors.faiss_folder import FaissIndex
+        from rnnreranker.parts.vectors.faiss_folder import FaissVectors
 
-        return FaissIndex(index, list(docids))
+        return FaissVectors(index, list(docids))
     if _is_lucene_dense(dense):
         return open_vectors(dense.index_dir)
     raise InputError(

@@ -224,17 +224,6 @@ def read_encoder(part: type[Part], params: Any) -> tuple[str, Any]:
     return written.name, part.OfEncoder.of(written.params, f"encoder {written}")
 
 
-def part_made_by(index: Path, part: str, mark: str) -> dict[str, Any]:
-    """What an index says of a part that the encoder of a fingerprint made; InputError: another one made it."""
-    described: dict[str, Any] = describe(index)["parts"][part]
-    if described["encoder"].get("fingerprint") != mark:
-        raise InputError(
-            f"{index}: its part {part} was made by {described['encoder'].get('name')} as it was then, which is another "
-            "encoder now; make the index again"
-        )
-    return described
-
-
 SCHEMA = 2  # of the layout of the file
 
 

@@ -10,15 +10,18 @@ from typing import IO, TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from rnnreranker.base.command import counted
+from rnnreranker.base.command import counted, say
+from rnnreranker.base.device import Devices, least_cosine
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint, write_atomically
 from rnnreranker.data.document import Document
-from rnnreranker.parts.base import Part, encoder_form, part_made_by, read_encoder
+from rnnreranker.parts.base import Part, describe, encoder_form, read_encoder
 
 if TYPE_CHECKING:
     from rnnreranker.encode.base import TextEncoder
 
 DEVICE_BLOCKS = 32  # that a GPU encodes together
+TRIED = 16  # texts that a GPU and the processor encode
 
 
 class EncodedPart(Part):
@@ -103,17 +106,21 @@ class EncodedPart(Part):
 class PartByEncoder(EncodedPart):
     """A part that an encoder makes, which its setting `encoder` names; `kept` of its settings is all else.
 
+    Documents are encoded by the encoder's graph, where it has one; what was begun by the model itself goes on by it.
+
     Args:
-        mark: what blocks are named by; encoder: on the processor.
+        encoder: on the processor; params: of the part.
 
     Attributes:
         of_documents: what encodes documents: from the first block on that on `devices`, where there are some.
     """
 
-    def __init__(self, mark: str, encoder: Any) -> None:
-        super().__init__(mark)
+    def __init__(self, encoder: Any, params: Any) -> None:
+        super().__init__("")
         self._encoder = self.of_documents = encoder
+        self._params = params
         self._computed: dict[str, Any] = {}  # where, as the index says
+        self.marks = (encoder.fingerprint, params.kept)
 
     @property
     def blocks_at_once(self) -> int:
@@ -127,18 +134,37 @@ class PartByEncoder(EncodedPart):
         return options
 
     def begin(self, texts: list[str]) -> None:
-        """Load the encoder on devices; blocks of other arithmetic are not taken for its.
+        """Load the encoder on devices; blocks of a graph and of other arithmetic are not taken for those of the model.
 
         Raises:
             InputError: as `encoder_on`.
         """
-        if self.devices is None:
-            return
-        from rnnreranker.parts.on_devices import encoder_on
+        marks: Sequence[Any] = () if self.of_documents.graph is None else ("graph",)
+        if self.devices is not None:
+            self.of_documents, self._computed = encoder_on(self.devices, self._encoder, self.options, texts)
+            marks = self.devices.marks
+        self._mark = fingerprint(self._encoder.fingerprint, *marks) if marks else str(self._encoder.fingerprint)
 
-        self.of_documents, self._computed = encoder_on(self.devices, self._encoder, self.options, texts)
-        if marks := self.devices.marks:
-            self._mark = fingerprint(self._mark, *marks)
+    def extend(self, index: Path) -> None:
+        """Take blocks of documents that the index has from there; one that is new in part is encoded whole.
+
+        New documents are encoded as these were, by graph or model: the bytes are those of an index made at once.
+
+        Raises:
+            InputError: another encoder made them.
+        """
+        described = part_made_by(index, self.name, self._encoder.fingerprint)
+        self._old, made_by = self.open(index, described), described["encoder"]
+        self._computed = made_by.get("computed", {})
+        if self._encoder.graph is not None and made_by.get("documents") != "graph" and not self._computed:
+            self.of_documents = type(self._encoder).load(self._encoder.name, **self.options)
+
+    def made_by(self, about: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+        """What an index says of the encoder; about, more: what the part says besides."""
+        said = {"name": self._encoder.name, **about, "fingerprint": self._encoder.fingerprint, **more}
+        if self._computed:
+            return {**said, "computed": self._computed}
+        return said if self.of_documents.graph is None else {**said, "documents": "graph"}
 
     @classmethod
     @abstractmethod
@@ -146,17 +172,17 @@ class PartByEncoder(EncodedPart):
         """The class of such encoders, imported when it is asked for."""
 
     @classmethod
-    def opened_encoder(cls, params: Any) -> Any:
-        """The encoder that the settings name."""
-        name, given = read_encoder(cls, params)
-        return cls.encoders().open(name, **given.to_dict())
-
-    @classmethod
     def make(cls, params: Any, beside: Mapping[str, Any]) -> Part:
         """By the encoder, which is loaded."""
         of: Any = cls
         part: Part = of(cls.opened_encoder(params), params)
         return part
+
+    @classmethod
+    def opened_encoder(cls, params: Any) -> Any:
+        """The encoder that the settings name."""
+        name, given = read_encoder(cls, params)
+        return cls.encoders().open(name, **given.to_dict())
 
     @classmethod
     def inputs(cls, params: Any) -> str:
@@ -173,54 +199,15 @@ class PartByEncoder(EncodedPart):
 
 
 class CountedPart(PartByEncoder):
-    """A part whose blocks are `.npz` files that say, as `cut`, how many texts were cut; empty ones are counted, too.
-
-    Documents are encoded by the encoder's graph, where it has one; what was begun by the model itself goes on by it.
-
-    Args:
-        encoder: with name and fingerprint.
-        params: of the part.
-    """
+    """A part whose blocks are `.npz` files that say, as `cut`, how many texts were cut; empty ones are counted, too."""
 
     ending = ".npz"
     automatic = False  # takes most of the time or room, and gains little beside BM25 and vectors
-
-    def __init__(self, encoder: Any, params: Any) -> None:
-        super().__init__(_mark(encoder), encoder)
-        self._params = params
-        self.marks = (encoder.fingerprint, params.kept)
-        self._cut = self._empty = 0
+    _cut = _empty = 0
 
     def encoded(self, texts: list[str]) -> Any:
         """What the encoder gives of texts: arrays, the last of which says how many texts were cut."""
         return self.of_documents.encode(texts, "document", threads=self._threads)
-
-    def begin(self, texts: list[str]) -> None:
-        """As `PartByEncoder`; blocks of a graph are not taken for those of the model, nor the other way round."""
-        if self.devices is not None:
-            self._mark = str(self._encoder.fingerprint)
-        super().begin(texts)
-
-    def extend(self, index: Path) -> None:
-        """Take blocks of documents that the index has from there; one that is new in part is encoded whole.
-
-        Raises:
-            InputError: they were made by another encoder.
-        """
-        described = part_made_by(index, self.name, self._encoder.fingerprint)
-        self._old, made_by = self.open(index, described), described["encoder"]
-        self._computed = made_by.get("computed", {})
-        if self._encoder.graph is not None and made_by.get("documents") != "graph" and not self._computed:
-            self._encoder = self.of_documents = type(self._encoder).load(self._encoder.name, **self.options)
-            self._mark = _mark(self._encoder)
-
-    def made_by(self, **more: Any) -> dict[str, Any]:
-        """What an index says of the encoder; more: what the part says besides."""
-        encoder = self._encoder
-        said = {"name": encoder.name, **more, "fingerprint": encoder.fingerprint}
-        if self._computed:
-            return {**said, "computed": self._computed}
-        return said if encoder.graph is None else {**said, "documents": "graph"}
 
     def add(self, documents: Sequence[Document]) -> None:
         super().add(documents)
@@ -234,6 +221,46 @@ class CountedPart(PartByEncoder):
         return [*said, f"{counted(self._empty, 'text')} empty, never found"] if self._empty else said
 
 
-def _mark(encoder: Any) -> str:
-    """What blocks are named by: those of a graph are not taken for those of the model."""
-    return str(encoder.fingerprint) if encoder.graph is None else fingerprint(encoder.fingerprint, "graph")
+def part_made_by(index: Path, part: str, mark: str) -> dict[str, Any]:
+    """What an index says of a part that the encoder of a fingerprint made; InputError: another one made it."""
+    described: dict[str, Any] = describe(index)["parts"][part]
+    if described["encoder"].get("fingerprint") != mark:
+        raise InputError(
+            f"{index}: its part {part} was made by {described['encoder'].get('name')} as it was then, which is another "
+            "encoder now; make the index again"
+        )
+    return described
+
+
+def encoder_on(
+    devices: Devices, usual: TextEncoder, settings: dict[str, Any], texts: Sequence[str]
+) -> tuple[TextEncoder, dict[str, Any]]:
+    """An encoder on devices, and what an index says of it: device, type, the lowest cosine to the processor's rows.
+
+    Args:
+        usual: the same on the processor; settings: what it is loaded with.
+        texts: of documents, from the shortest to the longest of which `TRIED` are encoded by both.
+
+    Raises:
+        InputError: a cosine below `least_cosine`; as `TextEncoder.load`.
+    """
+    from rnnreranker.encode.graph import cosine_of
+
+    encoder = type(usual).load(usual.name, devices=devices, **settings)
+    tried = _sample(texts)
+    lowest = cosine_of(encoder.rows(tried), usual.rows(tried)) if tried else 1.0
+    least = least_cosine(devices.dtype, settings.get("dtype"))
+    if not lowest >= least:
+        raise InputError(
+            f"{usual.name} on {devices}: the lowest cosine of {counted(len(tried), 'text')} to what the processor "
+            f"computes is {lowest:.5f}; expected {least:g} or more: compute in float32, or on the processor"
+        )
+    say(f"{usual.name} on {devices}: lowest cosine of {counted(len(tried), 'text')} to the processor's {lowest:.6f}")
+    return encoder, {"device": ",".join(devices.names), "dtype": devices.dtype, "cosine": round(lowest, 6)}
+
+
+def _sample(texts: Sequence[str]) -> list[str]:
+    ordered = sorted({text for text in texts if text.strip()}, key=lambda text: (len(text), text))
+    if len(ordered) <= TRIED:
+        return ordered
+    return [ordered[number * (len(ordered) - 1) // (TRIED - 1)] for number in range(TRIED)]

@@ -19,9 +19,9 @@ from rnnreranker.base.device import Devices, devices_of
 from rnnreranker.base.errors import InputError, brief
 from rnnreranker.base.given import count_of, instance_of
 from rnnreranker.base.method import Inputs, find
+from rnnreranker.parts.vectors.exact import all_finite
 from rnnreranker.parts.vectors.of_run import check_missing, notice_missing, query_rows, vector_rows
 from rnnreranker.parts.vectors.together import notice_mismatch
-from rnnreranker.parts.vectors.validity import all_finite
 from rnnreranker.runs.head import choose_head, starts_of, with_new_head
 
 if TYPE_CHECKING:

@@ -240,7 +240,7 @@ class ImpactPart(CountedPart):
         said = [f"{counted(postings, 'weight')}, {postings / count:.1f} words a document, FLOPS of two {flops:.2f}"]
         say(f"impacts: {'; '.join([*said, *self.lost(made_by.max_length)])}")
         return {
-            "encoder": self.made_by(settings={"max_length": made_by.max_length}),
+            "encoder": self.made_by({"settings": {"max_length": made_by.max_length}}),
             "vocabulary": made_by.vocabulary,
             "words": made_by.words,
             "factor": None if exact else self._params.factor,

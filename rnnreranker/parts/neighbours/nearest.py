@@ -17,7 +17,7 @@ from rnnreranker.base.process.threads import one_blas_thread, one_faiss_thread
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.parts.vectors.exact import by_blocks, exact_search, inner_products
 from rnnreranker.parts.vectors.npy_files import put_array
-from rnnreranker.parts.vectors.validity import Reopened
+from rnnreranker.parts.vectors.stored import Reopened
 
 COLUMNS = 8192  # documents that a block of rows is compared with at a time
 SPARE = 9  # documents proposed beyond a list and the document itself

@@ -18,7 +18,8 @@ from rnnreranker.parts.ragged import OFFSETS
 from rnnreranker.parts.tokens.neighbours import NPROBE, TokenNeighbours
 from rnnreranker.parts.tokens.source import IDS, VECTORS, TokenSource
 from rnnreranker.parts.vectors.ids import Ids
-from rnnreranker.parts.vectors.matrix_files import MatrixVectors
+from rnnreranker.parts.vectors.mapped import MappedRows
+from rnnreranker.parts.vectors.stored import VectorSource
 
 NEAREST = 10  # tokens of the collection that say which of the vocabulary a vector stands for
 DOCUMENTS = 1 << 16  # whose tokens are counted at a time
@@ -79,11 +80,11 @@ class Lexicon:
         return self._exact.search(vectors, NEAREST)[1]
 
     @cached_property
-    def _exact(self) -> MatrixVectors:
+    def _exact(self) -> VectorSource:
         """The tokens as rows of a matrix, named by their numbers: ties go to the lower row."""
         stored, path = self.source.vectors, self.source.folder / VECTORS
         numbers: Any = range(len(stored))
-        return MatrixVectors(path, Ids(numbers, str(path)), [stored], [path])
+        return VectorSource(path, Ids(numbers, str(path)), MappedRows([stored]), files=[path])
 
     @cached_property
     def _special(self) -> np.ndarray:

@@ -138,7 +138,7 @@ class TokensPart(CountedPart):
         say(f"tokens: {'; '.join([*said, *self.lost(made_by.document_length)])}")
         settings = {"query_length": made_by.query_length, "document_length": made_by.document_length}
         return {
-            "encoder": self.made_by(settings=settings, digest=made_by.digest),
+            "encoder": self.made_by({"settings": settings, "digest": made_by.digest}),
             "dimension": made_by.dimension,
             "dtype": "float16",
             "tokens": tokens,

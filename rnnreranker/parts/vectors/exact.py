@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from rnnreranker.parts.vectors.validity import all_finite
-
 Propose = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 Fetch = Callable[[np.ndarray], np.ndarray]
 SPARE = 16  # candidates proposed beyond those wanted
@@ -110,6 +108,13 @@ def by_blocks(
         rows = np.take_along_axis(numbers, chosen, axis=1)
     order = np.argsort(-scores, axis=1, kind="stable")
     return np.take_along_axis(scores, order, axis=1), np.take_along_axis(rows, order, axis=1)
+
+
+def all_finite(vectors: np.ndarray) -> bool:
+    """Whether no value of (n, d) float32 is NaN or infinite: by the sum of their squares, unless that is too large."""
+    values = vectors.reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.dot(values, values))) or bool(np.isfinite(values).all())
 
 
 def _products(queries: np.ndarray, block: np.ndarray) -> np.ndarray:

@@ -13,14 +13,16 @@ import numpy as np
 
 from rnnreranker.base.command import notice
 from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.files import file_digest, fingerprint
+from rnnreranker.base.files import fingerprint
 from rnnreranker.parts.vectors.exact import best_first, exact_search, inner_products
 from rnnreranker.parts.vectors.ids import Ids, read_ids
 from rnnreranker.parts.vectors.mapped import LARGE, MappedRows, in_parts
-from rnnreranker.parts.vectors.validity import StoredVectors
+from rnnreranker.parts.vectors.stored import VectorSource
 
 FLAT_MARKS = (b"IxFI", b"IxF2", b"IxFl")  # the first four bytes of flat index files
 FLAT_HEADER = 45  # bytes before the vectors of a flat index file
+SIZES = ((4, 8), (8, 16))  # bytes of its head with the dimension and the number of vectors; bytes 33 to 37: the metric
+INNER_PRODUCT, L2 = 0, 1
 AT_ONCE = 1000  # vectors taken out at a time: for more, Faiss starts threads that cost more than they bring
 MAPPED = 2**20  # bytes; a cut-off file that is hardly more than its header crashes Faiss when it is mapped
 ADVICE = "use a flat or HNSW index of the same documents"
@@ -29,8 +31,10 @@ LIMITS = ("deserialization_vector_byte_limit", "deserialization_loop_limit")  # 
 EXACT = ("IndexFlatIP", "IndexFlat", "IndexHNSWFlat", "IndexNSGFlat", "IndexIVFFlat", "IndexRefineFlat")
 
 
-class FaissFolder(StoredVectors):
-    """A `VectorSource` over a Faiss folder, memory-mapped: only graphs, lists and codebooks are loaded.
+def faiss_vectors(path: str | os.PathLike[str]) -> VectorSource:
+    """The vectors in a Faiss folder, memory-mapped: only graphs, lists and codebooks are loaded.
+
+    A flat index is a matrix behind a head, and read as one, without Faiss.
 
     Args:
         path: the folder, with `index` and `docid`. Row r is line r of `docid`, counted from 0.
@@ -38,29 +42,87 @@ class FaissFolder(StoredVectors):
     Raises:
         InputError: files missing, cut short or of different lengths, an empty index, a metric other than inner product.
     """
+    folder = Path(path).expanduser()
+    file, docid = folder / "index", folder / "docid"
+    for one, what in ((file, "a Faiss index"), (docid, "one docid a line")):
+        if not one.is_file():
+            raise InputError(f"{one}: no such file; expected {what} (the Faiss folder layout of Pyserini)")
+    with open(file, "rb") as stream:
+        head = stream.read(FLAT_HEADER)
+    if head[:4] not in FLAT_MARKS:
+        index = _opened(require("faiss", f"reading {file}", "faiss-cpu"), file)
+        source: VectorSource = FaissVectors(index, read_ids(docid), file, [file, docid])
+        return source
+    size, dimension, count = file.stat().st_size, *(int.from_bytes(head[at:end], "little") for at, end in SIZES)
+    if size != (expected := FLAT_HEADER + 4 * dimension * count):
+        raise InputError(
+            f"{file}: has {size} bytes but {count} vectors of {dimension} dimensions take {expected}; the file is not "
+            "whole: copy or build it again"
+        )
+    ids = read_ids(docid)
+    _check(file, int.from_bytes(head[33:37], "little"), count, ids)
+    matrix = MappedRows([np.memmap(file, np.uint8, "r", FLAT_HEADER, (count, 4 * dimension))])
+    return VectorSource(file, ids, matrix, dimension, [file, docid], "faiss")
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        folder = Path(path).expanduser()
-        file = folder / "index"
-        for one, what in ((file, "a Faiss index"), (folder / "docid", "one docid a line")):
-            if not one.is_file():
-                raise InputError(f"{one}: no such file; expected {what} (the Faiss folder layout of Pyserini)")
-        self._faiss = require("faiss", f"reading {file}", "faiss-cpu")
-        self._use(folder, file, _opened(self._faiss, file), read_ids(folder / "docid"))
 
-    def _use(self, folder: Path, file: Path, index: Any, ids: Ids) -> None:
-        """Take an index, and look that it can be used."""
-        self._index = index
-        super().__init__(file, ids, int(index.d))
-        self._check(folder)
+def _check(file: Path, metric: int, count: int, ids: Ids) -> None:
+    """Raise InputError for another metric than inner product, no vectors, or another number of docids."""
+    if metric != INNER_PRODUCT:
+        raise InputError(
+            f"{file}: its metric is {'L2 distance' if metric == L2 else f'number {metric}'}; expected inner product: "
+            "build it with METRIC_INNER_PRODUCT (with vectors of length 1 for cosine)"
+        )
+    if count == 0:
+        raise InputError(f"{file}: the index is empty; expected at least one vector")
+    if count != len(ids.names):
+        raise InputError(
+            f"{file.with_name('docid')}: has {len(ids.names)} docids but the index has {count} vectors; "
+            "expected one line per vector: copy or build the folder again"
+        )
+
+
+class FaissVectors(VectorSource):
+    """The vectors of a Faiss index, of a folder or in memory as that of a Pyserini searcher.
+
+    Args:
+        index: of faiss; metric inner product.
+        docids: of its rows.
+        path: what errors name; files: of the index and the docids, none of one in memory.
+
+    Raises:
+        InputError: as `faiss_vectors`.
+    """
+
+    def __init__(
+        self,
+        index: Any,
+        docids: Ids | Sequence[str],
+        path: Path = Path("the searcher's index"),
+        files: Sequence[Path] = (),
+    ) -> None:
+        self._faiss = require("faiss", "reading vectors from a Faiss index", "faiss-cpu")
+        self._owner = index  # what is downcast does not own the memory
+        self._index = index = self._faiss.downcast_index(index) if isinstance(index, self._faiss.Index) else index
+        ids = docids if isinstance(docids, Ids) else Ids(list(docids), str(path))
+        if not isinstance(index, self._faiss.Index):
+            raise InputError(f"{path}: a {type(index).__name__}; expected an index of float vectors")
+        super().__init__(path, ids, None, int(index.d), files, "faiss")
         self.kind = type(self._inner).__name__
+        if self.kind in WITHOUT_VECTORS:
+            raise InputError(f"{path}: vectors cannot be had from a {self.kind}; {ADVICE}")
+        _check(path, index.metric_type, index.ntotal, ids)
+        if not (index.is_trained and self._inner.is_trained):
+            raise InputError(f"{path}: was not trained before it was written; build it again")
+        if self._positions is not None and (self._positions < 0).any():
+            raise InputError(
+                f"{path}: its own ids are not the numbers 0..{index.ntotal - 1}, so they name no line of `docid`; "
+                "build the index without ids of its own"
+            )
         self.exact = self._warned = self.kind in EXACT
-        self._many = file.is_file() and file.stat().st_size >= LARGE
-
-    @cached_property
-    def fingerprint(self) -> str:  # type: ignore[override]
-        """What tells these vectors and docids from others."""
-        return fingerprint("faiss", file_digest(self._path), file_digest(self._path.with_name("docid")))
+        self._many = bool(files) and files[0].stat().st_size >= LARGE
+        if not files:
+            self.fingerprint = fingerprint("faiss", self.kind, str(index.ntotal), "\n".join(self.docids))
+            self.opened = FaissVectors, (index, list(self.docids), path)
 
     def _read(self, rows: np.ndarray, out: np.ndarray) -> None:
         """Lossy indexes (`exact` is False) give what their codes stand for, with a warning the first time. Behind a
@@ -69,10 +131,11 @@ class FaissFolder(StoredVectors):
         if not self._warned:
             self._warned = True
             notice(f"{self._path}: {self.kind} keeps vectors in a lossy form; similarities are approximate")
-        if self._flat_rows is not None:
-            self._flat_rows.take(rows, out)
-        else:
-            self._reconstruct(rows if self._positions is None else self._positions[rows], out)
+        positions, inner = rows if self._positions is None else self._positions[rows], self._with_vectors
+        try:
+            in_parts(lambda part: inner.reconstruct_batch(positions[part], out[part]), len(rows), self._many, AT_ONCE)
+        except RuntimeError as error:
+            raise self._without(_reason(error)) from None
 
     def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """A flat index is searched exactly. Others find what they find, one query at a time; the scores are exact inner
@@ -89,24 +152,6 @@ class FaissFolder(StoredVectors):
         with ThreadPoolExecutor(threads or before, initializer=self._faiss.omp_set_num_threads, initargs=(1,)) as pool:
             best = list(pool.map(lambda query: self._search_one(query, hits), queries))
         return [scores for scores, _ in best], [rows for _, rows in best]
-
-    def _reconstruct(self, positions: np.ndarray, out: np.ndarray) -> None:
-        """Vectors from Faiss into out, by several threads where they come from a large file."""
-        inner = self._with_vectors
-        try:
-            in_parts(
-                lambda part: inner.reconstruct_batch(positions[part], out[part]), len(positions), self._many, AT_ONCE
-            )
-        except RuntimeError as error:
-            raise self._without(_reason(error)) from None
-
-    @cached_property
-    def _flat_rows(self) -> MappedRows | None:
-        """The rows of a flat index file, as bytes since they lie at odd addresses, apart from what Faiss searches."""
-        if not isinstance(self._index, self._faiss.IndexFlat):
-            return None
-        shape = (len(self.docids), 4 * self.dimension)
-        return MappedRows([np.memmap(self._path, dtype=np.uint8, mode="r", offset=FLAT_HEADER, shape=shape)])
 
     def _propose(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
         scores, rows = self._searched(queries, count)
@@ -129,34 +174,6 @@ class FaissFolder(StoredVectors):
         except RuntimeError as error:  # settings of a search that are in the file, as that no list be looked at
             raise InputError(f"{self._path}: cannot be searched ({_reason(error)}); build it again") from None
         return answer
-
-    def _check(self, folder: Path) -> None:
-        index = self._index
-        if not isinstance(index, self._faiss.Index):
-            raise InputError(f"{self._path}: a {type(index).__name__}; expected an index of float vectors")
-        if type(self._inner).__name__ in WITHOUT_VECTORS:
-            raise InputError(f"{self._path}: vectors cannot be had from a {type(self._inner).__name__}; {ADVICE}")
-        if index.metric_type != self._faiss.METRIC_INNER_PRODUCT:
-            names = {self._faiss.METRIC_L2: "L2 distance"}
-            metric = names.get(index.metric_type, f"number {index.metric_type}")
-            raise InputError(
-                f"{self._path}: its metric is {metric}; expected inner product: build it with METRIC_INNER_PRODUCT "
-                "(with vectors of length 1 for cosine)"
-            )
-        if not (index.is_trained and self._inner.is_trained):
-            raise InputError(f"{self._path}: was not trained before it was written; build it again")
-        if index.ntotal == 0:
-            raise InputError(f"{self._path}: the index is empty; expected at least one vector")
-        if index.ntotal != len(self.docids):
-            raise InputError(
-                f"{folder / 'docid'}: has {len(self.docids)} docids but the index has {index.ntotal} vectors; "
-                "expected one line per vector: copy or build the folder again"
-            )
-        if self._positions is not None and (self._positions < 0).any():
-            raise InputError(
-                f"{self._path}: its own ids are not the numbers 0..{index.ntotal - 1}, so they name no "
-                "line of `docid`; build the index without ids of its own"
-            )
 
     @cached_property
     def _inner(self) -> Any:
@@ -197,52 +214,19 @@ class FaissFolder(StoredVectors):
         return InputError(f"{self._path}: vectors cannot be had from a {self.kind} ({reason}); {ADVICE}")
 
 
-class FaissIndex(FaissFolder):
-    """A `VectorSource` over a Faiss index that is in memory already, as that of a Pyserini searcher.
-
-    Args:
-        index: of faiss; metric inner product.
-        docids: of its rows.
-        name: what errors call it.
-
-    Raises:
-        InputError: as `FaissFolder`.
-    """
-
-    _flat_rows = None  # there is no file
-
-    def __init__(self, index: Any, docids: Sequence[str], name: str = "the searcher's index") -> None:
-        self._faiss = require("faiss", "reading vectors from a Faiss index", "faiss-cpu")
-        self._owner = index  # what is downcast below does not own the memory
-        self._use(Path(name), Path(name), self._faiss.downcast_index(index), Ids(list(docids), name))
-        self.fingerprint = fingerprint("faiss", self.kind, str(self._index.ntotal), "\n".join(self.docids))
-        self.opened = FaissIndex, (self._index, list(self.docids), name)
-
-
 def _opened(faiss: Any, path: Path) -> Any:
-    """The Faiss index in a file, mapped.
+    """The Faiss index in a file that is not flat, mapped.
 
-    The size of a flat one is looked at first: a cut-off mapped file crashes Faiss. It refuses lists of more
-    bytes or rounds than the file has, where it would allocate what a file claims.
+    It refuses lists of more bytes or rounds than the file has, where it would allocate what a file claims.
     """
     size = path.stat().st_size
-    with open(path, "rb") as stream:
-        header = stream.read(16)
-    if header[:2] == b"IB":
+    if path.open("rb").read(2) == b"IB":
         raise InputError(f"{path}: a binary Faiss index, which holds no float vectors; {ADVICE}")
-    flat = header[:4] in FLAT_MARKS
-    dimension, count = int.from_bytes(header[4:8], "little"), int.from_bytes(header[8:16], "little")
-    expected = FLAT_HEADER + 4 * dimension * count
-    if flat and size != expected:
-        raise InputError(
-            f"{path}: has {size} bytes but {count} vectors of {dimension} dimensions take {expected}; the file is not "
-            "whole: copy or build it again"
-        )
     before = {name: getattr(faiss, f"get_{name}")() for name in LIMITS if hasattr(faiss, f"get_{name}")}
     for name in before:
         getattr(faiss, f"set_{name}")(size)
     try:
-        return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if flat or size >= MAPPED else 0)
+        return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if size >= MAPPED else 0)
     except (RuntimeError, MemoryError) as error:
         raise InputError(f"{path}: not a whole Faiss index ({_reason(error)}); copy or build it again") from None
     finally:

@@ -16,14 +16,14 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.java import check_fork, start_java
 from rnnreranker.parts.vectors.exact import best_first, inner_products
-from rnnreranker.parts.vectors.validity import StoredVectors
+from rnnreranker.parts.vectors.stored import VectorSource
 
 INNER_PRODUCT = ("DOT_PRODUCT", "MAXIMUM_INNER_PRODUCT")
 SPARE = 32  # candidates that Lucene is asked for beyond those wanted
 FIELD, ID = "vector", "id"  # Anserini's names for the vector and for the docid
 
 
-class LuceneVectors(StoredVectors):
+class LuceneVectors(VectorSource):
     """A `VectorSource` over the dense vectors of a Lucene index; an int8 index keeps the full floats, and gives these.
 
     A row is Lucene's number of a document, of versions 9 and 10. Docids are looked up when they are asked for, not read
@@ -72,7 +72,7 @@ class LuceneVectors(StoredVectors):
         metric = next(str(one.getVectorSimilarityFunction().name()) for one in fields if one is not None)
         if metric not in INNER_PRODUCT:
             raise InputError(f"{path}: its metric is {metric}; expected an inner product")
-        super().__init__(path, None, sizes[0])
+        super().__init__(path, None, dimension=sizes[0])
         self._lock = threading.RLock()  # Lucene's iterators are one thread's at a time
         self._known: dict[str, int] = {}  # rows looked up before: a searcher asks for the same again
         self.docids: Sequence[str] = _Docids(self, int(self._reader.maxDoc()))

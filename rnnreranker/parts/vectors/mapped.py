@@ -77,7 +77,9 @@ class MappedRows:
         for start, matrix in zip(self.starts.tolist(), self.matrices, strict=False):
             for first in range(0, len(matrix), size):
                 self._check()
-                yield start + first, np.asarray(matrix[first : first + size], dtype=np.float32)
+                block = matrix[first : first + size]
+                of_bytes = block.dtype == np.uint8  # float32 at odd addresses
+                yield start + first, np.array(block).view(np.float32) if of_bytes else np.asarray(block, np.float32)
 
     def _check(self) -> None:
         for path, opened in self._opened.items():

@@ -4,70 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.files.json_files import read_json
-from rnnreranker.parts.vectors.exact import by_blocks, exact_search
 from rnnreranker.parts.vectors.ids import Ids, read_ids
 from rnnreranker.parts.vectors.mapped import MappedRows, map_matrix
-from rnnreranker.parts.vectors.validity import StoredVectors, check_finite
-
-QUERIES = 256  # searched at a time
-BLOCK = 2**27  # bytes of the matrix that a search turns into float32 at a time
+from rnnreranker.parts.vectors.stored import VectorSource
 
 
-class MatrixVectors(StoredVectors):
-    """A `VectorSource` over one matrix, or several that stand behind each other.
-
-    Args:
-        path, ids: as of `StoredVectors`.
-        matrices: (n, d) each, of one width and type, in their order; files: theirs, and that of the docids.
-
-    Raises:
-        InputError: another number of rows than docids.
-    """
-
-    def __init__(self, path: Path, ids: Ids, matrices: Sequence[np.ndarray], files: Sequence[Path]) -> None:
-        self._matrix, self._files = MappedRows(matrices), files
-        super().__init__(path, ids, self._matrix.dimension)
-        if len(self.docids) != len(self._matrix):
-            raise InputError(
-                f"{files[-1]}: has {len(self.docids)} docids but {path} has {len(self._matrix)} rows; expected as many"
-            )
-
-    @cached_property
-    def fingerprint(self) -> str:  # type: ignore[override]
-        """What tells these vectors and docids from others."""
-        return fingerprint("matrix", *map(file_digest, self._files))
-
-    def _read(self, rows: np.ndarray, out: np.ndarray) -> None:
-        self._matrix.take(rows, out)
-
-    def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        scores: list[np.ndarray] = []
-        rows: list[np.ndarray] = []
-        for first in range(0, len(queries), QUERIES):  # bounds the memory; results do not depend on it
-            part = exact_search(queries[first : first + QUERIES], hits, self.docids, self._propose, self.fetch)
-            scores += part[0]
-            rows += part[1]
-        return scores, rows
-
-    def _propose(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The best `count` rows of every query by float32 products, block by block."""
-        step = max(count, BLOCK // (4 * self.dimension))
-
-        def refuse(first: int, block: np.ndarray) -> None:
-            check_finite(block, np.arange(first, first + len(block)), self.docids, str(self._path))
-
-        return by_blocks(queries, count, self._matrix.blocks(step), refuse)
-
-
-def npy_vectors(paths: Sequence[Path], ids: Path) -> MatrixVectors:
+def npy_vectors(paths: Sequence[Path], ids: Path) -> VectorSource:
     """The vectors in `.npy` matrices, (n, d) float32 or float16 each, with a file of docids, one a line.
 
     Raises:
@@ -84,10 +32,10 @@ def npy_vectors(paths: Sequence[Path], ids: Path) -> MatrixVectors:
     if not ids.is_file():
         rows = sum(map(len, matrices))
         raise InputError(f"{ids}: no such file; {whole} needs its {rows} docids there, one a line")
-    return MatrixVectors(whole, read_ids(ids), matrices, [*paths, ids])
+    return VectorSource(whole, read_ids(ids), MappedRows(matrices), files=[*paths, ids])
 
 
-def flex_vectors(folder: Path) -> MatrixVectors:
+def flex_vectors(folder: Path) -> VectorSource:
     """The vectors of a FlexIndex: `vecs.f4`, raw float32 rows, `pt_meta.json`, and docids as `docnos_of` reads them.
 
     Raises:
@@ -106,7 +54,7 @@ def flex_vectors(folder: Path) -> MatrixVectors:
     if expected != len(matrix):
         raise InputError(f"{path}: has {len(matrix)} rows, pt_meta.json says {expected}; copy the folder again")
     ids, origin = docnos_of(folder)
-    return MatrixVectors(path, ids, [matrix], [path, origin])
+    return VectorSource(path, ids, MappedRows([matrix]), files=[path, origin])
 
 
 def docnos_of(folder: Path) -> tuple[Ids, Path]:

@@ -17,7 +17,7 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.base.settings import setting
 from rnnreranker.data.document import Document
 from rnnreranker.encode.params import EncoderParams
-from rnnreranker.parts.base import BLOCK, Part, part_made_by
+from rnnreranker.parts.base import BLOCK, Part
 from rnnreranker.parts.encoded import EncodedPart, PartByEncoder
 from rnnreranker.parts.vectors import VectorSource, open_vectors
 from rnnreranker.parts.vectors.npy_files import write_array, write_header
@@ -25,7 +25,6 @@ from rnnreranker.parts.vectors.npy_files import write_array, write_header
 if TYPE_CHECKING:
     from rnnreranker.encode.base import TextEncoder
     from rnnreranker.encode.dense import Encoder
-    from rnnreranker.encode.graph import KeptGraph
 
 DTYPES = ("float32", "float16")
 OWN = "own"  # in place of an encoder: the vectors that documents have themselves
@@ -98,33 +97,21 @@ class DensePart(PartByEncoder):
         return open_vectors(at)
 
     def __init__(self, encoder: Encoder, dtype: str = "float32") -> None:
-        super().__init__(encoder.fingerprint, encoder)
-        self._graph: KeptGraph | None = None
-        self._by_graph = True  # documents too, if there is one
-        self._dtype, self.dimension = _checked(dtype), encoder.dimension
-        self.marks = (encoder.fingerprint, dtype)
-
-    def extend(self, index: Path) -> None:
-        """Take the vectors of blocks of documents that the index has; a block that is new in part is encoded whole.
-
-        New documents are encoded as these were, by graph or model: the bytes are those of an index made at once.
-
-        Raises:
-            InputError: they were made by another encoder.
-        """
-        made_by = part_made_by(index, "dense", self._encoder.fingerprint)["encoder"]
-        self._computed = made_by.get("computed", {})
-        self._by_graph = made_by.get("documents") == "graph" or bool(self._computed)
-        self._old = open_vectors(index)
+        super().__init__(encoder, DenseParams(dtype=_checked(dtype)))
+        self._dtype, self.dimension = dtype, encoder.dimension
 
     @property
     def options(self) -> dict[str, Any]:
         return dict(self._encoder.options)
 
     def begin(self, texts: list[str]) -> None:
-        """As `EncodedPart`; the graph, which encodes queries, is opened too."""
-        self._open_graph()
+        """As `PartByEncoder`; one line says where no graph will encode queries."""
         super().begin(texts)
+        if self._encoder.graph is None and hasattr(self._encoder.model, "transformer"):
+            refused = self._encoder.refused
+            say(f"queries will be encoded by the model itself, which takes seconds to load: {refused}")
+        elif self._encoder.graph is not None and (self.of_documents.graph is not None or self._computed):
+            self.marks = (*self.marks, "graph")
 
     def encoded(self, texts: list[str]) -> np.ndarray:
         options: dict[str, Any] = {"threads": self._threads, "what": "documents", "progress": True}
@@ -144,43 +131,17 @@ class DensePart(PartByEncoder):
         `cosine`: the lowest to the vectors of the model in float32, where something else has computed.
         """
         self.write_vectors(folder, count)
-        made_by = self._encoder
-        described: dict[str, Any] = {"name": made_by.name, "settings": made_by.options}
-        described["fingerprint"] = made_by.fingerprint
-        if self._graph is not None:
-            described["graph"] = {"key": self._graph.folder.name, "content": self._graph.content}
-            described["cosine"] = self._graph.about["cosine"]
-        elif hasattr(made_by.model, "transformer") and made_by.settings["dtype"] != "float32":
-            from rnnreranker.encode.dense import Encoder
+        encoder, more = self._encoder, dict[str, Any]()
+        if encoder.graph is not None:
+            more["graph"] = {"key": encoder.graph.folder.name, "content": encoder.graph.content}
+            more["cosine"] = encoder.graph.about["cosine"]
+        elif hasattr(encoder.model, "transformer") and encoder.settings["dtype"] != "float32":
             from rnnreranker.encode.graph import lowest_cosine
 
-            exact = Encoder.load(made_by.name, **{**made_by.options, "dtype": "float32"})
-            described["cosine"] = lowest_cosine(exact, made_by)
-        if self._computed:
-            described["computed"] = self._computed
-        elif self.of_documents.graph is not None:
-            described["documents"] = "graph"
+            exact = type(encoder).load(encoder.name, **{**encoder.options, "dtype": "float32"})
+            more["cosine"] = lowest_cosine(exact, encoder)
+        described = self.made_by({"settings": encoder.options}, **more)
         return {"dimension": self.dimension, "dtype": self._dtype, "encoder": described}
-
-    def _open_graph(self) -> None:
-        """Let the graph of the encoder encode the documents, if it has one."""
-        from rnnreranker.encode.dense import Encoder
-        from rnnreranker.encode.graph import Refused
-
-        try:
-            encoder = self._encoder.by_graph()
-        except Refused as refused:
-            if hasattr(self._encoder.model, "transformer"):
-                say(f"queries will be encoded by the model itself, which takes seconds to load: {refused}")
-            return
-        self._graph = encoder.graph
-        if self._by_graph:
-            self.of_documents = encoder
-            if self.devices is None:
-                self._mark = fingerprint(self._mark, "graph")  # blocks that the model encoded are not taken for these
-            self.marks = (*self.marks, "graph")
-        elif self._encoder.graph is not None:
-            self.of_documents = Encoder.load(self._encoder.name, **self._encoder.options)
 
     def write_vectors(self, folder: Path, count: int) -> None:
         """Write all blocks, without holding them in memory.

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -16,48 +15,7 @@ from rnnreranker.base.files.checksums import check_files
 from rnnreranker.base.given import array_of, ids_of, path_of
 from rnnreranker.parts.vectors.ids import read_ids
 from rnnreranker.parts.vectors.mapped import LARGE, map_matrix
-from rnnreranker.parts.vectors.validity import StoredVectors
-
-
-class VectorSource(Protocol):
-    """Vectors of documents, found by docid."""
-
-    docids: Sequence[str]  # row number -> docid
-    dimension: int
-    exact: bool  # False where the stored vectors are lossy (PQ, SQ8)
-
-    @property
-    def fingerprint(self) -> str:
-        """What tells these vectors and docids from others; of files, their whole content."""
-        ...
-
-    def rows(self, docids: Sequence[str]) -> np.ndarray:
-        """(n,) int64: the row of each docid, -1 where the docid is unknown."""
-        ...
-
-    def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """(n, d) float32: the vectors of the given rows, into `out` when it is given.
-
-        Raises:
-            InputError: a row out of range or without a vector, an `out` of another shape or type, NaN or infinite
-                values.
-        """
-        ...
-
-    def search(
-        self, queries: np.ndarray, hits: int, threads: int | None = None
-    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
-
-        Args:
-            queries: (Q, d) float32; the score is the inner product.
-            hits: documents per query; fewer when there are, or it finds, fewer.
-            threads: None = as many as the library takes by itself; results do not depend on it.
-
-        Raises:
-            InputError: queries of another dimension, hits < 1, NaN or infinite values.
-        """
-        ...
+from rnnreranker.parts.vectors.stored import VectorSource
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +90,8 @@ def open_vectors(path: str | os.PathLike[str]) -> VectorSource:
     return source
 
 
-def _opened(path: Path) -> StoredVectors:
-    from rnnreranker.parts.vectors.faiss_folder import FaissFolder
+def _opened(path: Path) -> VectorSource:
+    from rnnreranker.parts.vectors.faiss_folder import faiss_vectors
     from rnnreranker.parts.vectors.matrix_files import flex_vectors, npy_vectors
 
     if not path.exists():
@@ -142,13 +100,13 @@ def _opened(path: Path) -> StoredVectors:
         if path.suffix == ".npy":
             return npy_vectors([path], path.with_suffix(".ids"))
         if path.name == "index":
-            return FaissFolder(path.parent)
+            return faiss_vectors(path.parent)
         raise InputError(f"{path}: not a matrix of vectors; expected a .npy file or an index folder")
     if not path.is_dir():
         raise InputError(f"{path}: a device or a pipe; expected an index folder or a .npy file")
     check_files(path, "dense")
     if (path / "index").is_file():
-        return FaissFolder(path)
+        return faiss_vectors(path)
     ids = path / "ids" if (path / "ids").is_file() else path / "docid"
     if (path / "vectors.npy").is_file():
         return npy_vectors([path / "vectors.npy"], ids)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rnnreranker.base.command import notice
-from rnnreranker.parts.vectors.validity import all_finite
+from rnnreranker.parts.vectors.exact import all_finite
 
 if TYPE_CHECKING:
-    from rnnreranker.parts.vectors.source import QueryVectors, VectorSource
+    from rnnreranker.parts.vectors import QueryVectors, VectorSource
     from rnnreranker.runs import Run
 
 QUERIES, DEPTH = 100, 5  # queries that are looked at, spread evenly over the run, and their first candidates
@@ -49,9 +50,28 @@ def mismatch(run: Run, queries: QueryVectors, source: VectorSource) -> str:
     if not len(left):
         return ""
     query_rows = np.array([row_of[run.qids[number]] for number in numbers[left].tolist()])
-    pairs = _Pairs(queries, source, query_rows, rows[known], owner)
+    rows = rows[known]
+    own, candidates = queries.vectors[query_rows], source.fetch(rows)
     with np.errstate(over="ignore", invalid="ignore"):  # the user of the vectors reports those that are not finite
-        return pairs.other_lengths() or pairs.apart_or_shifted()
+        if said := _other_lengths(own, candidates):
+            return said
+        share, error = _share(own, candidates, rows, owner)
+        apart = share + 3 * error < APART
+        larger, side, step = max(_shifts(queries.vectors, source, query_rows, rows, owner))
+    if larger > (SHIFTED_NOT_APART if apart else SHIFTED):
+        return (
+            f"{side} vectors are shifted against their ids: the vectors of the rows "
+            f"{'after' if step > 0 else 'before'} fit the run better; check that "
+            f"{'query ids' if side == 'query' else 'docids'} and rows stand in the same order, and that no header line "
+            "is among the ids"
+        )
+    if apart:
+        return (
+            "query and document vectors hardly belong together: a query is more like its own first candidates "
+            f"than like those of {share:.0%} of the other queries (97% or more in true pairs, 50% by chance); "
+            "check that ids and rows stand in the same order, and that one encoder made both sides"
+        )
+    return ""
 
 
 def notice_mismatch(run: Run, queries: QueryVectors, source: VectorSource) -> None:
@@ -60,92 +80,62 @@ def notice_mismatch(run: Run, queries: QueryVectors, source: VectorSource) -> No
         notice(said)
 
 
-class _Pairs:
-    """Queries and their first candidates.
+def _other_lengths(queries: np.ndarray, documents: np.ndarray) -> str:
+    """What is wrong where one side has unit length and the other has not."""
+    lengths = [("query", np.linalg.norm(queries, axis=1)), ("document", np.linalg.norm(documents, axis=1))]
+    for (one, unit), (other, others) in (lengths, lengths[::-1]):
+        median = float(np.median(others))
+        if (np.abs(unit - 1) <= UNIT).all() and not 1 - OTHER < median < 1 / (1 - OTHER):
+            return (
+                f"{one} vectors have length 1, but {other} vectors have lengths around {median:.3g}; normalise "
+                "both sides or neither, or the longer side decides all neighbourhoods"
+            )
+    return ""
+
+
+def _share(queries: np.ndarray, documents: np.ndarray, rows: np.ndarray, owner: np.ndarray) -> tuple[float, float]:
+    """The mean share of other queries whose candidates are less like a query than its own, and its standard error.
+
+    Only queries without a common candidate are compared; 1 and 0 where there are too few.
 
     Args:
-        queries, source: the vectors.
-        query_rows: (n,) rows of queries; rows: (m,) rows of documents; owner: (m,) ascending, whose candidate each is.
+        queries: (n, d); documents: (m, d) their candidates, of these rows, (m,); owner: (m,) ascending, whose.
     """
+    if not (all_finite(queries) and all_finite(documents)):
+        return 1.0, 0.0
+    counts = np.bincount(owner)
+    means = np.add.reduceat(queries @ documents.T, np.cumsum(counts) - counts, axis=1) / counts
+    columns = np.unique(rows, return_inverse=True)[1]
+    has = np.zeros((len(counts), int(columns.max()) + 1), dtype=np.float32)
+    has[owner, columns] = 1
+    compared = has @ has.T == 0
+    own = np.diag(means)[:, None]
+    less = ((means < own) + (means == own) / 2) * compared
+    enough = compared.sum(axis=1) >= FEWEST
+    if np.count_nonzero(enough) < FEWEST:
+        return 1.0, 0.0
+    shares = less.sum(axis=1)[enough] / compared.sum(axis=1)[enough]
+    return float(shares.mean()), max(float(shares.std(ddof=1)), CHANCE) / float(np.sqrt(len(shares)))
 
-    def __init__(
-        self, queries: QueryVectors, source: VectorSource, query_rows: np.ndarray, rows: np.ndarray, owner: np.ndarray
-    ) -> None:
-        self._all, self._source = queries.vectors, source
-        self._query_rows, self._rows, self._owner = query_rows, rows, owner
-        self._queries, self._documents = self._all[query_rows], source.fetch(rows)
 
-    def other_lengths(self) -> str:
-        """What is wrong where one side has unit length and the other has not."""
-        lengths = [np.linalg.norm(vectors, axis=1) for vectors in (self._queries, self._documents)]
-        sides = list(zip(("query", "document"), lengths, strict=True))
-        for (one, unit), (other, others) in (sides, sides[::-1]):
-            median = float(np.median(others))
-            if (np.abs(unit - 1) <= UNIT).all() and not 1 - OTHER < median < 1 / (1 - OTHER):
-                return (
-                    f"{one} vectors have length 1, but {other} vectors have lengths around {median:.3g}; normalise "
-                    "both sides or neither, or the longer side decides all neighbourhoods"
-                )
-        return ""
+def _shifts(
+    queries: np.ndarray, source: VectorSource, query_rows: np.ndarray, rows: np.ndarray, owner: np.ndarray
+) -> Iterator[tuple[float, str, int]]:
+    """By how many standard errors the products of the next and the previous rows are larger, of either side."""
 
-    def apart_or_shifted(self) -> str:
-        """What is wrong where queries are hardly more like their own candidates than like those of others."""
-        share, error = self._share()
-        apart = share + 3 * error < APART
-        larger, kind, step = max(self._shifts())
-        if larger > (SHIFTED_NOT_APART if apart else SHIFTED):
-            ids, side = {"query": "query ids", "document": "docids"}[kind], "after" if step > 0 else "before"
-            return (
-                f"{kind} vectors are shifted against their ids: the vectors of the rows {side} fit the run better; "
-                f"check that {ids} and rows stand in the same order, and that no header line is among the ids"
-            )
-        if apart:
-            return (
-                "query and document vectors hardly belong together: a query is more like its own first candidates "
-                f"than like those of {share:.0%} of the other queries (97% or more in true pairs, 50% by chance); "
-                "check that ids and rows stand in the same order, and that one encoder made both sides"
-            )
-        return ""
+    def products(query_step: int, step: int) -> tuple[np.ndarray, np.ndarray]:
+        """(m,) of the moved rows, and whether there are such."""
+        moved = query_rows[owner] + query_step, rows + step
+        here = [
+            np.clip(one, 0, count - 1) for one, count in zip(moved, (len(queries), len(source.docids)), strict=True)
+        ]
+        there = (here[0] == moved[0]) & (here[1] == moved[1])
+        return np.einsum("md,md->m", queries[here[0]], source.fetch(here[1])), there
 
-    def _share(self) -> tuple[float, float]:
-        """The mean share of other queries whose candidates are less like a query than its own, and its standard error.
-
-        Only queries without a common candidate are compared; 1 and 0 where there are too few.
-        """
-        if not (all_finite(self._queries) and all_finite(self._documents)):
-            return 1.0, 0.0
-        counts = np.bincount(self._owner)
-        products = self._queries @ self._documents.T
-        means = np.add.reduceat(products, np.cumsum(counts) - counts, axis=1) / counts
-        columns = np.unique(self._rows, return_inverse=True)[1]
-        has = np.zeros((len(counts), int(columns.max()) + 1), dtype=np.float32)
-        has[self._owner, columns] = 1
-        compared = has @ has.T == 0
-        own = np.diag(means)[:, None]
-        less = ((means < own) + (means == own) / 2) * compared
-        enough = compared.sum(axis=1) >= FEWEST
-        if np.count_nonzero(enough) < FEWEST:
-            return 1.0, 0.0
-        shares = less.sum(axis=1)[enough] / compared.sum(axis=1)[enough]
-        return float(shares.mean()), max(float(shares.std(ddof=1)), CHANCE) / float(np.sqrt(len(shares)))
-
-    def _shifts(self) -> list[tuple[float, str, int]]:
-        """By how many standard errors the products of the next and the previous rows are larger, of either side."""
-        candidates_of = [(0.0, "", 0)]
-        products = np.einsum("md,md->m", self._queries[self._owner], self._documents)
-        for step in (1, -1):
-            rows = np.clip(self._query_rows + step, 0, len(self._all) - 1)
-            moved = np.einsum("md,md->m", self._all[rows][self._owner], self._documents)
-            there = (rows == self._query_rows + step)[self._owner]
-            candidates_of.append((self._larger(moved - products, there), "query", step))
-            rows = np.clip(self._rows + step, 0, len(self._source.docids) - 1)
-            moved = np.einsum("md,md->m", self._queries[self._owner], self._source.fetch(rows))
-            candidates_of.append((self._larger(moved - products, rows == self._rows + step), "document", step))
-        return candidates_of
-
-    def _larger(self, differences: np.ndarray, there: np.ndarray) -> float:
-        """The mean difference of a query in standard errors; (m,) differences, of which those that are there count."""
-        counts = np.bincount(self._owner, weights=there)
-        means = np.bincount(self._owner, weights=differences * there)[counts > 0] / counts[counts > 0]
+    unmoved, _ = products(0, 0)
+    for side, query_step, step in (("query", 1, 0), ("query", -1, 0), ("document", 0, 1), ("document", 0, -1)):
+        moved, there = products(query_step, step)
+        counts = np.bincount(owner, weights=there)
+        means = np.bincount(owner, weights=(moved - unmoved) * there)[counts > 0] / counts[counts > 0]
         error = float(means.std(ddof=1)) / np.sqrt(len(means)) if len(means) >= FEWEST else 0.0
-        return float(means.mean()) / error if error > 0 else 0.0
+        yield float(means.mean()) / error if error > 0 else 0.0, side, query_step + step

@@ -1,0 +1,169 @@
+"""Vectors on disk by docid: what every source of them checks, and how a matrix is read and searched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.files import file_digest, fingerprint
+from rnnreranker.base.given import count_of, instance_of
+from rnnreranker.parts.vectors.exact import all_finite, by_blocks, exact_search
+from rnnreranker.parts.vectors.ids import Ids
+from rnnreranker.parts.vectors.mapped import MappedRows
+
+QUERIES = 256  # searched at a time
+BLOCK = 2**27  # bytes of the matrix that a search turns into float32 at a time
+
+
+class Reopened:
+    """What another process opens itself. `opened`: a function and its arguments for that; None = it is sent there."""
+
+    opened: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return super().__reduce_ex__(protocol) if self.opened is None else self.opened
+
+
+class VectorSource(Reopened):
+    """Vectors of documents, found by docid: rows of a matrix. A subclass reads and searches something else.
+
+    Args:
+        path: what errors name.
+        ids: of the rows; None = the subclass looks docids up.
+        matrix: the rows, float32 or float16, or bytes of float32; None = the subclass reads them.
+        dimension: of a vector; 0 = the width of the matrix.
+        files: that the fingerprint is of; the last one has the docids. kind: of these files.
+
+    Attributes:
+        docids: row number -> docid; dimension: of a vector.
+        exact: False where the stored vectors are lossy (PQ, SQ8).
+
+    Raises:
+        InputError: another number of rows than docids.
+    """
+
+    exact = True
+    docids: Sequence[str]
+
+    def __init__(
+        self,
+        path: Path,
+        ids: Ids | None,
+        matrix: MappedRows | None = None,
+        dimension: int = 0,
+        files: Sequence[Path] = (),
+        kind: str = "matrix",
+    ) -> None:
+        self._path, self._matrix, self._files, self._kind = path, matrix, files, kind
+        self.dimension = dimension or (matrix.dimension if matrix is not None else 0)
+        if ids is not None:
+            self._ids, self.docids = ids, ids.names
+        if matrix is not None and len(self.docids) != len(matrix):
+            raise InputError(
+                f"{files[-1]}: has {len(self.docids)} docids but {path} has {len(matrix)} rows; expected as many"
+            )
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells these vectors and docids from others; of files, their whole content."""
+        return fingerprint(self._kind, *map(file_digest, self._files))
+
+    def rows(self, docids: Sequence[str]) -> np.ndarray:
+        """(n,) int64: the row of each docid, -1 where the docid is unknown."""
+        return self._ids.rows(docids)
+
+    def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """(n, d) float32: the vectors of the given rows, into `out` when it is given.
+
+        Raises:
+            InputError: a row out of range or without a vector, an `out` of another shape or type, NaN or infinite
+                values.
+        """
+        rows, out = check_fetch(rows, out, len(self.docids), self.dimension)
+        self._read(rows, out)
+        self._check_finite(rows, out)
+        return out
+
+    def search(
+        self, queries: np.ndarray, hits: int, threads: int | None = None
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
+
+        Args:
+            queries: (Q, d) float32; the score is the inner product.
+            hits: documents per query; fewer when there are, or it finds, fewer.
+            threads: None = as many as the library takes by itself; results do not depend on it.
+
+        Raises:
+            InputError: queries of another dimension, hits < 1, NaN or infinite values.
+        """
+        return self._best(*check_search(queries, hits, self.dimension), threads)
+
+    def _read(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """Put the vectors of (n,) int64 rows into (n, d) float32; InputError: a row without a vector."""
+        assert self._matrix is not None
+        self._matrix.take(rows, out)
+
+    def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """As `search`, of queries that have been checked."""
+        scores: list[np.ndarray] = []
+        rows: list[np.ndarray] = []
+        for first in range(0, len(queries), QUERIES):  # bounds the memory; results do not depend on it
+            part = exact_search(queries[first : first + QUERIES], hits, self.docids, self._propose, self.fetch)
+            scores += part[0]
+            rows += part[1]
+        return scores, rows
+
+    def _propose(self, queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The best `count` rows of every query by float32 products, block by block."""
+        assert self._matrix is not None
+        blocks = self._matrix.blocks(max(count, BLOCK // (4 * self.dimension)))
+        return by_blocks(
+            queries, count, blocks, lambda first, block: self._check_finite(np.arange(first, first + len(block)), block)
+        )
+
+    def _check_finite(self, rows: np.ndarray, vectors: np.ndarray) -> None:
+        """Refuse NaN and infinity among vectors (n, d) of rows, with the first docid that has one."""
+        if not all_finite(vectors) and not (finite := np.isfinite(vectors).all(axis=1)).all():
+            docid = self.docids[int(rows[np.flatnonzero(~finite)[0]])]
+            raise InputError(f"{self._path}: the vector of {docid} has NaN or infinite values; build the index again")
+
+
+def check_fetch(rows: np.ndarray, out: np.ndarray | None, count: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rows as (n,) int64, all in 0..count-1, and a buffer (n, d) float32 in C order for their vectors."""
+    rows = np.asarray(rows)
+    if rows.ndim != 1 or (rows.dtype.kind not in "iu" and rows.size):
+        raise InputError(f"rows have shape {rows.shape} and type {rows.dtype}; expected (n,) integers")
+    rows = np.ascontiguousarray(rows, dtype=np.int64)
+    if rows.size and rows.view(np.uint64).max() >= count:  # -1 is the largest of these
+        bad = int(rows[(rows < 0) | (rows >= count)][0])
+        hint = "; -1 stands for an unknown docid: leave those out" if bad == -1 else ""
+        raise InputError(f"row {bad}: expected 0..{count - 1}{hint}")
+    shape = (len(rows), dimension)
+    if out is None:
+        return rows, np.empty(shape, dtype=np.float32)
+    instance_of(out, np.ndarray, "out")
+    if out.shape != shape or out.dtype != np.float32 or not out.flags.c_contiguous:
+        raise InputError(f"out has shape {out.shape} and type {out.dtype}; expected {shape} float32 in C order")
+    return rows, out
+
+
+def check_search(queries: np.ndarray, hits: int, dimension: int) -> tuple[np.ndarray, int]:
+    """The queries as (Q, d) float32 in C order, finite and of the index's dimension, and the hits, an int >= 1."""
+    queries = np.asarray(queries)
+    if queries.ndim != 2 or queries.shape[1] != dimension:
+        raise InputError(
+            f"query vectors have shape {queries.shape}, the index has {dimension} dimensions; expected "
+            f"(queries, {dimension}): encode the queries with the encoder that made the index"
+        )
+    hits = count_of(hits, "hits")
+    queries = np.ascontiguousarray(queries, dtype=np.float32)
+    finite = np.isfinite(queries).all(axis=1)
+    if not finite.all():
+        raise InputError(f"query vector {int(np.flatnonzero(~finite)[0])} has NaN or infinite values; encode it again")
+    return queries, hits
