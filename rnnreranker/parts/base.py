@@ -27,25 +27,20 @@ BLOCK = 512  # documents that pass through together
 class Part(ABC):
     """One representation of the documents of an index; a subclass in a `part.py` of its own folder is a part.
 
-    The class says what the part is, and an object of it makes one. What stands here is that of a part which is a folder
-    of its name in the index, made from the texts.
+    The class says what the part is, and an object of it makes one. By default it is a folder made from the texts.
 
     Attributes:
-        name: in `--parts`, YAML and rnnreranker.json.
-        Params: its settings. One that has a flag in `setting(flag=…)` is a flag of the command `index` besides.
-        gives: what methods need that read it; "" = nothing. gives_queries: what they need of the queries for it.
-        made_of: parts, one of which must stand in the index before this one is made; empty = made from the texts.
-        encoder: kind of method that turns texts into it, which its setting `encoder` names; "" = none. OfEncoder: the
-            settings of such an encoder, which may stand among its own.
-        folder: of its files in an index; flag: of `index`, that asks for it without --parts.
-        automatic: whether `--parts auto` makes it; rank: its place among the parts.
-        aliases: what people call it besides.
+        name: in `--parts`, YAML and rnnreranker.json; aliases: other names. rank: its order among the parts.
+        Params: its settings; one with `setting(flag=…)` is a flag of the command `index`, too.
+        gives, gives_queries: the need of methods that it fills, of documents and of queries; "" = none.
+        made_of: the part is made from one of these parts; empty = from the texts.
+        encoder: kind of the encoder that its setting `encoder` names; "" = none. OfEncoder: settings of that encoder.
+        folder: of its files in an index; automatic: whether `--parts auto` makes it.
         packages: whose versions the description keeps.
-        marks: what, besides the documents, the part depends on; plain values, for the fingerprint of the index.
-        reused: documents that an earlier, interrupted build had done.
-        backend, address: who makes what can be made piece by piece, as `do_parts`; the bytes do not depend on it.
-        devices: where its encoder computes, or what else there is to compute; None = the processor.
-        blocks_at_once: that it takes together, of BLOCK documents each.
+        marks: plain values that the part depends on besides the documents, for the fingerprint of the index.
+        reused: documents that an interrupted build had done.
+        backend, address, devices: what computes, as `do_parts`; devices None = the processor.
+        blocks_at_once: blocks of BLOCK documents that it takes together.
     """
 
     name: ClassVar[str]
@@ -72,11 +67,7 @@ class Part(ABC):
 
     @classmethod
     def make(cls, params: Any, beside: Mapping[str, Any]) -> Part:
-        """What makes the part with these settings.
-
-        Args:
-            params: of the class `Params`; beside: the settings of those parts that it can be made of and that stand in
-                the index, or are made before.
+        """What makes the part with these settings; beside: the settings of the other parts of the index.
 
         Raises:
             InputError, UnavailableError, MissingDependencyError: settings that do not go together; what is lacking.
@@ -120,10 +111,7 @@ class Part(ABC):
 
     @classmethod
     def inputs(cls, params: Any) -> str | None:
-        """What tells the part from one with other settings, without loading anything; None = nothing has to.
-
-        An index that has one of other settings is refused; a part that is made of others is made again, see `stands`.
-        """
+        """A fingerprint of the settings, without loading anything; None = an index may have other settings."""
         return fingerprint(params.to_dict()) if hints_of(cls.Params) and not cls.made_of else None
 
     @classmethod
@@ -158,8 +146,7 @@ class Part(ABC):
         """What methods read that need what the part gives.
 
         Args:
-            at: see the method `at`; its files are those that were written.
-            described: what rnnreranker.json says of the part; empty where nothing describes it.
+            at: as of the method `at`; described: what rnnreranker.json says of the part, or empty.
 
         Raises:
             InputError: files that are missing or damaged.
@@ -190,10 +177,7 @@ class Part(ABC):
         """Take the next block of documents."""
 
     def write_share(self, index: Path, share: Share) -> str:
-        """Make one process's share of what `write` puts together, in the folder of `start`; what there is to say of it.
-
-        Args:
-            index: with what the part is made of; share: of this process.
+        """Make one process's share of what `write` puts together, in the folder of `start`; one line about it.
 
         Raises:
             InputError: a part that one process makes.
@@ -202,12 +186,10 @@ class Part(ABC):
 
     @abstractmethod
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """Write the files of the part into `folder`; what rnnreranker.json says about it.
+        """Write the files of the part into the folder of the index; what rnnreranker.json says about it.
 
         Args:
-            folder: of the index.
-            corpus: the folder with the texts of all documents, see `texts.py`, in the index that has all other parts.
-            count: documents.
+            corpus: the folder with the texts, in the index that has all other parts; count: documents.
         """
 
 
@@ -228,9 +210,7 @@ SCHEMA = 2  # of the layout of the file
 
 
 def describe(index: Path) -> dict[str, Any]:
-    """What `rnnreranker.json` in an index folder says; empty when there is none.
-
-    `parts` holds a mapping for each part; `files` is empty where they are not noted.
+    """What `rnnreranker.json` in an index folder says; empty without such a file.
 
     Raises:
         InputError: a file that is not a JSON object, or one of another schema or form.
@@ -281,10 +261,7 @@ def part(name: str) -> type[Part]:
 
 
 def parts_at(path: Path) -> dict[str, Path]:
-    """The parts that a folder has, or a file is: name → where its `open` finds it.
-
-    Those that are made of others come with others alone.
-    """
+    """The parts that a folder has, or a file is: name → where its `open` finds it."""
     there = {name: at for name, one in parts().items() if (at := one.at(path)) is not None}
     return there if any(not part(name).made_of for name in there) else {}
 

@@ -25,10 +25,7 @@ TRIED = 16  # texts that a GPU and the processor encode
 
 
 class EncodedPart(Part):
-    """Encodes blocks of documents and keeps each as a file, named by what it was made from.
-
-    Blocks of an earlier, interrupted build are used again where encoder and documents agree; what `extend` has set as
-    `_old` is not encoded again.
+    """Encodes blocks of documents and keeps each as a file, named by encoder and documents, for an interrupted build.
 
     Args:
         mark: fingerprint of the encoder.

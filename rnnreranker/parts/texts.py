@@ -1,9 +1,8 @@
 """The texts of an index: a JSON document a line, as in Pyserini's JsonCollection, and a table to find a few quickly.
 
 `corpus/documents.jsonl.gz` holds {"id", "contents"} in the order of the rows, in blocks that are compressed one by
-one: whatever reads gzip reads the file from end to end, as Anserini does. `corpus/offsets.npy` holds, sorted by a hash
-of the docid, where each line begins, so that looking up a handful of docids reads little more than their blocks: where
-its block begins in the file, times 2^16, and behind which byte of it the line stands.
+one. `corpus/offsets.npy` holds, sorted by a hash of the docid, where each line begins: the byte of its block in the
+file, times 2^16, plus the byte within the block.
 """
 
 from __future__ import annotations

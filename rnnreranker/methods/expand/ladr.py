@@ -10,7 +10,8 @@ import numpy as np
 from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.expand.base import Expander, GraphCandidates
 from rnnreranker.methods.expand.neighbours import K_HELP
-from rnnreranker.parts.vectors.exact import DocidsOf, exact_search
+from rnnreranker.parts.vectors.exact import exact_search
+from rnnreranker.parts.vectors.ids import LookedUp
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,6 @@ class LadrExpander(Expander):
             best = best[np.argsort(-products[best], kind="stable")]
             return products[best][None], best[None]
 
-        docids = DocidsOf(self.graph.docids, rows)
+        docids = LookedUp(lambda at: self.graph.docids[rows[at]], len(rows))
         scores, best = exact_search(query[None], self.hits, docids, propose, lambda some: vectors[some])
         return rows[best[0]], scores[0]

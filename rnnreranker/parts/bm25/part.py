@@ -85,16 +85,14 @@ class Bm25Part(Part):
 def build_bm25(
     corpus: str | os.PathLike[str], output: str | os.PathLike[str], language: Literal["en", "zh"] = "en"
 ) -> Path:
-    """The folder of a new Lucene index, as Pyserini's users expect it; one there already is replaced.
+    """The folder of a new Lucene index, as Pyserini makes it; an old one is replaced.
 
-    English analysis (Porter stemmer, stop words removed) or Chinese (every two neighbouring characters), with
-    positions and document vectors kept, texts not, which the corpus has; one thread and one segment, so that ties come
-    out the same every time. Documents without text are left out by Anserini.
+    It has positions and document vectors, no texts; one thread and one segment, so that ties are always the same.
+    Anserini leaves out documents without text.
 
     Args:
         corpus: a folder with files of JSON documents, plain or gzip, one a line: {"id", "contents"}.
-        output: where the index goes.
-        language: as Pyserini's `--language`.
+        output: the folder of the index; language: as Pyserini's `--language`.
 
     Raises:
         InputError: no such folder, or an index that could not be made of what is in it.

@@ -103,14 +103,11 @@ class ImpactSource(Postings):
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
 
-        Exact: the score is the inner product of the weights, the same from whole numbers and from floats up to their
-        rounding; of whole numbers it is that of the numbers, without error, divided by their factors. Documents that
-        share no word with a query are not found. The result does not depend on the number of queries or threads.
+        The score is the inner product of the weights; that of whole numbers has no rounding. It does not depend on
+        other queries or threads. Documents that share no word with a query are left out.
 
         Args:
-            queries: of Q queries; see `as_stored` for queries in the numbers of the stored weights.
-            hits: documents per query, at most.
-            threads: None = one per core.
+            queries: of Q queries, see `as_stored`; hits: documents per query, at most; threads: None = one per core.
 
         Raises:
             InputError: queries of another vocabulary, hits < 1, NaN or infinite weights.
@@ -143,16 +140,13 @@ class ImpactSource(Postings):
 
 
 def word_use(queries: csr_matrix, document_frequencies: np.ndarray, documents: int) -> dict[str, float]:
-    """What some queries and the documents that they search use of a vocabulary of V words.
+    """Mean words of a query and of a document with a weight, and FLOPS, of a vocabulary of V words.
 
-    `query_words` and `document_words` are the words with a weight, in the mean. `flops` are the products of weights
-    that the score of a query and a document takes in the mean: the sum over words t of p_q(t) p_d(t), where p(t) is the
-    share of queries, or of documents, with a weight for t (Paria et al. 2020; measured so by Formal et al. 2021).
+    `flops`: sum over words t of p_q(t) p_d(t), where p(t) is the share of queries, or of documents, with a weight for t
+    (Paria et al. 2020; Formal et al. 2021).
 
     Args:
-        queries: (Q, V) CSR, Q >= 1; weights of 0 do not count.
-        document_frequencies: (V,) in how many documents each word has a weight.
-        documents: their number, at least 1.
+        queries: (Q, V) CSR, Q >= 1; document_frequencies: (V,) documents with a weight; documents: their number.
 
     >>> from scipy.sparse import csr_matrix
     >>> word_use(csr_matrix([[1.0, 0.0, 2.0]]), np.array([4, 2, 1]), 4)
@@ -229,11 +223,7 @@ class ImpactPart(CountedPart):
         np.savez(stream, weights=weights.data, terms=weights.indices, offsets=weights.indptr, cut=cut)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """Write the folder `impacts`; encoder, vocabulary, factor, how many words a document has, and FLOPS.
-
-        FLOPS are those of a document searched with another: the sum over words t of p(t)^2, where p(t) is the share of
-        documents with a weight for t; `diagnose` has those of queries.
-        """
+        """Write the folder `impacts`; encoder, vocabulary, factor, words a document, FLOPS of documents as queries."""
         made_by, exact = self._encoder, self._params.weights == "float"
         documents = write_postings(folder / self.folder, self._blocks, made_by.vocabulary, exact)
         postings, flops = int(documents.sum()), float(((documents / count) ** 2).sum())

@@ -11,6 +11,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,13 @@ from rnnreranker.parts.neighbours.description import (
     write_docnos,
 )
 from rnnreranker.parts.neighbours.graph import NeighbourGraph, map_graph
-from rnnreranker.parts.neighbours.nearest import ApproximateNeighbours, DenseNeighbours, GraphSource, no_neighbours
+from rnnreranker.parts.neighbours.nearest import (
+    ApproximateNeighbours,
+    DenseNeighbours,
+    GraphSource,
+    best_of,
+    no_neighbours,
+)
 from rnnreranker.parts.neighbours.on_device import HalfProducts, Pairs
 from rnnreranker.parts.vectors.ids import Ids
 from rnnreranker.parts.vectors.npy_files import put_array
@@ -57,43 +64,32 @@ class Earlier:
     k: int
     kept: int
 
-    def nearest(self, source: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def nearest(self, source: Any, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Edges and similarities (R, k) of ascending rows: the old neighbours and the nearest new ones propose.
 
         A row with an old neighbour that is no longer what it was is compared with all documents.
         """
-        edges, scores = no_neighbours(rows, self.k)
-        old = map_graph(self.folder, self.count, self.k)[0][rows[rows < self.kept]].astype(np.int64)
+        edges, scores = no_neighbours(rows, k)
+        old = map_graph(self.folder, self.count, k)[0][rows[rows < self.kept]].astype(np.int64)
         sure = np.arange(len(rows)) < len(old)
         sure[: len(old)] = (old < self.kept).all(axis=1)
-        if sure.any():
-            own = rows[sure]
-            proposed = np.concatenate([old[sure[: len(old)]], source.nearest(own, self.k, self.kept)[0]], axis=1)
-            others = proposed != own[:, None]
-            values = np.where(others, source.similarities(own, proposed), -np.inf)
-            order = np.lexsort((proposed, -values), axis=1)[:, : self.k]
-            values = np.take_along_axis(values, order, axis=1)
-            edges[sure] = np.take_along_axis(proposed, order, axis=1)
-            scores[sure] = np.where(np.isfinite(values), values, 0.0)
+        if len(own := rows[sure]):
+            proposed = np.concatenate([old[sure[: len(old)]], source.nearest(own, k, self.kept)[0]], axis=1)
+            edges[sure], scores[sure] = best_of(own, proposed, source.similarities(own, proposed), k)
         if not sure.all():
-            edges[~sure], scores[~sure] = source.nearest(rows[~sure], self.k)
+            edges[~sure], scores[~sure] = source.nearest(rows[~sure], k)
         return edges, scores
 
 
 @dataclass
 class GraphFiles:
-    """The files of a graph while it is made; each can be made by any process.
+    """The files of a graph while it is made; any process can make each of them.
 
     Args:
-        source: N >= 2 documents.
-        k: neighbours of a document; N - 1 where that is less.
-        work: the folder where they are kept until the end.
+        source: N >= 2 documents; k: neighbours of a document, at most N - 1; work: the folder of the files.
         threads: files made at the same time, each with one thread of BLAS; None = one per core.
-        backend: threads of this process, its processes (loky), or the workers of a Dask or Ray cluster, which must see
-            the same files.
-        address: of the cluster; None starts one on this machine.
-        earlier: a graph with k neighbours of some documents: what it has is compared with the others alone.
-        half: devices for the products of vectors. The bytes depend on none of these five.
+        backend, address: as of `do_parts`; the workers of a cluster must see the same files.
+        earlier: a graph with k neighbours of the first documents; half: devices for products of vectors.
 
     Raises:
         InputError: fewer than two documents, k < 1, an unknown backend.
@@ -120,13 +116,16 @@ class GraphFiles:
         self.work.mkdir(parents=True, exist_ok=True)
         mark = fingerprint(source.of, source.fingerprint, source.search, source.width, self.k, ROWS, VERSION)
         blocks = [range(first, min(first + ROWS, count)) for first in range(0, count, ROWS)]
-        earlier = self.earlier if self.earlier is not None and self.earlier.k == self.k else None
-        pairs = None
-        if self.half and isinstance(source, DenseNeighbours) and earlier is None:
+        nearest: Any = source.nearest
+        self.pairs: dict[Path, tuple[Any, ...]] = {}
+        if self.earlier is not None and self.earlier.k == self.k:
+            nearest = partial(self.earlier.nearest, source)
+        elif self.half and isinstance(source, DenseNeighbours):
             pairs = Pairs.of(source, self.k, ROWS, self.work, self.half)
+            nearest = pairs.nearest
+            self.pairs = {file: (pairs.make, pair) for pair, file in pairs.files.items()}
         files = {self.work / f"{rows.start:010d}-{mark}.npy": rows for rows in blocks}
-        self.blocks = {file: (make_block, source, rows, self.k, file, earlier, pairs) for file, rows in files.items()}
-        self.pairs = {} if pairs is None else {file: (pairs.make, pair) for pair, file in pairs.files.items()}
+        self.blocks = {file: (make_block, source, rows, self.k, file, nearest) for file, rows in files.items()}
 
     def share(self, number: int, shares: int) -> tuple[int, int]:
         """Make one process's share of what needs no other file: how many files it made, and has in all."""
@@ -151,16 +150,10 @@ class GraphFiles:
 def write_graph(
     source: GraphSource, output: str | os.PathLike[str], k: int = K, *, work: Path | None = None, **how: Any
 ) -> int:
-    """Write the folder of a graph; how many documents an earlier, interrupted build had done.
+    """Write the folder of a graph; how many documents an interrupted build had done.
 
-    Args:
-        source, k: as of `GraphFiles`, as are `how`: threads, backend, address, earlier, half.
-        output: the folder; one there already is replaced when the new one is whole.
-        work: where blocks are kept until the end; None = `<output>.partial`.
-
-    Raises:
-        InputError: as `GraphFiles`; as `as_entries`.
-        MissingDependencyError: as `GraphFiles`.
+    Args and Raises: as `GraphFiles` and `as_entries`; output: the folder, replaced when the new one is whole; work:
+    None = `<output>.partial`.
     """
     output = Path(output).expanduser()
     work = output.with_name(output.name + ".partial") if work is None else work
@@ -178,20 +171,11 @@ def write_graph(
     return len(source.docids) - sum(map(len, lacking))
 
 
-def make_block(
-    source: Any, rows: range, k: int, file: Path, earlier: Earlier | None = None, pairs: Pairs | None = None
-) -> None:
-    """Write some rows of the graph into a file that appears when they are all there.
-
-    pairs: whose files propose the nearest; None = they are looked for.
-    """
+def make_block(source: Any, rows: range, k: int, file: Path, nearest: Any) -> None:
+    """Write some rows of the graph into a file; nearest: gives edges and similarities of rows and k."""
     numbers = np.array(rows)
     with one_blas_thread():
-        if pairs is not None:
-            nearest = source.nearest(numbers, k, proposed=pairs.proposals(rows))
-        else:
-            nearest = source.nearest(numbers, k) if earlier is None else earlier.nearest(source, numbers)
-    put_array(file, as_entries(source, numbers, *nearest))
+        put_array(file, as_entries(source, numbers, *nearest(numbers, k)))
 
 
 def as_entries(source: GraphSource, rows: np.ndarray, edges: np.ndarray, scores: np.ndarray) -> np.ndarray:

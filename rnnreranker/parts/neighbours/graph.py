@@ -24,10 +24,7 @@ EXPONENT = 0x7C00  # the bits of a float16 that are all set where it is NaN or i
 
 
 class NeighbourGraph:
-    """The K nearest other documents of N documents, memory-mapped; row r is that of the index it was made from.
-
-    Rows are looked at when they are fetched: numbers beyond the last document and weights that are NaN or infinite
-    are refused then.
+    """The K nearest other documents of N documents, memory-mapped; rows are those of the index, checked when fetched.
 
     Attributes:
         docids: row number -> docid.
@@ -126,18 +123,16 @@ def _first(rows: np.ndarray, values: np.ndarray, wrong: np.ndarray) -> tuple[Any
 
 
 def open_neighbours(path: str | os.PathLike[str], source: str = "") -> NeighbourGraph:
-    """The graph in a folder; of its edges and weights nothing is read but their sizes.
+    """The graph in a folder; of its edges and weights only the sizes are read.
 
     Args:
-        path: an index with the part `neighbours`, or the folder of a graph, as this package, pyterrier_dr or
-            pyterrier_adaptive write it. Docids are those of the index around it, else of `docnos` (which needs the
-            package npids where only `docnos.npids` is there).
-        source: the fingerprint of the vectors that it must have been made from; empty = not compared.
+        path: an index with the part `neighbours`, or the folder of a graph of this package, pyterrier_dr or
+            pyterrier_adaptive. Docids are those of the index around it, else of `docnos`.
+        source: the fingerprint of the vectors that it was made from; empty = not compared.
 
     Raises:
-        InputError: no graph there, another version or kind, files cut short, docids of another number or of other
-            documents, other vectors.
-        MissingDependencyError: docids that only npids reads.
+        InputError: no graph, another version or kind, files cut short, other docids, other vectors.
+        MissingDependencyError: docids in `docnos.npids` without the package npids.
     """
     path = path_of(path, "the folder of an index or a graph")
     folder = path / PART if (path / PART).is_dir() else path

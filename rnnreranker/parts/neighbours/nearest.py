@@ -49,14 +49,27 @@ class GraphSource(Reopened, ABC):
     def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Edges (R, k) int64 and similarities (R, k) float64 of the k nearest others among the rows from `first` on.
 
-        Largest similarity first, ties by the lower row; the result of a row depends on nothing but its document and
-        those that it is compared with. rows: (R,) int64.
+        Largest similarity first, ties by the lower row; a row does not depend on other rows. rows: (R,) int64.
         """
 
 
 def no_neighbours(rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Edges and similarities (R, k) of documents without neighbours, to be filled."""
     return np.repeat(rows[:, None], k, axis=1), np.zeros((len(rows), k))
+
+
+def best_of(rows: np.ndarray, proposed: np.ndarray, values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Edges and similarities (R, k) of the best of (R, m) different documents, as `GraphSource.nearest` orders them.
+
+    values: (R, m) float64, their similarities; where a document is proposed to itself it stands for none.
+    """
+    edges, scores = no_neighbours(rows, k)
+    values = np.where(proposed == rows[:, None], -np.inf, values)
+    order = np.lexsort((proposed, -values), axis=1)[:, :k]
+    best = np.take_along_axis(values, order, axis=1)
+    edges[:, : order.shape[1]] = np.take_along_axis(proposed, order, axis=1)
+    scores[:, : order.shape[1]] = np.where(np.isneginf(best), 0.0, best)
+    return edges, scores
 
 
 class DenseNeighbours(GraphSource):
@@ -71,9 +84,7 @@ class DenseNeighbours(GraphSource):
         """As `GraphSource`.
 
         Args:
-            rows, k, first: as there.
-            proposed: the k + 1 + SPARE highest float32 products of every row, or more, or all, from the highest on, and
-                their rows, where they are known; products that are not so exact are none below the true ones.
+            proposed: at least the k + 1 + SPARE highest products of every row, none below the true one, and their rows.
 
         Raises:
             InputError: NaN or infinite vectors.
@@ -89,18 +100,11 @@ class DenseNeighbours(GraphSource):
             return self.vectors.fetch(positions + first)
 
         numbers: Any = range(len(self.docids) - first)  # ties go to the lower row
-        edges, scores = no_neighbours(rows, k)
         if not numbers or not len(rows):
-            return edges, scores
+            return no_neighbours(rows, k)
         with np.errstate(invalid="ignore"):  # products beyond float32
-            nearest = exact_search(self.vectors.fetch(rows), k + 1, numbers, propose, fetch, SPARE)
-        # of k + 1 the document itself falls out, or the last
-        similarities, best = np.stack(nearest[0]), np.stack(nearest[1]) + first
-        order = np.argsort(best == rows[:, None], axis=1, kind="stable")[:, :k]
-        others = np.take_along_axis(best, order, axis=1) != rows[:, None]
-        edges[:, : order.shape[1]] = np.take_along_axis(best, order, axis=1)
-        scores[:, : order.shape[1]] = np.where(others, np.take_along_axis(similarities, order, axis=1), 0.0)
-        return edges, scores
+            values, best = exact_search(self.vectors.fetch(rows), k + 1, numbers, propose, fetch, SPARE)
+        return best_of(rows, np.stack(best) + first, np.stack(values), k)
 
     def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
         """(R, k) float64: of (R,) rows with (R, k) others, to the last digit as `nearest` gives them."""
@@ -117,13 +121,11 @@ class DenseNeighbours(GraphSource):
 class ApproximateNeighbours(GraphSource):
     """N vectors of which the nearest are chosen among those that an index of Faiss proposes.
 
-    Weights and order are those of exact search, documents may be missing. The width, `nprobe` of Faiss, is doubled
-    until `GOAL` of the nearest of a sample are proposed, which were looked for exactly. The index does not depend on
-    the number of threads: it is made by one.
+    Weights and order are those of exact search; documents may be missing. The width, `nprobe` of Faiss, doubles until
+    Faiss proposes `GOAL` of the exactly nearest of a sample. One thread makes the index.
 
     Args:
-        exact: the vectors; k: neighbours that the sample is to have.
-        work: a folder for the index and the sample; those that it has are used.
+        exact: the vectors; k: neighbours in the sample; work: a folder that keeps index and sample.
     """
 
     search = "ivf"
@@ -159,17 +161,12 @@ class ApproximateNeighbours(GraphSource):
 
     def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """As `GraphSource`, of the documents that are proposed."""
-        own, (edges, scores) = self.exact.vectors.fetch(rows), no_neighbours(rows, k)
         with one_faiss_thread(self._faiss):
             self._index.nprobe = min(self.width, self._index.nlist)
-            proposed = self._index.search(own, min(k + 1 + SPARE_OF_FAISS, len(self.docids)))[1]
-        for line, row in enumerate(rows.tolist()):
-            others = np.unique(proposed[line])
-            others = others[(others >= first) & (others != row)]
-            values = inner_products(own[line], self.exact.vectors.fetch(others))
-            order = np.lexsort((others, -values))[:k]
-            edges[line, : len(order)], scores[line, : len(order)] = others[order], values[order]
-        return edges, scores
+            wanted = min(k + 1 + SPARE_OF_FAISS, len(self.docids))
+            proposed = self._index.search(self.exact.vectors.fetch(rows), wanted)[1]
+        proposed = np.where(proposed < first, rows[:, None], proposed)  # -1 where too few are proposed
+        return best_of(rows, proposed, self.exact.similarities(rows, proposed), k)
 
     def _build(self) -> Any:
         count, dimension = len(self.docids), self.exact.vectors.dimension

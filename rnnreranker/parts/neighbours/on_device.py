@@ -13,7 +13,7 @@ product of d numbers that was summed in single precision. So the lowest that is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -142,7 +142,7 @@ class Pairs:
         """Those for a graph with k neighbours; a stretch is whole blocks of so many, files are in the folder `work`."""
         count = len(source.docids)
         size = -(-max(LEAST, -(-count // STRETCHES)) // block) * block
-        stretches = list(_cut(range(count), size))
+        stretches = [range(first, min(first + size, count)) for first in range(0, count, size)]
         mark = fingerprint(source.fingerprint, k, size, SPARE)
         pairs = [(one, other) for one in range(len(stretches)) for other in range(one, len(stretches))]
         files = {(one, other): work / f"{one:03d}x{other:03d}-{mark}.npy" for one, other in pairs}
@@ -157,10 +157,10 @@ class Pairs:
         proposed["document"] = np.concatenate([documents for _, documents in made])
         put_array(self.files[pair], proposed)
 
-    def proposals(self, rows: range) -> tuple[np.ndarray, np.ndarray]:
-        """Of documents of one stretch scores (R, m) float32, from the highest on, and documents (R, m) int64."""
-        number = next(at for at, one in enumerate(self.stretches) if rows.start in one)
-        begin = rows.start - self.stretches[number].start
+    def nearest(self, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Edges and similarities (R, k) of successive rows of one stretch, which the files propose."""
+        number = next(at for at, one in enumerate(self.stretches) if int(rows[0]) in one)
+        begin = int(rows[0]) - self.stretches[number].start
         proposed = []
         for (one, other), file in self.files.items():
             if number in (one, other):
@@ -169,12 +169,10 @@ class Pairs:
         joined = np.concatenate(proposed, axis=1)
         order = np.argsort(-joined["score"], axis=1, kind="stable")[:, : self.count]
         best = np.take_along_axis(joined, order, axis=1)
-        return best["score"], best["document"].astype(np.int64)
+        found: tuple[np.ndarray, np.ndarray] = self.source.nearest(
+            rows, k, proposed=(best["score"], best["document"].astype(np.int64))
+        )
+        return found
 
     def _fetch(self, rows: range) -> np.ndarray:
         return self.source.vectors.fetch(np.array(rows))
-
-
-def _cut(rows: range, size: int) -> Iterator[range]:
-    for first in range(rows.start, rows.stop, size):
-        yield range(first, min(first + size, rows.stop))

@@ -1,8 +1,6 @@
-"""The nearest other documents by the weights of their words: cosines, exactly, as products of sparse matrices.
+"""The nearest other documents by the weights of their words: exact cosines, as products of sparse matrices.
 
-Weights of words have no common length: an inner product would bring every document near the longest ones, and those of
-whole numbers are beyond what float16 holds. So the similarity is the cosine. Documents without a word in common are no
-neighbours.
+Documents without a word in common are no neighbours.
 """
 
 from __future__ import annotations
@@ -90,11 +88,10 @@ def bm25_words(index: Path, folder: Path) -> ImpactSource:
     """The BM25 weights of the words of an index's documents, out of its Lucene index.
 
     A word t of a document d weighs idf(t) tf / (tf + k1 (1 - b + b |d| / avgdl)), with idf(t) = ln(1 + (N - n_t + .5) /
-    (n_t + .5)): what Lucene adds to the score of d for a query with t. Lucene keeps |d| in one byte, and rounds it so.
+    (n_t + .5)), as Lucene has it, which keeps |d| in one byte.
 
     Args:
-        index: with `docid`; documents that Lucene left out, for they have no text, have no words.
-        folder: of the weights, float32; one that is there is opened, and work that was killed goes on.
+        index: with `docid`; folder: of the weights, float32, made where it is not there; killed work goes on.
 
     Raises:
         InputError: an index without document vectors, or of none of these documents.

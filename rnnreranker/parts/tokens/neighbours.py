@@ -24,10 +24,9 @@ BLOCK = 1 << 16  # tokens that are added at a time
 
 
 def write_neighbours(vectors: np.ndarray, folder: Path) -> None:
-    """Write the Faiss index of tokens, IVF-PQ by inner product; one thread makes it, always to the same bytes.
+    """Write the Faiss index of tokens, IVF-PQ by inner product; one thread and a fixed seed give the same bytes.
 
-    4 √T lists, at most 32,768; 16 bytes a token, of 8 bits for as many equal parts of a vector, or of fewer parts where
-    16 do not divide it. Trained on tokens drawn by a fixed seed.
+    4 √T lists, at most 32,768; 16 parts of 8 bits a token, or fewer where 16 do not divide a vector.
 
     Args:
         vectors: (T, d) float16.

@@ -7,7 +7,6 @@ float64; and the proposal is widened until rounding cannot have kept a better do
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -19,19 +18,6 @@ TOGETHER = 512  # vectors that are multiplied in float64 at a time
 STRIP = 32  # products whose maximum is compared before them
 SAFE = 1e37  # sums of products below it fit float32
 LOWEST = float(np.finfo(np.float32).min)
-
-
-class DocidsOf(Sequence[str]):
-    """The docids of some rows, looked up where they are asked for."""
-
-    def __init__(self, docids: Sequence[str], rows: np.ndarray) -> None:
-        self._docids, self._rows = docids, rows
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self._docids[self._rows[index]]
 
 
 def exact_search(

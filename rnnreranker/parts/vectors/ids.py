@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,22 @@ class Ids:
             )
 
 
-class IdTable(Sequence[str]):
+class LookedUp(Sequence[str]):
+    """N ids by row, each looked up when it is read."""
+
+    def __init__(self, id_of: Callable[[int], str], count: int) -> None:
+        self._id_of, self._rows_of = id_of, range(count)
+
+    def __len__(self) -> int:
+        return len(self._rows_of)
+
+    def __getitem__(self, row: Any) -> Any:
+        if isinstance(row, slice):
+            return list(map(self._id_of, self._rows_of[row]))
+        return self._id_of(self._rows_of[row])
+
+
+class IdTable(LookedUp):
     """N ids in memory-mapped files: opening them costs the same for any N, and an id is decoded where it is read.
 
     Args:
@@ -82,14 +97,9 @@ class IdTable(Sequence[str]):
         self._lines = np.asarray(np.memmap(folder / "lines", np.uint8, "r"))
         arrays = (np.asarray(map_array(folder / f"{name}.npy")) for name in ("starts", "hashes", "rows"))
         self._starts, self._hashes, self._rows = arrays
+        super().__init__(self._id, len(self._rows))
 
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, row: Any) -> Any:
-        if isinstance(row, slice):
-            return [self[one] for one in range(len(self))[row]]
-        row = range(len(self))[row]
+    def _id(self, row: int) -> str:
         return self._lines[self._starts[row] : self._starts[row + 1] - 1].tobytes().decode()
 
     def __iter__(self) -> Iterator[str]:

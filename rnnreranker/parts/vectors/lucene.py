@@ -16,6 +16,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import file_digest, fingerprint
 from rnnreranker.base.java import check_fork, start_java
 from rnnreranker.parts.vectors.exact import best_first, inner_products
+from rnnreranker.parts.vectors.ids import LookedUp
 from rnnreranker.parts.vectors.stored import VectorSource
 
 INNER_PRODUCT = ("DOT_PRODUCT", "MAXIMUM_INNER_PRODUCT")
@@ -24,10 +25,9 @@ FIELD, ID = "vector", "id"  # Anserini's names for the vector and for the docid
 
 
 class LuceneVectors(VectorSource):
-    """A `VectorSource` over the dense vectors of a Lucene index; an int8 index keeps the full floats, and gives these.
+    """The dense vectors of a Lucene index of versions 9 and 10; of an int8 index its full floats.
 
-    A row is Lucene's number of a document, of versions 9 and 10. Docids are looked up when they are asked for, not read
-    beforehand. Every vector comes through Java on its own, some tens of microseconds each: for large runs a Faiss
+    A row is Lucene's number of a document. A vector through Java takes tens of microseconds: for large runs a Faiss
     folder is quicker.
 
     Args:
@@ -75,7 +75,7 @@ class LuceneVectors(VectorSource):
         super().__init__(path, None, dimension=sizes[0])
         self._lock = threading.RLock()  # Lucene's iterators are one thread's at a time
         self._known: dict[str, int] = {}  # rows looked up before: a searcher asks for the same again
-        self.docids: Sequence[str] = _Docids(self, int(self._reader.maxDoc()))
+        self.docids = LookedUp(lru_cache(maxsize=None)(self.docid), int(self._reader.maxDoc()))
         self.fingerprint = fingerprint("lucene", file_digest(newest), len(self.docids), self.dimension)
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
@@ -159,18 +159,3 @@ class LuceneVectors(VectorSource):
 
 def _values(leaf: Any) -> Any:
     return leaf.reader().getFloatVectorValues(FIELD)
-
-
-class _Docids(Sequence[str]):
-    """The docids of an index by row, each looked up when it is asked for, and remembered."""
-
-    def __init__(self, source: LuceneVectors, count: int) -> None:
-        self._docid, self._rows = lru_cache(maxsize=None)(source.docid), range(count)
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, row: Any) -> Any:
-        if isinstance(row, slice):
-            return list(map(self._docid, self._rows[row]))
-        return self._docid(self._rows[row])

@@ -44,8 +44,8 @@ class MappedRows:
         matrices: (n_i, d) each, in their order.
         large: bytes from which rows are read by several threads, and the system is asked not to read ahead.
 
-    A file that is written again in place while it is mapped would give other rows, or end the process where it became
-    shorter: reading checks its size and time first. A file that another one replaced stays as it was.
+    Reading first checks size and time of the files: one that is written again in place would give other rows, or end
+    the process.
     """
 
     def __init__(self, matrices: Sequence[np.ndarray], large: int = LARGE) -> None:

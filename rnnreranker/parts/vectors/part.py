@@ -48,9 +48,6 @@ class DenseParams(settings.Params):
 class DensePart(PartByEncoder):
     """One vector a document.
 
-    Documents are encoded by the encoder's graph in the home folder, where it has one: on processors it is up to twice
-    as fast as the model itself, and its vectors are those of the model but for the last bits.
-
     Args:
         encoder: turns texts into vectors.
         dtype: "float32" = Faiss folder; "float16" = `vectors.npy`, half the size, cosines change by less than 1e-3.
