@@ -220,7 +220,7 @@ class OwnVectors(DensePart):
         return {"dimension": self.dimension, "dtype": self._dtype, "vectors": OWN}
 
 
-def _checked(dtype: str) -> str:
+def _checked(dtype: str) -> Any:
     if dtype not in DTYPES:
         raise InputError(f"dtype={dtype}: expected {' or '.join(DTYPES)}")
     return dtype
