@@ -94,9 +94,8 @@ def matrix_pages(
 ) -> dict[str, str]:
     """File name → HTML: `index.html` with a mark for every cell, and `paper-ID.html` with the tables of each paper.
 
-    Every cell stands once on the page of its paper, in the order given. Filters and the open cell are in the address of
-    that page: `paper-000.html#state=changed&open=ID`; the mark of a cell links to it. Links to pages beside the folder
-    are written `../regressions/NAME.md`.
+    Every cell stands once on the page of its paper, in the order given. Filters and the open cell are in its address:
+    `paper-000.html#state=changed&open=ID`. Links to pages beside the folder are written `../regressions/NAME.md`.
 
     Args:
         cells: of `Matrix.cells`.
@@ -235,14 +234,10 @@ def _table(shown: Sequence[Cell], paper: Paper, twins: Sequence[TwinSet]) -> dic
 
 
 def _numbered(shown: Sequence[Cell]) -> dict[str, Any]:
-    """The cells of a page and their details for its script: every text once, numbers of texts wherever it stands.
+    """The cells of a page and their details for its script, as numbers of `texts`, which has every value once.
 
-    The commands of a table repeat each other from cell to cell; a number each makes a page less than half as long.
-
-    Returns:
-        `texts`: every value once, of a command the numbers of its words; `keys`: what the numbers of a cell say, in
-        their order, before that of its details; `cells`, `details`: numbers of `texts`. Parameters, and each entry of a
-        history, are names and values in turn.
+    Commands repeat each other from cell to cell; so a page is less than half as long. A command is the numbers of its
+    words, a cell those of `keys` and of its details; parameters and entries of a history are names and values in turn.
     """
     numbers: dict[tuple[type, Any], int] = {}  # with the type: 1, 1.0 and True are not the same
 

@@ -181,13 +181,10 @@ def _twin(row: Row, spec: Spec, query_set: QuerySet, records: Sequence[Record]) 
 def agreement(columns: ArrayLike, twins: Sequence[float], by_topic: ArrayLike = ()) -> OrderAgreement:
     """How the twins of a table's rows agree with the order that its columns print.
 
-    Every column of the paper in which two rows have values is a pair; pairs are counted over all columns given, and
-    tau-b is computed from the sums. The columns should be of one measure, the one in which the twins are measured.
-
-    The interval is the percentile bootstrap over the topics of the twins (95%, 2,000 samples, a fixed seed): topics are
-    drawn with replacement, the same for all rows, and tau-b is computed from the means over those drawn. The printed
-    values stay fixed: the interval says how far the twins' topics decide their order, not what other systems or
-    collections would give. Samples in which all twins are equal are left out.
+    Two rows are a pair in every column that has values of both; tau-b is computed from the sums over all columns, which
+    should be of one measure. The interval is the percentile bootstrap over the topics of the twins (95%, 2,000 samples,
+    a fixed seed), the same draws for all rows. The printed values stay fixed: the interval says how far the topics
+    decide the order, not what other systems or collections would give.
 
     Args:
         columns: (columns, rows) values of the paper, nan where it prints none.

@@ -128,15 +128,10 @@ def _pasted(value: Any, folder: Path) -> Any:
 
 
 def run_plan(plan: Plan, jobs: int | None = None, take: Take | None = None) -> dict[Path, State]:
-    """Take the steps of a plan; output of a step that could not be taken → why.
+    """Take the stale steps of a plan, which goes on where it was killed; output of a step that was not taken → why.
 
-    A step is not taken again if its output is there from the same request and the same inputs: a plan that was
-    killed goes on where it stopped.
-
-    Args:
-        plan: of a spec.
-        jobs: steps at a time; None = two, or one where a step says that it needs much.
-        take: how a command is run; None = in a process of its own.
+    jobs: steps at a time; None = two, or one where a step says that it needs much. take: how a command is run; None =
+    in a process of its own.
     """
     keys, take = Keys(plan), take or _process
     blocked = obstacles(plan, stale_steps(plan, keys))

@@ -143,12 +143,9 @@ def query_set_names(folder: Path) -> dict[str, str]:
 
 
 def find_spec(name: str, folder: Path, data: bool = False) -> tuple[Spec, tuple[QuerySet, ...]]:
-    """The spec of a name, and its query sets that are asked for: all, or the one of that name.
+    """The spec of a name, a query set's name or a YAML file, and its query sets: all, or the one of that name.
 
-    Args:
-        name: of a spec or of a query set, or the path of a YAML file.
-        folder: of the specs.
-        data: look up the names of data sets too (which loads ir_datasets).
+    data: look up the names of data sets too, which loads ir_datasets.
 
     Raises:
         InputError: no such spec (with the nearest names); as `read_spec`.
@@ -167,9 +164,7 @@ def find_spec(name: str, folder: Path, data: bool = False) -> tuple[Spec, tuple[
 def read_spec(path: Path, data: bool = False) -> Spec:
     """The spec in a file, with its parts. Conditions without an index get the only one of the spec.
 
-    Args:
-        path: of the YAML file.
-        data: look up the names of data sets too.
+    data: look up the names of data sets too.
 
     Raises:
         InputError: everything that is wrong with the file and its parts, each with file:line.
