@@ -38,34 +38,19 @@ def chance(count: int = 25, seed: int = 3) -> tuple[np.ndarray, np.ndarray, list
     return query, candidates, [f"d{number}" for number in range(count)]
 
 
-def on_circle(*degrees: float) -> np.ndarray:
-    """(n, 2) float32 unit vectors."""
-    return np.array([[math.cos(math.radians(a)), math.sin(math.radians(a))] for a in degrees], dtype=np.float32)
-
-
 @pytest.mark.parametrize("params", SETTINGS, ids=str)
-def test_scores_are_those_of_rnn_similarity(params: RnnParams) -> None:
+def test_scores_are_those_of_rnn_similarity_and_shared_neighbours_add_up(params: RnnParams) -> None:
     query, candidates, docids = chance()
     found = neighbourhood(query, candidates, docids, params)
     expected = rnn_similarity(query[None], candidates[None], params)[0]
-    assert len(found.candidates) == len(docids)
+    assert [one.after for one in found.candidates] == list(range(1, len(docids) + 1))
+    scores, rows = [one.score for one in found.candidates], found.steps.expanded
+    assert scores == sorted(scores, reverse=True)
+    assert [part.probe for part in found.parts if part.kind in ("jac", "near")] == list(found.probes)
     for one in found.candidates:
         assert one.score == pytest.approx(expected[one.element - 1], abs=1e-5)
         assert one.score == pytest.approx(sum(one.amounts), abs=1e-12)
-        assert one.docid == docids[one.element - 1]
-        assert one.before == one.element
-    scores = [one.score for one in found.candidates]
-    assert scores == sorted(scores, reverse=True)
-    assert [one.after for one in found.candidates] == list(range(1, len(docids) + 1))
-
-
-@pytest.mark.parametrize("params", SETTINGS, ids=str)
-def test_shared_neighbours_add_up_to_the_jaccard_similarity(params: RnnParams) -> None:
-    found = neighbourhood(*chance(), params)
-    assert any(found.shared(one.element) for one in found.candidates)
-    rows = found.steps.expanded
-    assert [part.probe for part in found.parts if part.kind in ("jac", "near")] == list(found.probes)
-    for one in found.candidates:
+        assert (one.docid, one.before) == (docids[one.element - 1], one.element)
         for part, jaccard in zip(found.parts, one.values, strict=True):
             if part.kind not in ("jac", "near") or part.probe == one.element:
                 continue
@@ -78,6 +63,7 @@ def test_shared_neighbours_add_up_to_the_jaccard_similarity(params: RnnParams) -
                     assert line.amount * above == pytest.approx(min(line.probe_weight, line.weight))
             amounts = [line.amount for line in shared]
             assert amounts == sorted(amounts, reverse=True)
+    assert any(found.shared(one.element) for one in found.candidates)
 
 
 def test_links_of_a_context_worked_out_by_hand() -> None:
@@ -86,7 +72,8 @@ def test_links_of_a_context_worked_out_by_hand() -> None:
     In the list of each stands itself too, so R = {0,1}, {0,1}, {2}, {3}. With binary weights the rows of 0 and 1 are
     one half each on 0 and 1; J(0, 1) = 1, half of it by the query and half by the document itself, and J = 0 elsewhere.
     """
-    query, *rest = on_circle(0, 10, 25, 70)
+    angles = np.radians([0, 10, 25, 70])
+    query, *rest = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
     params = RnnParams(
         k=1, k_exp=1, tau=0.0, lam=0.5, weight="binary", rank_weight=0, run_weight=0, probes=1, smoothing=0
     )
