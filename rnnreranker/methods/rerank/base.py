@@ -145,8 +145,10 @@ class Reranker(ABC):
         """
         if self.reads_scores:
             raise InputError(f"rerank {self.name}: reads scores of the run, which these candidates have not")
-        inputs, vector = self.inputs, None
+        inputs: Any = self.inputs
+        vector: Any = None
         rows: Any = None
+        tokens = inputs.query_tokens.one(qid) if "query tokens" in self.needs else None
         if "query vectors" in self.needs:
             vector = inputs.query_vectors.vectors[self._places[qid]]
         for need in ("vectors", "tokens"):
@@ -155,18 +157,20 @@ class Reranker(ABC):
                 if (rows < 0).any():
                     lost = docids[int(np.argmin(rows))]
                     raise InputError(f"query {qid}: {lost} is not in the index; use the run's own index")
-        texts = inputs.topics if "topics" in self.needs else {qid: None}
-        query = Query(qid, texts[qid], vector, inputs.query_tokens.one(qid) if "query tokens" in self.needs else None)
-        names = np.array(docids, dtype=object)
-        vectors = self.vectors.fetch(rows) if "vectors" in self.needs else None
+        if "texts" in self.needs and (without := [docid for docid in docids if docid not in inputs.texts]):
+            raise InputError(
+                f"query {qid}: {len(without)} of its {len(docids)} candidates and positives have no text (first: "
+                f"{', '.join(without[:3])}); give the run's own index, or {argument('documents')} that have them"
+            )
+        text = inputs.topics[qid] if "topics" in self.needs else None
         candidates = Candidates(
-            names,
-            vectors=vectors,
+            np.array(docids, dtype=object),
+            vectors=self.vectors.fetch(rows) if "vectors" in self.needs else None,
             rows=rows,
-            texts=_texts(qid, docids, inputs.texts) if "texts" in self.needs else None,
+            texts=[inputs.texts[docid] for docid in docids] if "texts" in self.needs else None,
         )
         _check_finite(candidates)
-        return query, candidates
+        return Query(qid, text, vector, tokens), candidates
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -370,15 +374,6 @@ def _check_finite(candidates: Candidates) -> None:
     if candidates.vectors is not None and not all_finite(candidates.vectors):
         docid = candidates.docids[np.flatnonzero(~np.isfinite(candidates.vectors).all(axis=1))[0]]
         raise InputError(f"the vector of {docid} has NaN or infinite values; build the index again")
-
-
-def _texts(qid: str, docids: Sequence[str], texts: Mapping[str, str]) -> list[str]:
-    if lost := [docid for docid in docids if docid not in texts]:
-        raise InputError(
-            f"query {qid}: {len(lost)} of its {len(docids)} candidates and positives have no text (first: "
-            f"{', '.join(lost[:3])}); give the run's own index, or {argument('documents')} that have them"
-        )
-    return [texts[docid] for docid in docids]
 
 
 def inner_products(query: np.ndarray, candidates: np.ndarray) -> np.ndarray:
