@@ -249,7 +249,9 @@ def test_what_is_refused(folder: Path, graph: NeighbourGraph, tmp_path: Path) ->
 def test_negatives_by_the_graph(folder: Path, graph: NeighbourGraph, tmp_path: Path) -> None:
     """The filter rnn has the similarities of evidence; the others need inner products with the query."""
     run, judged = Run.read(folder / "run.txt"), positives_of(load_qrels(folder / "qrels.txt"))
-    found = pools(run, judged, Inputs(neighbours=graph), {"rnn": PARAMS, "joint": JOINT}, source="neighbours")
+    inputs, how = Inputs(neighbours=graph), {"rnn": ("evidence", PARAMS), "joint": ("joint", JOINT)}
+    labelers = {name: make_labeler(of, inputs, own, source="neighbours") for name, (of, own) in how.items()}
+    found = pools(run, judged, labelers)  # type: ignore[arg-type]
     assert found[0].similarity["joint"].shape == found[0].similarity["rnn"].shape
     assert [pool.qid for pool in found] == [f"q{n}" for n in range(QUERIES - 1)]
     for pool in found:

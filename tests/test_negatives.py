@@ -10,6 +10,7 @@ import pytest
 
 from rnnreranker import InputError, QueryVectors, RnnParams, Run, open_vectors
 from rnnreranker.base.method import Inputs
+from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.labels.negatives.__main__ import main
 from rnnreranker.labels.negatives.filters import Mined, NegativeParams, Pool, discarded, mine, pools, suspicion
 from rnnreranker.labels.negatives.make import mine_negatives, read_negatives, rows_of, write_rows
@@ -103,8 +104,6 @@ def test_labeled_rows_and_files(tmp_path: Path) -> None:
     write_rows(tmp_path / "x.jsonl", names, rows, {"q": "why?"}, texts)
     first = json.loads((tmp_path / "x.jsonl").read_text().splitlines()[0])
     assert first == {"anchor": "why?", "positive": ["text of p1", "text of b", "text of c"], "labels": [1, 0, 0]}
-    with pytest.raises(InputError, match=r"expected a name that ends in \.parquet, \.jsonl$"):
-        write_rows(tmp_path / "x.tsv", names, rows, {}, {})
     one = POOL.__class__("q", ("p1",), POOL.candidates, POOL.positive_scores[:1], POOL.scores, {})
     for seed in range(5):
         (drawn,), (alike,) = (mine([one], 0.0, random(seed, form)) for form in ("labeled-pair", "triplet"))
@@ -201,7 +200,7 @@ def test_margins_discard_what_sentence_transformers_discards(tmp_path: Path) -> 
         {f"q{n}": {source.docids[d]: float(score) for d, score in enumerate(asked[n] @ documents.T)} for n in range(5)}
     )
     inputs = Inputs(vectors=source, query_vectors=queries)
-    found = pools(whole, judged, inputs, {"rnn": RnnParams(context=30)})
+    found = pools(whole, judged, {"rnn": make_labeler("evidence", inputs, RnnParams(context=30))})  # type: ignore[dict-item]
     pairs = datasets.Dataset.from_dict(
         {
             "query": [f"question {n}" for n in range(5)],
@@ -259,7 +258,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         ("a.tsv", "q1\td1\n", ":1: no anchor, positive and negative in it"),
         ("a.tsv", "", "holds no negatives"),
         ("a.jsonl", '{"anchor": "a", "positive": "b", "negative": 3}\n', ":1: no anchor, positive and negative"),
-        ("a.parquet", "PAR1", "not a parquet file, or a damaged one"),
+        ("a.parquet", "PAR1", ": cannot be read as parquet ("),
         (
             "a.jsonl",
             '{"anchor": "a", "positive": "b", "label": 2}\n',
@@ -326,6 +325,8 @@ def test_python_mines_what_the_command_mines(tmp_path: Path) -> None:
     assert again.threshold == found.threshold
     assert [one.filter for one in again.tolls] == ["rnn", "joint", "margin", "relative-margin", "max-score"]
     assert again.write(tmp_path / "texts.jsonl") == 15
+    with pytest.raises(InputError, match=r"texts\.csv: expected a name that ends in \.parquet, \.jsonl, \.tsv$"):
+        again.write(tmp_path / "texts.csv")
 
 
 @pytest.mark.parametrize(

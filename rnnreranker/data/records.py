@@ -165,7 +165,7 @@ def read_records(path: Path, shape: Shape, form: Form) -> Records:
     Raises:
         InputError: a file that cannot be read, a record of another form (with file:line).
     """
-    return _of_parquet(path, shape) if form == "parquet" else records_of(read_lines(path), str(path), shape, form)
+    return of_parquet(path, shape) if form == "parquet" else records_of(read_lines(path), str(path), shape, form)
 
 
 def records_of(lines: Lines, source: str, shape: Shape, form: Form) -> Records:
@@ -263,7 +263,8 @@ def _of_json(lines: Iterator[tuple[int, str]], source: str, shape: Shape) -> Rec
             yield f"{source}:{number}", parse_record(line, f"{source}:{number}", expected)
 
 
-def _of_parquet(path: Path, shape: Shape) -> Records:
+def of_parquet(path: Path, shape: Shape | None = None) -> Records:
+    """The rows of a parquet file; InputError: a file that cannot be read, or without the fields of a shape."""
     import pyarrow
     import pyarrow.parquet
 
@@ -271,7 +272,7 @@ def _of_parquet(path: Path, shape: Shape) -> Records:
     try:
         with pyarrow.parquet.ParquetFile(rereadable(path)) as file:
             names = file.schema_arrow.names
-            if "query" not in names:
+            if shape is not None and "query" not in names:
                 shape.values(dict.fromkeys(names, ""), str(path))
             for batch in file.iter_batches():
                 for record in batch.to_pylist():

@@ -98,17 +98,15 @@ class Job:
 
     def method(self, threads: int | None = 1) -> Labeler:
         """The labeler, with what it needs of these queries and their documents."""
-        chosen, index = self.labeler, self.index
-        parts = {} if index is None else {need: partial(index.given, need) for need in chosen.needs & {*givers()}}
+        needs = self.labeler.needs
         inputs = Inputs(
-            **{need.replace(" ", "_"): source for need, source in parts.items()},
+            **given_by(self.index, needs),
             query_vectors=self.queries,
             query_tokens=self.tokens,
             topics=self.topics,
-            texts=self.texts if "texts" in chosen.needs else None,
+            texts=self.texts if "texts" in needs else None,
         )
-        given: dict[str, Any] = {"relevant": self.relevant, "threads": threads, "source": chosen.source}
-        return make_labeler(chosen.name, inputs, chosen.params, chosen.label_params, devices=self.devices, **given)
+        return made_of(self.labeler, inputs, relevant=self.relevant, threads=threads, devices=self.devices)
 
     def texts(self) -> Mapping[str, str]:
         """The texts of the candidates and positives, perhaps of more documents, by docid.
@@ -164,6 +162,17 @@ class Job:
                 yield list(given.qids)
                 yield from (getattr(given, name).tobytes() for name in names)
         yield dict(self.topics or {})
+
+
+def given_by(index: IndexOnDisk | None, needs: frozenset[str]) -> dict[str, Any]:
+    """What the parts of an index give of what is needed, for `Inputs`: each opened when it is asked for."""
+    of_parts = needs & {*givers()} if index is not None else ()
+    return {need.replace(" ", "_"): partial(index.given, need) for need in of_parts}  # type: ignore[union-attr]
+
+
+def made_of(chosen: ChosenLabeler, inputs: Inputs, **others: Any) -> Labeler:
+    """The labeler that was chosen; others: as of `Labeler`."""
+    return make_labeler(chosen.name, inputs, chosen.params, chosen.label_params, source=chosen.source, **others)
 
 
 @lru_cache(maxsize=1)

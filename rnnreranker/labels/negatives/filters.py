@@ -16,15 +16,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.method import Inputs
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import Params, choices, hints_of, setting
-from rnnreranker.labels.judged import Judged, batches, contexts_of
-from rnnreranker.labels.methods.base import Source, make_labeler
-from rnnreranker.parts.vectors.of_run import query_rows
-from rnnreranker.rnn import RnnParams
+from rnnreranker.labels.judged import Judged, contexts_of
 
 if TYPE_CHECKING:
+    from rnnreranker.labels.methods.base import VectorLabeler
     from rnnreranker.runs import Run
 
 DEFAULT_RATE = 0.1  # share of pairs discarded where neither a threshold nor a rate is given
@@ -90,59 +87,38 @@ class Pool:
         )
 
 
-def pools(
-    run: Run,
-    judged: Judged,
-    inputs: Inputs,
-    params: Mapping[str, RnnParams] | None = None,
-    threads: int | None = None,
-    source: Source = "vectors",
-    size: int = 0,
-) -> list[Pool]:
+def pools(run: Run, judged: Judged, labelers: Mapping[str, VectorLabeler], size: int = 0) -> list[Pool]:
     """The pools of the queries of a run that have positives with a vector, in the order of the run.
 
     Args:
-        run: candidates; the first `context` of the parameters, positives included, take part.
+        run: candidates, of which the first `context` of the labelers, positives included, take part.
         judged: positives by query, see `labels.judged.positives_of`.
-        inputs: vectors of documents and of every query with positives, for inner products; or a graph of the
-            collection, and what the filter needs beside it; or nothing, for the filter "none". Scores that are not
-            known are 0.
-        params: filter → its parameters, of those of `SIMILAR` that are asked for; None = "rnn" with its defaults.
-        threads: None = one per core; the pools do not depend on it.
-        source: where similarities come from.
-        size: in place of the context where no parameters are given.
+        labelers: filter of `SIMILAR` → the labeler whose similarities it goes by, all of one context; inner products
+            are 0 where it reads no vectors, and without a labeler.
+        size: in place of the context where there is no labeler.
 
     Raises:
-        InputError: queries or candidates without a vector, or of another dimension; filters with several contexts.
+        InputError: queries or candidates without a vector, or of another dimension.
     """
-    asked = params if params is not None else {"rnn": RnnParams.preset("vectors")}
-    size, *others = sorted({one.context for one in asked.values()}) or [size]
-    if others:
-        raise InputError(f"context: filters have {size} and {others[0]}; expected one for all")
-    of_vectors = source == "vectors" and inputs.has("vectors")
-    if of_vectors:
-        query_rows(
-            run.of_queries([bool(judged.get(qid)) for qid in run]), inputs.query_vectors, inputs.vectors.dimension
-        )
-    rows = inputs.vectors if of_vectors else inputs.neighbours if inputs.has("neighbours") else None
+    first = next(iter(labelers.values()), None)
+    rows, size = (None, size) if first is None else (first.source_of_rows, first.params.context)
     contexts, _ = contexts_of(run, judged, size, rows)
-    scores = [np.zeros(one.size) for one in contexts]
-    alike: list[dict[str, np.ndarray]] = [{} for _ in contexts]
-    for batch in batches(contexts, vectors=inputs.vectors, queries=inputs.query_vectors) if of_vectors else ():
-        for row, (index, length) in enumerate(zip(batch.indices, batch.lengths.tolist(), strict=True)):
-            scores[index] = (batch.vectors[row, 1 : length + 1] @ batch.vectors[row, 0]).astype(np.float64)
-    for how, own in asked.items():
-        labeler: Any = make_labeler(SIMILAR[how], inputs, own, threads=threads, source=source)
+    products = [np.zeros(one.size) for one in contexts]
+    near: list[dict[str, np.ndarray]] = [{} for _ in contexts]
+    for how, labeler in labelers.items():
         labeler.check(run, judged)
         for batch in labeler.batches(contexts):
-            for index, similarities in zip(batch.indices, labeler.similarities(batch), strict=True):
-                alike[index][how] = similarities[:, : contexts[index].size]
+            for row, (index, similarities) in enumerate(zip(batch.indices, labeler.similarities(batch), strict=True)):
+                length = contexts[index].size
+                near[index][how] = similarities[:, :length].astype(np.float64)
+                if batch.vectors is not None:
+                    products[index] = (batch.vectors[row, 1 : length + 1] @ batch.vectors[row, 0]).astype(np.float64)
     made = []
-    for one, products, near in zip(contexts, scores, alike, strict=True):
+    for one, scores, alike in zip(contexts, products, near, strict=True):
         docids, other, count = one.docids[: one.size], ~one.positive[: one.size], len(one.grades)
+        similarity = {how: values[:, other] for how, values in alike.items()}
         candidates = tuple(itertools.compress(docids, other.tolist()))
-        similarity = {how: values[:, other].astype(np.float64) for how, values in near.items()}
-        made.append(Pool(one.qid, tuple(docids[:count]), candidates, products[:count], products[other], similarity))
+        made.append(Pool(one.qid, tuple(docids[:count]), candidates, scores[:count], scores[other], similarity))
     return made
 
 
@@ -157,35 +133,33 @@ def suspicion(pool: Pool, how: str) -> np.ndarray:
     Raises:
         InputError: no such filter.
     """
-    shape = len(pool.positives), len(pool.candidates)
+    positives = pool.positive_scores[:, None]
     if how in SIMILAR:
-        return np.broadcast_to(pool.similarity[how].max(axis=0), shape)
-    if how == "max-score":
-        return np.broadcast_to(pool.scores, shape)
-    if how in ("margin", "relative-margin"):
-        distance = pool.scores[None] - pool.positive_scores[:, None]
-        size = np.abs(pool.positive_scores)[:, None]
-        return distance if how == "margin" else distance / np.where(size > 0, size, 1.0)
-    if how == "none":
-        return np.full(shape, -np.inf)
-    raise InputError(f"filter {how}: not known; {nearest(how, FILTERS)}")
+        values: Any = pool.similarity[how].max(axis=0)
+    elif how == "max-score":
+        values = pool.scores
+    elif how == "margin":
+        values = pool.scores - positives
+    elif how == "relative-margin":
+        values = (pool.scores - positives) / np.where(positives != 0, np.abs(positives), 1.0)
+    elif how == "none":
+        values = -np.inf
+    else:
+        raise InputError(f"filter {how}: not known; {nearest(how, FILTERS)}")
+    return np.broadcast_to(values, (len(pool.positives), len(pool.candidates)))
 
 
 def threshold_at(several: Sequence[Pool], how: str, rate: float) -> float:
     """The smallest threshold that discards at most this share of all pairs; ties stay together, on the kept side.
 
     Raises:
-        InputError: rate outside [0, 1], no such filter, no pairs.
+        InputError: no such filter, no pairs.
     """
-    if not 0 <= rate <= 1:
-        raise InputError(f"rate={rate}: expected a number in [0, 1]")
     values = np.concatenate([np.zeros(0), *(suspicion(pool, how).ravel() for pool in several)])
     if not len(values):
         raise InputError("no query has a candidate beside its positives: there are no negatives to choose from")
     allowed = int(rate * len(values) + 1e-9)
-    if allowed >= len(values):
-        return -np.inf
-    return float(np.sort(values)[len(values) - 1 - allowed])
+    return -np.inf if allowed >= len(values) else float(np.sort(values)[len(values) - 1 - allowed])
 
 
 def discarded(pool: Pool, how: str, threshold: float) -> np.ndarray:

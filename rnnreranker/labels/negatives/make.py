@@ -19,8 +19,9 @@ from rnnreranker.base.request import asked
 from rnnreranker.base.settings import hints_of, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import asked_fields
+from rnnreranker.data.records import of_parquet
 from rnnreranker.labels.export import check_texts
-from rnnreranker.labels.make import opened
+from rnnreranker.labels.make import given_by, made_of, opened
 from rnnreranker.labels.methods.base import Source
 from rnnreranker.labels.negatives.filters import (
     DEFAULT_RATE,
@@ -36,12 +37,11 @@ from rnnreranker.labels.negatives.filters import (
     toll,
 )
 from rnnreranker.labels.request import SOURCE, ChosenLabeler, JudgedRunRequest, choose_labeler
+from rnnreranker.search.inputs import texts_for
 
 if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
-    from rnnreranker.labels.judged import Judged
-    from rnnreranker.parts.vectors import QueryVectors
     from rnnreranker.runs import Run
 
 OF_MINING = tuple(name for name in hints_of(NegativeParams) if name != "filter")
@@ -53,37 +53,23 @@ class ChosenFilter:
 
     Attributes:
         mining: the filter, and which of the rest become negatives.
-        similarity: the settings of similarities, in their written form.
+        similar: filter of `SIMILAR` → the labels whose similarities it goes by.
     """
 
     mining: NegativeParams
-    similarity: Written
+    similar: dict[str, ChosenLabeler]
 
-    def labeler(self, how: str) -> ChosenLabeler:
-        """The labels whose similarities a filter of `SIMILAR` goes by, with those of the settings that they have."""
-        own = {SOURCE, *(field.name for field in fields_of(find("labeler", SIMILAR[how])))}
-        given = {name: value for name, value in self.similarity.params.items() if name in own}
-        return choose_labeler(Written(SIMILAR[how], given, self.similarity.preset))
-
-    def labelers(self, compared: bool) -> dict[str, ChosenLabeler]:
-        """Filter → its labels: of the chosen one, or of all that are compared; rnn's are of filters without any."""
-        chosen = self.mining.filter if self.mining.filter in SIMILAR else "rnn"
-        return {how: self.labeler(how) for how in (SIMILAR if compared else [chosen])}
-
-    @cached_property
+    @property
     def source(self) -> Source:
         """Where similarities come from, "vectors" or "neighbours"."""
-        return self.labeler("rnn").source
+        return self.similar["rnn"].source
 
-    def needs(self, compared: bool) -> frozenset[str]:
-        """What must be opened of the index and of the queries; compared: with the other filters, by judgements.
-
-        Raises:
-            InputError: an unknown source, or one that is not for these settings.
-        """
-        if self.mining.filter == "none" and (self.source == "neighbours" or not compared):
-            return frozenset()
-        return frozenset[str]().union(*(one.needs for one in self.labelers(compared).values()))
+    def labelers(self, compared: bool) -> dict[str, ChosenLabeler]:
+        """Those of `similar` that are read: by a filter without any "rnn"; compared: with the other filters, all."""
+        how = self.mining.filter
+        if how == "none" and (self.source == "neighbours" or not compared):
+            return {}
+        return self.similar if compared else {one: self.similar[one] for one in [how if how in SIMILAR else "rnn"]}
 
 
 def choose_filter(form: Form, of: str = "") -> ChosenFilter:
@@ -101,17 +87,16 @@ def choose_filter(form: Form, of: str = "") -> ChosenFilter:
         written = Written.read(form)
         if written.name not in FILTERS:
             raise InputError(f"{written.name}: no such filter; {nearest(written.name, FILTERS)}")
-        known = [*OF_MINING, *(field.name for field in fields_of(find("labeler", SIMILAR["joint"]))), SOURCE]
+        own = {how: {SOURCE, *(one.name for one in fields_of(find("labeler", SIMILAR[how])))} for how in SIMILAR}
+        known = [*OF_MINING, *own["joint"]]
         if unknown := [name for name in written.params if name not in known]:
             raise InputError("; ".join(f"no setting {name}, {nearest(str(name), known)}" for name in unknown))
         mining = {name: value for name, value in written.params.items() if name in OF_MINING}
-        others = {name: value for name, value in written.params.items() if name not in OF_MINING}
-        chosen = ChosenFilter(
-            NegativeParams.of({"filter": written.name, **mining}), Written(written.name, others, written.preset)
-        )
-        chosen.needs(compared=False)
-        _ = chosen.source
-    return chosen
+        similar = {}
+        for how, names in own.items():
+            given = {name: value for name, value in written.params.items() if name in names}
+            similar[how] = choose_labeler(Written(SIMILAR[how], given, written.preset))
+        return ChosenFilter(NegativeParams.of({"filter": written.name, **mining}), similar)
 
 
 @dataclass(frozen=True)
@@ -134,9 +119,14 @@ class NegativesRequest(JudgedRunRequest):
         return choose_filter(self.filter, "filter")
 
     @cached_property
+    def labelers(self) -> dict[str, ChosenLabeler]:
+        """Filter → the labels whose similarities are read."""
+        return self.chosen.labelers(self.truth is not None)
+
+    @cached_property
     def needs(self) -> frozenset[str]:
         """What must be opened of the index and of the queries."""
-        return self.chosen.needs(self.truth is not None)
+        return frozenset[str]().union(*(one.needs for one in self.labelers.values()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +160,7 @@ class MinedNegatives:
             InputError: another suffix, labels in a file of ids, a query or document without a text.
         """
         mining = self.request.chosen.mining
+        refuse(_of_name(output, mining.form, str(output)))
         names, rows = rows_of(self.mined, mining.form, mining.negatives)
         docids = set(documents_in(rows)) if holds_texts(output) else set()
         write_rows(output, names, rows, self.topics, _texts(docids, self.request, self.index))
@@ -226,15 +217,7 @@ def check(request: NegativesRequest, output: str | Path | None = None, *others: 
         (by_graph and filter not in (*SIMILAR, "none"), f"{argument('filter', filter)} compares {of_query}"),
         (by_graph and request.truth is not None, f"{argument('truth')} compares filters of {of_query}"),
         *others,
-        (
-            output is not None and not str(output).endswith(SUFFIXES),
-            f"{shown}: expected a name that ends in {', '.join(SUFFIXES)}",
-        ),
-        (
-            form in LABELED and str(output).endswith(".tsv"),
-            f"{shown}: expected a name that ends in {', '.join(OF_TEXTS)}, as form={form} has labels, and a .tsv file "
-            "ids alone",
-        ),
+        *([] if output is None else [_of_name(output, form, shown)]),
         *request.lacking(request.needs, argument("filter", filter)),
         *request.lacking(texts, shown),
     )
@@ -260,31 +243,16 @@ def mined_negatives(request: NegativesRequest) -> MinedNegatives:
             f"{request.shown('qrels')}: no query of {request.shown('run')} has a positive; give the judgements of "
             "these queries"
         )
+    chosen, mining = request.chosen, request.chosen.mining
     topics, index, queries = opened(request, request.needs, run, wanted, request.threads)
-    mining = request.chosen.mining
-    mined = _pools(request, run, judged, index, queries)
+    inputs = Inputs(query_vectors=queries, **given_by(index, request.needs))
+    labelers: Any = {how: made_of(one, inputs, threads=request.threads) for how, one in request.labelers.items()}
+    mined = pools(run, judged, labelers, chosen.similar["rnn"].params.context)  # type: ignore[attr-defined]
     threshold = mining.threshold
     if threshold is None:
         threshold = threshold_at(mined, mining.filter, DEFAULT_RATE if mining.rate is None else mining.rate)
     mined = _without_texts_of_positives(mined, threshold, request, index)
     return MinedNegatives(request, mined, threshold, _tolls(request, mined, threshold), topics, index)
-
-
-def _pools(
-    request: NegativesRequest, run: Run, judged: Judged, index: IndexOnDisk | None, queries: QueryVectors | None
-) -> list[Pool]:
-    """The pools of the queries, with what the filters that are wanted go by."""
-    chosen, needs = request.chosen, request.needs
-    inputs = Inputs(
-        query_vectors=queries,
-        vectors=index.vectors if index is not None and "vectors" in needs else None,
-        neighbours=index.graph if index is not None and "neighbours" in needs else None,
-    )
-    compared = request.truth is not None
-    similar = needs and (chosen.mining.filter in SIMILAR or compared)
-    params: dict[str, Any] = {how: one.params for how, one in chosen.labelers(compared).items()} if similar else {}
-    rnn: Any = chosen.labeler("rnn").params
-    return pools(run, judged, inputs, params, request.threads, chosen.source, rnn.context)
 
 
 def _without_texts_of_positives(
@@ -294,16 +262,15 @@ def _without_texts_of_positives(
 
     Only the texts of positives and of chosen negatives are read, where the index or `documents` has texts.
     """
-    if not request.documents and (index is None or index.texts is None):
-        return several
     kept, looked_at, texts = list(several), list(range(len(several))), dict[str, str]()
+    if not request.documents and (index is None or index.texts is None):
+        return kept
     while looked_at:
         chosen: dict[str, set[str]] = {}
         for one in mine([kept[number] for number in looked_at], threshold, request.chosen.mining):
             chosen.setdefault(one.qid, set()).update(one.negatives)
         looked_at = [number for number in looked_at if kept[number].qid in chosen]
-        positives = {docid for number in looked_at for docid in kept[number].positives}
-        wanted = positives.union(*chosen.values()) - texts.keys()
+        wanted = set[str]().union(*chosen.values(), *(kept[number].positives for number in looked_at)) - texts.keys()
         read = _texts(wanted, request, index)
         texts |= {docid: " ".join(read.get(docid, "").split()) for docid in wanted}
         again = []
@@ -319,13 +286,8 @@ def _without_texts_of_positives(
 
 def _texts(docids: Collection[str], request: NegativesRequest, index: IndexOnDisk | None) -> dict[str, str]:
     """The texts of documents, by docid; some may have none."""
-    from rnnreranker.search.inputs import texts_for
-
-    return (
-        {}
-        if not docids
-        else texts_for(docids, index, request.documents, asked_fields(request.documents, request.fields))
-    )
+    fields = asked_fields(request.documents, request.fields)
+    return texts_for(docids, index, request.documents, fields) if docids else {}
 
 
 def _tolls(request: NegativesRequest, mined: list[Pool], threshold: float) -> list[Toll]:
@@ -350,6 +312,13 @@ EXPECTED = "expected a file of python -m rnnreranker.negatives"
 Row = tuple[Any, ...]  # a query, then documents or lists of them, and labels or lists of them
 
 
+def _of_name(output: str | Path, form: str, shown: str) -> tuple[object, str]:
+    """A fault, as of `refuse`: a file of this name is not for rows of this form."""
+    suffixes = OF_TEXTS if form in LABELED else SUFFIXES
+    why = f", as form={form} has labels, and a .tsv file ids alone" if form in LABELED else ""
+    return not str(output).endswith(suffixes), f"{shown}: expected a name that ends in {', '.join(suffixes)}{why}"
+
+
 def holds_texts(path: str | Path) -> bool:
     """Whether a file of negatives holds texts in place of ids."""
     return not str(path).endswith(".tsv")
@@ -362,18 +331,20 @@ def rows_of(mined: Sequence[Mined], form: str, negatives: int) -> tuple[list[str
     positive and negatives in one list beside a list of their labels ("labeled-list"), or a document and its label
     ("labeled-pair"), whose column of documents is called "positive", as there.
     """
-    names = ["anchor", "positive"]
-    labeled = [
-        (one.qid, [(docid, 1) for docid in one.positives], [(docid, 0) for docid in one.negatives]) for one in mined
-    ]
-    if form == "labeled-pair":
-        return [*names, LABEL], [(qid, *pair) for qid, good, bad in labeled for pair in good + bad]
-    if form == "labeled-list":
-        return [*names, LABELS], [(qid, *zip(*good, *bad, strict=True)) for qid, good, bad in labeled]
-    if form == "triplet":
-        return [*names, "negative"], [(one.qid, *one.positives, bad) for one in mined for bad in one.negatives]
-    names += [f"negative_{number}" for number in range(1, negatives + 1)]
-    return names, [(one.qid, *one.positives, *one.negatives) for one in mined if len(one.negatives) == negatives]
+    rows: list[Row] = []
+    for one in mined:
+        documents, labels = one.positives + one.negatives, (1,) * len(one.positives) + (0,) * len(one.negatives)
+        if form == "labeled-pair":
+            rows += [(one.qid, *pair) for pair in zip(documents, labels, strict=True)]
+        elif form == "labeled-list":
+            rows.append((one.qid, documents, labels))
+        elif form == "triplet":
+            rows += [(one.qid, *one.positives, negative) for negative in one.negatives]
+        elif len(one.negatives) == negatives:
+            rows.append((one.qid, *documents))
+    numbered = [f"negative_{number}" for number in range(1, negatives + 1)]
+    others = {"labeled-pair": [LABEL], "labeled-list": [LABELS], "triplet": ["negative"], "n-tuple": numbered}
+    return ["anchor", "positive", *others[form]], rows
 
 
 def documents_in(rows: Sequence[Row]) -> Iterator[str]:
@@ -393,12 +364,8 @@ def write_rows(
     """Write texts (.parquet, .jsonl: the columns that sentence-transformers' losses take) or ids (.tsv).
 
     Raises:
-        InputError: another suffix, labels in a file of ids, a query or document without a text.
+        InputError: a query or document without a text.
     """
-    path = Path(path)
-    suffixes = OF_TEXTS if {LABEL, LABELS} & set(names) else SUFFIXES
-    if path.suffix not in suffixes:
-        raise InputError(f"{path}: expected a name that ends in {', '.join(suffixes)}")
     if not holds_texts(path):
         with write_atomically(path) as stream:
             stream.write("".join("\t".join(map(str, row)) + "\n" for row in rows).encode())
@@ -412,7 +379,7 @@ def write_rows(
 
     columns = {name: [filled(row[at]) if at else topics[row[0]] for row in rows] for at, name in enumerate(names)}
     with write_atomically(path) as stream:
-        if path.suffix == ".jsonl":
+        if str(path).endswith(".jsonl"):
             records = (dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True))
             stream.write("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in records).encode())
         else:
@@ -444,11 +411,11 @@ def read_negatives(path: str | Path) -> list[Mined]:
         elif name:
             labels = [labels]
         if len(cells) < (2 if name else 3) or not all(isinstance(cell, str) and cell for cell in cells):
-            raise InputError(f"{path}{where}: no anchor, positive and negative in it; {EXPECTED}")
+            raise InputError(f"{where}: no anchor, positive and negative in it; {EXPECTED}")
         anchor, *documents = cells
         labels = labels if name else [1, *(0 for _ in documents[1:])]
         if len(labels) != len(documents) or not all(isinstance(one, int) and one in (0, 1) for one in labels):
-            raise InputError(f"{path}{where}: labels {labels}: expected 0 or 1 for every document; {EXPECTED}")
+            raise InputError(f"{where}: labels {labels}: expected 0 or 1 for every document; {EXPECTED}")
         group = groups.setdefault(anchor if len(documents) == 1 else where, (anchor, ([], [])))
         for document, label in zip(documents, labels, strict=True):
             group[1][label].append(document)
@@ -462,21 +429,11 @@ def read_negatives(path: str | Path) -> list[Mined]:
 
 
 def _records(path: Path) -> Iterator[tuple[str, dict[Any, Any]]]:
-    """Where each row is in a file, and its cells by the names of their columns, of ids by their numbers."""
-    if path.suffix != ".parquet":
-        for number, line in read_lines(path, "file of negatives"):
-            at = f":{number}"
-            tsv = path.suffix == ".tsv"
-            yield at, dict(enumerate(line.rstrip("\n").split("\t"))) if tsv else parse_record(line, f"{path}{at}")
+    """file:line of each row of a file, and its cells by the names of their columns, of ids by their numbers."""
+    if path.suffix == ".parquet":
+        yield from of_parquet(path)
         return
-    import pyarrow
-    import pyarrow.parquet as parquet
-
-    if not path.is_file():
-        raise InputError(f"{path}: no such file of negatives")
-    try:
-        rows = parquet.read_table(path).to_pylist()
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        reason = " ".join(str(error).split())[:80]
-        raise InputError(f"{path}: not a parquet file, or a damaged one ({reason}); {EXPECTED}") from None
-    yield from ((f": row {number}", row) for number, row in enumerate(rows, 1))
+    for number, line in read_lines(path, "file of negatives"):
+        where = f"{path}:{number}"
+        tsv = path.suffix == ".tsv"
+        yield where, dict(enumerate(line.rstrip("\n").split("\t"))) if tsv else parse_record(line, where)
