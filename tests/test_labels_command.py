@@ -142,14 +142,14 @@ def test_listwise_trains_in_sentence_transformers(tmp_path: Path) -> None:
     datasets = pytest.importorskip("datasets", reason="datasets is not installed")
     topics, texts = {"q1": "one", "q2": "two"}, {docid: f"text {docid}" for docid in "abcd"}
     path = tmp_path / "x.parquet"
-    assert export.write_listwise(TINY, path, topics, texts, size=2) == 2
+    assert export.write_listwise(TINY, path, topics, lambda _: texts, size=2) == 2
     found = datasets.load_dataset("parquet", data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"))
     assert found.column_names == ["query", "docs", "labels"]
     assert found[0] == {"query": "one", "docs": ["text a", "text b"], "labels": [0.75, 0.25]}
     with pytest.raises(InputError, match=r"1 queries and documents without a text \(first: document d\)"):
-        export.write_listwise(TINY, path, topics, dict.fromkeys("abc", "x"), size=3)
+        export.write_listwise(TINY, path, topics, lambda _: dict.fromkeys("abc", "x"), size=3)
     with pytest.raises(InputError, match=r"1 queries and documents without a text \(first: query q2\)"):
-        export.write_listwise(TINY, path, {"q1": "one"}, texts)
+        export.write_listwise(TINY, path, {"q1": "one"}, lambda _: texts)
 
 
 def test_the_page_escapes_texts_and_gives_verdicts_back(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_the_page_escapes_texts_and_gives_verdicts_back(tmp_path: Path) -> None:
 
     page = tmp_path / "audit.html"
     texts = {"a": "<script>alert(1)</script>", "b": "b & co"}
-    write_audit(page, proposals(TINY, 5), {"q1": 'say "hi"'}, texts, TINY.metadata)
+    write_audit(page, proposals(TINY, 5), {"q1": 'say "hi"'}, lambda _: texts, TINY.metadata)
     text = page.read_text()
     assert "<script>alert" not in text
     assert "b &amp; co" in text
@@ -169,7 +169,7 @@ def test_the_page_escapes_texts_and_gives_verdicts_back(tmp_path: Path) -> None:
     assert text.index("b &amp; co") < text.index("alert(1)")
     assert "body{margin:0 auto" in text  # the style of all pages
     with pytest.raises(InputError, match=r"without a text \(first: document b\)"):
-        write_audit(page, proposals(TINY, 5), {"q1": "x"}, {"a": "x"}, {})
+        write_audit(page, proposals(TINY, 5), {"q1": "x"}, lambda _: {"a": "x"}, {})
 
 
 def test_the_page_says_how_often_labels_are_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -209,7 +209,7 @@ def test_verdicts_are_qrels(tmp_path: Path) -> None:
     from rnnreranker.labels.report.audit import write_audit
 
     page = tmp_path / "audit.html"
-    write_audit(page, proposals(TINY, 5), {"q1": "x"}, {"a": "x", "b": "y"}, TINY.metadata)
+    write_audit(page, proposals(TINY, 5), {"q1": "x"}, lambda _: {"a": "x", "b": "y"}, TINY.metadata)
     script = re.findall(r"<script>(.*?)</script>", page.read_text(), re.S)[0]
     fake = """
     let clicked, saved;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from rnnreranker.base import command
@@ -66,24 +67,21 @@ def _export(forms: FormsRequest, request: LabelsRequest, made: Made) -> None:
     from rnnreranker.labels.soft import SoftLabels
     from rnnreranker.search.inputs import texts_for
 
-    labels = SoftLabels.read(made.path)
-    texts = made.index, request.documents, asked_fields(request.documents, request.fields)
+    labels, fields = SoftLabels.read(made.path), asked_fields(request.documents, request.fields)
+    texts_of = partial(texts_for, index=made.index, documents=request.documents, fields=fields)
     if forms.tsv:
         export.write_tsv(labels, forms.tsv)
     if forms.qrels_output:
         export.write_qrels(labels, forms.qrels_output, forms.highest)
     if forms.listwise:
-        wanted = {one.docids[candidate] for one in labels for candidate in export.best(one.targets, forms.list_size)}
-        export.write_listwise(labels, forms.listwise, made.topics, texts_for(wanted, *texts), forms.list_size)
+        export.write_listwise(labels, forms.listwise, made.topics, texts_of, forms.list_size)
     if forms.audit:
         from rnnreranker.data.qrels import grades_of
         from rnnreranker.labels.report.audit import of_labels, proposals, write_audit
 
-        to_judge = proposals(labels, forms.audit)
-        wanted = {docid for one in to_judge for docid in (*one.positives, *one.proposed)}
         path = Path(forms.audit_output or f"{made.path}.audit.html")
         curve = of_labels(labels, grades_of(forms.truth), request.relevant) if forms.truth else ()
-        write_audit(path, to_judge, made.topics, texts_for(wanted, *texts), labels.metadata, curve)
+        write_audit(path, proposals(labels, forms.audit), made.topics, texts_of, labels.metadata, curve)
         command.put(path)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +14,10 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import write_atomically
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import setting
-from rnnreranker.labels.soft import Labels, SoftLabels
+from rnnreranker.labels.soft import SoftLabels
+
+if TYPE_CHECKING:
+    import pandas
 
 
 @dataclass(frozen=True)
@@ -35,12 +40,8 @@ def write_tsv(labels: SoftLabels, path: str | os.PathLike[str]) -> int:
     Only candidates that took part have a line; the score is the label before normalisation, with 9 significant digits,
     which give back the float32. Plain, or compressed when the name ends in .gz.
     """
-
-    def lines(one: Labels) -> list[str]:
-        there = np.flatnonzero(np.isfinite(one.scores)).tolist()
-        return [f"{one.qid}\t{one.docids[candidate]}\t{one.scores[candidate]:.9g}\n" for candidate in there]
-
-    return _write_lines(labels, path, lines)
+    frame = labels.frame()
+    return _write_lines(frame.loc[np.isfinite(frame["score"]), ["qid", "docid", "score"]], path, "\t")
 
 
 def write_qrels(labels: SoftLabels, path: str | os.PathLike[str], highest: int = 100) -> int:
@@ -53,31 +54,28 @@ def write_qrels(labels: SoftLabels, path: str | os.PathLike[str], highest: int =
     """
     if highest < 1:
         raise InputError(f"highest={highest}: expected an integer >= 1")
-
-    def lines(one: Labels) -> list[str]:
-        largest = float(one.targets.max(initial=0.0)) or 1.0
-        grades = np.rint(one.targets.astype(np.float64) / largest * highest).astype(int)
-        return [f"{one.qid} 0 {one.docids[at]} {grades[at]}\n" for at in np.flatnonzero(grades).tolist()]
-
-    return _write_lines(labels, path, lines)
+    frame = labels.frame().assign(iteration=0)
+    targets = frame["target"].astype("float64")
+    largest = targets.groupby(frame["qid"]).transform("max")
+    frame["grade"] = np.rint(targets / largest * highest).astype(int)
+    return _write_lines(frame.loc[frame["grade"] > 0, ["qid", "iteration", "docid", "grade"]], path, " ")
 
 
-def _write_lines(labels: SoftLabels, path: str | os.PathLike[str], lines_of: Callable[[Labels], list[str]]) -> int:
-    """Write the lines of every query; how many these are."""
-    written = 0
+def _write_lines(frame: pandas.DataFrame, path: str | os.PathLike[str], sign: str) -> int:
+    """Write the rows of a frame, a sign between its columns; how many these are."""
+    text = frame.to_csv(
+        sep=sign, header=False, index=False, float_format="%.9g", quoting=csv.QUOTE_NONE, lineterminator="\n"
+    )
     with write_atomically(path) as stream:
-        for one in labels:
-            lines = lines_of(one)
-            stream.write("".join(lines).encode())
-            written += len(lines)
-    return written
+        stream.write(text.encode())
+    return len(frame)
 
 
 def write_listwise(
     labels: SoftLabels,
     path: str | os.PathLike[str],
     topics: Mapping[str, str],
-    texts: Mapping[str, str],
+    texts_of: Callable[[Iterable[str]], Mapping[str, str]],
     size: int = 16,
 ) -> int:
     """The number of rows written to a parquet file that sentence-transformers trains list-wise losses on.
@@ -86,17 +84,23 @@ def write_listwise(
     data_files=...)` reads it. Per query the `size` candidates with the highest targets, ties in candidate order, so
     that negatives fill up what smoothing leaves; labels keep their values.
 
+    Args:
+        labels: soft labels; path: of the file; topics: query id → text.
+        texts_of: gives the texts of docids, as far as they are known; size: documents of a query.
+
     Raises:
         InputError: a query or document without a text.
     """
     import pyarrow
     import pyarrow.parquet as parquet
 
-    chosen = [(one, best(one.targets, size)) for one in labels]
-    check_texts(labels.qids, (one.docids[at] for one, own in chosen for at in own), topics, texts)
+    chosen = [(one, np.argsort(-one.targets, kind="stable")[:size].tolist()) for one in labels]
+    docids = [[one.docids[at] for at in own] for one, own in chosen]
+    texts = texts_of(docid for own in docids for docid in own)
+    check_texts(labels.qids, (docid for own in docids for docid in own), topics, texts)
     columns = {
         "query": [topics[qid] for qid in labels.qids],
-        "docs": [[texts[one.docids[at]] for at in own] for one, own in chosen],
+        "docs": [[texts[docid] for docid in own] for own in docids],
         "labels": [one.targets[own] for one, own in chosen],
     }
     with write_atomically(path) as stream:
@@ -115,8 +119,3 @@ def check_texts(
             f"{len(lost)} queries and documents without a text (first: {lost[0]}); give the topics, and an index with "
             "texts or --documents"
         )
-
-
-def best(targets: np.ndarray, size: int) -> list[int]:
-    """The columns of the `size` highest targets, from the highest on, ties in candidate order."""
-    return np.argsort(-targets, kind="stable")[:size].tolist()

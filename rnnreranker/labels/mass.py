@@ -49,11 +49,6 @@ class HiddenPositives:
     weights: np.ndarray
 
     @property
-    def queries(self) -> int:
-        """Queries with a case."""
-        return len(np.unique(self.query))
-
-    @property
     def weight(self) -> np.ndarray:
         """(M,): the weight of each candidate's case."""
         return self.weights[self.case]
@@ -74,23 +69,18 @@ def hidden_positives(labeler: VectorLabeler, run: Run, judged: Judged) -> Hidden
     alone = {qid: [(docid, 1) for docid, _ in pairs] for qid, pairs in judged.items()}
     contexts, _ = contexts_of(run, alone, labeler.params.context, labeler.source_of_rows, apart=True)
     numbers = {qid: number for number, qid in enumerate(dict.fromkeys(one.qid for one in contexts))}
-    parts: list[tuple[np.ndarray, ...]] = [()] * len(contexts)
     positives = {qid: {docid for docid, _ in judged[qid]} for qid in numbers}
+    near, given = ([np.zeros(0)] * len(contexts) for _ in range(2))
     for index, similarity, target in labeler.similar(contexts):
-        one = contexts[index]
-        others = similarity[1:].astype(np.float64), target[1:].astype(np.float64)
-        hidden = np.array([docid in positives[one.qid] for docid in one.docids[1 : one.size]], dtype=bool)
-        total = others[1].sum()
-        parts[index] = (*others[:1], others[1] / (total if total > 0 else 1.0), hidden)
-    cases = np.repeat(np.arange(len(contexts)), [len(part[0]) for part in parts])
+        near[index], given[index] = similarity[1:].astype(np.float64), target[1:].astype(np.float64)
+        given[index] /= given[index].sum() or 1.0
+    hidden = [docid in positives[one.qid] for one in contexts for docid in one.docids[1 : one.size]]
+    cases = np.repeat(np.arange(len(contexts)), [len(one) for one in near])
     query = np.array([numbers[one.qid] for one in contexts], dtype=np.int64)
-    similarity, given, target_values = (
-        np.concatenate([np.zeros(0, dtype=kind), *(part[at] for part in parts)])
-        for at, kind in enumerate((np.float64, np.float64, bool))
-    )
     known = np.array([len(positives[one.qid]) for one in contexts])
     weights = 1.0 / np.bincount(query, minlength=len(numbers))[query]
-    return HiddenPositives(query[cases], cases, similarity, given, target_values, known, weights)
+    near_all, given_all = (np.concatenate([np.zeros(0), *one]) for one in (near, given))
+    return HiddenPositives(query[cases], cases, near_all, given_all, np.array(hidden, dtype=bool), known, weights)
 
 
 def likeliest_share(positives: HiddenPositives, threshold: float = -np.inf) -> float:
@@ -142,12 +132,10 @@ def even_threshold(hidden: HiddenPositives) -> float | None:
     from scipy.optimize import isotonic_regression
 
     values, inverse = np.unique(hidden.similarity, return_inverse=True)
-    if not len(values):
-        return None
     weights = np.bincount(inverse, hidden.weight)
     share = np.bincount(inverse, hidden.weight * hidden.hidden) / weights
-    likely = isotonic_regression(share, weights=weights).x >= EVEN
-    if not likely.any():
+    likely = len(values) and isotonic_regression(share, weights=weights).x >= EVEN
+    if not np.any(likely):
         return None
     threshold = float(values[int(np.argmax(likely))])
     enough = len(np.unique(hidden.query[hidden.similarity >= threshold])) >= QUERIES
@@ -187,8 +175,7 @@ class Listwise:
 
     def of(self, chosen: np.ndarray) -> Listwise:
         """Some of the queries."""
-        parts = (getattr(self, name)[chosen] for name in ("queries", "documents", "real", "hard", "others"))
-        return Listwise(*parts)
+        return Listwise(*(values[chosen] for values in vars(self).values()))
 
 
 def held_out_losses(queries: Listwise, folds: np.ndarray, shares: Sequence[float] = SHARES) -> np.ndarray:
@@ -239,9 +226,10 @@ def fitted(queries: Listwise, targets: np.ndarray, start: np.ndarray, penalty: f
 
     def value(flat: np.ndarray) -> tuple[float, np.ndarray]:
         logs = _log_shares(scale * _products(queries, flat), queries.real)
-        rest = ((np.exp(logs) - targets) * (scale / len(queries)))[:, None].astype(np.float32)
+        shares = np.where(queries.real, np.exp(logs), 0.0)
+        rest = ((shares - targets) * (scale / len(queries)))[:, None].astype(np.float32)
         gradient = np.matmul(rest, queries.documents)[:, 0].T @ queries.queries
-        loss = -(targets * np.where(queries.real, logs, 0.0)).sum() / len(queries)
+        loss = -(targets * logs).sum() / len(queries)
         return loss + penalty * float(flat @ flat), gradient.astype(np.float64).ravel() + 2 * penalty * flat
 
     done: np.ndarray = minimize(value, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
@@ -256,17 +244,16 @@ def _products(queries: Listwise, flat: np.ndarray) -> np.ndarray:
 
 
 def _log_shares(scores: np.ndarray, real: np.ndarray) -> np.ndarray:
-    """(C, N): logarithms of the softmax over the real candidates, -inf for padding."""
-    scores = np.where(real, scores, -np.inf)
-    falling = scores - scores.max(axis=1, keepdims=True)
-    logs: np.ndarray = falling - np.log(np.exp(falling).sum(axis=1, keepdims=True))
+    """(C, N): logarithms of the softmax over the real candidates, 0 for padding."""
+    from scipy.special import log_softmax
+
+    logs: np.ndarray = np.where(real, log_softmax(np.where(real, scores, -np.inf), axis=1), 0.0)
     return logs
 
 
 def _losses(products: np.ndarray, queries: Listwise, scale: float) -> np.ndarray:
     """(C,): the cross-entropy of the hard targets."""
-    logs = np.where(queries.real, _log_shares(scale * products, queries.real), 0.0)
-    losses: np.ndarray = -(queries.hard * logs).sum(axis=1)
+    losses: np.ndarray = -(queries.hard * _log_shares(scale * products, queries.real)).sum(axis=1)
     return losses
 
 
@@ -308,21 +295,18 @@ class LearntMass:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as for the metadata of labels."""
         losses = {f"{share:g}": round(loss, 6) for share, loss in self.losses.items()}
-        return {"by": self.by, "queries": self.queries, "several": self.several} | (
-            {"losses": losses} if losses else {}
-        )
+        about = {"by": self.by, "queries": self.queries, "several": self.several, "losses": losses}
+        return {name: value for name, value in about.items() if value != {}}
 
     def __str__(self) -> str:
-        threshold = self.params.threshold
-        above = f", to candidates of similarity {threshold:.3f} and more" if self.params.share and threshold else ""
-        return (
-            f"mass learnt by {self.by} of {self.queries} queries, {self.several} with several positives: share "
-            f"{self.params.share:.3f}{above}" + ("" if self.params.share else ", labels are hard")
-        )
+        share, threshold = self.params.share or 0.0, self.params.threshold
+        above = f", to candidates of similarity {threshold:.3f} and more" if share and threshold else ""
+        about = f"{self.queries} queries, {self.several} with several positives"
+        return f"mass learnt by {self.by} of {about}: share {share:.3f}{above}" + ("" if share else ", labels are hard")
 
 
 @phase("learning the mass")
-def learn_mass(labeler: Labeler, mass: str, run: Run, validation: Judged, training: Judged | None = None) -> LearntMass:
+def learn_mass(labeler: Labeler, mass: str, run: Run, validation: Judged) -> LearntMass:
     """The share of probability that leaves the positives, and with "confident" the threshold of who takes it.
 
     Where at least half of the validation queries have several positives, the share is the one under which these are the
@@ -337,8 +321,6 @@ def learn_mass(labeler: Labeler, mass: str, run: Run, validation: Judged, traini
         mass: "share" or "confident".
         run: candidates of all these queries.
         validation: positives of validation queries, as many as are known.
-        training: positives of the queries whose labels are learnt from for the loss, as their labels are made from;
-            None = `validation`. Never those that something is tested on.
 
     Raises:
         InputError: another word for `mass`; no validation query with candidates; a loss asked of a labeler without
@@ -352,30 +334,25 @@ def learn_mass(labeler: Labeler, mass: str, run: Run, validation: Judged, traini
     if not chosen:
         raise InputError("no query with a positive has candidates in the run: no mass can be learnt; give their run")
     several = sum(len(pairs) > 1 for pairs in chosen.values())
-    about = {"queries": len(chosen), "several": several}
-
-    def learnt_by(source: str, share: float, threshold: float | None = None, losses: Any = None) -> LearntMass:
-        learnt: dict[str, Any] = {"mass": mass, "share": share, "threshold": threshold}
-        params = dataclasses.replace(labeler.label_params, **learnt)
-        return LearntMass(params, source, losses=losses or {}, **about)
-
-    if mass == "confident":
-        cases = hidden_positives(labeler, of_these(run, chosen), chosen)
-        threshold = even_threshold(cases)
-        if threshold is None:
-            return learnt_by("judgements", 0.0, 0.0)
-        return learnt_by("judgements", likeliest_share(cases, threshold), threshold)
-    if several >= SEVERAL * len(chosen):
-        return learnt_by("judgements", likeliest_share(hidden_positives(labeler, of_these(run, chosen), chosen)))
-    if not (labeler.inputs.has("vectors") and labeler.inputs.has("query vectors")):
+    queries, threshold, losses = len(chosen), None, dict[float, float]()
+    if mass == "confident" or several >= SEVERAL * queries:
+        by, cases = "judgements", hidden_positives(labeler, of_these(run, chosen), chosen)
+        if mass == "confident":
+            threshold = even_threshold(cases)
+        share = likeliest_share(cases, -np.inf if threshold is None else threshold)
+        if mass == "confident" and threshold is None:
+            share = threshold = 0.0
+    elif labeler.inputs.has("vectors") and labeler.inputs.has("query vectors"):
+        by, learner = "loss", listwise(labeler, of_these(run, chosen), chosen)
+        values = held_out_losses(learner, np.arange(queries) % FOLDS)
+        share, losses = best_share(values), dict(zip(SHARES, values.mean(axis=1).tolist(), strict=True))
+    else:
         raise InputError(
-            f"{several} of {len(chosen)} queries have several positives: the mass is learnt by the loss on held-out "
+            f"{several} of {queries} queries have several positives: the mass is learnt by the loss on held-out "
             "positives, which needs vectors of queries and documents; give them, several positives, or a share"
         )
-    known = drawn({qid: pairs for qid, pairs in (training or chosen).items() if pairs and qid in run})
-    losses = held_out_losses(listwise(labeler, of_these(run, known), known), np.arange(len(known)) % FOLDS)
-    about["queries"] = len(known)
-    return learnt_by("loss", best_share(losses), None, dict(zip(SHARES, losses.mean(axis=1).tolist(), strict=True)))
+    learnt: dict[str, Any] = {"mass": mass, "share": share, "threshold": threshold}
+    return LearntMass(dataclasses.replace(labeler.label_params, **learnt), by, queries, several, losses)
 
 
 def drawn(judged: Judged) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from rnnreranker.base.given import path_of
 from rnnreranker.base.process.phases import phase
 
 if TYPE_CHECKING:
+    import pandas
     import pyarrow
 
 TOLERANCE = 1e-3  # how far the targets of a query may be from 1 in sum; float32 alone is within 1e-5
@@ -187,6 +188,14 @@ class SoftLabels:
         table = pyarrow.table([pyarrow.array(self.qids, pyarrow.string()), *lists], schema=schema)
         _write(path, [table], self.metadata)
 
+    def frame(self) -> pandas.DataFrame:
+        """A row a candidate, in their order: qid, docid, score, target, positive."""
+        import pandas
+
+        qids = np.repeat(np.array(self.qids, dtype=object), np.diff(self.offsets))
+        columns = {name.removesuffix("s"): getattr(self, name) for name in KINDS}
+        return pandas.DataFrame({"qid": qids, **columns})
+
     def __len__(self) -> int:
         return len(self.qids)
 
@@ -279,10 +288,9 @@ def _read(path: Path) -> tuple[pyarrow.Table, dict[str, Any]]:
     """The columns of a label file, in the types that `write` gives them and of equal lengths, and its metadata."""
     with _opened(path) as file:
         names = file.schema_arrow.names
-        if missing := [name for name in COLUMNS if name not in names]:
-            raise InputError(f"{path}: no soft labels, it lacks columns {', '.join(missing)}; {EXPECTED}")
-        if twice := [name for name in COLUMNS if names.count(name) > 1]:
-            raise InputError(f"{path}: has column {twice[0]} twice; {EXPECTED}")
+        if wrong := [name for name in COLUMNS if names.count(name) != 1]:
+            lacks = "has twice" if wrong[0] in names else "lacks"
+            raise InputError(f"{path}: no soft labels, it {lacks} columns {', '.join(wrong)}; {EXPECTED}")
         metadata = _metadata(path, file.schema_arrow)
         table = file.read(columns=list(COLUMNS)).select(list(COLUMNS))
         table.validate(full=True)

@@ -5,7 +5,8 @@ Verdicts leave the page as TREC qrels, made by the browser without any network.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,25 +42,21 @@ def proposals(labels: SoftLabels, queries: int, per_query: int = PER_QUERY) -> l
     Raises:
         InputError: no query of the labels gives a document beside its positives any probability.
     """
-    ranked = []
-    for one in labels:
-        others = np.where(one.positive, 0.0, one.targets)
-        best = [
-            candidate for candidate in np.argsort(-others, kind="stable")[:per_query].tolist() if others[candidate] > 0
-        ]
-        if best:
-            positives = tuple(docid for docid, known in zip(one.docids, one.positive, strict=True) if known)
-            proposed = {one.docids[candidate]: float(others[candidate]) for candidate in best}
-            ranked.append((-float(others[best[0]]), one.qid, positives, proposed))
-    if not ranked:
+    frame = labels.frame()
+    others = frame[~frame["positive"] & (frame["target"] > 0)].sort_values("target", ascending=False, kind="stable")
+    if others.empty:
         raise InputError(
             "the labels give nothing to documents beside the positives: there is nothing to audit; "
             "use a method that smooths, and a larger n_max"
         )
-    ranked.sort(key=lambda one_ranked: one_ranked[:2])
+    shares = {
+        qid: dict(zip(own["docid"], own["target"].tolist(), strict=True))
+        for qid, own in others.groupby("qid", sort=False).head(per_query).groupby("qid", sort=False)
+    }
+    chosen = sorted(shares, key=lambda qid: (-max(shares[qid].values()), qid))[:queries]
     return [
-        Proposal(number, qid, positives, proposed)
-        for number, (_, qid, positives, proposed) in enumerate(ranked[:queries], 1)
+        Proposal(number, qid, tuple(itertools.compress(labels[qid].docids, labels[qid].positive)), shares[qid])
+        for number, qid in enumerate(chosen, 1)
     ]
 
 
@@ -67,7 +64,7 @@ def write_audit(
     path: Path,
     to_judge: list[Proposal],
     topics: Mapping[str, str],
-    texts: Mapping[str, str],
+    texts_of: Callable[[Iterable[str]], Mapping[str, str]],
     metadata: Mapping[str, Any],
     curve: Sequence[Mapping[str, float]] = (),
 ) -> None:
@@ -76,14 +73,15 @@ def write_audit(
     Args:
         path: of the page.
         to_judge: what is to be judged.
-        topics, texts: of queries and documents, by id.
+        topics: query id → text; texts_of: gives the texts of docids, as far as they are known.
         metadata: of the labels.
         curve: rows of `by_confidence`, what judgements that are there already say; the page shows them first.
 
     Raises:
         InputError: a query or a document without a text.
     """
-    docids = (docid for one in to_judge for docid in (*one.positives, *one.proposed))
+    docids = [docid for one in to_judge for docid in (*one.positives, *one.proposed)]
+    texts = texts_of(docids)
     check_texts((one.qid for one in to_judge), docids, topics, texts)
     total = sum(len(one.proposed) for one in to_judge)
     shown = {"to_judge": to_judge, "topics": topics, "texts": texts, "metadata": dict(metadata), "total": total}
@@ -129,15 +127,15 @@ def of_labels(labels: SoftLabels, truth: Mapping[tuple[str, str], int], relevant
     Raises:
         InputError: none of these candidates is judged.
     """
-    values, right = [], []
-    for one in labels:
-        for docid, share, known in zip(one.docids, one.targets.tolist(), one.positive.tolist(), strict=True):
-            if not known and (grade := truth.get((one.qid, docid))) is not None:
-                values.append(share)
-                right.append(grade >= relevant)
-    if not values:
+    frame = labels.frame()
+    others = frame[~frame["positive"]]
+    pairs = zip(others["qid"], others["docid"], strict=True)
+    grades = np.array([truth.get(pair, np.nan) for pair in pairs], dtype=np.float64)
+    judged = ~np.isnan(grades)
+    if not judged.any():
         raise InputError(
             "none of the labelled candidates is judged besides the positives: nothing can be said of the labels; give "
             "judgements of these queries that the labels were not made from"
         )
-    return by_confidence(np.array(values), np.array(right), PROBABILITIES)
+    shares = others["target"].to_numpy(np.float64)[judged]
+    return by_confidence(shares, grades[judged] >= relevant, PROBABILITIES)
