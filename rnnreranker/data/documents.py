@@ -14,7 +14,7 @@ from rnnreranker.data import irds, local, trec_text
 from rnnreranker.data.document import Document, of_one_length
 from rnnreranker.data.fields import TITLE_AND_TEXT, fields_of
 from rnnreranker.data.names import BUILT_IN, is_file
-from rnnreranker.data.records import DOCUMENTS, candidates_of, document_of, form_of, read_records
+from rnnreranker.data.records import DOCUMENTS, document_of, form_of, read_rows
 
 
 def load_documents(name: str | Path, fields: Sequence[str] | None = None) -> Iterator[Document]:
@@ -55,8 +55,11 @@ def _from_ir_datasets(name: str, fields: Sequence[str]) -> Iterator[Document]:
 
 def _from_files(paths: Sequence[Path], fields: Sequence[str]) -> Iterator[Document]:
     for path in paths:
-        form = form_of(path)
-        yield from _from_tags(path, fields) if form == "tags" else _from_records(path, form, fields)
+        if (form := form_of(path)) == "tags":
+            yield from _from_tags(path, fields)
+        else:
+            for where, values, record in read_rows(path, DOCUMENTS, form):
+                yield document_of(record, values, where, fields)
 
 
 def _from_tags(path: Path, fields: Sequence[str]) -> Iterator[Document]:
@@ -72,22 +75,6 @@ def _from_tags(path: Path, fields: Sequence[str]) -> Iterator[Document]:
         yield Document(docid, text, where)
     if lost:
         notice(f"{path}: {counted(lost, 'line')} not UTF-8, whose characters are lost; convert the file with iconv")
-
-
-def _from_records(path: Path, form: Any, fields: Sequence[str]) -> Iterator[Document]:
-    seen: dict[str, str] = {}  # of documents beside queries: docid → digest of the text
-    for where, record in read_records(path, DOCUMENTS, form):
-        beside = candidates_of(record, where)
-        for one in [one for one, _ in beside] or [record]:
-            document = document_of(one, where, fields)
-            if beside:
-                mark = fingerprint(document.text)
-                if (before := seen.get(document.docid)) not in (None, mark):
-                    raise InputError(f"{where}: docid {document.docid} has another text here than before")
-                if before:
-                    continue
-                seen[document.docid] = mark
-            yield document
 
 
 def texts_by_id(name: str, fields: Sequence[str] | None = None) -> Mapping[str, str]:
@@ -180,7 +167,8 @@ class GivenDocuments:
                 entry = dict(zip(("id", "text", "vector"), entry, strict=False))
             if not isinstance(entry, Mapping):
                 raise InputError(f"documents: entry {number} is {entry!r:.60}; {EXPECTED}")
-            documents.append(document_of(entry, f"documents: entry {number}", fields))
+            where = f"documents: entry {number}"
+            documents.append(document_of(entry, DOCUMENTS.values(entry, where), where, fields))
         return cls(tuple(of_one_length(documents)))
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
@@ -39,16 +38,6 @@ def fields_of(name: str, fields: Sequence[str] | None) -> tuple[str, ...]:
         shown = ",".join(map(str, fields)) if isinstance(fields, list | tuple) else repr(fields)
         raise InputError(f"fields {shown}: expected {' or '.join(CHOICES)}")
     return tuple(fields)
-
-
-def add_documents_flags(group: Any, about: str, **options: Any) -> None:
-    """The flags --documents and --fields.
-
-    Args:
-        group: of a parser; about: help of --documents; options: of --documents.
-    """
-    group.add_argument("--documents", help=about, **options)
-    group.add_argument("--fields", choices=tuple(CHOICES), metavar="NAMES", help=f"{FIELDS}: {' or '.join(CHOICES)}")
 
 
 def asked_fields(documents: str | None, fields: str | Sequence[str] | None) -> tuple[str, ...] | None:

@@ -12,7 +12,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
 from rnnreranker.data import irds, local
 from rnnreranker.data.names import BUILT_IN_QRELS, built_in_lines, is_file
-from rnnreranker.data.records import LARGEST, parse_qrels, read_qrels
+from rnnreranker.data.records import LARGEST, read_qrels
 from rnnreranker.data.topics import none_left, without
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _all_qrels(name: str) -> pandas.DataFrame:
     if is_file(name, "qrels"):
         judgements, lines_of = read_qrels(Path(name).expanduser())
     elif name in BUILT_IN_QRELS:
-        judgements, lines_of = parse_qrels(built_in_lines(BUILT_IN_QRELS[name]), name)
+        judgements, lines_of = read_qrels(name, built_in_lines(BUILT_IN_QRELS[name]))
     else:
         dataset = irds.load(name)
         with irds.reading(name, "qrels"):

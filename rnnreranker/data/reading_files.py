@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -12,10 +13,13 @@ from typing import Any
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import read_lines
 from rnnreranker.base.files.json_files import parse_record, read_json
-from rnnreranker.data.records import DOCUMENTS, TOPICS, read_qrels, read_records
+from rnnreranker.data.records import DOCUMENTS, TOPICS, of_json, read_qrels
 
 ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 _TAG = re.compile(r"</?[A-Za-z][^>]*>")
+SQUAD = ("id", "context", "id", "question")  # names of a paragraph's id and text, and of a question's
+CMRC = ("context_id", "context_text", "query_id", "query_text")
+MRQA = ("", "context", "qid", "question")
 BEIR = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
 
 
@@ -28,7 +32,7 @@ class Question:
     answers: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        _check_strings(question=self.text)
+        _check_string("question", self.text)
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,13 @@ class Paragraph:
     where: str
 
     def __post_init__(self) -> None:
-        _check_strings(title=self.title, paragraph=self.text)
+        _check_string("title", self.title)
+        _check_string("paragraph", self.text)
+
+
+def _check_string(name: str, value: Any) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is a {type(value).__name__}, not a string")
 
 
 def paths(files: Path) -> list[Path]:
@@ -100,28 +110,23 @@ def _file(path: Path) -> Iterator[Paragraph]:
     for number, article in enumerate(articles):
         where = f"{path}: article {number}"
         with _expecting(where, "the format of SQuAD (paragraphs, context, qas) or of CMRC (context_text, qas)"):
-            paragraphs = [_cmrc(article, where)] if "context_text" in article else list(_squad(article, where))
+            of_cmrc, title = "context_text" in article, article.get("title", "")
+            each = [article] if of_cmrc else article["paragraphs"]
+            paragraphs = [_paragraph(one, title, where, CMRC if of_cmrc else SQUAD) for one in each]
         yield from paragraphs
 
 
-def _squad(article: dict[str, Any], where: str) -> Iterator[Paragraph]:
-    for paragraph in article["paragraphs"]:
-        text = paragraph["context"]
-        questions = [
-            Question(str(asked["id"]), asked["question"], _marked(text, asked["answers"])) for asked in paragraph["qas"]
-        ]
-        yield Paragraph(str(paragraph.get("id", "")), article.get("title", ""), text, questions, where)
-
-
-def _cmrc(article: dict[str, Any], where: str) -> Paragraph:
-    text = article["context_text"]
-    questions = [
-        Question(
-            str(asked["query_id"]), asked["query_text"], _marked(text, [{"text": words} for words in asked["answers"]])
-        )
-        for asked in article["qas"]
-    ]
-    return Paragraph(str(article.get("context_id", "")), article.get("title", ""), text, questions, where)
+def _paragraph(record: dict[str, Any], title: str, where: str, names: tuple[str, str, str, str]) -> Paragraph:
+    """The paragraph of a record with `qas`; names: of its id and text, and of those of a question."""
+    every, text, questions = record["qas"], record[names[1]], []
+    for asked in every:
+        if "detected_answers" in asked:  # of MRQA
+            spans = [span for answer in asked["detected_answers"] for span in answer["char_spans"]]
+            answers = [(start, last + 1) for start, last in spans]
+        else:
+            answers = _marked(text, asked["answers"])
+        questions.append(Question(str(asked[names[2]]), asked[names[3]], answers))
+    return Paragraph(str(record.get(names[0], "")), title, text, questions, where)
 
 
 def _from_line(record: dict[str, Any], where: str) -> Iterator[Paragraph]:
@@ -129,21 +134,9 @@ def _from_line(record: dict[str, Any], where: str) -> Iterator[Paragraph]:
         return
     with _expecting(where, "a line of MRQA (context, qas) or of Natural Questions (document_text, annotations)"):
         of_nq = "document_text" in record or "document_tokens" in record
-        paragraph = _natural_question(record, where) if of_nq else _mrqa(record, where)
+        paragraph = _natural_question(record, where) if of_nq else _paragraph(record, "", where, MRQA)
     if paragraph:
         yield paragraph
-
-
-def _mrqa(record: dict[str, Any], where: str) -> Paragraph:
-    questions = [
-        Question(
-            str(asked["qid"]),
-            asked["question"],
-            [(start, last + 1) for answer in asked["detected_answers"] for start, last in answer["char_spans"]],
-        )
-        for asked in record["qas"]
-    ]
-    return Paragraph("", "", record["context"], questions, where)
 
 
 def _natural_question(record: dict[str, Any], where: str) -> Paragraph | None:
@@ -161,20 +154,16 @@ def _natural_question(record: dict[str, Any], where: str) -> Paragraph | None:
         start, end = annotation["long_answer"]["start_token"], annotation["long_answer"]["end_token"]
         if start < 0 or not annotation["short_answers"]:
             continue
-        words, positions, length = [], {}, 0
-        for index in range(start, end):
-            if not tags[index]:
-                positions[index] = (length, length + len(tokens[index]))
-                words.append(tokens[index])
-                length += len(tokens[index]) + 1
-        spans = [range(short["start_token"], short["end_token"]) for short in annotation["short_answers"]]
-        answers = [
-            (min(answer_spans)[0], max(answer_spans)[1])
-            for span in spans
-            if (answer_spans := [positions[i] for i in span if i in positions])
-        ]
+        kept = [index for index in range(start, end) if not tags[index]]
+        ends = itertools.accumulate(len(tokens[index]) + 1 for index in kept)
+        spans = {index: (last - 1 - len(tokens[index]), last - 1) for index, last in zip(kept, ends, strict=True)}
+        answers = []
+        for short in annotation["short_answers"]:
+            own = [spans[at] for at in range(short["start_token"], short["end_token"]) if at in spans]
+            if own:
+                answers.append((own[0][0], own[-1][1]))
         question = Question(str(record["example_id"]), record["question_text"], answers)
-        return Paragraph("", "", " ".join(words), [question], where)
+        return Paragraph("", "", " ".join(tokens[index] for index in kept), [question], where)
     return None
 
 
@@ -185,14 +174,14 @@ def _beir(corpus: Path, queries: Path, qrels: Path) -> Iterator[Paragraph]:
     for qid, docid, grade in read_qrels(qrels)[0]:
         if grade:
             belongs.setdefault(qid, docid)
-    for where, record in read_records(queries, TOPICS, "json"):
+    for where, record in of_json(read_lines(queries), str(queries), TOPICS.expected):
         with _expecting(where, "lines with _id, text and metadata"):
             answers = record.get("metadata", {}).get("answers")
             if answers is not None:
                 asked.setdefault(belongs.get(str(record["_id"]), ""), []).append(record)
         if answers is None:
             raise InputError(f'{where}: no "answers" in "metadata"; without them no sentence is relevant')
-    for where, record in read_records(corpus, DOCUMENTS, "json"):
+    for where, record in of_json(read_lines(corpus), str(corpus), DOCUMENTS.expected):
         with _expecting(where, "lines with _id, title and text"):
             questions = [
                 Question(str(query["_id"]), query["text"], _marked(record["text"], query["metadata"]["answers"]))
@@ -202,22 +191,20 @@ def _beir(corpus: Path, queries: Path, qrels: Path) -> Iterator[Paragraph]:
         yield paragraph
 
 
-def _marked(text: str, answers: list[dict[str, Any]]) -> list[tuple[int, int]]:
-    """Where the answers stand: at their `answer_start` when the text is there, else where it stands nearest to it."""
+def _marked(text: str, answers: list[Any]) -> list[tuple[int, int]]:
+    """Where the answers stand: at their `answer_start` when the text is there, else where it stands nearest to it.
+
+    answers: objects with a `text`, or texts.
+    """
     spans = []
     for answer in answers:
+        answer = {"text": answer} if isinstance(answer, str) else answer
         words, start = answer["text"], answer.get("answer_start", 0)
         starts = [match.start() for match in re.finditer(re.escape(words), text)] if words else []
         if starts:
             nearest = min(starts, key=lambda nearest: abs(nearest - start))
             spans.append((nearest, nearest + len(words)))
     return sorted(set(spans))
-
-
-def _check_strings(**values: Any) -> None:
-    for name, value in values.items():
-        if not isinstance(value, str):
-            raise TypeError(f"{name} is a {type(value).__name__}, not a string")
 
 
 @contextlib.contextmanager

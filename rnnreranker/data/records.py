@@ -6,6 +6,7 @@ import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +21,7 @@ from rnnreranker.runs.columns import check_id, columns_of, shown_word
 Form = Literal["tsv", "json", "parquet", "tags"]
 Lines = Iterable[tuple[int, str]]
 Records = Iterator[tuple[str, dict[str, Any]]]  # (file:line, record)
+Rows = Iterator[tuple[str, dict[str, str], Mapping[str, Any]]]  # (file:line, fields, record; {} of columns)
 FORMS: dict[str, Form] = {  # ending of a file's name, before .gz → what is in it
     **dict.fromkeys(("jsonl", "json"), "json"),
     **dict.fromkeys(("trec", "sgml", "xml"), "tags"),
@@ -44,35 +46,37 @@ class Shape:
             that end in `id` are ids.
         needed: the fields that every record has; expected: how to say it; columns: those of a file without names.
         even: whether all rows of a file without names have as many columns.
+        words: whether columns are words, which blanks separate too; the second field may be left out then.
     """
 
     fields: Mapping[str, tuple[str, ...]]
     needed: tuple[str, ...]
     expected: str
-    columns: str = ""
+    columns: str
     even: bool = False
+    words: bool = False
 
-    def header(self, cells: Sequence[str], where: str) -> list[str]:
-        """The names of columns, where the first line of a file has them; empty where it is a row.
+    def header(self, cells: Sequence[str], where: str) -> dict[str, int]:
+        """Field → its column, where the first line of a file has names; empty where it is a record.
 
         Names are the same in upper and lower case, and with other signs between their words: `QueryID` is `query_id`.
 
         Raises:
             InputError: names without a needed one.
         """
-        names = [cell.strip().strip('"').lower() for cell in cells]
         ids = {name for field, group in self.fields.items() if field.endswith("id") for name in group}
         known = {name for group in self.fields.values() for name in group}
-        joined = {re.sub(r"[\W_]", "", name): name for name in known}
-        names = [name if name in known else joined.get(re.sub(r"[\W_]", "", name), name) for name in names]
+        joined = {_letters(name): name for name in known}
+        names = [cell.strip().strip('"').lower() for cell in cells]
+        names = [name if name in known else joined.get(_letters(name), name) for name in names]
         if names[0] not in ids and not (ids & {*names} and len(known & {*names}) > 1):
             if "text" in self.fields and {*self.fields["text"]} & {*names[1:]}:
                 notice(f"{where}: taken for a record, as no name of an id is in it; expected names as {self.expected}")
-            return []
+            return {}
         self.values(dict.fromkeys(names, ""), where)
         if unread := [name for name in names if name and name not in known]:
             notice(f"{where}: {counted(len(unread), 'column')} not read: {', '.join(unread)[:200]}")
-        return names
+        return {field: names.index(group[0]) for field, group in self._named(tuple(names)) if group}
 
     def values(self, record: Mapping[str, Any], where: str) -> dict[str, str]:
         """The fields of a record, all of them strings; "" where it lacks one that is not needed.
@@ -81,31 +85,34 @@ class Shape:
             InputError: a needed field that is missing or null, ids that differ, a value that is no string.
         """
         texts_of = {}
-        for field, names, is_id in self._named(tuple(record)):
+        for field, names in self._named(tuple(record)):
             name, value = (names[0], record[names[0]]) if names else (field, None)
+            is_id = field.endswith("id")
             if is_id and len(names) > 1 and len({repr(record[name]) for name in names}) > 1:
                 raise InputError(f"{where}: {' and '.join(names)} differ; expected one key with the id")
-            if type(value) is str:
-                texts_of[field] = value
-                continue
             if value is None and field in self.needed:
                 if names:
                     raise InputError(f'{where}: "{name}" is null; expected a string ("" where there is none)')
                 raise InputError(f"{where}: keys {str(sorted(record))[:200]}; expected {self.expected}")
-            if value is not None and not (type(value) is int and is_id) and field not in ("grade", "iteration"):
+            whole = type(value) is int and is_id
+            if not (value is None or whole or isinstance(value, str) or field in ("grade", "iteration")):
                 raise InputError(f'{where}: "{name}" is a {type(value).__name__}; expected a string')
             texts_of[field] = "" if value is None else str(value)
         return texts_of
 
     @functools.lru_cache(maxsize=64)  # noqa: B019  a handful of shapes, which stay
-    def _named(self, keys: tuple[str, ...]) -> list[tuple[str, list[str], bool]]:
-        """Each field with those of a record's keys that stand for it, and whether it is an id."""
+    def _named(self, keys: tuple[str, ...]) -> list[tuple[str, list[str]]]:
+        """Each field with those of a record's keys that stand for it."""
         unread = {"docid"} if "pid" in keys else set()  # MS MARCO v2: `docid` is that of the document of a passage
         named = []
         for field, names in self.fields.items():
             there = [name for name in names if name in keys and name not in unread]
-            named.append((field, [name for name in there if name not in WEAK] or there, field.endswith("id")))
+            named.append((field, [name for name in there if name not in WEAK] or there))
         return named
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[\W_]", "", name)
 
 
 DOCUMENTS = Shape(
@@ -132,12 +139,14 @@ TOPICS = Shape(
 JUDGEMENTS = Shape(
     {
         "qid": QID,
+        "iteration": ("iteration", "iter"),
         "docid": ("corpus-id", "corpus_id", *DOCID),
         "grade": ("score", "relevance", "grade", "rel", "label"),
-        "iteration": ("iteration", "iter"),
     },
     needed=("qid", "docid", "grade"),
     expected='"query-id", "corpus-id" and "score"',
+    columns="`qid 0 docid grade`, or qid docid grade",
+    words=True,
 )
 
 
@@ -156,53 +165,73 @@ def form_of(path: Path) -> Form:
     return "tags" if first.startswith("<") else "json" if first.startswith(("{", "[")) else "tsv"
 
 
-def read_records(path: Path, shape: Shape, form: Form) -> Records:
-    """The records of a file, plain or .gz, streamed.
+def read_rows(path: Path, shape: Shape, form: Form) -> Rows:
+    """(file:line, the fields, the record) of the records of a file, plain or .gz, streamed.
+
+    Of a query with documents beside it, as files to train with have them, see `beside`.
 
     Args:
-        path: of the file; shape: of its records; form: what is in it, not "tags".
+        path: of the file; shape: of its records; form: what is in it; "tags" are read as columns.
 
     Raises:
         InputError: a file that cannot be read, a record of another form (with file:line).
     """
-    return of_parquet(path, shape) if form == "parquet" else records_of(read_lines(path), str(path), shape, form)
+    if form not in ("json", "parquet"):
+        yield from of_columns(read_lines(path), str(path), shape)
+        return
+    records = of_parquet(path, shape) if form == "parquet" else of_json(read_lines(path), str(path), shape.expected)
+    seen: dict[str, str] = {}  # of documents beside queries: docid → digest
+    for number, (where, record) in enumerate(records, 1):
+        for one in beside(record, number, where, shape) if "query" in record else [record]:
+            values = shape.values(one, where)
+            if shape is DOCUMENTS and one is not record:
+                mark = fingerprint(values)
+                if (before := seen.setdefault(values["id"], mark)) != mark:
+                    raise InputError(f"{where}: docid {values['id']} has another text here than before")
+                if before is not mark:
+                    continue
+            yield where, values, one
 
 
-def records_of(lines: Lines, source: str, shape: Shape, form: Form) -> Records:
-    """The same of numbered lines; source: where they stand, for messages."""
-    return (_of_json if form == "json" else _of_columns)(iter(lines), source, shape)
+def beside(record: dict[str, Any], number: int, where: str, shape: Shape) -> list[dict[str, Any]]:
+    """What a record with a query stands for: itself, or with positive and negative documents those, or judgements.
 
-
-def candidates_of(record: Mapping[str, Any], where: str) -> list[tuple[dict[str, Any], int]]:
-    """The documents beside a query in a record to train with, each with its grade: 1 = positive, 0 = negative.
-
-    FlagEmbedding writes their texts, whose docids are digests of them; Tevatron writes objects with `docid` and `text`.
-    A record without a query has none.
+    FlagEmbedding writes texts of documents, whose docids are digests of them; Tevatron writes objects with `docid` and
+    `text`. A query without an id has its number as its id.
 
     Raises:
         InputError: something else than a list of texts or objects.
     """
-    texts_of: list[tuple[dict[str, Any], int]] = []
-    for names, grade in ((POSITIVE, 1), (NEGATIVE, 0)) if "query" in record else ():
+    candidates: list[tuple[dict[str, Any], int]] = []
+    for names, grade in ((POSITIVE, 1), (NEGATIVE, 0)):
         for name in names:
             documents = record.get(name) or []
             if not isinstance(documents, list) or not all(isinstance(one, str | dict) for one in documents):
                 raise InputError(f'{where}: "{name}" is no list of texts or objects; expected the documents of a query')
             as_records = [{"id": fingerprint(one), "text": one} if isinstance(one, str) else one for one in documents]
-            texts_of += [(one, grade) for one in as_records]
-    return texts_of
+            candidates += [(one, grade) for one in as_records]
+    if not candidates:
+        return [record]
+    if shape is DOCUMENTS:
+        return [one for one, _ in candidates]
+    query = record if any(name in record for name in TOPICS.fields["id"]) else {**record, "id": number}
+    if shape is TOPICS:
+        return [query]
+    qid = TOPICS.values(query, where)["id"]
+    pairs = {(DOCUMENTS.values(one, where)["id"], grade) for one, grade in candidates}
+    return [{"qid": qid, "docid": docid, "grade": grade} for docid, grade in sorted(pairs)]
 
 
-def document_of(record: Mapping[str, Any], where: str, fields: Sequence[str]) -> Document:
+def document_of(record: Mapping[str, Any], values: Mapping[str, str], where: str, fields: Sequence[str]) -> Document:
     """The document of a record, with its vector where it has one.
 
     Args:
-        where: file:line; fields: of its text, ("title", "text") or ("text",).
+        record: as it was read; values: its fields, as of `DOCUMENTS`; where: file:line.
+        fields: of its text, ("title", "text") or ("text",).
 
     Raises:
-        InputError: as `Shape.values` and `vector_of`; a docid that is no word.
+        InputError: a docid that is no word, and as `vector_of`.
     """
-    values = DOCUMENTS.values(record, where)
     docid, title, text = values["id"].strip(), values["title"], values["text"]
     check_id(docid, "docid", where)
     vector = next((record[name] for name in VECTOR if name in record), None)
@@ -210,48 +239,54 @@ def document_of(record: Mapping[str, Any], where: str, fields: Sequence[str]) ->
     return Document(docid, text, where, None if vector is None else vector_of(vector, where))
 
 
-def topic_of(record: dict[str, Any], number: int, where: str) -> dict[str, str]:
-    """The fields of a record of topics; a query with documents beside it and without an id has its number as its id.
+def of_columns(lines: Lines, source: str, shape: Shape) -> Rows:
+    """The rows of numbered lines of columns; source: where they stand, for messages.
 
     Raises:
-        InputError: as `Shape.values`.
+        InputError: another number of columns, names without a needed one (with file:line).
     """
-    if candidates_of(record, where) and not any(name in record for name in TOPICS.fields["id"]):
-        record = {**record, "id": number}
-    return TOPICS.values(record, where)
-
-
-def _of_columns(lines: Iterator[tuple[int, str]], source: str, shape: Shape) -> Records:
-    names: list[str] = []
-    least, named, first = len(shape.needed), False, ""
+    fields, kind = list(shape.fields), "column" if shape.words else "tab-separated column"
+    least, most = len(shape.needed), len(fields)
+    at: dict[str, int] = {}  # of a file with names
+    first = ""
     for number, line in lines:
         if not line.strip():
             continue
-        where, cells = f"{source}:{number}", line.rstrip("\r").split("\t")
-        if not names:
-            names = shape.header(cells, where)
-            if named := bool(names):
-                first = line
+        where = f"{source}:{number}"
+        cells = columns_of(line, where) if shape.words else line.rstrip("\r").split("\t")
+        if not first:
+            first, at = line, shape.header(cells, where)
+            if at:
+                most = len(cells)
+                least = most if shape.words else least
                 continue
-            names = list(shape.fields)
-            if shape.even and least <= len(cells) <= len(names):
-                names, least = names[: len(cells)], len(cells)
-        if named and line == first:
+            if shape.even and least <= len(cells) <= most:
+                least = most = len(cells)
+        elif at and line == first:
             raise InputError(f"{where}: the line of names stands here a second time; expected a record")
-        if not least <= len(cells) <= len(names):
+        if not least <= len(cells) <= most:
             blank = " (is there a blank in place of the tab?)" if len(cells) == 1 and " " in line.strip() else ""
-            raise InputError(
-                f"{where}: {counted(len(cells), 'tab-separated column')}{blank}; expected {shape.columns}"
-                + (f", {least} columns as in the first line" if least > len(shape.needed) else "")
-            )
-        if named:
+            as_first = f", {least} columns as in the first line" if at or least > len(shape.needed) else ""
+            raise InputError(f"{where}: {counted(len(cells), kind)}{blank}; expected {shape.columns}{as_first}")
+        if at:
             cells = [cell[1:-1].replace('""', '"') if _QUOTED.fullmatch(cell) else cell for cell in cells]
-        yield where, dict(zip(names, cells, strict=False))
+            cells = [cells[at[field]] if at.get(field, most) < len(cells) else "" for field in fields]
+        elif shape.words and len(cells) < most:
+            cells.insert(1, "")
+        yield where, dict(zip_longest(fields, cells, fillvalue="")), {}
 
 
-def _of_json(lines: Iterator[tuple[int, str]], source: str, shape: Shape) -> Records:
-    """Of an object a line; an array, or an object on several lines, is held in memory."""
-    expected = f"an object with {shape.expected}"
+def of_json(lines: Lines, source: str, expected: str = "") -> Records:
+    """The objects of numbered lines, one a line; an array, or an object on several lines, is held in memory.
+
+    Args:
+        lines, source: as of `of_columns`; expected: the keys of an object, for messages.
+
+    Raises:
+        InputError: not JSON, or no object (with file:line).
+    """
+    expected = f"an object with {expected}" if expected else "an object"
+    lines = iter(lines)
     opens: tuple[str, ...] = ("[",) if source.removesuffix(".gz").endswith(".jsonl") else ("[", "{")
     for number, line in lines:
         begins, ends = line.strip()[:1], line.strip()[-1:]
@@ -264,7 +299,11 @@ def _of_json(lines: Iterator[tuple[int, str]], source: str, shape: Shape) -> Rec
 
 
 def of_parquet(path: Path, shape: Shape | None = None) -> Records:
-    """The rows of a parquet file; InputError: a file that cannot be read, or without the fields of a shape."""
+    """The rows of a parquet file.
+
+    Raises:
+        InputError: a file that cannot be read, or without the fields of a shape.
+    """
     import pyarrow
     import pyarrow.parquet
 
@@ -282,37 +321,20 @@ def of_parquet(path: Path, shape: Shape | None = None) -> Records:
         raise InputError(f"{path}: cannot be read as parquet ({str(error).splitlines()[0]}); get it again") from None
 
 
-def read_topics(path: Path) -> dict[str, tuple[str, str]]:
-    """Query id to text and narrative ("" where there is none), in the order of a file.
+def read_topics(source: Path | str, lines: Lines | None = None) -> dict[str, tuple[str, str]]:
+    """Query id to text and narrative ("" where there is none), in the order of a file, or of its lines.
 
     Queries without an id that have positive and negative documents, as FlagEmbedding writes them, have their number.
 
     Raises:
-        InputError: a malformed line (with file:line), a query id twice, a query without text, no topics.
+        InputError: a malformed line (with file:line), an id that is no word, or twice, a query without text, no topics.
     """
-    form = form_of(path)
+    form = form_of(Path(source)) if lines is None else "tsv"
     if form == "tags":
-        return collected(trec_text.topics(read_text(path, "topics file"), str(path)), str(path))
-    return topics_of_records(read_records(path, TOPICS, form), str(path))
-
-
-def topics_of_records(records: Records, source: str) -> dict[str, tuple[str, str]]:
-    """The same of records; source: where they stand, for messages."""
-
-    def topics() -> Iterable[tuple[str, str, str, str]]:
-        for number, (where, record) in enumerate(records, 1):
-            values = topic_of(record, number, where)
-            yield where, values["id"].strip(), values["text"].strip(), values["narrative"].strip()
-
-    return collected(topics(), source)
-
-
-def collected(topics: Iterable[tuple[str, str, str, str]], source: str) -> dict[str, tuple[str, str]]:
-    """Query id to text and narrative of (file:line, qid, text, narrative).
-
-    Raises:
-        InputError: an id that is no word, or twice, a query without text, no topics.
-    """
+        topics = trec_text.topics(read_text(source, "topics file"), str(source))
+    else:
+        rows = of_columns(lines, str(source), TOPICS) if lines else read_rows(Path(source), TOPICS, form)
+        topics = ((where, *(values[field].strip() for field in TOPICS.fields)) for where, values, _ in rows)
     queries_of: dict[str, tuple[str, str]] = {}
     for where, qid, query, narrative in topics:
         check_id(qid, "query id", where)
@@ -321,7 +343,7 @@ def collected(topics: Iterable[tuple[str, str, str, str]], source: str) -> dict[
         if not query:
             raise InputError(f"{where}: query {qid} has no text; expected qid<TAB>text")
         queries_of[qid] = (query, narrative)
-    return not_empty(queries_of, source)
+    return not_empty(queries_of, str(source))
 
 
 def not_empty(topics: dict[str, tuple[str, str]], source: str) -> dict[str, tuple[str, str]]:
@@ -333,68 +355,29 @@ def not_empty(topics: dict[str, tuple[str, str]], source: str) -> dict[str, tupl
 
 LARGEST = 2**31 - 1  # a grade, or one below 0: trec_eval's are of 32 bits
 _GRADE = re.compile(r"[+-]?[0-9]{1,12}(\.0*)?")
-Judgement = tuple[str, str, str, str]  # file:line, query id, docid, grade
 
 
-def read_qrels(path: Path) -> tuple[list[tuple[str, str, int]], list[str]]:
-    """Query id, docid and grade of every judgement of a file, in their order, and file:line of each.
+def read_qrels(source: Path | str, lines: Lines | None = None) -> tuple[list[tuple[str, str, int]], list[str]]:
+    """Query id, docid and grade of every judgement of a file, or of its lines, in their order, and file:line of each.
 
     Args:
-        path: lines of TREC (`qid 0 docid grade`) or BEIR (`query-id corpus-id score`), with or without names in the
-            first line, by which columns of another order are told; JSON or parquet with these names; or queries with
-            positive (1) and negative (0) documents, as FlagEmbedding and Tevatron write them.
+        source: a file of lines of TREC (`qid 0 docid grade`) or BEIR (`query-id corpus-id score`), with or without
+            names in the first line, by which columns of another order are told; JSON or parquet with these names; or
+            queries with positive (1) and negative (0) documents, as FlagEmbedding and Tevatron write them.
+        lines: numbered lines of TREC or BEIR in place of those of the file.
 
     Raises:
         InputError: a malformed line (with file:line).
     """
-    form = form_of(path)
-    if form in ("json", "parquet"):
-        return _graded(_of_records(path, form))
-    return parse_qrels(read_lines(path, "qrels file"), str(path))
-
-
-def parse_qrels(lines: Lines, source: str) -> tuple[list[tuple[str, str, int]], list[str]]:
-    """The same of numbered lines of TREC or BEIR; source: where they stand, for messages."""
-    return _graded(_of_lines(lines, source))
-
-
-def _of_lines(lines: Lines, source: str) -> Iterator[Judgement]:
-    names: list[str] | None = None
-    for number, line in lines:
-        where = f"{source}:{number}"
-        columns = columns_of(line, where)
-        if not columns:
-            continue
-        if names is None and (names := JUDGEMENTS.header(columns, where)):
-            continue
-        if names:
-            if len(columns) != len(names):
-                raise InputError(f"{where}: {len(columns)} columns; expected the {len(names)} of the first line")
-            values = JUDGEMENTS.values(dict(zip(names, columns, strict=True)), where)
-            yield where, values["qid"], values["docid"], values["grade"]
-            continue
-        if len(columns) not in (3, 4):
-            raise InputError(f"{where}: {len(columns)} columns; expected `qid 0 docid grade`, or qid docid grade")
-        yield where, columns[0], columns[-2], columns[-1]
-
-
-def _of_records(path: Path, form: Form) -> Iterator[Judgement]:
-    for number, (where, record) in enumerate(read_records(path, JUDGEMENTS, form), 1):
-        if beside := candidates_of(record, where):
-            qid = topic_of(record, number, where)["id"]
-            pairs = {(DOCUMENTS.values(one, where)["id"], grade) for one, grade in beside}
-            yield from ((where, qid, docid, str(grade)) for docid, grade in sorted(pairs))
-            continue
-        values = JUDGEMENTS.values(record, where)
-        check_id(values["qid"], "query id", where)
-        check_id(values["docid"], "docid", where)
-        yield where, values["qid"], values["docid"], values["grade"]
-
-
-def _graded(judgements: Iterable[Judgement]) -> tuple[list[tuple[str, str, int]], list[str]]:
+    form = form_of(Path(source)) if lines is None else "tsv"
+    rows = of_columns(lines, str(source), JUDGEMENTS) if lines else read_rows(Path(source), JUDGEMENTS, form)
     triples: list[tuple[str, str, int]] = []
     lines_of: list[str] = []
-    for where, qid, docid, written in judgements:
+    for where, values, record in rows:
+        qid, docid, written = values["qid"], values["docid"], values["grade"]
+        if record:  # the columns of a line are words
+            check_id(qid, "query id", where)
+            check_id(docid, "docid", where)
         grade = float(written) if _GRADE.fullmatch(written) else 0.5
         if not (grade.is_integer() and abs(grade) <= LARGEST):
             raise InputError(f"{where}: grade {shown_word(written)}; expected a whole number in the last column")

@@ -10,7 +10,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
 from rnnreranker.data import irds, local
 from rnnreranker.data.names import BUILT_IN_TOPICS, built_in_lines, is_file, left_out
-from rnnreranker.data.records import TOPICS, not_empty, read_qrels, read_topics, records_of, topics_of_records
+from rnnreranker.data.records import not_empty, read_qrels, read_topics
 
 
 def topics_of(given: str | Path | Mapping[str, str]) -> dict[str, str]:
@@ -105,7 +105,7 @@ def _all_topics(name: str) -> dict[str, tuple[str, str]]:
     if is_file(name, "topics"):
         return read_topics(Path(name).expanduser())
     if name in BUILT_IN_TOPICS:
-        return topics_of_records(records_of(built_in_lines(BUILT_IN_TOPICS[name]), name, TOPICS, "tsv"), name)
+        return read_topics(name, built_in_lines(BUILT_IN_TOPICS[name]))
     dataset = irds.load(name)
     with irds.reading(name, "queries"):
         topics = {query.query_id: (query.default_text().strip(), "") for query in dataset.queries_iter()}

@@ -33,25 +33,25 @@ def main(argv: Sequence[str]) -> int:
     args = make_parser().parse_args(argv)
     request = command.request(args, LabelsRequest, method=with_flags("method", args, LabelParams))
     forms = command.request(args, FormsRequest)
-    _check(request, args.output, forms)
+    _check(request, forms)
     share = command.request(args, ShareRequest).share
-    made = write_labels(request, args.output, share)
+    made = write_labels(request, forms.output, share)
     if share is not None:
         now, own = made.metadata["made"], made.metadata["own"]
         there = f"{command.counted(now, 'shard file')} made, {own - now} were there"
-        command.say(f"{args.output}: shard {share[0]} of {share[1]}: {there}")
+        command.say(f"{forms.output}: shard {share[0]} of {share[1]}: {there}")
         return 0
     _export(forms, request, made)
-    _say(args.output, made)
+    _say(forms.output, made)
     return 0
 
 
-def _check(request: LabelsRequest, output: str, forms: FormsRequest) -> None:
+def _check(request: LabelsRequest, forms: FormsRequest) -> None:
     """Refuse what can be seen to fail, before any work."""
     texts: frozenset[str] = frozenset({"topics", "texts"} if forms.listwise or forms.audit else ())
     check(
         request,
-        output,
+        forms.output,
         *request.lacking(texts, "--listwise or --audit"),
         (forms.audit_output and not forms.audit, "--audit-output goes with --audit N"),
         (forms.truth and not forms.audit, "--truth goes with --audit N"),
@@ -100,7 +100,7 @@ def make_parser() -> argparse.ArgumentParser:
     text = "Make soft relevance labels for the candidates of a run."
     parser = command.parser("labels", text, EPILOG, usage=USAGE)
     command.add_request_flags(parser, LabelsRequest, "run", "qrels")
-    parser.add_argument("--output", required=True, metavar="FILE.parquet", help="labels to write")
+    command.add_request_flags(parser, FormsRequest, "output")
     of_queries = ("index", "topics", "encoded_queries", "encoder")
     command.add_request_flags(parser, LabelsRequest, *of_queries, "relevant", "depth", "pairs", encoded_queries="NPY")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FormsRequest(Request):
-    """What the command writes beside the parquet file: other forms, the audit page."""
+    """What the command writes: the parquet file, other forms, the audit page."""
 
+    output: str = setting(MISSING, "labels to write", metavar="FILE.parquet")
     tsv: str | None = setting(None, "qid<TAB>docid<TAB>score")
     qrels_output: str | None = setting(None, "TREC qrels; a query's largest target becomes --highest")
     highest: int = setting(100, "its grade", at_least=1)

@@ -72,11 +72,23 @@ class ChosenLabeler:
         return taught and bool(self.params.chosen.method.takes_device)  # type: ignore[attr-defined]
 
 
+@dataclass(frozen=True)
+class SimilarityRequest(Request):
+    """Settings of similarities that are flags of their own, beside the written form of a method."""
+
+    source: str | None = setting(
+        None,
+        "where similarities of documents come from (default: vectors)",
+        flag=SOURCE,
+        one_of=lambda: [*get_args(Source)],
+        metavar="WHAT",
+    )
+    preset: str | None = setting(None, "published settings (tas-b, cocondenser, …) or a YAML file")
+
+
 def add_similarity_flags(group: Any, shown: Collection[str]) -> None:
-    """The flags --from, --preset, and of the settings of rNN, of which the help shows some."""
-    text = "where similarities come from: vectors, or the part neighbours of the index (default: vectors)"
-    group.add_argument(flag(SOURCE), dest=SOURCE, choices=get_args(Source), metavar="WHAT", help=text)
-    group.add_argument("--preset", help="published settings (tas-b, cocondenser, …) or a YAML file")
+    """The flags of `SimilarityRequest`, and of the settings of rNN, of which the help shows some."""
+    command.add_request_flags(group, SimilarityRequest, "source", "preset")
     command.add_dataclass_flags(group, RnnParams, OF_THE_MIXTURE, RnnParams.preset("vectors"), shown=shown)
 
 
@@ -87,7 +99,8 @@ def with_flags(name: str, args: Any, *kinds: type) -> Written:
         InputError: flags of what the written form says too.
     """
     typed = {key: value for kind in (RnnParams, *kinds) for key, value in command.given(args, kind).items()}
-    typed |= {key: value for key in (SOURCE, PRESET) if (value := getattr(args, key)) is not None}
+    of_similarity = {SOURCE: args.source, PRESET: args.preset}
+    typed |= {key: value for key, value in of_similarity.items() if value is not None}
     typed.pop(name, None)
     return Written.read(getattr(args, name)).beside(typed, flag(name))
 

@@ -10,7 +10,6 @@ from typing import Any
 from rnnreranker.base import command
 from rnnreranker.base.files import check_writable
 from rnnreranker.base.tables import interval, print_table
-from rnnreranker.data.fields import add_documents_flags
 from rnnreranker.lab.recover.recovery import Recovery, recovered
 from rnnreranker.lab.recover.request import JOINT, RecoverRequest, check
 from rnnreranker.lab.recover.teachers import known
@@ -120,7 +119,7 @@ def make_parser() -> argparse.ArgumentParser:
     beside = parser.add_argument_group("teachers beside the similarities")
     text = f"rank by these, too: {', '.join(known())}"
     beside.add_argument("--beside", nargs="+", default=(), metavar="NAME", help=text)
-    add_documents_flags(beside, "texts for teachers that read them (default: of the index)")
+    command.add_request_flags(beside, RecoverRequest, "documents", "fields", fields="NAMES")
     return parser
 
 

@@ -15,7 +15,7 @@ from rnnreranker.base.errors import InputError, nearest, refuse
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import hints_of, plain, setting
 from rnnreranker.base.written_form import Written
-from rnnreranker.data.fields import asked_fields
+from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.lab.recover.teachers import Teacher, choose_teacher, needs_of
 from rnnreranker.labels.methods.simple import JointLabeler, JointParams
 from rnnreranker.rnn import RnnParams
@@ -67,8 +67,8 @@ class RecoverRequest(Request):
     visible: int = setting(1, "positives visible at a time", at_least=1)
     ablations: bool = setting(False, "joint similarity with other settings, too: each differs in one thing")
     beside: Form | Sequence[Form] = ()
-    documents: str | None = None
-    fields: str | None = None
+    documents: str | None = setting(None, "texts for teachers that read them (default: of the index)")
+    fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES])
     threads: int | None = setting(None, "default: one per core; results do not depend on it", at_least=1)
 
     @cached_property

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 import numpy as np
 
 from rnnreranker.base import settings
+from rnnreranker.base.command import say
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import Inputs, defaults_of, find
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from rnnreranker.runs import Run
 
 Source = Literal["vectors", "neighbours"]
+BOTH = {"vectors", "neighbours"}  # read by the same rows
 Labelled = Iterator[tuple[int, np.ndarray, np.ndarray]]  # index of a context, its scores, its targets
 
 
@@ -77,7 +79,8 @@ class Labeler(ABC):
         if params is not None and not isinstance(params, self.Params):
             raise InputError(f"method {self.name}: got {type(params).__name__}, expected {self.Params.__name__}")
         self.params = params if params is not None else defaults_of(type(self))
-        if lost := sorted(need for need in self.needs_from(source, self.params) if not inputs.has(need)):
+        self.reads = self.needs_from(source, self.params)
+        if lost := sorted(need for need in self.reads if not inputs.has(need)):
             raise InputError(f"method {self.name}: needs {' and '.join(lost)}, which were not given")
         self.inputs = inputs
         self.label_params = label_params if label_params is not None else LabelParams()
@@ -120,7 +123,8 @@ class Labeler(ABC):
         return self.infer_from(run, positives_of(qrels, self.relevant))[0]
 
     def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
-        """The labels, and how many positives were left out for want of a vector."""
+        """The labels, and how many positives were left out for want of a vector; says what is to remark."""
+        self.check(run, judged)
         size = getattr(self.params, "context", 2**31 - 1)
         contexts, without = contexts_of(run, judged, size, self.source_of_rows, whole=self.whole)
         offsets = np.cumsum([0, *(len(one.docids) for one in contexts)], dtype=np.int64)
@@ -131,8 +135,17 @@ class Labeler(ABC):
             start = offsets[index]
             scores[start : start + len(own_scores)] = own_scores
             given[start : start + len(own_targets)] = own_targets
+        if remark := self.remark():
+            say(remark)
         qids = tuple(one.qid for one in contexts)
         return SoftLabels(qids, offsets, docids, scores, given, positive, self.describe()), without
+
+    def check(self, run: Run, judged: Judged) -> None:  # noqa: B027  not every method reads vectors
+        """Look, before any work, that the inputs have what the method reads; InputError: where they lack it."""
+
+    def remark(self) -> str:
+        """What a person should know of the queries labelled since it was last asked for; "" = nothing."""
+        return ""
 
     def describe(self) -> dict[str, Any]:
         """What goes into the metadata of the labels."""
@@ -147,8 +160,10 @@ class Labeler(ABC):
 
     @property
     def source_of_rows(self) -> Any:
-        """Where the vectors of positives and candidates must be; None where the method looks at none."""
-        return self.inputs.vectors if "vectors" in self.needs else None
+        """What must have rows of positives and candidates; None where the method reads nothing by rows."""
+        by_rows = ("neighbours",) if self.source == "neighbours" else ("vectors", "tokens", "terms")
+        need = next((need for need in by_rows if need in self.reads), None)
+        return None if need is None else getattr(self.inputs, need)
 
 
 class ContextLabeler(Labeler):
@@ -195,15 +210,6 @@ class VectorLabeler(Labeler):
         """Whether positives get the share of probability that evidence would give them."""
         return self.label_params.mass == "evidence"
 
-    @property
-    def source_of_rows(self) -> Any:
-        return self.inputs.vectors if self.source == "vectors" else self.inputs.neighbours
-
-    @property
-    def _reads_both(self) -> bool:
-        """Whether vectors are read beside a graph, by the same rows."""
-        return self.source == "neighbours" and "vectors" in self.needs_from(self.source, self.params)
-
     @abstractmethod
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
         """(B, R, N) float32: every candidate against every positive."""
@@ -214,11 +220,6 @@ class VectorLabeler(Labeler):
             return GraphSimilarity(batch.lengths, self.params, self.threads, self.inputs.neighbours, batch.rows)
         return VectorSimilarity(batch.lengths, self.params, self.threads, batch.vectors)
 
-    def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
-        """See `Labeler.infer_from`; raises as `check`."""
-        self.check(run, judged)
-        return super().infer_from(run, judged)
-
     def check(self, run: Run, judged: Judged) -> None:
         """Look that queries with positives have vectors where they are read, and that a graph has the rows of vectors.
 
@@ -226,15 +227,15 @@ class VectorLabeler(Labeler):
             InputError: queries or candidates without a vector, vectors of another dimension, or in other rows than in
                 the graph.
         """
-        if "query vectors" in self.needs_from(self.source, self.params):
+        if "query vectors" in self.reads:
             labelled = run.of_queries([bool(judged.get(qid)) for qid in run])
             query_rows(labelled, self.inputs.query_vectors, self.inputs.vectors.dimension)
-        if self._reads_both:
+        if self.reads >= BOTH:
             vector_rows(self.inputs.neighbours, run, skip=True, beside=self.inputs.vectors)
 
     def describe(self) -> dict[str, Any]:
         metadata = super().describe()
-        if self._reads_both:
+        if self.reads >= BOTH:
             metadata["vectors"] = str(self.inputs.vectors.fingerprint)
         elif self.source == "neighbours" and (origin := self.inputs.neighbours.origin).of == "dense" and origin.source:
             metadata["vectors"] = str(origin.source)  # that the graph was made from
@@ -297,7 +298,7 @@ class VectorLabeler(Labeler):
 
     def batches(self, contexts: Sequence[JudgedContext]) -> Iterator[JudgedBatch]:
         """The contexts in batches, with vectors where the method reads them."""
-        if "vectors" in self.needs_from(self.source, self.params):
+        if "vectors" in self.reads:
             return batches(contexts, vectors=self.inputs.vectors, queries=self.inputs.query_vectors)
         return batches(contexts, BYTES * self.source_of_rows.k)
 

@@ -10,19 +10,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rnnreranker.base.chosen_method import Chosen, choose
-from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import Params, context_setting, setting
 from rnnreranker.base.written_form import Written
-from rnnreranker.labels.judged import Judged, JudgedContext
+from rnnreranker.labels.judged import JudgedContext
 from rnnreranker.labels.methods.base import ContextLabeler, Source
 from rnnreranker.methods.feedback.colbert import ColbertFeedback, ColbertParams
 from rnnreranker.methods.rerank.prf import NEEDS, PrfParams, PrfReranker
 
 if TYPE_CHECKING:
-    from rnnreranker.labels.soft import SoftLabels
     from rnnreranker.methods.rerank import Reranker
-    from rnnreranker.runs import Run
 
 RNN = "rnn"
 
@@ -86,12 +83,9 @@ class TeacherLabeler(ContextLabeler):
     def describe(self) -> dict[str, Any]:
         return super().describe() | {"teacher": self.teacher.describe()}
 
-    def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
-        """See `Labeler.infer_from`; says what the teacher has to remark."""
-        labels_and_left_out = super().infer_from(run, judged)
-        if remark := self.teacher.remark():
-            say(remark)
-        return labels_and_left_out
+    def remark(self) -> str:
+        """See `Labeler.remark`: of the teacher."""
+        return self.teacher.remark()
 
     def scores(self, one: JudgedContext) -> np.ndarray:
         """(n,) float64: what the teacher gives the candidates, all beside each other."""
@@ -104,12 +98,6 @@ class TeacherLabeler(ContextLabeler):
         chosen = self.params.chosen
         teacher: Reranker = chosen.method(self.inputs, chosen.params, threads=self.threads, device=self.devices)
         return teacher
-
-    @property
-    def source_of_rows(self) -> Any:
-        """See `Labeler.source_of_rows`; of a teacher without vectors the tokens."""
-        need = next((need for need in ("vectors", "tokens") if need in self.teacher.needs), None)
-        return None if need is None else getattr(self.teacher.inputs, need)
 
 
 @dataclass(frozen=True)

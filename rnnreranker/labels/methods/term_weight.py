@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from rnnreranker.base.command import counted, say
+from rnnreranker.base.command import counted
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.settings import context_setting, setting
 from rnnreranker.labels.methods.base import ContextLabeler, Source
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from rnnreranker.encode.words.scorer import TermScorer
     from rnnreranker.labels.judged import Judged, JudgedContext
-    from rnnreranker.labels.soft import SoftLabels
     from rnnreranker.runs import Run
 
 
@@ -71,15 +70,18 @@ class TermWeightLabeler(ContextLabeler):
         metadata = super().describe()
         return metadata if self._scorer is None else metadata | {"scorer": self._scorer.digest}
 
-    def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
+    def check(self, run: Run, judged: Judged) -> None:
+        """Begin to count the pairs, those that share no word, and the queries without a word."""
         self._pairs = self._apart = self._wordless = 0
-        labels_and_left_out = super().infer_from(run, judged)
-        if self._apart:
-            pairs = counted(self._pairs, "pair")
-            say(f"{self._apart} of {pairs} of query and candidate share no word: their score is 0")
-        if self._wordless:
-            say(f"{counted(self._wordless, 'query', 'queries')} without a word: the scores of all candidates are 0")
-        return labels_and_left_out
+
+    def remark(self) -> str:
+        """See `Labeler.remark`: how many pairs share no word, and how many queries have none."""
+        apart = (
+            f"{self._apart} of {counted(self._pairs, 'pair')} of query and candidate share no word: their score is 0"
+        )
+        wordless = counted(self._wordless, "query", "queries") + " without a word: the scores of all candidates are 0"
+        said = {apart: self._apart, wordless: self._wordless}
+        return "; ".join(text for text, count in said.items() if count)
 
     def scores(self, one: JudgedContext) -> np.ndarray:
         """(n,) float64: eq. 5 of the candidates."""
@@ -106,11 +108,6 @@ class TermWeightLabeler(ContextLabeler):
     @cached_property
     def _scorer(self) -> TermScorer | None:
         return None if self.params.scorer is None else _loaded(self.params.scorer)
-
-    @property
-    def source_of_rows(self) -> Any:
-        """See `Labeler.source_of_rows`; None with a scorer, which reads texts."""
-        return None if self._scorer is not None else self.inputs.terms
 
 
 @lru_cache(maxsize=1)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rnnreranker.base import command
+from rnnreranker.base.request import Request
+from rnnreranker.base.settings import setting
 from rnnreranker.base.tables import print_table
 from rnnreranker.labels.negatives.filters import NegativeParams, Toll
 from rnnreranker.labels.negatives.make import NegativesRequest, check, mined_negatives
@@ -21,6 +24,13 @@ With --truth every filter is compared at the same share of discarded pairs, on j
 USAGE = (
     "python -m rnnreranker.negatives --run RUN --qrels QRELS (--output FILE | --truth QRELS) [--index INDEX] [flags]"
 )
+
+
+@dataclass(frozen=True)
+class OutputRequest(Request):
+    """What the command writes."""
+
+    output: str | None = setting(None, ".parquet or .jsonl with texts, .tsv with ids", metavar="FILE")
 
 
 @command.main
@@ -52,7 +62,7 @@ def make_parser() -> argparse.ArgumentParser:
         parser, NegativesRequest, "run", "qrels", *of_queries, encoded_queries="NPY", fields="NAMES"
     )
     command.add_request_flags(parser, NegativesRequest, "device", "compute_dtype")
-    parser.add_argument("--output", metavar="FILE", help=".parquet or .jsonl with texts, .tsv with ids")
+    command.add_request_flags(parser, OutputRequest, "output")
     command.add_request_flags(parser, NegativesRequest, "truth", truth="QRELS")
 
     mining = parser.add_argument_group("mining")
