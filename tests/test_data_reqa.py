@@ -153,7 +153,7 @@ def test_natural_questions_lose_their_tags(tmp_path: Path) -> None:
         ("Ada wrote it . It ran in 1843 .", [Question("77", "when did it run", [(25, 29)])])
     ]
     made = reqa.sentence_set(found)
-    assert [sentence.text for sentence in made.documents] == ["Ada wrote it .", "It ran in 1843 ."]
+    assert [sentence["text"] for sentence in made.documents] == ["Ada wrote it .", "It ran in 1843 ."]
     assert made.qrels == {"77": ["p0#s1"]}
 
 
@@ -196,7 +196,7 @@ def test_made_sets_against_the_given_ones(shared: Path, name: str) -> None:
     given = shared / "data" / "beir" / f"{name}-reqa"
     texts = {document.docid: document.text for document in load_documents(given)}
     relevant = {row.query_id: texts[row.doc_id] for row in load_qrels(given).itertuples()}
-    ours = {sentence.docid: f"{sentence.title}\n{sentence.text}".lstrip() for sentence in made.documents}
+    ours = {one["_id"]: f"{one['metadata']['title']}\n{one['text']}".lstrip() for one in made.documents}
     same = sum([ours[docid] for docid in made.qrels[qid]] == [text] for qid, text in relevant.items())
     assert (len(made.documents), len(texts), len(made.topics), same) == GIVEN[name]
     assert made.topics == load_topics(given)

@@ -1,9 +1,8 @@
 """The docstrings of the standard library, gathered by a Python that has loaded nothing else.
 
 Run as a script (`python -I -S docstrings.py NAME...`) it prints a JSON array of [docid, title, name in words,
-docstring], sorted by docid. It imports the standard library only, and is run in a process of its own: libraries such
-as transformers replace functions of the standard library and add methods to its classes when they are imported, which
-would change what is read here. The names given are kept however short their docstring is.
+docstring], sorted by docid. It runs in a process of its own, as libraries such as transformers change classes of the
+standard library. The names given are kept however short their docstring is.
 """
 
 from __future__ import annotations

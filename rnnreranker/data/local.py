@@ -1,9 +1,8 @@
-"""Local data sets by name: folders in BEIR layout, TripClick's release, ReQA sets made here from downloaded files.
+"""Local data sets by name: folders in BEIR layout, TripClick's release, ReQA sets made from downloaded files.
 
 A folder in BEIR layout holds `corpus.jsonl`, `queries.jsonl` and `qrels/SPLIT.tsv`, plain or .gz. `FOLDER` is its
-split `test` (or its only one), `FOLDER:SPLIT` another; `FOLDER:cold-1-train` and the like are parts of the first, see
-`splits`. `collections/NAME` is the folder NAME of those that one keeps in one place, so that a spec names it without
-saying where that is. `reqa:FILE` is the ReQA set made from a file in the format of SQuAD, or from such a folder.
+split `test` (or its only one), `FOLDER:SPLIT` another, `FOLDER:cold-1-train` a part of the first, see `splits`.
+`collections/NAME` is the folder NAME in `collections_home`. `reqa:FILE` is the ReQA set made from a file or folder.
 """
 
 from __future__ import annotations

@@ -28,58 +28,54 @@ def documents_by(
     """The document of each passage, and where in it the passage stands.
 
     Args:
-        passages: one or more signs (neither letters nor digits): a passage's id is its document's id, the signs (where
-            they occur last) and something that tells passages apart, as `D7#2` or `p7#s0`; `reqa-squad` and the like:
-            the same by `#`; a file `passage<TAB>document`, plain or .gz; or an ir_datasets id whose passages have
-            `msmarco_document_id`, as `msmarco-passage-v2`.
+        passages: signs that stand between the ids of document and passage, as in `D7#2`; `reqa-squad` and the like:
+            the sign `#`; a file `passage<TAB>document`, plain or .gz; or an ir_datasets id whose passages have
+            `msmarco_document_id`.
         docids: V distinct passages.
-        ordered: whether positions are asked for: by the last number after the signs, by the line in the file, by the
-            characters of the document that ir_datasets says the passage spans.
+        ordered: whether positions are asked for: the last number after the signs, the line in the file, or the first
+            character of the passage in its document.
 
     Returns:
         (V,) object array of document ids; (V,) int64, or None where not asked for.
 
     Raises:
-        InputError: passages whose document is not known (how many, the first three), a malformed line (file:line), a
-            name that is none of these, passages without a number that are to be ordered.
+        InputError: passages whose document is not known, or whose position is asked for and not known; a malformed
+            line (file:line); a name that is none of these.
         UnavailableError: an ir_datasets id whose data are not here.
 
     >>> documents_by("#", ["D7#2", "D#8#0"], ordered=True)
     (array(['D7', 'D#8'], dtype=object), array([2, 0]))
     """
-    ids = list(docids)
-    if passages and not any(sign.isalnum() or sign.isspace() for sign in passages):
-        return _by_sign(passages, ids, ordered)
-    if passages in reqa.NAMES or passages.startswith(reqa.MADE_FROM):
-        return _by_sign(SENTENCE_SIGN, ids, ordered)
-    document_of = _by_file(passages, ids) if is_file(passages, "mapping") else _by_ir_datasets(passages, ids)
-    _refuse_lacking(passages, ids, [passage for passage in ids if passage not in document_of])
-    documents = np.array([document_of[passage][0] for passage in ids], dtype=object)
-    return documents, np.array([document_of[passage][1] for passage in ids], dtype=np.int64) if ordered else None
-
-
-def _by_sign(sign: str, ids: list[str], ordered: bool) -> tuple[np.ndarray, np.ndarray | None]:
-    parts = [passage.rpartition(sign) for passage in ids]
-    lacking = [passage for passage, (document, _, _) in zip(ids, parts, strict=True) if not document]
-    _refuse_lacking(f"passages by {sign!r}", ids, lacking)
-    documents = np.array([document for document, _, _ in parts], dtype=object)
-    if not ordered:
-        return documents, None
-    numbers = [_LAST_NUMBER.search(end) for _, _, end in parts]
-    if unnumbered := [passage for passage, number in zip(ids, numbers, strict=True) if not number]:
-        raise InputError(
-            f"passages by {sign!r}: {len(unnumbered)} of {len(ids)} have no number behind it "
-            f"({', '.join(unnumbered[:3])}), so which is first is not known; give a file passage<TAB>document in order"
-        )
-    return documents, np.array([int(number[0]) for number in numbers if number], dtype=np.int64)
-
-
-def _refuse_lacking(source: str, ids: list[str], lacking: list[str]) -> None:
-    if lacking:
+    ids, source = list(docids), passages
+    of_sentences = passages in reqa.NAMES or passages.startswith(reqa.MADE_FROM)
+    if of_sentences or (passages and not any(sign.isalnum() or sign.isspace() for sign in passages)):
+        sign = SENTENCE_SIGN if of_sentences else passages
+        source, document_of = f"passages by {sign!r}", _by_sign(sign, ids, ordered)
+    else:
+        document_of = _by_file(passages, ids) if is_file(passages, "mapping") else _by_ir_datasets(passages, ids)
+    if lacking := [passage for passage in ids if passage not in document_of]:
         raise InputError(
             f"{source}: {len(lacking)} of {len(ids)} passages have no document ({', '.join(lacking[:3])}); expected "
             "passages of this collection: `passages` says how they name their documents"
         )
+    documents = np.array([document_of[passage][0] for passage in ids], dtype=object)
+    if ordered and (unnumbered := [passage for passage in ids if document_of[passage][1] < 0]):
+        raise InputError(
+            f"{source}: {len(unnumbered)} of {len(ids)} have no number behind it ({', '.join(unnumbered[:3])}), so "
+            "which is first is not known; give a file passage<TAB>document in order"
+        )
+    return documents, np.array([document_of[passage][1] for passage in ids], dtype=np.int64) if ordered else None
+
+
+def _by_sign(sign: str, ids: list[str], ordered: bool) -> dict[str, tuple[str, int]]:
+    """Passage → its document, and the last number behind the sign, -1 where there is none."""
+    document_of = {}
+    for passage in ids:
+        document, _, end = passage.rpartition(sign)
+        number = _LAST_NUMBER.search(end) if ordered else None
+        if document:
+            document_of[passage] = document, int(number[0]) if number else -1
+    return document_of
 
 
 def _by_file(path: str, ids: list[str]) -> dict[str, tuple[str, int]]:

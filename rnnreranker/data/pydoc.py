@@ -1,10 +1,7 @@
 """The built-in collection: the documentation of the running Python's standard library, made from its docstrings.
 
-Documents are generated, never shipped, so a machine without network has real text to search. What comes out depends on
-the Python alone (`docstrings` gathers it in a process of its own), and `fingerprint` names it.
-
-Most docstrings of the built-in types and functions are one line that says what a call does and not what people do with
-it. For those, and for those only, `pydoc_files/uses.tsv` adds a sentence on typical use, written for this project.
+The documents depend on the Python alone (`docstrings` gathers them in a process of its own), and `fingerprint` names
+them. `pydoc_files/uses.tsv` adds a sentence on typical use to those of the built-in types and functions.
 """
 
 from __future__ import annotations
@@ -39,12 +36,11 @@ NOT_READ = (
 def documents() -> Iterator[Document]:
     """The documents of the built-in collection, sorted by docid.
 
-    A docid is the public name a person would type (`dict.fromkeys`, `itertools.groupby`, `pathlib.Path.glob`). The text
-    is the name with its signature where there is one, the name in words, the first paragraphs of its docstring (about
-    400 characters), and for the built-in types and functions a sentence on typical use.
+    A docid is the public name of an object (`dict.fromkeys`). The text is the name with its signature, the name in
+    words, the first paragraphs of its docstring (about 400 characters), and perhaps a sentence on typical use.
 
     Raises:
-        UnavailableError: when Python has no docstrings, or cannot be started to read them.
+        UnavailableError: Python has no docstrings, or cannot be started to read them.
     """
     return iter(_documents())
 
@@ -52,11 +48,10 @@ def documents() -> Iterator[Document]:
 def fingerprint() -> str:
     """16 hexadecimal digits that name the content of the collection under this Python.
 
-    They are remembered in the cache folder for as long as nothing of what they depend on changes: the interpreter, the
-    files of its library, and what this package has of the collection.
+    They are remembered in the cache folder for as long as the interpreter, its library and this package's files stay.
 
     Raises:
-        UnavailableError: when Python has no docstrings, or cannot be started to read them.
+        UnavailableError: Python has no docstrings, or cannot be started to read them.
     """
     remembered = files.cache_home() / "digests" / f"pydoc-{files.fingerprint(*_depends_on())}.json"
     try:

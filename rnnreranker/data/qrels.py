@@ -33,13 +33,12 @@ def qrels_of(given: Qrels) -> pandas.DataFrame:
     """The judgements of a name or a file, see `load_qrels`, or of an object, in the same columns.
 
     Args:
-        given: a name, a file, {qid: {docid: grade}}, {qid: docids} whose grade is 1, (qid, docid, grade) triples or
-            named tuples of ir-measures, or a data frame with columns of ir-measures or PyTerrier. Whole numbers as ids
-            become text.
+        given: a name, a file, {qid: {docid: grade}}, {qid: docids} whose grade is 1, (qid, docid, grade) triples,
+            named tuples of ir-measures, or a data frame of ir-measures or PyTerrier. Whole numbers as ids become
+            text.
 
     Raises:
-        InputError: as `load_qrels`; another type, ids that are neither text nor whole numbers, grades that are not
-            whole numbers.
+        InputError: as `load_qrels`; another type, other ids, grades that are not whole numbers.
         UnavailableError: as `load_qrels`.
     """
     import pandas
@@ -63,22 +62,21 @@ def grades_of(given: Qrels) -> dict[tuple[str, str], int]:
 
 def _rows(given: Any) -> list[tuple[Any, Any, Any]]:
     """The judgements of a mapping or of an iterable of tuples."""
+    if not isinstance(given, Iterable):
+        raise InputError(f"qrels: {type(given).__name__}; {EXPECTED}")
+    rows: list[tuple[Any, Any, Any]] = []
     if isinstance(given, Mapping):
-        rows = []
         for qid, of in given.items():
             if not isinstance(of, Mapping | Sequence | set | frozenset) or isinstance(of, str | bytes):
                 raise InputError(f"qrels: query {qid}: {of!r}; {EXPECTED}")
-            grades = of.items() if isinstance(of, Mapping) else ((docid, 1) for docid in of)
-            rows += [(qid, docid, grade) for docid, grade in grades]
+            grades = of if isinstance(of, Mapping) else dict.fromkeys(of, 1)
+            rows += [(qid, docid, grade) for docid, grade in grades.items()]
         return rows
-    if not isinstance(given, Iterable):
-        raise InputError(f"qrels: {type(given).__name__}; {EXPECTED}")
-    rows = []
     for one in given:
-        named = hasattr(one, "relevance")
-        if not named and (not isinstance(one, tuple | list) or len(one) != len(COLUMNS)):
+        row = tuple(getattr(one, name) for name in COLUMNS) if hasattr(one, "relevance") else one
+        if not isinstance(row, tuple | list) or len(row) != len(COLUMNS):
             raise InputError(f"qrels: {one!r}; {EXPECTED}")
-        rows.append(tuple(getattr(one, name) for name in COLUMNS) if named else tuple(one))
+        rows.append(tuple(row))
     return rows
 
 
@@ -155,9 +153,9 @@ def _checked(frame: pandas.DataFrame, source: str, lines_of: Sequence[str] = ())
     if (again := distinct.duplicated([*COLUMNS[:2]])).any():
         row = int(distinct.index[again][0])
         qid, docid, grade = distinct.loc[row]
-        first = int(distinct.index[(distinct["query_id"] == qid) & (distinct["doc_id"] == docid)][0])
-        where = lines_of[row] if lines_of else source
-        before = f"{frame['relevance'][first]}" + (f" on line {lines_of[first].rpartition(':')[2]}" if lines_of else "")
+        first = int(frame.index[(frame["query_id"] == qid) & (frame["doc_id"] == docid)][0])
+        where, on = (lines_of[row], f" on line {lines_of[first].rpartition(':')[2]}") if lines_of else (source, "")
+        before = f"{frame['relevance'][first]}{on}"
         raise InputError(f"{where}: {docid} has grade {grade} for query {qid}, and {before}; expected one grade")
     return distinct.reset_index(drop=True)
 

@@ -1,15 +1,12 @@
 """ReQA: retrieval of the sentence that answers a question, made from reading-comprehension files.
 
-The documents are the sentences of the paragraphs, in their order, without the titles of articles (paper 004, 4.1: "a
-candidate set consisting of sentences of all passages"); the topics are the questions; relevant is every sentence that
-holds a marked answer of the question. Questions whose answer no sentence holds are dropped and counted. A made set is a
-folder in BEIR layout in the cache folder, named by a fingerprint of its files and of the rules, with `made.json`, which
-says from what and how many.
+Documents are the sentences of the paragraphs (paper 004, 4.1), topics the questions; every sentence that holds a
+marked answer is relevant. Questions whose answer no sentence holds are dropped and counted. A made set is a folder in
+BEIR layout in the cache folder, named by a fingerprint of its files and of the rules.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable
@@ -18,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rnnreranker.base.errors import InputError, UnavailableError
-from rnnreranker.base.files import cache_home, fingerprint, folder_written_whole, write_json
+from rnnreranker.base.files import cache_home, file_digest, fingerprint, folder_written_whole, write_json
 from rnnreranker.data import reading_files
 from rnnreranker.data.names import collections_home
 from rnnreranker.data.reading_files import Paragraph
@@ -37,26 +34,18 @@ NAMES = {
 
 
 @dataclass(frozen=True)
-class Sentence:
-    """A document: paragraph id and number of the sentence in it, from 0, as `p7#s0`; the title is no part of it."""
-
-    docid: str
-    title: str
-    text: str
-
-
-@dataclass(frozen=True)
 class SentenceSet:
     """Sentence retrieval made from paragraphs.
 
     Attributes:
-        documents: all sentences.
+        documents: a record of every sentence, as BEIR's; its id is that of the paragraph and its number in it, from 0,
+            as `p7#s0`, and the title is no part of its text.
         topics: question id → question.
         qrels: question id → docids of the sentences that hold an answer, at least one.
         dropped: ids of the questions without an answer in their paragraph.
     """
 
-    documents: list[Sentence]
+    documents: list[dict[str, Any]]
     topics: dict[str, str]
     qrels: dict[str, list[str]]
     dropped: list[str]
@@ -100,8 +89,7 @@ def made_folder(files: Path, name: str = "reqa", language: Language | None = Non
     """The folder, in BEIR layout, made from a file or folder of paragraphs with questions; made once, then read.
 
     Args:
-        files: a file in the format of SQuAD, MRQA or Natural Questions, a folder of such files, or a folder in BEIR
-            layout whose queries have `metadata.answers`.
+        files: as of `reading_files.read`.
         name: a word for the made folder's name.
         language: of the sentences; None = seen from each paragraph.
 
@@ -109,7 +97,7 @@ def made_folder(files: Path, name: str = "reqa", language: Language | None = Non
         InputError: no such files, or a malformed one (with where).
     """
     paths = reading_files.paths(files)
-    key = fingerprint(RULES, language, *(part for path in paths for part in (path.name, _digest(path))))
+    key = fingerprint(RULES, language, *(part for path in paths for part in (path.name, file_digest(path))))
     target = cache_home() / "data" / "made" / f"{name}-{key}"
     if not (target / "made.json").is_file():
         made = sentence_set(reading_files.read(files), language)
@@ -138,7 +126,7 @@ def sentence_set(paragraphs: Iterable[Paragraph], language: Language | None = No
     Raises:
         InputError: a question id that stands twice, or a paragraph id with two texts.
     """
-    documents: list[Sentence] = []
+    documents: list[dict[str, Any]] = []
     topics: dict[str, str] = {}
     qrels: dict[str, list[str]] = {}
     dropped: list[str] = []
@@ -153,8 +141,8 @@ def sentence_set(paragraphs: Iterable[Paragraph], language: Language | None = No
             spans = sentence_spans(paragraph.text, language)
             known[paragraph.text] = paragraph.id, spans
             for number, (start, end) in enumerate(spans):
-                text = paragraph.text[start:end]
-                documents.append(Sentence(f"{paragraph.id}#s{number}", paragraph.title, text))
+                sentence = {"_id": f"{paragraph.id}#s{number}", "text": paragraph.text[start:end]}
+                documents.append({**sentence, "metadata": {"title": paragraph.title}})
         identity, spans = known[paragraph.text]
         for question in paragraph.questions:
             if question.id in asked:
@@ -176,18 +164,12 @@ def sentence_set(paragraphs: Iterable[Paragraph], language: Language | None = No
 
 def write_beir(folder: Path, made: SentenceSet) -> None:
     """Write corpus.jsonl, queries.jsonl and qrels/test.tsv."""
-    corpus = ({"_id": one.docid, "text": one.text, "metadata": {"title": one.title}} for one in made.documents)
     queries = ({"_id": qid, "text": text} for qid, text in made.topics.items())
-    (folder / "corpus.jsonl").write_bytes(_lines(corpus))
+    (folder / "corpus.jsonl").write_bytes(_lines(made.documents))
     (folder / "queries.jsonl").write_bytes(_lines(queries))
     (folder / "qrels").mkdir()
     judged = [f"{qid}\t{docid}\t1\n" for qid, docids in made.qrels.items() for docid in docids]
     (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(judged), encoding="utf-8")
-
-
-def _digest(path: Path) -> str:
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _lines(records: Iterable[dict[str, Any]]) -> bytes:
@@ -212,14 +194,12 @@ _INITIAL = re.compile(r"(?:[A-Za-z]\.)+$")  # J.  U.S.  a.m.
 
 
 def sentence_spans(text: str, language: Language | None = None) -> list[tuple[int, int]]:
-    """The sentences of a text: (start, end) character positions, in order, white space at both ends left out.
+    """The sentences of a text: (start, end) character positions, in order, without white space at both ends.
 
-    English: a sentence ends after `.`, `!`, `?` or `…` and the quotes or brackets that close there, where white space
-    and then a capital letter, a digit, or an opening quote or bracket follows; not after an abbreviation of the list
-    or after initials (`J.`, `U.S.`); a blank line ends one too. Chinese: after `。`, `；`, `！` or `？` (the last two
-    full width or not) and what closes there, but not inside a title (`《…！》`) or right after an opening bracket, and
-    at a line break. A straight double quote closes where one is open. What has neither letter nor digit is no sentence:
-    it belongs to the one before, at the beginning of a text to the one behind; a text of that alone has none.
+    An English sentence ends after `.`, `!`, `?` or `…` where white space and a capital, a digit or an opening quote
+    or bracket follows, not after abbreviations or initials; a blank line ends one too. A Chinese one ends after `。`,
+    `；`, `！` or `？`, but not in a title (`《…！》`), and at a line break. What has neither letter nor digit belongs
+    to the sentence before, at the beginning of a text to the one behind.
 
     Args:
         text: any text.
@@ -246,8 +226,19 @@ def sentence_spans(text: str, language: Language | None = None) -> list[tuple[in
         sentences.append((start, cut))
         start = cut
     sentences.append((start, len(text)))
-    trimmed = [_trim(text, first, last) for first, last in sentences]
-    return _with_words(text, [(first, last) for first, last in trimmed if first < last])
+    kept: list[tuple[int, int]] = []
+    waiting: int | None = None  # where a text begins that has had no word yet
+    for first, last in sentences:
+        piece = text[first:last]
+        first, last = first + len(piece) - len(piece.lstrip()), last - (len(piece) - len(piece.rstrip()))
+        if any(map(str.isalnum, piece)):
+            kept.append((first if waiting is None else waiting, last))
+            waiting = None
+        elif piece.strip() and kept:
+            kept[-1] = kept[-1][0], last
+        elif piece.strip() and waiting is None:
+            waiting = first
+    return kept
 
 
 def _abbreviated(sentence: str, rest: str) -> bool:
@@ -259,23 +250,3 @@ def _abbreviated(sentence: str, rest: str) -> bool:
     if word.lower() in _BEFORE_NUMBERS and rest.lstrip()[:1].isdigit():
         return True
     return word.lower() in _ABBREVIATIONS or bool(_INITIAL.match(word))
-
-
-def _with_words(text: str, sentences: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The sentences, those without a letter or digit joined to another."""
-    kept: list[tuple[int, int]] = []
-    waiting: int | None = None  # where a text begins that has had no word yet
-    for first, last in sentences:
-        if any(map(str.isalnum, text[first:last])):
-            kept.append((first if waiting is None else waiting, last))
-            waiting = None
-        elif kept:
-            kept[-1] = kept[-1][0], last
-        elif waiting is None:
-            waiting = first
-    return kept
-
-
-def _trim(text: str, start: int, end: int) -> tuple[int, int]:
-    piece = text[start:end]
-    return start + len(piece) - len(piece.lstrip()), end - (len(piece) - len(piece.rstrip()))

@@ -1,13 +1,10 @@
 """Judged questions in parts for training, validation and test, by a hash of their text: paper 004's two settings.
 
-A split is called SETTING-FOLD-PART, as `cold-1-train`. Questions of the same text, whatever their letters' case and the
-blanks between words, are in one part, so that no part has a question of another. Their texts, in the order of their
-SHA-256, are cut into fifths; fold k of 4 is
+A split is called SETTING-FOLD-PART, as `cold-1-train`. Questions of the same text are in one part. The texts, in the
+order of their SHA-256, are cut into fifths; fold k of 4 is
 
 - standard: fifth k for the test, fifth k + 1 for validation, the other three for training: 60/20/20;
 - cold: fifth k for training, fifth k + 1 for validation, the other three for the test: 20/20/60.
-
-So the parts depend on the texts alone: not on ids, on the order of files, or on what reads them.
 """
 
 from __future__ import annotations

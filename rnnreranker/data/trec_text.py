@@ -41,14 +41,12 @@ _FIELD_OF_TOPIC = re.compile(
 def documents(lines: Iterable[str], source: str, titles: bool = True) -> Iterator[tuple[str, str, str]]:
     """(file:line, docid, text) of every <DOC>.
 
-    The text is what stands between Anserini's text tags (`TAGS`), in the order of the document. Of a web document, with
-    <DOCHDR> or <HTML>, it is everything behind that header, and of a document without any of the tags everything but
-    <DOCNO>. Markup, comments and scripts are removed, and entities become their characters.
+    The text is what stands between Anserini's text tags (`TAGS`); of a web document, with <DOCHDR> or <HTML>,
+    everything behind that header, and of a document without these tags everything but <DOCNO>. Markup, comments and
+    scripts are removed, and entities become their characters.
 
     Args:
-        lines: of a file, with or without their line breaks.
-        source: the name of the file for messages.
-        titles: whether titles are read, too.
+        lines: of a file; source: its name for messages; titles: whether titles are read, too.
 
     Raises:
         InputError: text outside <DOC>, a document without <DOCNO>, a document that does not end (with file:line).

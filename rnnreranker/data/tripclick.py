@@ -1,8 +1,8 @@
 """TripClick: health queries with relevance from clicks, from the files that its owner hands out on request.
 
-Names: `tripclick` (documents); `tripclick-GROUP-SPLIT` (topics) with head, torso or tail (by the frequency of the
-query) and train, val or test; `tripclick-GROUP-SPLIT-KIND` (qrels) with raw (clicked or not) or dctr (grades 0-3 from
-the document click-through rate; head only). `tripclick-GROUP` is its test topics, and qrels of no kind are raw ones.
+Names: `tripclick` (documents); `tripclick-GROUP[-SPLIT]` (topics) with head, torso or tail and train, val or test, by
+default test; `tripclick-GROUP[-SPLIT[-KIND]]` (qrels) with raw (clicked or not), by default, or dctr (grades 0-3;
+head only).
 """
 
 from __future__ import annotations

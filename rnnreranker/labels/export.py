@@ -81,9 +81,8 @@ def write_listwise(
 ) -> int:
     """The number of rows written to a parquet file that sentence-transformers trains list-wise losses on.
 
-    Columns: query (text), docs (list of texts), labels (list of float32, the targets); `load_dataset("parquet",
-    data_files=...)` reads it. Per query the `size` candidates with the highest targets, ties in candidate order, so
-    that negatives fill up what smoothing leaves; labels keep their values.
+    Columns: query (text), docs (list of texts), labels (list of float32, the targets). Per query the `size`
+    candidates with the highest targets, ties in candidate order; labels keep their values.
 
     Args:
         labels: soft labels; path: of the file; topics: query id → text.

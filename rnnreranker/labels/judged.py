@@ -55,12 +55,11 @@ def docids_of(judged: Judged) -> dict[str, set[str]]:
 
 @dataclass(frozen=True, eq=False)
 class JudgedContext:
-    """One query's candidates: positives in the order of the judgements, then the rest in the order of the run.
+    """One query's n candidates: positives in the order of the judgements, then the rest in the order of the run.
 
-    docids: all candidates, the first `size` of them are the context; rows: (size,) int64 vector rows;
-    grades: (R,) float64, of the first R candidates; positive: (n,) bool, over all candidates. ranks: (size,) int64,
-    ranks in the run from 0, distinct, those put in behind its end; scores: (size,) float64 of the run, those put in
-    with the lowest of the context.
+    docids: n, of which the first `size` are the context; rows: (size,) int64; grades: (R,) float64, of the first R
+    candidates; positive: (n,) bool. ranks: (size,) int64 in the run from 0, distinct, of positives put in behind its
+    end; scores: (size,) float64 of the run, of positives put in the lowest of the context.
     """
 
     qid: str
@@ -81,9 +80,9 @@ class JudgedContext:
 class JudgedBatch:
     """Contexts with equally many positives R, stacked.
 
-    lengths: (B,) candidates of each; grades: (B, R); real: (B, N) bool; rows, ranks, scores: (B, N), those of the
-    contexts; behind their ends rows and scores are 0, ranks beyond every other. vectors: (B, N + 1, d) float32, row 0 =
-    query, rows 1..R = positives; what stands behind a context's end is arbitrary; None where none were asked for.
+    lengths: (B,) candidates of each; grades: (B, R); real: (B, N) bool; rows, ranks, scores: (B, N), behind a
+    context's end 0, ranks beyond every other. vectors: (B, N + 1, d) float32, row 0 = query, anything behind a
+    context's end; None where none were asked for.
     """
 
     indices: list[int]  # of its contexts in the list they came from

@@ -193,18 +193,16 @@ def make_shards(
     address: str | None = None,
     shard_size: int = SHARD,
 ) -> dict[str, Any]:
-    """The metadata of the labels of the run's queries that have positives, after writing the labels to `output`.
+    """Write the labels of the run's queries that have positives; the metadata of the file.
 
-    One process at a time writes an output: another waits, and takes what is there when it is the same. Memory holds a
-    shard for every job, and one row group while the file is put together. `SoftLabels.read(output)` reads the labels.
+    One process at a time writes an output: another waits, and takes what is there when it is the same.
 
     Args:
         output: parquet file; `output.FINGERPRINT-SIZE.parts/` beside it holds finished shards meanwhile.
         job: what to make labels of.
-        share: make only this share of the shards, without a lock: several processes, each with a number of its own,
-            work at the same time. The answer is then how many were `made`, and how many the share has, its `own`.
-        backend: threads of this process, its processes (loky), or the workers of a Dask or Ray cluster, which must see
-            the same files.
+        share: make only this share of the shards, without a lock. The answer is then how many were `made`, and how
+            many the share has, its `own`.
+        backend: of `BACKENDS`; workers of a cluster must see the same files.
         jobs: shards made at the same time; None = one per core.
         address: of the cluster; None starts one on this machine.
         shard_size: queries a shard; the file does not depend on it.

@@ -30,14 +30,12 @@ EVEN = 0.5  # probability from which on a candidate is rather relevant than not
 
 @dataclass(frozen=True, eq=False)
 class HiddenPositives:
-    """The candidates of validation queries with one positive visible at a time, every one in turn: M in all.
+    """The candidates of validation queries with one positive visible at a time, every one in turn: M in C cases.
 
-    query, case: (M,) int64, the number of the query, and of the query with that visible positive; similarity: (M,)
-    float64 to the visible positive, by the method; given: (M,) float64, a candidate's part of what leaves the
-    positive, by the method's own targets; hidden: (M,) bool, judged positive, too. A candidate without a judgement
-    counts as not relevant.
-    known: (C,) positives of the query of each case, visible and hidden, those beyond the candidates too; weights: (C,)
-    1 / cases of its query, so that every query counts alike.
+    query, case: (M,) int64, numbers of the query and of the case; similarity: (M,) float64 to the visible positive;
+    given: (M,) float64, a candidate's part of what leaves the positive; hidden: (M,) bool, judged positive, too.
+    known: (C,) positives of the query of each case, those beyond the candidates too; weights: (C,) 1 / cases of its
+    query.
     """
 
     query: np.ndarray
@@ -86,10 +84,9 @@ def hidden_positives(labeler: VectorLabeler, run: Run, judged: Judged) -> Hidden
 def likeliest_share(positives: HiddenPositives, threshold: float = -np.inf) -> float:
     """The share of probability that leaves the positives under which the known positives are the likeliest, in [0, 1].
 
-    A relevant document of a case is the visible positive with probability 1 - u, or drawn from what the labels give the
-    others with probability u r, or from all candidates alike with u (1 - r): the last is what the labels do not know.
-    With every known positive of a query counted alike, u and r of the highest likelihood make the share
-    u r / (1 - u + u r): what labels know of hidden positives beside what is visible.
+    A relevant document of a case is the visible positive with probability 1 - u, drawn from what the labels give the
+    others with u r, or from all candidates alike with u (1 - r). u and r of the highest likelihood make the share u r
+    / (1 - u + u r).
 
     threshold: only candidates from it on take part, and cases that have such.
     """
@@ -309,12 +306,9 @@ class LearntMass:
 def learn_mass(labeler: Labeler, mass: str, run: Run, validation: Judged) -> LearntMass:
     """The share of probability that leaves the positives, and with "confident" the threshold of who takes it.
 
-    Where at least half of the validation queries have several positives, the share is the one under which these are the
-    likeliest when each in turn is the visible one (`likeliest_share`). Else it is the one whose labels are best learnt
-    from: a linear map of query vectors that is fitted to the labels of some queries has the lowest loss on the
-    positives of others (`held_out_losses`); labels stay hard unless a gain is sure (`best_share`).
-    The threshold is where a candidate is as likely relevant as not (`even_threshold`), by the judgements; a candidate
-    that nobody judged counts as not relevant, so that validation queries with one positive each give no threshold.
+    Where at least half of the validation queries have several positives, the share is `likeliest_share`, else the
+    `best_share` of `held_out_losses`. The threshold is `even_threshold`; a candidate without a judgement counts as
+    not relevant.
 
     Args:
         labeler: of the labels, without learnt mass.

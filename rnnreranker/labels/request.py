@@ -108,15 +108,14 @@ def with_flags(name: str, args: Any, *kinds: type) -> Written:
 def choose_labeler(form: Form, of: str = "") -> ChosenLabeler:
     """The method of labels of a written form, `evidence:k=21,from=neighbours,boost=1.2,label_preset=coder-tas-b`.
 
-    Settings are those of the method, `preset` and `from` among them, and those of `LabelParams`, with `label_preset`,
-    a published name or a file. A preset file with a section `labels` is the label preset too, unless one is given.
+    Settings are those of the method, with `preset` and `from`, and those of `LabelParams`, with `label_preset`. A
+    preset file with a section `labels` is the label preset too, unless one is given.
 
     Args:
         form: the method; of: the argument that it was given with, for messages; "" = none.
 
     Raises:
-        InputError: no such method, settings that it does not have, values out of range, no such preset, a source that
-            is not for it.
+        InputError: no such method, preset or source, settings that it does not have, values out of range.
     """
     with naming(of, form):
         chosen = _chosen(Written.read(form))
@@ -196,8 +195,8 @@ class LabelsRequest(JudgedRunRequest):
     Attributes:
         method: in its written form, see `choose_labeler`.
         depth: candidates kept of the run, or of the pairs.
-        pairs: published pairs of a relevant and another document, see `load_pairs`: these others are the candidates of
-            the queries that have pairs, in place of those of the run. Where the pairs are not here the run's are taken.
+        pairs: published pairs, see `load_pairs`, whose other documents are candidates in place of those of the run;
+            where the pairs are not here, the run's are taken.
         validation_qrels: all known positives of queries of the run; None = `qrels`.
         backend, address, jobs, shard_size: who makes shards, as of `make_shards`; labels depend on none of these.
     """

@@ -126,11 +126,10 @@ class Asked:
 class GraphSimilarity(Similarity):
     """Similarity from a graph; rows: (B, N) int64, the candidates' rows in it.
 
-    A pair that neither document names counts as the lowest similarity that the context has, a document is as similar to
-    itself as the most similar pair is. What is known of the query stands in `asked`: its products are its similarities.
-    Without them its neighbours are those of the run's first candidate, dealt out in the order of the run, and s(q, c)
-    is what the run says of c: the mean of mm(1 / (10 + rank)) and mm(score), see `RnnParams`. Without `asked` it is
-    no probe, and its neighbours are those of the first of `rows`, dealt out in their order.
+    A pair that neither document names counts as the lowest similarity of the context; a document is as similar to
+    itself as the most similar pair is. `asked` holds what is known of the query. Without its products the query's
+    neighbours are those of the run's first candidate, and s(q, c) is the mean of mm(1 / (10 + rank)) and mm(score),
+    see `RnnParams`. Without `asked` the query is no probe, and the first of `rows` stands for the first candidate.
     """
 
     graph: Edges

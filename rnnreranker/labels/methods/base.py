@@ -41,20 +41,20 @@ class Labeler(ABC):
     """Makes labels of every query's positives and first candidates: `params.context` in all, or all without such.
 
     Args:
-        inputs: what `needs` names.
+        inputs: what the method needs.
         params: of the class `Params`; None = the defaults.
         label_params: from scores to targets; None = the defaults.
         relevant: grades from here on are positive.
-        threads: worker threads of a method that has several; None = one per core. Results do not depend on it.
+        threads: None = one per core; results do not depend on it.
         devices: where a teacher that takes some computes; None = its own.
         source: where similarities of documents come from, "vectors" or "neighbours", the graph of the collection.
 
     Raises:
-        InputError: parameters of another method, inputs that lack what the method needs, the mass of evidence asked of
-            a method without vectors, a graph given to a method that cannot do with it.
+        InputError: parameters of another method, inputs that lack what the method needs, a mass or a source that is
+            not for this method.
 
-    A method is a subclass that sets `name`, `needs` and `Params`, and derives from `ContextLabeler` or `VectorLabeler`
-    or writes `labelled` itself.
+    A method is a subclass that sets `name`, `needs` and `Params`, and derives from `ContextLabeler` or
+    `VectorLabeler`, or writes `labelled` itself.
     """
 
     name: ClassVar[str]

@@ -134,10 +134,8 @@ class RunLabeler(ContextLabeler):
 class JointParams(RnnParams):
     """Settings of joint labels: those of the similarity, and how much its two ends count.
 
-    - `positive_weight`: a, the weight of similarity to a positive; 1 - a is that of similarity to the query.
-    - `queries`: with a graph in place of vectors, where similarities of query and candidate come from, as of
-      `RnnReranker`. "encoded": inner products of query vectors and vectors; "run": the run's scores are these products,
-      as those of dense retrieval with the vectors of the graph; "none": they are not known.
+    `queries` says what a graph is told of query and candidates: "encoded", inner products of query vectors and
+    vectors; "run", the run's scores are these products; "none", they are not known.
     """
 
     positive_weight: float = setting(

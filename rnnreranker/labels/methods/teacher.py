@@ -58,10 +58,8 @@ class TeacherParams(Params):
 class TeacherLabeler(ContextLabeler):
     """The scores of a reranker, the same for every positive whatever its grade, transformed as those of evidence are.
 
-    A context holds all positives, also where there are more of them than its size: a teacher has a score for each.
-
-    Normalisation none, boost 1 and no n_max make the targets the softmax of the scores, so that differences of their
-    logarithms are margins of the scores: what distillation by Kullback-Leibler divergence and by margins learns from.
+    A context holds all positives, also where there are more of them than its size. Normalisation none, boost 1 and no
+    n_max make the targets the softmax of the scores, which distillation learns from.
 
     Args and Raises: as `Labeler`; the inputs are those that the teacher needs.
     """
@@ -111,9 +109,8 @@ class CollectiveParams(ColbertParams):
 class CollectiveLabeler(TeacherLabeler):
     """Weighted MaxSim with the query that ColBERT-PRF expands (paper 002, eq. 6), the same for every positive.
 
-    The scores are those of the reranker `prf` with the feedback `colbert`: of the first of the query's candidates by
-    MaxSim, its positives among them. Of a run of late interaction these are its first, as in the paper; nothing is
-    retrieved.
+    The scores are those of the reranker `prf` with the feedback `colbert`, of the first of the query's candidates by
+    MaxSim, its positives among them.
 
     Args and Raises: as `Labeler`; MissingDependencyError where scikit-learn is not installed.
     """

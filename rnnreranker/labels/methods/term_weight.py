@@ -50,9 +50,8 @@ class TermWeightParams(SharedWords):
 class TermWeightLabeler(ContextLabeler):
     """The label distribution of paper 004, eq. 5: tanh of the products of weights over the words in common.
 
-    The file's scores are eq. 5, of positives and other candidates alike; the targets are made of them as those of
-    evidence are. A candidate without a word in common with the query has 0. Both are said on stderr: how many pairs
-    have none, and how many queries have no word at all.
+    Scores are eq. 5, of positives and other candidates alike; targets are made of them as those of evidence are. A
+    candidate without a word in common with the query has 0; how many these are is said on stderr.
     """
 
     name = "term-weight"

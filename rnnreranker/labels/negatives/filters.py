@@ -125,10 +125,9 @@ def pools(run: Run, judged: Judged, labelers: Mapping[str, VectorLabeler], size:
 def suspicion(pool: Pool, how: str) -> np.ndarray:
     """(R, n) float64: how likely each candidate is a positive, too, seen from each positive; -inf for filter "none".
 
-    rnn and joint: the highest s* or joint similarity of the candidate with any positive. The others are the quantities
-    that sentence-transformers' mine_hard_negatives compares: margin = s(q, c) - s(q, l), above -absolute_margin is
-    discarded; relative-margin = (s(q, c) - s(q, l)) / |s(q, l)|, above -relative_margin is discarded; max-score =
-    s(q, c).
+    rnn and joint: the highest s* or joint similarity of the candidate with any positive. The others are what
+    sentence-transformers' mine_hard_negatives compares: margin = s(q, c) - s(q, l), relative-margin = (s(q, c) - s(q,
+    l)) / |s(q, l)|, max-score = s(q, c).
 
     Raises:
         InputError: no such filter.
@@ -180,9 +179,8 @@ class Mined:
 def mine(several: Iterable[Pool], threshold: float, params: NegativeParams) -> list[Mined]:
     """Up to `params.negatives` candidates for every positive that its filter keeps: the first of the run, or drawn.
 
-    A draw depends on the seed, the query and the positive alone. Positives that no candidate is left for are missing.
-    The form "labeled-pair" is of queries: candidates that the filter keeps beside each of their positives, and queries
-    that none is left for stay, with their positives.
+    A draw depends on the seed, the query and the positive alone. Positives without a candidate are missing. Of the
+    form "labeled-pair" negatives are those kept beside each positive of a query, and no query is missing.
     """
     mined, together = [], params.form == "labeled-pair"
     for pool in several:

@@ -75,13 +75,13 @@ class ChosenFilter:
 def choose_filter(form: Form, of: str = "") -> ChosenFilter:
     """The filter of a written form, `rnn:rate=0.1,negatives=5,k=21,preset=tas-b,from=neighbours`.
 
-    Settings are those of `NegativeParams` and of the similarity, those of rNN with those of joint labels.
-
     Args:
-        form: the filter; of: the argument that it was given with, for messages; "" = none.
+        form: the filter, with settings of `NegativeParams` and of joint labels; of: the argument that it was given
+            with, for messages; "" = none.
 
     Raises:
-        InputError: no such filter, settings that it does not have, values out of range, no such preset, no such source.
+        InputError: no such filter, settings that it does not have, values out of range, no such preset, no such
+            source.
     """
     with naming(of, form):
         written = Written.read(form)

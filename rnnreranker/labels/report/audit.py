@@ -98,9 +98,9 @@ def by_confidence(
 ) -> list[dict[str, float]]:
     """A reliability curve: rows of low, high, candidates (their number), mean (of their values) and relevant (share).
 
-    values, relevant: (n,), what is said of each candidate, and whether it is relevant; weights: (n,), what each counts
-    in means, None = alike. A bin has the values above its low edge, up to its high one; what lies beyond the last edges
-    is in the first or last bin, and bins without candidates are missing.
+    values, relevant: (n,), what is said of each candidate, and whether it is relevant; weights: (n,), None = alike. A
+    bin has the values above its low edge, up to its high one, the first and last also those beyond; empty bins are
+    missing.
 
     >>> by_confidence(np.array([0.1, 0.4, 0.45]), np.array([False, True, False]), (0.0, 0.2, 0.5))[1]["relevant"]
     0.5
