@@ -192,20 +192,6 @@ def test_a_damaged_copy_of_ir_datasets_is_said_to_be_one(error: Exception) -> No
     assert "\n" not in str(found.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("<top>\n<num> 1\n<title> a\n<top>\n<num> 2\n<title> b\n</top>\n", ":4: <top> inside the topic of line 1"),
-        ("<top>\n<num> 1\n<title> a\n</top>\n<title> b\n", ":5: text outside <top>"),
-        ("<top>\n<num> 1\n<title> a\n<title> b\n</top>\n", ":4: <title> a second time"),
-    ],
-)
-def test_topics_of_trec_that_lose_a_field(tmp_path: Path, text: str, said: str) -> None:
-    (tmp_path / "topics.txt").write_text(text)
-    with pytest.raises(InputError, match=rf"topics\.txt{said}"):
-        load_topics(tmp_path / "topics.txt")
-
-
 def test_paragraphs_whose_texts_are_no_strings(tmp_path: Path) -> None:
     asked = {"id": 1, "question": ["x"], "answers": []}
     (tmp_path / "x.json").write_text(json.dumps([{"paragraphs": [{"context": "a", "qas": [asked]}]}]))

@@ -335,10 +335,10 @@ def test_topics_of_trec_are_those_of_ir_datasets(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("<top>\n<num>1\n<top>\n", r":3: <top> inside the topic of line 1"),
+        ("<top>\n<num>1\n<title> a\n<top>\n", r":4: <top> inside the topic of line 1"),
         ("<top><num>1</num></top>", r":1: a topic with \['num'\]; expected <num> and <title>"),
-        ("<top><num>1<title>a<title>b</top>", ":1: <title> a second time in the topic of line 1"),
-        ("<top><num>1<title>a</top>\nx\n", r"text outside <top> \('x'\)"),
+        ("<top>\n<num>1\n<title>a\n<title>b</top>", ":4: <title> a second time in the topic of line 1"),
+        ("<top><num>1<title>a</top>\nx\n", r":2: text outside <top> \('x'\)"),
         ("<top>\n<num>1<title>a", ":1: this topic has no </top>"),
     ],
 )

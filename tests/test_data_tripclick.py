@@ -102,33 +102,8 @@ def test_a_missing_release_says_what_to_ask_for_and_where_to_put_it(
         load_qrels("tripclick-tail")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("<DOC>\n<DOCNO>1</DOCNO>\n<TEXT>\ncut", "d.trec:1: this document has no </DOC>"),
-        ("<DOC>\n<TEXT>\nx\n</TEXT>\n</DOC>\n", "d.trec:1: a document without <DOCNO>"),
-        ("\nplain words\n", "d.trec:2: text outside <DOC>"),
-        ("<DOC>\n<DOCNO>1</DOCNO>\n<DOC>\n", "d.trec:3: <DOC> inside the document of line 1"),
-    ],
-)
-def test_bad_documents_of_trec_say_where(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "d.trec"
-    path.write_text(text)
-    with pytest.raises(InputError) as caught:
-        list(load_documents(path))
-    assert message in str(caught.value)
-
-
-def test_topics_of_trec(tmp_path: Path) -> None:
+def test_a_topic_of_trec_that_stands_twice(tmp_path: Path) -> None:
     path = tmp_path / "topics.txt"
-    path.write_text("<top>\n<num> Number: 7 \n<title> two\nlines\n<narr> Narrative:\nfinds\nit\n</top>\n")
-    assert load_topics(path) == {"7": "two lines"}
     path.write_text(TOPIC.format("1", "a") + TOPIC.format("1", "b"))
     with pytest.raises(InputError, match=r"topics\.txt:12: query id 1 stands here a second time"):
-        load_topics(path)
-    path.write_text("<top>\n<num> Number: 7\n</top>\n")
-    with pytest.raises(InputError, match=r":1: a topic with \['num'\]; expected <num> and <title>"):
-        load_topics(path)
-    path.write_text("<top>\n<num> Number: 7\n<title> x\n")
-    with pytest.raises(InputError, match=r":1: this topic has no </top>"):
         load_topics(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,6 +79,28 @@ def small(folder: Path) -> None:
     (folder / "qrels.txt").write_text("".join(f"q{n} 0 d{best[n, 4]:02} 1\n" for n in range(5)))
 
 
+CORPUS = [f"document {n:02}" for n in range(30)]
+
+
+def known(documents: np.ndarray, asked: np.ndarray) -> Any:
+    """A model of sentence-transformers that has the vectors of these 30 documents and 5 questions."""
+    import sentence_transformers
+    import torch
+
+    vectors = dict(zip([*CORPUS, *(f"question {n}" for n in range(5))], [*documents, *asked], strict=True))
+
+    class Known(sentence_transformers.SentenceTransformer):
+        def __init__(self) -> None:
+            super().__init__(modules=[torch.nn.Identity()], device="cpu")
+
+        def encode(self, sentences: list[str], **_: object) -> np.ndarray:  # type: ignore[override]
+            return np.stack([vectors[one] for one in sentences])
+
+        encode_query = encode_document = encode
+
+    return Known()
+
+
 FORMS = {
     "triplet": ["anchor", "positive", "negative"],
     "n-tuple": ["anchor", "positive", "negative_1", "negative_2"],
@@ -115,21 +138,8 @@ def test_what_is_written_of_every_form_is_what_sentence_transformers_gives(tmp_p
     """The same columns, types and rows as `mine_hard_negatives`, read from a file; training reads them back."""
     st = pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
     datasets = pytest.importorskip("datasets", reason="datasets is not installed")
-    import torch
-
     small(tmp_path)
     run, documents, asked = Run.read(tmp_path / "run.txt"), np.load(tmp_path / "v.npy"), np.load(tmp_path / "q.npy")
-    known = {f"document {n:02}": documents[n] for n in range(30)} | {f"question {n}": asked[n] for n in range(5)}
-
-    class Known(st.SentenceTransformer):  # type: ignore[name-defined]
-        def __init__(self) -> None:
-            super().__init__(modules=[torch.nn.Identity()], device="cpu")
-
-        def encode(self, sentences: list[str], **_: object) -> np.ndarray:
-            return np.stack([known[one] for one in sentences])
-
-        encode_query = encode_document = encode
-
     whole = Run.from_dict(
         {f"q{n}": {f"d{d:02}": float(score) for d, score in enumerate(asked[n] @ documents.T)} for n in range(5)}
     )
@@ -143,8 +153,8 @@ def test_what_is_written_of_every_form_is_what_sentence_transformers_gives(tmp_p
                 "positive": [f"document {docid[1:]}" for _, docid in pairs],
             }
         ),
-        Known(),
-        corpus=[f"document {n:02}" for n in range(30)],
+        known(documents, asked),
+        corpus=CORPUS,
         num_negatives=2,
         range_max=27,
         max_score=0.45,
@@ -177,21 +187,8 @@ def test_what_is_written_of_every_form_is_what_sentence_transformers_gives(tmp_p
 def test_margins_discard_what_sentence_transformers_discards(tmp_path: Path) -> None:
     st = pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
     datasets = pytest.importorskip("datasets", reason="datasets is not installed")
-    import torch
-
     small(tmp_path)
     documents, asked = np.load(tmp_path / "v.npy"), np.load(tmp_path / "q.npy")
-    known = {f"document {n:02}": documents[n] for n in range(30)} | {f"question {n}": asked[n] for n in range(5)}
-
-    class Known(st.SentenceTransformer):  # type: ignore[name-defined]
-        def __init__(self) -> None:
-            super().__init__(modules=[torch.nn.Identity()], device="cpu")
-
-        def encode(self, sentences: list[str], **_: object) -> np.ndarray:
-            return np.stack([known[one] for one in sentences])
-
-        encode_query = encode_document = encode
-
     run = Run.read(tmp_path / "run.txt")
     judged = {f"q{n}": [(run.ranked(f"q{n}")[4], 1)] for n in range(5)}
     queries = QueryVectors(tuple(f"q{n}" for n in range(5)), asked)
@@ -214,8 +211,8 @@ def test_margins_discard_what_sentence_transformers_discards(tmp_path: Path) -> 
     ):
         theirs = st.util.mine_hard_negatives(
             pairs,
-            Known(),
-            corpus=[f"document {n:02}" for n in range(30)],
+            known(documents, asked),
+            corpus=CORPUS,
             num_negatives=4,
             range_max=29,
             output_format="triplet",
