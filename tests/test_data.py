@@ -23,7 +23,7 @@ from rnnreranker.base.errors import DataWarning, InputError
 from rnnreranker.data.document import Document
 from rnnreranker.data.documents import load_documents
 from rnnreranker.data.qrels import load_qrels, qrels_of
-from rnnreranker.data.topics import load_narratives, load_topics
+from rnnreranker.data.topics import load_topics
 
 
 def written(path: Path, text: str) -> Path:
@@ -31,10 +31,9 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-def test_topics_from_tsv_and_narratives(tmp_path: Path) -> None:
+def test_topics_from_tsv(tmp_path: Path) -> None:
     path = written(tmp_path / "topics.tsv", "qid\tquery\tnarrative\n2\tsecond query\tfinds b\n\n1\t first \n")
     assert load_topics(path) == {"2": "second query", "1": "first"}
-    assert load_narratives(path) == {"2": "finds b"}
 
 
 @pytest.mark.parametrize(
@@ -256,7 +255,7 @@ def test_text_of_trec_that_is_left_out_or_lost_is_told(tmp_path: Path, text: str
         ("<DOC>\n<DOCNO>a</DOCNO>\n<DOC>\n", ":3: <DOC> inside the document of line 1"),
         ("\n<DOC>\n<TEXT>x</TEXT></DOC>", ":2: a document without <DOCNO>"),
         ("<DOC>\n<DOCNO>a</DOCNO>\nx\n", ":1: this document has no </DOC>; the file is cut off"),
-        ("</DOC>\n", ":1: </DOC> before <DOC>"),
+        ("</DOC>\n", ":1: </DOC> before a document"),
     ],
 )
 def test_bad_documents_of_trec_say_where(tmp_path: Path, text: str, message: str) -> None:
@@ -321,9 +320,7 @@ def of_ir_datasets(path: Path, kind: str) -> dict[str, str]:
 def test_topics_of_trec_are_those_of_ir_datasets(tmp_path: Path) -> None:
     xml, trec = written(tmp_path / "t.xml", XML_TOPICS), written(tmp_path / "t.txt", TREC_TOPICS)
     assert load_topics(xml) == of_ir_datasets(xml, "xml") == {"1": "coronavirus origin & more", "2": "obama"}
-    assert load_narratives(xml) == {"1": "seeking information about the SARS-CoV-2"}
     assert load_topics(trec) == of_ir_datasets(trec, "trec")
-    assert load_narratives(trec) == {"301": "A relevant document", "302": "None"}
     one_line = (
         "<top><num>C041</num><title>Pesticides</title><desc>d</desc></top><TOP><NUM>2</NUM><TITLE>x</TITLE></TOP>"
     )
@@ -522,7 +519,6 @@ def test_topics_without_those_of_others(tmp_path: Path) -> None:
     judged = written(tmp_path / "qrels.txt", "q1 0 d1 1\nq2 0 d1 1\nq3 0 d1 0\nq3 0 d2 1\n")
     assert load_topics(f"{topics}:without:{some}") == {"q3": "third", "q2": "second", "q4": "fourth"}
     assert list(load_topics(f"{topics}:without:{some}:without:{more}")) == ["q3", "q4"]
-    assert load_narratives(f"{topics}:without:{some}") == {}
     kept = load_qrels(f"{judged}:without:{some}:without:{more}")
     assert kept.to_dict("records") == load_qrels(judged).iloc[2:].to_dict("records")
     assert list(kept.index) == [0, 1]

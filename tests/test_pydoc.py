@@ -18,9 +18,9 @@ from rnnreranker.data import pydoc
 from rnnreranker.data.docstrings import MODULES
 from rnnreranker.data.document import Document
 from rnnreranker.data.documents import load_documents
-from rnnreranker.data.names import PYDOC_KINDS
+from rnnreranker.data.names import BUILT_IN_TOPICS, PYDOC_KINDS, built_in_lines
 from rnnreranker.data.qrels import load_qrels
-from rnnreranker.data.topics import load_narratives, load_topics
+from rnnreranker.data.topics import load_topics
 from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 
@@ -111,7 +111,9 @@ def test_gathering_imports_the_standard_library_only() -> None:
 
 
 def test_test_topics() -> None:
-    topics, narratives = load_topics("pydoc"), load_narratives("pydoc")
+    topics = load_topics("pydoc")
+    rows = [line.split("\t") for _, line in built_in_lines(BUILT_IN_TOPICS["pydoc"]) if line]
+    narratives = {row[0]: row[2] for row in rows if row[0] in topics}
     assert list(topics) == [f"t{number:03d}" for number in range(1, 151)]
     assert len({normalised(text) for text in topics.values()}) == 150
     of_kinds = [load_topics(f"pydoc/{kind}") for kind in PYDOC_KINDS]

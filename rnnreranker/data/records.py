@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from rnnreranker.base.command import counted, notice
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.files import fingerprint, first_line, read_lines, read_text, rereadable
+from rnnreranker.base.files import fingerprint, first_line, read_lines, rereadable
 from rnnreranker.base.files.json_files import parse_record, parse_records
 from rnnreranker.data import trec_text
 from rnnreranker.data.document import Document, vector_of
@@ -321,8 +321,8 @@ def of_parquet(path: Path, shape: Shape | None = None) -> Records:
         raise InputError(f"{path}: cannot be read as parquet ({str(error).splitlines()[0]}); get it again") from None
 
 
-def read_topics(source: Path | str, lines: Lines | None = None) -> dict[str, tuple[str, str]]:
-    """Query id to text and narrative ("" where there is none), in the order of a file, or of its lines.
+def read_topics(source: Path | str, lines: Lines | None = None) -> dict[str, str]:
+    """Query id to text, in the order of a file, or of its lines.
 
     Queries without an id that have positive and negative documents, as FlagEmbedding writes them, have their number.
 
@@ -331,22 +331,22 @@ def read_topics(source: Path | str, lines: Lines | None = None) -> dict[str, tup
     """
     form = form_of(Path(source)) if lines is None else "tsv"
     if form == "tags":
-        topics = trec_text.topics(read_text(source, "topics file"), str(source))
+        topics = trec_text.topics((line for _, line in read_lines(source, "topics file")), str(source))
     else:
         rows = of_columns(lines, str(source), TOPICS) if lines else read_rows(Path(source), TOPICS, form)
-        topics = ((where, *(values[field].strip() for field in TOPICS.fields)) for where, values, _ in rows)
-    queries_of: dict[str, tuple[str, str]] = {}
-    for where, qid, query, narrative in topics:
+        topics = ((where, values["id"].strip(), values["text"].strip()) for where, values, _ in rows)
+    queries_of: dict[str, str] = {}
+    for where, qid, query in topics:
         check_id(qid, "query id", where)
         if qid in queries_of:
             raise InputError(f"{where}: query id {qid} stands here a second time; give every query its own id")
         if not query:
             raise InputError(f"{where}: query {qid} has no text; expected qid<TAB>text")
-        queries_of[qid] = (query, narrative)
+        queries_of[qid] = query
     return not_empty(queries_of, str(source))
 
 
-def not_empty(topics: dict[str, tuple[str, str]], source: str) -> dict[str, tuple[str, str]]:
+def not_empty(topics: dict[str, str], source: str) -> dict[str, str]:
     """The topics; InputError: there are none."""
     if not topics:
         raise InputError(f"{source}: no topics; expected one query a line, qid<TAB>text")

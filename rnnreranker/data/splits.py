@@ -91,7 +91,7 @@ def qrels_of(split: str, qrels: Path, queries: Path) -> Path:
         if lacking := [qid for qid in answered if qid not in topics]:
             raise InputError(f"{queries}: no question {lacking[0]}, which {qrels} judges; expected all that it judges")
         try:
-            parts = parts_of({qid: topics[qid][0] for qid in answered})
+            parts = parts_of({qid: topics[qid] for qid in answered})
         except InputError as error:
             raise InputError(f"{qrels}: {error}") from None
         lines: dict[str, list[str]] = {}

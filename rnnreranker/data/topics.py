@@ -1,4 +1,4 @@
-"""Topics: names or files to the text of each query, and its narrative where one is written."""
+"""Topics: names or files to the text of each query."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def load_topics(name: str | Path) -> dict[str, str]:
     """Query id to query text, in the order of the source.
 
     Args:
-        name: a file, plain or .gz (TSV of `qid, text[, narrative]` with or without a line of names, JSON lines or an
+        name: a file, plain or .gz (TSV of `qid, text` with or without a line of names, JSON lines or an
             array with `_id`/`id` and `text`, parquet with these names, the <top>s of TREC or its topics in XML), a
             folder in BEIR layout (the judged queries of `FOLDER` or `FOLDER:SPLIT`), an ir_datasets id or short name,
             `tripclick-head-val` (and the like), `reqa-squad` (-nq, -cmrc, -drcd), `pydoc` (test topics;
@@ -44,12 +44,11 @@ def load_topics(name: str | Path) -> dict[str, str]:
             left.
         UnavailableError: data that cannot be downloaded here.
     """
-    return {qid: text for qid, (text, _) in _topics(str(name)).items()}
-
-
-def load_narratives(name: str | Path) -> dict[str, str]:
-    """Query id to narrative, for the topics that have one; the same names and errors as `load_topics`."""
-    return {qid: narrative for qid, (_, narrative) in _topics(str(name)).items() if narrative}
+    first, unwanted = without(str(name))
+    topics = _all_topics(first)
+    if unwanted and not (topics := {qid: text for qid, text in topics.items() if qid not in unwanted}):
+        raise none_left(str(name), first, "query")
+    return topics
 
 
 def without(name: str) -> tuple[str, set[str]]:
@@ -81,21 +80,13 @@ def check_held_out(training: Iterable[str], tested: Iterable[str]) -> None:
         )
 
 
-def _topics(name: str) -> dict[str, tuple[str, str]]:
-    first, unwanted = without(name)
-    topics = _all_topics(first)
-    if unwanted and not (topics := {qid: topic for qid, topic in topics.items() if qid not in unwanted}):
-        raise none_left(name, first, "query")
-    return topics
-
-
-def _all_topics(name: str) -> dict[str, tuple[str, str]]:
+def _all_topics(name: str) -> dict[str, str]:
     given, name = name, local.source(name, "topics")
     judged = local.judged_file(given)
     if judged is not None:
         asked = {qid for qid, _, _ in read_qrels(judged)[0]}
         every = read_topics(Path(name))
-        if not (own := {qid: topic for qid, topic in every.items() if qid in asked}):
+        if not (own := {qid: text for qid, text in every.items() if qid in asked}):
             raise InputError(
                 f"{judged}: judges none of the {len(every)} queries of {name} (first: {next(iter(every), 'none')}); "
                 f"the topics of the folder {given} are the queries that its qrels judge: correct them, or give {name} "
@@ -108,5 +99,5 @@ def _all_topics(name: str) -> dict[str, tuple[str, str]]:
         return read_topics(name, built_in_lines(BUILT_IN_TOPICS[name]))
     dataset = irds.load(name)
     with irds.reading(name, "queries"):
-        topics = {query.query_id: (query.default_text().strip(), "") for query in dataset.queries_iter()}
+        topics = {query.query_id: query.default_text().strip() for query in dataset.queries_iter()}
     return not_empty(topics, name)

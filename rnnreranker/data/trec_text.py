@@ -29,11 +29,24 @@ _ENTITY = re.compile(r"&#?\w+;")
 
 _TOPIC = re.compile(r"<(/?)top(?:ic)?(\s[^<>]*)?>", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"""\s(?:number|num|qid|id)\s*=\s*["']([^"']*)["']""", re.IGNORECASE)
-NUMBER, QUERY, NARRATIVE = ("num", "number", "qid", "id", "identifier"), ("title", "query"), ("narr", "narrative")
-_OTHERS = ("desc", "description", "question", "subtopic", "smry", "con", "fac", "def", "dom", "summary")
+NUMBER, QUERY = ("num", "number", "qid", "id", "identifier"), ("title", "query")
+_OTHERS = (
+    "narr",
+    "narrative",
+    "desc",
+    "description",
+    "question",
+    "subtopic",
+    "smry",
+    "con",
+    "fac",
+    "def",
+    "dom",
+    "summary",
+)
 _FIELD_OF_TOPIC = re.compile(
-    rf"<({'|'.join((*NUMBER, *QUERY, *NARRATIVE))})(?:\s[^<>]*)?>\s*(?:(?:number|topic|narrative):)?(.*?)"
-    rf"(?=</\1\s*>|<(?:{'|'.join((*NUMBER, *QUERY, *NARRATIVE, *_OTHERS))})(?:\s[^<>]*)?>|\n\s*<|\Z)",
+    rf"<({'|'.join((*NUMBER, *QUERY))})(?:\s[^<>]*)?>\s*(?:(?:number|topic):)?(.*?)"
+    rf"(?=</\1\s*>|<(?:{'|'.join((*NUMBER, *QUERY, *_OTHERS))})(?:\s[^<>]*)?>|\n\s*<|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -51,38 +64,57 @@ def documents(lines: Iterable[str], source: str, titles: bool = True) -> Iterato
     Raises:
         InputError: text outside <DOC>, a document without <DOCNO>, a document that does not end (with file:line).
     """
-    started = 0  # a line, from 1; 0 = between two documents
-    block: list[str] = []
     cut: list[str] = []
-    for number, line in enumerate(lines, 1):
-        rest = line.rstrip("\r\n")
-        while edge := _DOC.search(rest) if "<" in rest else None:
-            before, rest = rest[: edge.start()], rest[edge.end() :]
-            ends = edge[0].startswith("</")
-            if ends != bool(started):
-                what = f"<DOC> inside the document of line {started}" if started else "</DOC> before <DOC>"
-                raise InputError(f"{source}:{number}: {what}; expected documents as TREC writes them")
-            if ends:
-                where = f"{source}:{started}"
-                docid, text, whole = _document("\n".join([*block, before]), titles, where)
-                if whole > 2 * len(text) + 200:
-                    cut.append(docid)
-                yield where, docid, text
-                started = 0
-            else:
-                _refuse_outside(before, "<DOC>", f"{source}:{number}")
-                started, block = number, []
-        if started:
-            block.append(rest)
-        else:
-            _refuse_outside(rest, "<DOC>", f"{source}:{number}")
-    if started:
-        raise InputError(f"{source}:{started}: this document has no </DOC>; the file is cut off, get it again")
+    for where, _, block in _elements(lines, source, _DOC, "document", "<DOC>"):
+        docid, text, whole = _document(block, titles, where)
+        if whole > 2 * len(text) + 200:
+            cut.append(docid)
+        yield where, docid, text
     if cut:
         notice(
             f"{source}: more than half of {counted(len(cut), 'document')} (first: {cut[0]}) is left out, as it stands "
             f"outside of {', '.join(tag.upper() for tag in TAGS)}"
         )
+
+
+def _elements(
+    lines: Iterable[str], source: str, edge: re.Pattern[str], what: str, tag: str
+) -> Iterator[tuple[str, str, str]]:
+    """(file:line, first tag, what stands behind it) of every element of lines, with or without their line breaks.
+
+    Args:
+        lines, source: as of `documents`; edge: its first and last tag; what, tag: it is, for messages.
+
+    Raises:
+        InputError: text outside elements, an element in another one, one that does not end (with file:line).
+    """
+    started = 0  # a line, from 1; 0 = between two elements
+    first, block, outside = "", [""], ""
+    for number, line in enumerate(lines, 1):
+        rest = line.rstrip("\r\n")
+        while found := edge.search(rest) if "<" in rest else None:
+            before, rest = rest[: found.start()], rest[found.end() :]
+            ends = found[0].strip().startswith("</")
+            if ends != bool(started):
+                wrong = f"inside the {what} of line {started}" if started else f"before a {what}"
+                raise InputError(f"{source}:{number}: {found[0].strip()} {wrong}; expected {what}s as TREC writes them")
+            if ends:
+                yield f"{source}:{started}", first, "\n".join([*block, before])
+                started = 0
+            else:
+                _refuse_outside(f"{outside}\n{before}", tag, f"{source}:{number}")
+                started, first, block, outside = number, found[0], [], ""
+        if started:
+            block.append(rest)
+        elif rest.strip():
+            outside = f"{outside}\n{rest}" if "<!" in outside else rest  # a comment may go on over lines
+            if "<!" not in outside or "-->" in outside:
+                _refuse_outside(outside, tag, f"{source}:{number}")
+    if started:
+        raise InputError(
+            f"{source}:{started}: this {what} has no {tag[0]}/{tag[1:]}; the file is cut off, get it again"
+        )
+    _refuse_outside(outside, tag, source)
 
 
 def _document(block: str, titles: bool, where: str) -> tuple[str, str, int]:
@@ -130,36 +162,24 @@ def _in_place_of(markup: re.Match[str]) -> str:
     return html.escape(data) if data else "" if tag and INLINE.fullmatch(tag) else " "
 
 
-def topics(text: str, source: str) -> Iterator[tuple[str, str, str, str]]:
-    """(file:line, qid, text, narrative) of every <top> or <topic>; fields may go on over lines.
+def topics(lines: Iterable[str], source: str) -> Iterator[tuple[str, str, str]]:
+    """(file:line, qid, text) of every <top> or <topic>; fields may go on over lines.
 
     The qid is <num> or the attribute `number` of <topic>; the text is <title>, else <query>, or what a topic without
     tags has.
+
+    Args:
+        lines: of a file; source: its name for messages.
 
     Raises:
         InputError: a topic without number or text, with one twice, or that does not end, text outside topics (with
             file:line).
     """
-    started: re.Match[str] | None = None
-    line, counted_to, after, where = 1, 0, 0, ""
-    for edge in _TOPIC.finditer(text):
-        line, counted_to = line + text.count("\n", counted_to, edge.start()), edge.start()
-        if bool(edge[1]) != bool(started):
-            of = f" inside the topic of line {where.rpartition(':')[2]}" if started else " before a topic"
-            raise InputError(f"{source}:{line}: {edge[0]}{of}; expected topics as TREC writes them")
-        if started:
-            yield where, *_topic(text[started.end() : edge.start()], started[2] or "", where)
-            started, after = None, edge.end()
-        else:
-            _refuse_outside(text[after : edge.start()], "<top>", f"{source}:{line}")
-            started, where = edge, f"{source}:{line}"
-    if started:
-        raise InputError(f"{where}: this topic has no </top>; the file is cut off, get it again")
-    line += text.count("\n", counted_to, len(text.rstrip()))
-    _refuse_outside(text[after:], "<top>", f"{source}:{line}")
+    for where, first, block in _elements(lines, source, _TOPIC, "topic", "<top>"):
+        yield where, *_topic(block, first, where)
 
 
-def _topic(block: str, attributes: str, where: str) -> tuple[str, str, str]:
+def _topic(block: str, attributes: str, where: str) -> tuple[str, str]:
     fields: dict[str, str] = {}
     for field in _FIELD_OF_TOPIC.finditer(block):
         name, content = field[1].lower(), field[2]
@@ -172,12 +192,10 @@ def _topic(block: str, attributes: str, where: str) -> tuple[str, str, str]:
         fields["title"] = " ".join(plain(block).split())
     if given := _ATTRIBUTE.search(attributes):
         fields.setdefault("num", html.unescape(given[1]).strip())
-    qid, query, narrative = (
-        next((fields[name] for name in names if fields.get(name)), "") for names in (NUMBER, QUERY, NARRATIVE)
-    )
+    qid, query = (next((fields[name] for name in names if fields.get(name)), "") for names in (NUMBER, QUERY))
     if not qid or not query:
         raise InputError(f"{where}: a topic with {sorted(fields)}; expected <num> and <title> with text")
-    return qid, query, narrative
+    return qid, query
 
 
 def _refuse_outside(text: str, tag: str, where: str) -> None:
