@@ -18,7 +18,6 @@ from rnnreranker.labels.make import Job, make_shards
 from rnnreranker.labels.request import ChosenLabeler
 from rnnreranker.labels.soft import write_joined
 
-ROOT = Path(__file__).resolve().parent.parent
 QUERIES = 60
 
 
@@ -86,21 +85,6 @@ def test_shares_are_put_together_to_the_bytes_of_one_process(
     assert count(tmp_path) == 0
     with pytest.raises(InputError, match="--shard-id and --shard-num go together: give both, or neither"):
         main([*command, str(out), "--shard-num", "3"])
-
-
-SLOW = """
-import sys, time
-from pathlib import Path
-sys.path.insert(0, {tests!r})
-import rnnreranker.labels.make as shards
-from test_labels_shards import job
-made = shards.make_shard
-def slowly(*given):
-    time.sleep(0.05)
-    return made(*given)
-shards.make_shard = slowly
-shards.make_shards(Path({out!r}), job(Path({folder!r})), jobs=2, shard_size=1)
-"""
 
 
 def count(folder: Path) -> int:

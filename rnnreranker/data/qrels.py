@@ -69,8 +69,8 @@ def _rows(given: Any) -> list[tuple[Any, Any, Any]]:
         for qid, of in given.items():
             if not isinstance(of, Mapping | Sequence | set | frozenset) or isinstance(of, str | bytes):
                 raise InputError(f"qrels: query {qid}: {of!r}; {EXPECTED}")
-            grades = of if isinstance(of, Mapping) else dict.fromkeys(of, 1)
-            rows += [(qid, docid, grade) for docid, grade in grades.items()]
+            grades = of.items() if isinstance(of, Mapping) else ((docid, 1) for docid in of)
+            rows += [(qid, docid, grade) for docid, grade in grades]
         return rows
     for one in given:
         row = tuple(getattr(one, name) for name in COLUMNS) if hasattr(one, "relevance") else one

@@ -92,18 +92,18 @@ def _elements(
     first, block, outside = "", [""], ""
     for number, line in enumerate(lines, 1):
         rest = line.rstrip("\r\n")
-        while found := edge.search(rest) if "<" in rest else None:
-            before, rest = rest[: found.start()], rest[found.end() :]
-            ends = found[0].strip().startswith("</")
+        while match := edge.search(rest) if "<" in rest else None:
+            before, rest = rest[: match.start()], rest[match.end() :]
+            ends = match[0].strip().startswith("</")
             if ends != bool(started):
                 wrong = f"inside the {what} of line {started}" if started else f"before a {what}"
-                raise InputError(f"{source}:{number}: {found[0].strip()} {wrong}; expected {what}s as TREC writes them")
+                raise InputError(f"{source}:{number}: {match[0].strip()} {wrong}; expected {what}s as TREC writes them")
             if ends:
                 yield f"{source}:{started}", first, "\n".join([*block, before])
                 started = 0
             else:
                 _refuse_outside(f"{outside}\n{before}", tag, f"{source}:{number}")
-                started, first, block, outside = number, found[0], [], ""
+                started, first, block, outside = number, match[0], [], ""
         if started:
             block.append(rest)
         elif rest.strip():

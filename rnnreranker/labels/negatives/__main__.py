@@ -27,7 +27,7 @@ USAGE = (
 
 
 @dataclass(frozen=True)
-class OutputRequest(Request):
+class MinedFileRequest(Request):
     """What the command writes."""
 
     output: str | None = setting(None, ".parquet or .jsonl with texts, .tsv with ids", metavar="FILE")
@@ -62,7 +62,7 @@ def make_parser() -> argparse.ArgumentParser:
         parser, NegativesRequest, "run", "qrels", *of_queries, encoded_queries="NPY", fields="NAMES"
     )
     command.add_request_flags(parser, NegativesRequest, "device", "compute_dtype")
-    command.add_request_flags(parser, OutputRequest, "output")
+    command.add_request_flags(parser, MinedFileRequest, "output")
     command.add_request_flags(parser, NegativesRequest, "truth", truth="QRELS")
 
     mining = parser.add_argument_group("mining")
