@@ -107,9 +107,10 @@ def _elements(
         if started:
             block.append(rest)
         elif rest.strip():
-            outside = f"{outside}\n{rest}" if "<!" in outside else rest  # a comment may go on over lines
-            if "<!" not in outside or "-->" in outside:
+            outside += f"\n{rest}"
+            if "<!--" not in outside or "-->" in outside.rpartition("<!--")[2]:  # a comment may go on over lines
                 _refuse_outside(outside, tag, f"{source}:{number}")
+                outside = ""
     if started:
         raise InputError(
             f"{source}:{started}: this {what} has no {tag[0]}/{tag[1:]}; the file is cut off, get it again"
