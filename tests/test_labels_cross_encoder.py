@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from rnnreranker import InputError, SoftLabels
 from rnnreranker.base.written_form import Written
 from rnnreranker.encode.cross import PairScorer
 from rnnreranker.labels.__main__ import main
+from rnnreranker.labels.soft import Labels
 from tests.tiny_encoder import (
     make_cross_encoder,
     make_index,
@@ -28,41 +28,28 @@ PLAIN = ["--normalization", "none", "--boost", "1", "--n-max", "none"]
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An index with texts, topics, a run, judgements of grades 2 and 1, documents in a file, and two cross-encoders."""
+    """An index with texts, topics, a run, judgements of grades 2 and 1, and a cross-encoder."""
     folder = tmp_path_factory.mktemp("world")
     make_index(folder / "index")
     (folder / "topics.tsv").write_text("".join(f"{qid}\t{text}\n" for qid, text in make_topics().items()))
     rows = make_qrels().itertuples(index=False)
     (folder / "qrels.txt").write_text("".join(f"{qid} 0 {docid} {grade}\n" for qid, docid, grade in rows))
-    texts = make_texts().items()
-    (folder / "docs.jsonl").write_text("".join(json.dumps({"id": docid, "text": text}) + "\n" for docid, text in texts))
     make_run().write(folder / "run.txt")
     make_cross_encoder(folder / "one")
-    make_cross_encoder(folder / "two", seed=1)
     return folder
 
 
-def taught(teacher: str, **settings: object) -> list[str]:
-    """The method with a teacher."""
-    written = Written("teacher", {"teacher": teacher, **settings})
-    return ["--method", str(written)]
-
-
-def flags(world: Path, output: Path, teacher: list[str] | None = None, index: bool = True) -> list[str]:
-    given = {"--run": "run.txt", "--topics": "topics.tsv", "--qrels": "qrels.txt"} | (
-        {"--index": "index"} if index else {}
-    )
+def flags(world: Path, output: Path) -> list[str]:
+    given = {"--run": "run.txt", "--topics": "topics.tsv", "--qrels": "qrels.txt", "--index": "index"}
     words = [word for name, file in given.items() for word in (name, str(world / file))]
-    how = taught("cross-encoder", model=world / "one") if teacher is None else teacher
-    return [*words, "--output", str(output), *PLAIN, *how]
+    how = Written("teacher", {"teacher": "cross-encoder", "model": world / "one"})
+    return [*words, "--output", str(output), *PLAIN, "--method", str(how)]
 
 
-def expected(world: Path, one: object, *models: str) -> np.ndarray:
-    """The mean of what the models say of every candidate by itself."""
+def expected(scorer: PairScorer, one: Labels) -> np.ndarray:
+    """What a model says of every candidate by itself."""
     topics, texts = make_topics(), make_texts()
-    pairs = [(topics[one.qid], texts[docid]) for docid in one.docids]  # type: ignore[attr-defined]
-    scorers = [PairScorer.load(f"{world}/{model}") for model in models]
-    return np.mean([[scorer.score([pair]).scores[0] for pair in pairs] for scorer in scorers], axis=0)
+    return np.array([scorer.score([(topics[one.qid], texts[docid])]).scores[0] for docid in one.docids])
 
 
 @pytest.mark.long
@@ -73,8 +60,9 @@ def test_targets_are_the_softmax_of_the_teachers_scores(
     assert "pairs had more than 64 tokens and were cut" in capsys.readouterr().err
     labels = SoftLabels.read(tmp_path / "labels.parquet")
     assert len(labels) == 24
+    scorer = PairScorer.load(f"{world}/one")
     for one in labels:
-        scores = expected(world, one, "one")
+        scores = expected(scorer, one)
         assert one.positive.sum() == 2  # of grades 2 and 1, which do not weigh a teacher's scores
         np.testing.assert_allclose(one.scores, scores, atol=1e-6)
         np.testing.assert_allclose(np.log(one.targets) - np.log(one.targets[0]), scores - scores[0], atol=1e-5)
