@@ -50,7 +50,7 @@ def proposals(labels: SoftLabels, queries: int, per_query: int = PER_QUERY) -> l
             "use a method that smooths, and a larger n_max"
         )
     shares = {
-        qid: dict(zip(own["docid"], own["target"].tolist(), strict=True))
+        str(qid): dict(zip(own["docid"], own["target"].tolist(), strict=True))
         for qid, own in others.groupby("qid", sort=False).head(per_query).groupby("qid", sort=False)
     }
     chosen = sorted(shares, key=lambda qid: (-max(shares[qid].values()), qid))[:queries]
