@@ -19,7 +19,6 @@ from rnnreranker.data.document import Document
 from rnnreranker.encode import graph as graph_store
 from rnnreranker.encode.dense import Encoder
 from rnnreranker.encode.graph import FILES
-from rnnreranker.encode.transformer import KNOWN
 from rnnreranker.index.build import write_index
 from rnnreranker.parts.base import describe
 from rnnreranker.parts.vectors.encoder import index_encoder
@@ -58,8 +57,8 @@ def close(ours: np.ndarray, theirs: np.ndarray) -> bool:
     return bool(np.allclose(ours, theirs, rtol=1e-4, atol=1e-5))
 
 
-@pytest.mark.parametrize("kind", KNOWN)
-def test_every_known_kind_has_a_graph_of_the_same_vectors(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["bert", "distilbert", "mpnet"])  # tests/test_graphs.py has all with a head
+def test_a_known_kind_has_a_graph_of_the_same_vectors(kind: str, tmp_path: Path) -> None:
     encoder = Encoder.load(str(of_kind(kind, tmp_path / kind)), pooling="mean", max_length=40, normalize=True)
     again = encoder.by_graph()
     assert close(again.encode(TEXTS), encoder.encode(TEXTS))
@@ -93,17 +92,18 @@ def test_a_graph_is_made_once_and_serves_other_prompts_and_lengths(
         Encoder.open(str(tiny), pooling="cls")
 
 
-@pytest.mark.parametrize("name", FILES)
 @pytest.mark.usefixtures("as_command")
-def test_a_damaged_graph_is_made_again(name: str, tiny: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_graph_is_made_again(tiny: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first = Encoder.open(str(tiny), pooling="mean")
-    path = first.graph.folder / name  # type: ignore[union-attr]
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    again = Encoder.open(str(tiny), pooling="mean")
-    assert f"{name}: its bytes are not those that were written; the graph is made again" in capsys.readouterr().err
-    np.testing.assert_array_equal(again.encode(TEXTS), first.encode(TEXTS))
+    for name in FILES:
+        path = first.graph.folder / name  # type: ignore[union-attr]
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+        again = Encoder.open(str(tiny), pooling="mean")
+        said = capsys.readouterr().err
+        assert f"{name}: its bytes are not those that were written; the graph is made again" in said
+        np.testing.assert_array_equal(again.encode(TEXTS), first.encode(TEXTS))
 
 
 def test_the_graphs_used_longest_ago_make_room(tiny: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -363,7 +363,7 @@ def test_the_command_with_minilm(tmp_path: Path) -> None:
     from rnnreranker.encode.dense import Encoder
 
     described = describe(tmp_path / "out")["parts"]["dense"]["encoder"]
-    encoder = Encoder.load(described["name"], **described["settings"])
+    encoder = Encoder.open(described["name"], **described["settings"])
     assert encoder.fingerprint == described["fingerprint"]
     source = open_vectors(tmp_path / "out")
     _, rows = source.search(encoder.encode(["how do I compute a square root?"]), 1)

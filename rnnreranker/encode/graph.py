@@ -129,8 +129,6 @@ def _check_known(model: TorchModel) -> None:
     names = ", ".join(type(one).__name__ for one in model.modules.children())
     if not re.fullmatch(model.kind.graph, names.replace(", ", ",")):
         raise Refused(f"its modules are {names}")
-    if getattr(model.modules, "max_active_dims", None) is not None:
-        raise Refused("it keeps some of the words of a text")
     kind = str(model.transformer.config.model_type)
     dtypes = {str(one.dtype).removeprefix("torch.") for one in model.transformer.parameters()}
     if kind not in KNOWN or dtypes != {"float32"}:

@@ -121,11 +121,10 @@ class LateEncoder(TextEncoder):
 def special_tokens(name: str) -> np.ndarray:
     """(S,) int32, ascending: the numbers of the tokens of a late-interaction encoder that stand for no text.
 
-    Special ones, as [CLS], those that are put in beside the vocabulary, as marks of queries and documents are, and
-    those that are there to be used so ([unused0], …). No weights are loaded.
+    Special ones as [CLS], those beside the vocabulary, as marks of queries and documents, and [unused0], …
 
     Raises:
-        InputError, UnavailableError: as `LateEncoder.load`.
+        InputError, UnavailableError: as `LateEncoder.load`; no weights are loaded.
     """
     tokenizer = tokenizer_in(late_folder(name).path)
     unused = (number for token, number in tokenizer.get_vocab().items() if "[unused" in token)
@@ -207,9 +206,7 @@ def _mark(transformer: Any) -> dict[str, str]:
 
 
 def late_folder(name: str) -> ModelFolder:
-    """The files of a late-interaction encoder, which are looked at: another model would get a random projection.
-
-    One that a name has made of an encoder is for use as it is, so that nothing marks its queries and documents.
+    """The files of a late-interaction encoder; those that a name has made of an encoder have no markers.
 
     Raises:
         InputError: no such model, or one that is no late-interaction encoder.

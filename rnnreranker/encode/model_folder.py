@@ -28,6 +28,12 @@ if TYPE_CHECKING:
 
 SCORER_TYPE = "rnnreranker-scorer"  # `model_type` of a folder that `train --scorer` wrote
 TERM_SCORER_TYPE = "rnnreranker-term-scorer"  # that of one of `train --model term-scorer`
+OTHERS = {  # folders of models that are no encoders → the error
+    SCORER_TYPE: "{name}: is a scorer of candidate sets, not an encoder; rerank a run with "
+    "python -m rnnreranker.search --run RUN --rerank scorer:model={name}",
+    TERM_SCORER_TYPE: "{name}: weighs words (train --model term-scorer), it is no {kind}; make labels with "
+    "python -m rnnreranker.labels --method term-weight:weights=scorer,scorer={name}",
+}
 ONLINE = "run once where there is internet, or give the path of a folder with the model"
 AGAIN = "get the model again"
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
@@ -124,8 +130,8 @@ def find_model(name: str, kind: str = "encoder", *, weights: bool = True) -> Mod
     """
     folder = Path(name).expanduser()
     if os.path.isdir(folder):  # not of Path, which raises where a name is too long
-        if weights:
-            _check_encoder(folder, name, kind)
+        if weights and (other := OTHERS.get(str(model_type(folder)))):
+            raise InputError(other.format(name=name, kind=kind))
         return ModelFolder(name, folder, _digest(folder) if weights else "")
     if name in names(kind) and issubclass(code := find(kind, name), TextModel):
         return ModelFolder(name, folder, code.digest(), code=code)
@@ -178,21 +184,6 @@ def content_of(folder: Path) -> str:
     """
     wanted = {file for pattern in (*SMALL, *WEIGHTS) for file in folder.rglob(pattern) if file.is_file()}
     return files_digest(wanted, folder)
-
-
-def _check_encoder(folder: Path, name: str, kind: str) -> None:
-    """Refuse a folder that scores candidates or weighs words."""
-    said = model_type(folder)
-    if said == SCORER_TYPE:
-        raise InputError(
-            f"{name}: is a scorer of candidate sets, not an encoder; rerank a run with "
-            f"python -m rnnreranker.search --run RUN --rerank scorer:model={name}"
-        )
-    if said == TERM_SCORER_TYPE:
-        raise InputError(
-            f"{name}: weighs words (train --model term-scorer), it is no {kind}; make labels with "
-            f"python -m rnnreranker.labels --method term-weight:weights=scorer,scorer={name}"
-        )
 
 
 def _digest(folder: Path) -> str:

@@ -23,11 +23,9 @@ class QueryEncoder(nn.Module):
 
     Args:
         transformer: of `transformers`, with hidden size h.
-        pooling: "mean" over tokens, or "cls", the first token.
-        normalize: scale vectors to length 1.
+        pooling: "mean" over tokens, or "cls", the first token; normalize: scale vectors to length 1.
         dimension: d of the document vectors; a linear layer h -> d is added where it is neither h nor `truncate_dim`.
-        inverse_temperature: what scores are multiplied by, a parameter when it is to be learned. (The papers' additive
-            constant changes no softmax and no margin, so there is none.)
+        inverse_temperature: what scores are multiplied by, a parameter when it is to be learned.
     """
 
     def __init__(

@@ -36,20 +36,17 @@ class IndexRequest(ComputesOnDevices, Request):
     """Documents, and the parts that an index of them has.
 
     Args:
-        documents: a name or a file, as of `load_documents`, a .npy matrix with its ids beside it, or given ones; "" =
-            those of the index.
-        parts: in their written form, `dense,neighbours:k=32` or a list of them.
-        fields: what the texts of the documents are, as of `load_documents`.
+        documents: as of `load_documents`, a .npy matrix with its ids beside it, or given ones; "" = those of the index.
+        parts: in their written form, `dense,neighbours:k=32` or a list of them; fields: as of `load_documents`.
         from_index: an index of the same documents, whose encoded parts are taken in place of encoding.
-        backend: who makes what can be made piece by piece, as blocks of a graph: one of BACKENDS.
-        address: of the scheduler of its cluster; None starts one here.
+        backend, address: who makes blocks, one of BACKENDS, and the scheduler of its cluster; None starts one here.
         device, compute_dtype: where encoders compute, and in which type, as of `devices_of`.
         threads: None = one per core; the index does not depend on it.
         overwrite: make again what is there, and replace an index of other inputs.
 
     Raises:
-        InputError: arguments of other types, no parts, unknown ones (with those there are), settings that they do not
-            have; a device that is not here, or that no part computes on.
+        InputError: arguments of other types, no parts, unknown ones or settings that they do not have; a device that is
+            not here, or that no part computes on.
     """
 
     documents: str | GivenDocuments = setting(

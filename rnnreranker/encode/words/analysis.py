@@ -36,11 +36,8 @@ class TermParams(Params):
 class Analyser:
     """What gives texts their words.
 
-    Args:
-        params: language and stemmer.
-
     Attributes:
-        params: as given.
+        params: language and stemmer, as given.
         package: what the words depend on, with its version, as "jieba 0.42.1"; "" where that is nothing.
         fingerprint: of the settings and the package.
 
@@ -84,8 +81,7 @@ class Pieces:
         tokens: (T,) token numbers, those that the model adds included; tags: (T,) the indices in "BMES" of their first
             characters, `NO_TAG` for those that the model adds.
         words: as they are counted; spans: where they stand in the text, (start, end) characters.
-        pairs: (token, word) indices, ascending: which tokens a word is cut into. A token may be of several words, as
-            "U.S" in one piece; a word may have none, where the text is cut at the model's length.
+        pairs: (token, word) indices, ascending: a token may be of several words, a word that was cut off has none.
     """
 
     tokens: list[int]

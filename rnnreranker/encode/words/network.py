@@ -18,8 +18,7 @@ class TermScorerNetwork(torch.nn.Module):
 
     Args:
         transformer: an encoder of transformers.
-        bmes: whether an embedding of the BMES tag of every token is added to that of the token (section 3.2.1); it
-            begins as zeros, so that the transformer is at first what it was.
+        bmes: whether an embedding of the BMES tag of every token is added (section 3.2.1); it begins as zeros.
     """
 
     def __init__(self, transformer: Any, bmes: bool) -> None:

@@ -42,8 +42,7 @@ class WeighedWord(NamedTuple):
 class TermScorer:
     """A trained term scorer, which is loaded when it reads its first text.
 
-    Predicted weights are kept in the cache folder, by all files of the scorer, the versions of torch and transformers,
-    and the text: labels that were killed go on with the same bytes.
+    Weights are kept in the cache folder, by the scorer's files, the versions of torch and transformers, and the text.
 
     Args:
         path: a folder of `train --model term-scorer`.

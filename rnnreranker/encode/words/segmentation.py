@@ -53,16 +53,11 @@ def check_language(language: str) -> None:
 def word_spans(text: str, language: Language) -> Spans:
     """The words of a text: (start, end) character positions, in order; every word has a letter or a digit.
 
-    English: runs of letters and digits, so that `nation's` is two words and `3.5` is, too. Chinese: the words of jieba
-    (its dictionary, and its hidden Markov model for names), which keeps runs of Latin letters and digits whole;
+    English: runs of letters and digits. Chinese: jieba's words, which keep runs of Latin letters and digits whole;
     full-width letters and digits count as the others.
 
-    Args:
-        text: any text.
-        language: "en" or "zh".
-
     Raises:
-        InputError: another language.
+        InputError: another language than "en" and "zh".
         MissingDependencyError: jieba is not installed.
 
     >>> text = "The U.S. won 3.5 m"
@@ -91,14 +86,12 @@ def words(text: str, language: Language) -> list[str]:
 
 
 def bmes_tags(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """One letter for every character: B, M or E where it begins a word, stands inside or ends it; S where it is alone.
+    """One letter for every character (paper 004, section 3.2.1).
 
-    The schema of paper 004, section 3.2.1. A word of one character is S, and so is a character of no word, as
-    punctuation.
+    B, M or E where it begins a word, stands inside or ends it; S where it is a word alone or of none.
 
     Args:
-        text: n characters.
-        spans: of its words, ascending, as of `word_spans`.
+        text: n characters; spans: of its words, ascending, as of `word_spans`.
 
     Raises:
         InputError: spans that overlap, are empty or go beyond the text.
