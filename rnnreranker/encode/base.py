@@ -44,7 +44,7 @@ class TextEncoder(ABC):
 
     def __init__(self, folder: ModelFolder, params: Any, *models: Any) -> None:
         self.folder, self.name, self.params, self.models = folder, folder.name, params, models
-        self.model, self.digest = models[0], folder.digest
+        self.model, self.digest = models[0], folder.digest or folder.content
         self.graph: KeptGraph | None = self.model.graph
         self.dimension = int(self.model.about["dimension"])
         self.prompts: dict[str, str] = self.model.about["prompts"]

@@ -100,7 +100,7 @@ class ModelFolder:
         name: a hub id, or the path as it was given; path: the folder.
         digest: 64 hexadecimal digits over weights and tokenizer.
         known: settings that are known of this model and that its files do not say.
-        code: of a model without files, whose digest is its own.
+        code: of a model without files, whose digest is asked of it.
     """
 
     name: str
@@ -112,7 +112,7 @@ class ModelFolder:
     @property
     def content(self) -> str:
         """The digest of all files that are read, as of `content_of`."""
-        return self.digest if self.code else content_of(self.path)
+        return self.code.digest() if self.code else content_of(self.path)
 
 
 def find_model(name: str, kind: str = "encoder", *, weights: bool = True) -> ModelFolder:
@@ -134,7 +134,7 @@ def find_model(name: str, kind: str = "encoder", *, weights: bool = True) -> Mod
             raise InputError(other.format(name=name, kind=kind))
         return ModelFolder(name, folder, _digest(folder) if weights else "")
     if name in names(kind) and issubclass(code := find(kind, name), TextModel):
-        return ModelFolder(name, folder, code.digest(), code=code)
+        return ModelFolder(name, folder, "", code=code)
     if (known := known_model(name, kind)) is None:
         if "/" not in name or name.startswith((".", "/", "~")):
             raise InputError(
