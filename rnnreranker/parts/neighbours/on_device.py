@@ -169,10 +169,10 @@ class Pairs:
         joined = np.concatenate(proposed, axis=1)
         order = np.argsort(-joined["score"], axis=1, kind="stable")[:, : self.count]
         best = np.take_along_axis(joined, order, axis=1)
-        found: tuple[np.ndarray, np.ndarray] = self.source.nearest(
+        nearest: tuple[np.ndarray, np.ndarray] = self.source.nearest(
             rows, k, proposed=(best["score"], best["document"].astype(np.int64))
         )
-        return found
+        return nearest
 
     def _fetch(self, rows: range) -> np.ndarray:
         return self.source.vectors.fetch(np.array(rows))
