@@ -27,16 +27,12 @@ if TYPE_CHECKING:
     from rnnreranker.methods.rerank import Reranker as Reranker
     from rnnreranker.methods.retrieve import Retriever as Retriever
     from rnnreranker.parts.base import Part as Part
-    from rnnreranker.train.fit import Trained as Trained
-    from rnnreranker.train.losses import BatchLoss as BatchLoss
-    from rnnreranker.train.losses import CosineLoss as CosineLoss
-    from rnnreranker.train.losses import GroupLoss as GroupLoss
     from rnnreranker.train.losses import Loss as Loss
-    from rnnreranker.train.losses import PositivesLoss as PositivesLoss
     from rnnreranker.train.losses import log_shares as log_shares
     from rnnreranker.train.losses import mean_over as mean_over
-    from rnnreranker.train.models.base import GroupModel as GroupModel
-    from rnnreranker.train.models.base import TrainedModel as TrainedModel
+    from rnnreranker.train.models import GroupModel as GroupModel
+    from rnnreranker.train.models import TrainedModel as TrainedModel
     from rnnreranker.train.params import TrainingParams as TrainingParams
+    from rnnreranker.train.training import Trained as Trained
 
 __getattr__, __dir__ = late_names(__name__)

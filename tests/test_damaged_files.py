@@ -27,7 +27,7 @@ from rnnreranker.parts.vectors.ids import read_ids
 from rnnreranker.regress.specs.checks import SpecFile
 from rnnreranker.regress.specs.spec import Spec
 from rnnreranker.rnn.params import RnnParams
-from rnnreranker.train.query.fairness import read_neutrality
+from rnnreranker.train.fairness import read_neutrality
 
 Reader = Callable[[Path], Any]
 

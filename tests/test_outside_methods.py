@@ -24,7 +24,7 @@ from tiny_encoder import (
 )
 
 from rnnreranker import Run, SoftLabels
-from rnnreranker.train.query.samples import hard_labels
+from rnnreranker.train.request import hard_labels
 
 pytestmark = pytest.mark.long  # every test starts commands
 Command = Callable[..., subprocess.CompletedProcess[str]]

@@ -21,15 +21,14 @@ from tiny_encoder import (
 )
 
 from rnnreranker.base.errors import InputError, ParameterError
-from rnnreranker.base.method import find
 from rnnreranker.encode.cross import PairScorer
 from rnnreranker.labels.negatives.filters import Mined
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.__main__ import main
-from rnnreranker.train.fit import Trained
 from rnnreranker.train.groups import GroupInputs, Groups, enough, merged, pools_of
-from rnnreranker.train.losses import BatchLoss, GroupLoss
-from rnnreranker.train.models.groups import Cross, CrossParams
+from rnnreranker.train.models import Cross, CrossParams
+from rnnreranker.train.request import Start
+from rnnreranker.train.training import Trained
 
 QUICK = CrossParams(group_size=4, batch_size=4, epochs=2, learning_rate=3e-3, warmup=0.0, key_measure="loss")
 
@@ -47,7 +46,7 @@ def world(tmp_path: Path) -> Path:
 
 
 def trained(tiny: Path, out: Path, params: CrossParams = QUICK, found: GroupInputs | None = None) -> Trained:
-    return Cross().train_on(found or make_group_inputs(), str(tiny), out, params)
+    return Cross().train_on(found or make_group_inputs(), Start(str(tiny)), out, params)
 
 
 def pool(qid: str, positives: int, negatives: int) -> Labels:
@@ -225,10 +224,3 @@ def test_texts_that_are_missing_and_losses_that_are_no_numbers(world: Path, tiny
         main(command(world, tiny, "--labels", str(world / "labels.parquet")))
     with pytest.raises(ParameterError, match="the loss is nan; try a lower learning_rate"):
         trained(tiny, tmp_path / "out", replace(QUICK, learning_rate=1e30))
-
-
-def test_every_loss_for_groups_is_named_by_its_file() -> None:
-    assert all(
-        issubclass(find("loss", name), GroupLoss) for name in ("lce", "info-nce", "listnet", "margin-mse", "bce")
-    )
-    assert [issubclass(find("loss", name), BatchLoss) for name in ("lce", "info-nce")] == [False, True]

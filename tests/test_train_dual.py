@@ -18,10 +18,11 @@ from rnnreranker.labels.soft import Labels
 from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main
-from rnnreranker.train.fit import Trained
 from rnnreranker.train.groups import Group, GroupInputs, Groups, sampled
-from rnnreranker.train.models.groups import Dual, DualParams
+from rnnreranker.train.models import Dual, DualParams
 from rnnreranker.train.params import settings_for
+from rnnreranker.train.request import Start
+from rnnreranker.train.training import Trained
 from tests.test_train_cross import kill_at
 from tests.tiny_encoder import (
     files_of,
@@ -77,8 +78,7 @@ def inputs() -> GroupInputs:
 
 
 def trained(tiny: Path, out: Path, params: DualParams = QUICK, alpha: float = 0.5) -> Trained:
-    _, loss = settings_for(DualParams, {"alpha": alpha} if params.loss == "distance" else {}, base=params)
-    return Dual().train_on(inputs(), str(tiny), out, params, loss)
+    return Dual().train_on(inputs(), Start(str(tiny)), out, replace(params, loss=f"distance:alpha={alpha}"))
 
 
 @pytest.mark.parametrize("towers", ["shared", "separate"])
@@ -88,7 +88,7 @@ def test_the_loss_is_that_of_a_plain_computation(tiny: Path, towers: str, wide: 
     from rnnreranker.train.text import DualLearner
 
     params = replace(QUICK, towers=towers, in_batch_negatives=wide)
-    found = DualLearner(str(tiny), params, find("loss", "distance")(), inputs(), "cpu")
+    found = DualLearner(Start(str(tiny)), params, inputs(), "cpu")
     found.model.eval()
     first = labels([0.9, 0.3, 0.6, 0.2], [1, 0, 0, 1])
     second = replace(labels([0.4, 0.8, 0.7, 0.1], [0, 0, 1, 0]), qid="q2")
@@ -143,8 +143,8 @@ def test_only_what_paper_004_states_passes_for_published(capsys: pytest.CaptureF
 
 def test_presets_have_what_the_paper_states() -> None:
     for name, alpha in (("le-none", 0), ("le-bs", 1), ("le-bs-nq", 0.2)):
-        params, loss = settings_for(DualParams, {}, name)
-        assert (params.loss, params.max_length, loss.to_dict()) == ("distance", 64, {"alpha": alpha})
+        params = settings_for(DualParams, {}, name)
+        assert (params.ranking.name, params.max_length, params.described()["alpha"]) == ("distance", 64, alpha)
 
 
 def pool(qid: str, others: int) -> Labels:

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_encoder import DIMENSION, make_encoder, make_qrels, make_queries, make_run, make_source, make_topics
+from tiny_encoder import (
+    DIMENSION,
+    make_encoder,
+    make_qrels,
+    make_queries,
+    make_run,
+    make_source,
+    make_topics,
+    train_encoder,
+)
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs
@@ -15,11 +24,10 @@ from rnnreranker.labels import LabelParams, SoftLabels
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.parts.vectors import QueryVectors, VectorSource
 from rnnreranker.rnn import RnnParams
-from rnnreranker.train.models.query import train_encoder
-from rnnreranker.train.query.dynamic import DynamicContext, judged_of, query_vectors
-from rnnreranker.train.query.learner import start_encoder
-from rnnreranker.train.query.params import TrainParams
-from rnnreranker.train.query.samples import Collator, read_samples
+from rnnreranker.train.coder import DynamicContext, judged_of, query_vectors, start_encoder
+from rnnreranker.train.params import TrainParams
+from rnnreranker.train.request import Start
+from rnnreranker.train.samples import Collator, read_samples
 
 RNN = RnnParams(context=10, k=4, k_exp=2)
 LABELS = LabelParams(boost=2.0)
@@ -45,7 +53,7 @@ def made(source: VectorSource, method: str = "evidence") -> SoftLabels:
 @pytest.mark.parametrize("method", ["evidence", "hard", "uniform", "query"])
 def test_candidates_and_labels_are_those_of_a_search_by_hand(tiny: Path, source: VectorSource, method: str) -> None:
     labels, topics = made(source, method), make_topics()
-    model, tokens, _ = start_encoder(str(tiny), DIMENSION, PARAMS, "mean")
+    model, tokens, _ = start_encoder(Start(str(tiny), "mean"), DIMENSION, PARAMS)
     samples, _, _ = read_samples(labels, source, PARAMS.candidates)
     collator = Collator(samples, tokens.cut([topics[one.qid] for one in samples]), tokens)
     dynamic = DynamicContext(labels, source, np.arange(len(source.docids)), collator, PARAMS.candidates, 4)

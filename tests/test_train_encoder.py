@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny_encoder import DIMENSION, DOCUMENTS, QUERIES, make_encoder, make_source, make_topics
+from tiny_encoder import DIMENSION, DOCUMENTS, QUERIES, make_encoder, make_source, make_topics, train_encoder
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.labels import SoftLabels
 from rnnreranker.parts.vectors import VectorSource
-from rnnreranker.train.models.query import train_encoder
-from rnnreranker.train.query.learner import start_encoder
-from rnnreranker.train.query.params import TrainParams
-from rnnreranker.train.query.samples import load_table, read_samples, renumber
+from rnnreranker.train.coder import start_encoder
+from rnnreranker.train.params import TrainParams
+from rnnreranker.train.request import Start
+from rnnreranker.train.samples import load_table, read_samples, renumber
 from rnnreranker.train.trainer import read_mark, resume_from, write_mark
 from rnnreranker.train.validation import ndcg, rank_positives, reciprocal_rank
 
@@ -176,7 +176,8 @@ def test_candidates_keep_what_has_probability_and_drop_unknown_documents(source:
     assert samples[0].targets.tolist() == [0, 0.5, 0.5]
     table = load_table(source, rows)
     assert renumber(samples, rows)[0].rows.tolist() == [1, 0, 2]
-    assert np.allclose(table.gather(np.array([1, 0])), source.fetch(np.array([5, 1])), atol=2e-3)
+    vectors, positions = table.distinct(np.array([[1, 0, -1]]))
+    assert np.allclose(vectors[positions[0, :2]], source.fetch(np.array([5, 1])), atol=2e-3)
 
 
 def test_ranks_and_measures() -> None:
@@ -214,7 +215,7 @@ def test_frozen_layers_stay_and_neutrality_draws_scores(
     assert moved
     assert all(name.startswith("encoder.layer.1.") for name in moved)
     with pytest.raises(InputError, match=r"frozen_layers=3.*has 2 layers"):
-        start_encoder(str(tiny), DIMENSION, TrainParams(frozen_layers=3), "mean")
+        start_encoder(Start(str(tiny), "mean"), DIMENSION, TrainParams(frozen_layers=3))
     weighed = TrainParams(batch_size=8, epochs=4, learning_rate=0.01, dropout=0.0, neutrality_weight=20.0)
     with pytest.raises(InputError, match="needs the documents' neutrality"):
         train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "other", weighed, pooling="mean")
@@ -243,7 +244,7 @@ def test_a_training_that_ended_is_not_trained_on(
     monkeypatch: pytest.MonkeyPatch,
     params: dict[str, Any],
 ) -> None:
-    from rnnreranker.train.query import learner as query_learner
+    from rnnreranker.train import coder
 
     chosen = TrainParams(**{**QUICK.to_dict(), **params})
     whole = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "whole", chosen, pooling="mean")
@@ -252,7 +253,7 @@ def test_a_training_that_ended_is_not_trained_on(
         raise OSError("no space left")
 
     with monkeypatch.context() as patch:
-        patch.setattr(query_learner, "write_encoder", full)
+        patch.setattr(coder, "write_encoder", full)
         with pytest.raises(OSError, match="no space left"):
             train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "again", chosen, pooling="mean")
     again = train_encoder(make_labels(), source, topics, str(tiny), tmp_path / "again", chosen, pooling="mean")

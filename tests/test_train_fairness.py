@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.train.query.fairness import CUTOFFS, neutrality, ranking_fairness, read_neutrality
+from rnnreranker.train.fairness import CUTOFFS, neutrality, ranking_fairness, read_neutrality
 from rnnreranker.train.validation import calibration_error
 
 

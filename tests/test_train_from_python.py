@@ -18,7 +18,7 @@ from rnnreranker.base.written_form import Written
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.train import TrainRequest
 from rnnreranker.train.__main__ import main
-from rnnreranker.train.query.samples import hard_labels
+from rnnreranker.train.request import hard_labels
 from rnnreranker.train.training import check
 
 FORM = "query:epochs=1,candidates=8,seed=3"

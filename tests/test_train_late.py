@@ -13,7 +13,6 @@ import torch
 
 from rnnreranker import maxsim
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import find, make_params
 from rnnreranker.encode.late import LateEncoder, make_late_base
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.labels.soft import Labels
@@ -21,9 +20,10 @@ from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.groups import Group, GroupInputs
-from rnnreranker.train.late import late_scores
-from rnnreranker.train.models.groups import LateParams
+from rnnreranker.train.late import LateLearner, late_scores
+from rnnreranker.train.models import LateParams
 from rnnreranker.train.params import settings_for
+from rnnreranker.train.request import Start
 from tests.tiny_encoder import (
     WORDS,
     make_encoder,
@@ -68,12 +68,8 @@ def group(
     return Group(qid, docids, np.array(targets, dtype=np.float32), positive, frozenset(known), pool, 0.5 if pool else 0)
 
 
-def learner(tiny: Path, params: LateParams, **of_loss: object):
-    from rnnreranker.train.late import LateLearner
-
-    given = GroupInputs([], [], TOPICS, TEXTS, {}, True)
-    loss = find("loss", params.loss)(make_params("loss", params.loss, of_loss))
-    made = LateLearner(str(tiny), params, loss, given, "cpu")
+def learner(tiny: Path, params: LateParams) -> LateLearner:
+    made = LateLearner(Start(str(tiny)), params, GroupInputs([], [], TOPICS, TEXTS, {}), "cpu")
     made.model.eval()
     return made
 
@@ -208,13 +204,13 @@ def test_presets_have_the_values_of_the_paper_and_its_program() -> None:
     assert (found.batch_size, found.group_size, found.clip, found.seed, found.depth) == (36, 2, 2.0, 12345, 1000)
     assert (found.loss, found.max_steps) == ("info-nce", 400000)
     assert LateParams.preset("colbert-hn").depth == 100
-    params, loss = settings_for(LateParams, {}, "collective")
-    assert (params.loss, params.in_batch_negatives, loss.to_dict()) == ("kl", True, {"raise_positives": True})
+    params = settings_for(LateParams, {}, "collective")
+    assert (params.loss, params.in_batch_negatives) == ("kl:raise_positives=true", True)
     assert params.batch_teacher
-    assert settings_for(LateParams, {"raise_positives": False}, "collective")[1].to_dict() == {"raise_positives": False}
+    assert settings_for(LateParams, {"loss": "kl"}, "collective").described()["raise_positives"] is False
     # "--kd_temperature 0.25 --dual_supervision_lambda 0.0" in the script whose log is Table 3's row (e)
-    params, loss = settings_for(LateParams, {}, "colbert-ce")
-    assert (params.loss, params.contrast, loss.to_dict()) == ("kl", 0, {"raise_positives": False})
+    params = settings_for(LateParams, {}, "colbert-ce")
+    assert (params.loss, params.contrast) == ("kl", 0)
 
 
 @pytest.fixture

@@ -11,9 +11,8 @@ import torch
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import find as find_method
 from rnnreranker.base.method import make_params, names
-from rnnreranker.train.losses import MarginParams
-from rnnreranker.train.query.fairness import neutrality_divergence
-from rnnreranker.train.query.params import TrainParams, training_settings
+from rnnreranker.train.fairness import neutrality_divergence
+from rnnreranker.train.params import TrainParams, settings_for
 
 NAN, LN2, LN3 = math.nan, math.log(2), math.log(3)
 
@@ -106,30 +105,29 @@ def test_a_margin_belongs_to_the_losses_that_have_one(tmp_path: Path) -> None:
     wide = find_method("loss", "margin")(make_params("loss", "margin", {"margin": 3.0}))
     assert wide(SCORES, TARGETS, POSITIVE, VALID).item() == pytest.approx(2 * (3 - LN3) / 3)
     file = tmp_path / "my.yaml"
-    file.write_text("train: {loss: margin, margin: 0.25, epochs: 2}\n")
-    assert training_settings({}, str(file)) == (TrainParams(loss="margin", epochs=2.0), MarginParams(0.25))
-    assert training_settings({"margin": 2}, str(file))[1] == MarginParams(2.0)
-    assert training_settings({"loss": "kl"}, str(file))[0] == TrainParams(loss="kl", epochs=2.0)
-    with pytest.raises(InputError, match=r"with the loss kl: margin"):
-        training_settings({"margin": 0.5})
-    with pytest.raises(InputError, match=r"margin=-1: expected a finite number > 0"):
-        training_settings({"loss": "multi-tier", "margin": -1})
+    file.write_text("train: {loss: {margin: {margin: 0.25}}, epochs: 2}\n")
+    assert settings_for(TrainParams, {}, str(file)) == TrainParams(loss="margin:margin=0.25", epochs=2.0)
+    assert settings_for(TrainParams, {"loss": "margin:margin=2"}, str(file)).described()["margin"] == 2
+    assert settings_for(TrainParams, {"loss": "kl"}, str(file)) == TrainParams(loss="kl", epochs=2.0)
+    for form, said in (("kl:margin=0.5", "no setting margin"), ("multi-tier:margin=-1", "margin=-1.0: expected a fin")):
+        with pytest.raises(InputError, match=said):
+            settings_for(TrainParams, {"loss": form})
 
 
 def test_what_a_loss_does_not_read_is_no_setting_of_its_training() -> None:
     """Margins are those of pairs with a teacher's targets: drawn negatives have none, and change no margin-mse."""
     for given in ({"random_negatives": 3}, {"in_batch_negatives": True}):
         with pytest.raises(InputError, match=r"expected none with the loss margin-mse, in which documents without a"):
-            training_settings({"loss": "margin-mse", **given})
-        assert training_settings({"loss": "kl", **given})[0].to_dict().items() >= given.items()
+            settings_for(TrainParams, {"loss": "margin-mse", **given})
+        assert settings_for(TrainParams, {"loss": "kl", **given}).to_dict().items() >= given.items()
     with pytest.raises(InputError, match=r"in_batch_negatives=True: expected none with the loss info-nce, which takes"):
-        training_settings({"loss": "info-nce", "in_batch_negatives": True})
+        settings_for(TrainParams, {"loss": "info-nce", "in_batch_negatives": True})
     with pytest.raises(InputError, match=r"plateau_patience=9: expected none with the schedule linear, which ends by"):
-        training_settings({"plateau_patience": 9})
-    assert training_settings({"plateau_patience": 9}, "coder-tas-b")[0].plateau_patience == 9
+        settings_for(TrainParams, {"plateau_patience": 9})
+    assert settings_for(TrainParams, {"plateau_patience": 9}, "coder-tas-b").plateau_patience == 9
     with pytest.raises(InputError, match=r"neutrality_cutoff=9: expected none with neutrality_weight=0"):
-        training_settings({"neutrality_cutoff": 9})
-    assert training_settings({"loss": "margin-mse", "random_negatives": 0})[0].loss == "margin-mse"
+        settings_for(TrainParams, {"neutrality_cutoff": 9})
+    assert settings_for(TrainParams, {"loss": "margin-mse", "random_negatives": 0}).loss == "margin-mse"
 
 
 def test_neutrality_divergence_by_hand_over_the_highest_scores() -> None:

@@ -15,7 +15,8 @@ from rnnreranker import InputError
 from rnnreranker.encode.dense import Encoder
 from rnnreranker.index.__main__ import main as index
 from rnnreranker.train.__main__ import main as train
-from rnnreranker.train.models.texts import MaskedParams
+from rnnreranker.train.models import MaskedParams
+from rnnreranker.train.request import Start
 from rnnreranker.train.single_text import MaskedLearner
 from rnnreranker.train.words import SPECIAL, new_model, new_tokenizer
 
@@ -68,7 +69,7 @@ def test_the_vocabulary_of_a_collection() -> None:
 
 def test_masks_depend_on_what_draws_them_alone() -> None:
     params = MaskedParams(layers=1, hidden_size=8, heads=2, mask_share=0.5)
-    learner = MaskedLearner(None, list(TEXTS.values())[:20], ["北京在北京"], params)
+    learner = MaskedLearner(Start("none"), params, (list(TEXTS.values())[:20], ["北京在北京"]), "cpu")
     batch = learner.batch(learner.training)
     learner.model.eval()
     one, same, other = (learner.loss(batch, np.random.default_rng(seed), 0).item() for seed in (1, 1, 2))

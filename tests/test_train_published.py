@@ -17,9 +17,9 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.labels import SoftLabels
 from rnnreranker.runs import Run
 from rnnreranker.train.__main__ import main
-from rnnreranker.train.query.learner import Schedule
-from rnnreranker.train.query.params import TrainParams
-from rnnreranker.train.query.samples import hard_labels
+from rnnreranker.train.coder import Schedule
+from rnnreranker.train.params import TrainParams
+from rnnreranker.train.request import hard_labels
 
 PLATEAU = TrainParams(schedule="plateau", warmup=0.0, final_ratio=0.3)
 

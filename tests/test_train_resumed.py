@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_encoder import DOCUMENTS, files_of, make_encoder, make_qrels, make_run, make_source, make_topics
+from tiny_encoder import (
+    DOCUMENTS,
+    files_of,
+    make_encoder,
+    make_qrels,
+    make_run,
+    make_source,
+    make_topics,
+    train_encoder,
+)
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.locks import sole
@@ -16,8 +25,7 @@ from rnnreranker.base.method import Inputs
 from rnnreranker.encode.params import ScorerParams
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.train import trainer
-from rnnreranker.train.models.query import train_encoder
-from rnnreranker.train.query.params import training_settings
+from rnnreranker.train.params import TrainParams, settings_for
 
 BASE = {"batch_size": 4, "epochs": 2, "learning_rate": 1e-3, "evaluate_every": 2, "candidates": 8}
 KINDS: dict[str, dict[str, Any]] = {
@@ -45,13 +53,13 @@ def test_all_files_are_those_of_no_kill(kind: str, tiny: Path, tmp_path: Path, m
     chosen = dict(KINDS[kind])
     scorer = ScorerParams(chosen.pop("scorer"), blocks=1, heads=2, width=8) if "scorer" in chosen else None
     source = make_source(tmp_path, chosen.pop("dimension", 32))
-    params, loss = training_settings(BASE | chosen)
+    params = settings_for(TrainParams, BASE | chosen)
     labels = make_labeler("hard", Inputs(vectors=source)).infer(make_run(), make_qrels())
     neutral = {f"d{n}": n % 2 for n in range(DOCUMENTS)} if params.neutrality_weight else None
 
     def trained(name: str) -> dict[str, bytes]:
         train_encoder(
-            labels, source, make_topics(), str(tiny), tmp_path / name, params, pooling="mean", loss=loss,
+            labels, source, make_topics(), str(tiny), tmp_path / name, params, pooling="mean",
             scorer=scorer, neutrality=neutral,
         )  # fmt: skip
         return files_of(tmp_path / name)

@@ -8,7 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_encoder import DIMENSION, make_encoder, make_qrels, make_queries, make_run, make_source, make_topics
+from tiny_encoder import (
+    DIMENSION,
+    make_encoder,
+    make_qrels,
+    make_queries,
+    make_run,
+    make_source,
+    make_topics,
+    train_encoder,
+)
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import Inputs, make_params
@@ -21,10 +30,10 @@ from rnnreranker.methods.rerank import Reranker, make_reranker
 from rnnreranker.parts.vectors import VectorSource
 from rnnreranker.rnn import RnnParams
 from rnnreranker.runs import Run
-from rnnreranker.train.models.query import train_encoder
-from rnnreranker.train.query.learner import start_encoder
-from rnnreranker.train.query.params import TrainParams
-from rnnreranker.train.query.samples import Collator, VectorTable, read_samples, score, token_states
+from rnnreranker.train.coder import start_encoder
+from rnnreranker.train.params import TrainParams
+from rnnreranker.train.request import Start
+from rnnreranker.train.samples import Collator, VectorTable, read_samples, score, token_states
 
 KINDS = ("feed-forward", "encoder", "decoder")
 PARAMS = TrainParams(batch_size=8, epochs=4, learning_rate=1e-3, warmup=0.0, key_measure="loss")
@@ -106,7 +115,7 @@ def test_what_a_candidate_is_scored_by(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_untrained_scorer_is_the_inner_product(tiny: Path, source: VectorSource, kind: str) -> None:
     topics = make_topics()
-    dense, tokens, _ = start_encoder(str(tiny), DIMENSION, PARAMS, "mean")
+    dense, tokens, _ = start_encoder(Start(str(tiny), "mean"), DIMENSION, PARAMS)
     samples, _, _ = read_samples(made(source), source, 1000)
     samples[1] = type(samples[1])("q1", samples[1].rows[:4], samples[1].targets[:4], samples[1].positive[:4])
     batch = Collator(samples, tokens.cut([topics[one.qid] for one in samples]), tokens).batch(range(len(samples)))

@@ -19,12 +19,12 @@ from tiny_encoder import (
 )
 
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import find
 from rnnreranker.encode.model_folder import term_counts
 from rnnreranker.encode.sparse import SparseEncoder
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.groups import Group
-from rnnreranker.train.models.groups import SparseParams
+from rnnreranker.train.models import SparseParams
+from rnnreranker.train.request import Start
 from rnnreranker.train.sparse import SparseLearner, largest_logits
 
 QUICK = SparseParams(batch_size=6, max_steps=12, evaluate_every=12, learning_rate=2e-3, warmup=0.0, key_measure="loss")
@@ -42,7 +42,7 @@ def group(qid: str, docids: tuple[str, ...], targets: list[float], known: set[st
 
 def learner(tiny: Path, params: SparseParams) -> SparseLearner:
     torch.manual_seed(0)
-    return SparseLearner(str(tiny), params, find("loss", params.loss)(), make_group_inputs(), "cpu")
+    return SparseLearner(Start(str(tiny)), params, make_group_inputs(), "cpu")
 
 
 @pytest.mark.parametrize(("architecture", "words"), [("max", "binary"), ("doc", "binary"), ("doc", "counts")])

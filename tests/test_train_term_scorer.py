@@ -21,7 +21,8 @@ from rnnreranker.labels.__main__ import main as labels
 from rnnreranker.labels.methods import term_weight
 from rnnreranker.parts.terms.word_weights import CollectionWeights
 from rnnreranker.train.__main__ import main as train
-from rnnreranker.train.models.texts import TermScorerParams
+from rnnreranker.train.models import TermScorerParams
+from rnnreranker.train.request import Start
 from rnnreranker.train.single_text import TermInputs, TermLearner, WeighedText
 from tests.tiny_encoder import make_encoder
 
@@ -70,9 +71,9 @@ def test_what_it_learns_from(made: Path, monkeypatch: pytest.MonkeyPatch, tmp_pa
     seen: list[TermInputs] = []
     usual = TermLearner.__init__
 
-    def watched(self: TermLearner, encoder: str, inputs: TermInputs, params: Any) -> None:
+    def watched(self: TermLearner, start: Start, params: Any, inputs: TermInputs, device: str) -> None:
         seen.append(inputs)
-        usual(self, encoder, inputs, params)
+        usual(self, start, params, inputs, device)
 
     monkeypatch.setattr(TermLearner, "__init__", watched)
     assert trained(made, tmp_path / "paper", "--max-steps", "1") == 0
@@ -93,7 +94,7 @@ def test_the_loss_is_equation_4_over_tokens(made: Path) -> None:
 
     texts = [WeighedText("w1 w2, w3", {"w1": 0.5, "w2": -0.25, "w3": 0.0}), WeighedText("w7", {"w7": 1.0})]
     inputs = TermInputs(texts, texts, TermParams(), 1, "", {})
-    learner = TermLearner(str(made / "encoder"), inputs, TermScorerParams())
+    learner = TermLearner(Start(str(made / "encoder")), TermScorerParams(), inputs, "cpu")
     learner.model.eval()
     total, count = 0.0, 0
     for example in learner.training:

@@ -17,9 +17,10 @@ from rnnreranker.labels.soft import Labels
 from rnnreranker.runs import Run
 from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main as train
-from rnnreranker.train.fit import Trained
 from rnnreranker.train.groups import GroupInputs
-from rnnreranker.train.models.groups import Dual, DualParams
+from rnnreranker.train.models import Dual, DualParams
+from rnnreranker.train.request import Start
+from rnnreranker.train.training import Trained
 from tests.test_train_cross import kill_at
 from tests.tiny_encoder import files_of, write_text_world
 
@@ -37,7 +38,7 @@ def inputs(question: str = "what is asked{}", answer: str = "it says{} here") ->
     documents = {f"d{n}": answer.format(n) for n in range(PAIRS)}
     queries = {f"{side}{n}": question.format(n) for side in "qv" for n in range(PAIRS)}
     pools = [_hard(f"q{n}", n) for n in range(PAIRS)]
-    return GroupInputs(pools, [replace(one, qid=f"v{one.qid[1:]}") for one in pools], queries, documents, {}, False)
+    return GroupInputs(pools, [replace(one, qid=f"v{one.qid[1:]}") for one in pools], queries, documents, {})
 
 
 def _hard(qid: str, answer: int) -> Labels:
@@ -46,7 +47,7 @@ def _hard(qid: str, answer: int) -> Labels:
 
 
 def trained(out: Path, given: GroupInputs, params: DualParams = QUICK) -> Trained:
-    return Dual().train_on(given, "none", out, params)
+    return Dual().train_on(given, Start("none"), out, params)
 
 
 def first_right(out: Path, given: GroupInputs) -> float:

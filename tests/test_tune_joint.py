@@ -21,7 +21,7 @@ from rnnreranker.lab.tune.request import TuneTrainRequest, check
 from rnnreranker.lab.tune.space import NARROW_NAME, Between, Joint
 from rnnreranker.lab.tune.training import Trainings, load_trainings, tune_jointly
 from rnnreranker.methods.retrieve.dense import dense_run
-from rnnreranker.train.query.params import TrainParams, training_settings
+from rnnreranker.train.params import TrainParams
 
 QUERIES, DOCUMENTS = 40, 60
 FIXED = Joint(RnnParams(context=20, k=5), LabelParams(), TrainParams(batch_size=8, epochs=2.0, dropout=0.0, warmup=0.0))
@@ -233,16 +233,13 @@ def test_what_a_request_cannot_be(given: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        "train: {loss: triplet, margin: 0.3, epochs: 2}\n",  # as files were written before
         "train: {loss: {triplet: {margin: 0.3}}, epochs: 2}\n",
         "train: {loss: triplet:margin=0.3, epochs: 2}\n",
     ],
 )
 def test_a_file_says_the_loss_in_its_written_form(tmp_path: Path, content: str) -> None:
     (tmp_path / "my.yaml").write_text(content)
-    expected = dataclasses.replace(TrainParams(), loss="triplet", epochs=2.0)
+    expected = TrainParams(loss="triplet:margin=0.3", epochs=2.0)
     assert TrainParams.from_yaml(tmp_path / "my.yaml") == expected
-    params, loss = training_settings({}, str(tmp_path / "my.yaml"))
-    assert (params, loss.to_dict()) == (expected, {"margin": 0.3})
-    joint = Joint(train=params, loss=loss.to_dict())
-    assert joint.sections()["train"] == {**expected.to_dict(), "loss": {"triplet": {"margin": 0.3}}}
+    assert expected.described() == {**expected.to_dict(), "loss": "triplet", "margin": 0.3}
+    assert Joint(train=expected).sections()["train"] == expected.to_dict()

@@ -172,4 +172,19 @@ def make_group_inputs() -> Any:
     pools, topics = list(make_text_labels())[:12], make_topics()
     checked = [replace(one, qid=f"v{one.qid}") for one in pools]
     texts = {**topics, **{f"v{qid}": text for qid, text in topics.items()}}
-    return GroupInputs(pools, checked, texts, make_documents(), {}, True)
+    return GroupInputs(pools, checked, texts, make_documents(), {})
+
+
+def train_encoder(
+    labels: SoftLabels, source: VectorSource, topics: dict[str, str], encoder: str, output: Path, params: Any = None,
+    *, pooling: str | None = None, checkpoints: bool = True, **inputs: Any,
+) -> Any:  # fmt: skip
+    """A query encoder, trained on objects in place of files; inputs: as of `CoderInputs`."""
+    from rnnreranker.train.models import Query
+    from rnnreranker.train.params import TrainParams
+    from rnnreranker.train.request import Start
+    from rnnreranker.train.samples import CoderInputs
+
+    given = CoderInputs(labels, source, topics, **inputs)
+    chosen = params or TrainParams()
+    return Query().train_on(given, Start(encoder, pooling), output, chosen, checkpoints=checkpoints)

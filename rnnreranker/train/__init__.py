@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from rnnreranker.base.late_names import late_names
 
 if TYPE_CHECKING:
-    from rnnreranker.train.fit import Trained as Trained
-    from rnnreranker.train.models.query import train_encoder as train_encoder
-    from rnnreranker.train.query.params import TrainParams as TrainParams
+    from rnnreranker.train.params import TrainParams as TrainParams
     from rnnreranker.train.request import TrainRequest as TrainRequest
+    from rnnreranker.train.training import Trained as Trained
     from rnnreranker.train.training import train_model as train_model
 
 __getattr__, __dir__ = late_names(__name__)

@@ -20,7 +20,7 @@ from rnnreranker.labels.negatives.filters import Mined
 from rnnreranker.labels.negatives.make import holds_texts, read_negatives
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.params import GroupParams, Kind
-from rnnreranker.train.request import all_documents, labels_of
+from rnnreranker.train.request import all_documents, check_different, held_out_of, labels_of, validation_of
 
 if TYPE_CHECKING:
     from rnnreranker.train.request import TrainRequest
@@ -235,7 +235,6 @@ class GroupInputs:
         checked: candidates of the validation queries.
         queries, documents: texts by id.
         made: how the candidates were made, for the record.
-        margins: whether the targets say more than what is positive.
         teacher: a `late.BatchTeacher`, which scores any document as the labels were made; None = it is not asked.
         collection: docids of all documents, ascending, where negatives are drawn from them at random.
     """
@@ -245,7 +244,6 @@ class GroupInputs:
     queries: Mapping[str, str]
     documents: Mapping[str, str]
     made: Mapping[str, Any]
-    margins: bool
     teacher: Any = None
     collection: Sequence[str] = ()
 
@@ -262,11 +260,10 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
 
     Raises:
         InputError: files that cannot be read or do not belong together, queries or documents without a text, queries
-            without negatives, half of the validation flags, a collection with fewer documents than a group.
+            without negatives, targets that the loss needs, half of the validation flags, a too small collection.
     """
     from rnnreranker.base.files import file_digest
     from rnnreranker.data.topics import topics_of
-    from rnnreranker.train.query.samples import check_different, held_out_of, validation_of
 
     if (request.labels is None) == (request.negatives is None):
         both = f"{argument('labels')} or {argument('negatives')}"
@@ -295,8 +292,12 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
         checked = merged(checked) if request.negatives is not None else checked
         pools = [pool for pool in pools if pool.qid not in held_out]
     check_different((pool.qid for pool in pools), (one.qid for one in checked))
-    margins = any((pool.targets[~pool.positive] > 0).any() for pool in pools)
-    pools = enough(pools, *params.least)
+    if "teacher" in params.ranking.needs and not any((pool.targets[~pool.positive] > 0).any() for pool in pools):
+        raise InputError(
+            f"loss {params.ranking.name}: needs targets of the negatives, and the candidates have none; give "
+            f"{argument('labels')} of a method that gives them probability, as `labels --method teacher`"
+        )
+    pools = enough(pools, params.group_size if params.kind == "run" else 1, params.depth)
     checked = [first_candidates(one, params.validation_candidates) for one in checked[: params.validation_queries]]
     check_texts((one.qid for one in (*pools, *checked)), (), queries, {})
     read = [first_candidates(one, params.depth) for one in pools]
@@ -316,7 +317,7 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
                 f"{params.group_size}; give {argument('index')} or {argument('documents')} with all documents, or a "
                 "lower group_size"
             )
-    return GroupInputs(pools, checked, queries, documents, made, margins, collection=collection)
+    return GroupInputs(pools, checked, queries, documents, made, collection=collection)
 
 
 def _texts(request: TrainRequest, wanted: Mapping[str, None]) -> dict[str, str]:

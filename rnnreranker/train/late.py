@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.base.method import Inputs, find, make_params
@@ -19,14 +21,16 @@ from rnnreranker.encode.params import LateEncoderParams
 from rnnreranker.encode.transformer import TorchModel, check_vocabulary
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.soft import Labels
-from rnnreranker.train.groups import Group, GroupInputs
-from rnnreranker.train.losses import Loss
-from rnnreranker.train.model_files import loading
+from rnnreranker.train.groups import Group, GroupInputs, load_groups
+from rnnreranker.train.request import Start
 from rnnreranker.train.text import TwoSidedLearner, by_length, in_batch, of_columns
+from rnnreranker.train.trainer import loading
 from rnnreranker.train.validation import Scored
 
 if TYPE_CHECKING:
     from rnnreranker.index.opening import IndexOnDisk
+    from rnnreranker.train.models import LateParams
+    from rnnreranker.train.request import TrainRequest
 
 KEPT = 4096  # documents of validation whose tokens are kept at the same time
 WRITTEN = "written"  # of features: (n, 1) bool, texts with more than white space; others have no tokens
@@ -36,16 +40,16 @@ PLAIN = LabelParams(normalization="none", boost=1.0, n_max=None, mass="own")  # 
 class LateLearner(TwoSidedLearner):
     """See `TwoSidedLearner`.
 
-    encoder: a late-interaction encoder, or a transformer, of which one is made.
+    start: a late-interaction encoder, or a transformer, of which one is made.
 
     Raises:
         InputError: a model that cannot be loaded so, lengths beyond its own, another dimension than its own, a
             tokenizer with other words than its model.
     """
 
-    def __init__(self, encoder: str, params: Any, ranking: Loss, inputs: GroupInputs, device: str) -> None:
-        super().__init__(encoder, params, ranking, inputs)
-        self.folder = late_start(encoder, params.dimension).path
+    def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
+        super().__init__(start, params, inputs, device)
+        self.folder = late_start(start.name, params.dimension).path
         with loading(self.folder, "a late-interaction encoder"):
             lengths = LateEncoderParams(query_length=params.query_length, document_length=params.document_length)
             self._late = TorchModel("late-encoder", self.folder, device)
@@ -54,7 +58,7 @@ class LateLearner(TwoSidedLearner):
             check_vocabulary(self.folder, self.model.tokenizer, self.model[0].model)
             own = int(self._late.about["dimension"])
         if params.dimension not in (None, own):
-            raise InputError(f"dimension={params.dimension}: expected {own}, which a token of {encoder} has")
+            raise InputError(f"dimension={params.dimension}: expected {own}, which a token of {start.name} has")
         self._contrast = find("loss", "info-nce")()
 
     def label(self, groups: Sequence[Group], docids: Sequence[str]) -> dict[str, Any]:
@@ -144,6 +148,21 @@ def late_scores(
     best = products.masked_fill(~real[None, :, None, :], low).max(dim=3).values
     best = torch.maximum(best, floor) if similarity == "l2" else torch.where(real.any(dim=1)[None, :, None], best, 0)
     return torch.where(asked.unsqueeze(1), best, 0).sum(dim=2)
+
+
+def load_late(request: TrainRequest, params: LateParams) -> GroupInputs:
+    """As `load_groups`, with the teacher of the labels where it is asked about the documents of a batch."""
+    from rnnreranker.index.opening import open_index
+
+    inputs = load_groups(request, params)
+    if not params.batch_teacher:
+        return inputs
+    if request.labels is None or request.index is None:
+        labels, index = argument("labels"), argument("index")
+        raise InputError(f"batch_teacher: needs {labels}, and {index} with the tokens that they were made from")
+    topics = {pool.qid: inputs.queries[pool.qid] for pool in inputs.pools}
+    opened = open_index(request.index, needs={"tokens"})
+    return replace(inputs, teacher=BatchTeacher(inputs.made["labels"], opened, topics))
 
 
 class BatchTeacher:

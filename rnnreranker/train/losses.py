@@ -1,7 +1,6 @@
 """Losses of training, over the candidates of a batch of queries; a class with a name is one.
 
-The base classes say what a loss reads and which candidates it takes; sums run over the candidates of a query, and what
-is padded takes no part.
+Sums run over the candidates of a query; padding has no part.
 """
 
 from __future__ import annotations
@@ -20,12 +19,21 @@ if TYPE_CHECKING:
 class Loss(ABC):
     """A loss over the candidates of a batch of queries; a subclass writes `mean_of`.
 
+    Attributes:
+        needs: {"teacher"} where a candidate without probability has no part.
+        over_batch: whether the candidates of the other queries of a batch have a part.
+        of_cosines: whether scores are cosines, and targets labels in [0, 1], each by itself.
+        targets: whether it reads the targets; else only what is positive.
+
     Args:
         params: of the loss; None = the defaults.
     """
 
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
+    over_batch: ClassVar[bool] = False
+    of_cosines: ClassVar[bool] = False
+    targets: ClassVar[bool] = True
     Params: ClassVar[type[Params]] = Params
 
     def __init__(self, params: Any = None) -> None:
@@ -38,7 +46,7 @@ class Loss(ABC):
             scores: (B, N) float, larger = closer, inverse temperature already multiplied in.
             targets: (B, N) float, probabilities that sum to 1 over the valid candidates of a query.
             positive: (B, N) bool, judged relevant.
-            valid: (B, N) bool, False where a row is padded; what is there, NaN included, must not matter.
+            valid: (B, N) bool, False at padding, whose values have no effect, NaN included.
 
         Raises:
             InputError: tensors of different shapes.
@@ -48,48 +56,20 @@ class Loss(ABC):
             raise InputError(
                 f"scores, targets, positive, valid have shapes {sorted(shapes)}; expected one shape (B, N)"
             )
-        return self.mean_of(scores, targets, positive, valid)
+        return self.mean_of(scores, targets, positive & valid, valid)
 
     def reads_targets(self) -> bool:
         """Whether the targets count, at its settings."""
-        return True
+        return self.targets
 
     @abstractmethod
     def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
-        """What a call returns; all tensors have one shape."""
-
-
-class GroupLoss(Loss):
-    """A loss made for a few candidates, drawn for a positive."""
-
-
-class BatchLoss(GroupLoss):
-    """A loss in which the candidates of the other queries of a batch take part."""
-
-
-class CosineLoss(GroupLoss):
-    """A loss of scores that are cosines; targets are labels in [0, 1], each by itself."""
-
-
-class PositivesLoss(Loss):
-    """A loss in which labels count for what is positive alone; a subclass writes `mean_of_positives`."""
-
-    def reads_targets(self) -> bool:
-        """They never count."""
-        return False
-
-    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
-        """Without the targets, and without what is positive and no candidate."""
-        return self.mean_of_positives(scores, positive & valid, valid)
-
-    @abstractmethod
-    def mean_of_positives(self, scores: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
-        """What a call returns; all tensors have one shape (B, N), and what is positive is valid."""
+        """What a call returns; all tensors have one shape, and what is positive is valid."""
 
 
 @dataclass(frozen=True)
 class KlParams(Params):
-    """What targets go through before."""
+    """Settings of the loss kl."""
 
     raise_positives: bool = setting(False, "positives raised to the highest target of their query")
 
@@ -105,7 +85,6 @@ class KlLoss(Loss):
     Params = KlParams
 
     def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
-        """See `divergence`; what is positive counts where it is raised."""
         if self.params.raise_positives:
             import torch
 
@@ -115,71 +94,68 @@ class KlLoss(Loss):
         return divergence(scores, targets, valid)
 
 
-class ListNetLoss(GroupLoss):
+class ListNetLoss(Loss):
     """-sum_c y_c log softmax(s)_c (ListNet, top one): `kl` and the entropy of the targets, which has no gradient."""
 
     name = "listnet"
 
     def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
-        """The targets alone count, not what is positive."""
         return mean_over((-targets.where(valid, 0) * log_shares(scores, valid)).sum(dim=1), valid.any(dim=1))
 
 
-class CrossEntropyLoss(PositivesLoss):
+class CrossEntropyLoss(Loss):
     """-log softmax(scores) of the positives, averaged over a query's positives, then over queries that have any."""
 
     name = "cross-entropy"
+    targets = False
 
-    def mean_of_positives(self, scores: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
         return _over(-log_shares(scores, valid), positive)
 
 
-class LceLoss(PositivesLoss, GroupLoss):
+class LceLoss(Loss):
     """-log(e^s_p / (e^s_p + sum over negatives of e^s_n)), averaged over positives, which do not compete (LCE).
 
     Queries without a positive do not count.
     """
 
     name = "lce"
+    targets = False
 
-    def mean_of_positives(self, scores: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
-        import torch
-
+    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
         rest = scores.where(valid & ~positive, _low(scores)).logsumexp(dim=1, keepdim=True)  # (B, 1)
-        return _over(torch.nn.functional.softplus(rest - scores.where(valid, 0)), positive)
+        return _over(_softplus(rest - scores.where(valid, 0)), positive)
 
 
-class InfoNceLoss(LceLoss, BatchLoss):
+class InfoNceLoss(LceLoss):
     """As `lce`, where the candidates of the other queries of a batch are negatives too (InfoNCE)."""
 
     name = "info-nce"
+    over_batch = True
 
 
-class BceLoss(PositivesLoss, GroupLoss):
+class BceLoss(Loss):
     """-log sigmoid(s) of positives and -log(1 - sigmoid(s)) of the others, averaged over a query's candidates."""
 
     name = "bce"
+    targets = False
 
-    def mean_of_positives(self, scores: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
-        import torch
-
-        return _over(torch.nn.functional.softplus((-scores).where(positive, scores).where(valid, 0)), valid)
+    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+        return _over(_softplus((-scores).where(positive, scores).where(valid, 0)), valid)
 
 
 @dataclass(frozen=True)
 class DistanceParams(Params):
-    """How much labels in [0, 1] count beside hard ones."""
+    """Settings of the loss distance."""
 
     alpha: float = setting(0.5, "weight of the labels; hard labels have the rest", at_least=0, at_most=1)
 
 
-class DistanceLoss(CosineLoss):
+class DistanceLoss(Loss):
     """alpha (f + d - 1)^2 + (1 - alpha) (f + l - 1)^2, averaged over a query's candidates (paper 004, eq. 8).
 
     f = (1 - s) / 2 is the distance of a query and a document whose cosine is s (eq. 6), l is 1 for a positive and 0 for
-    another document, d is its degree of relevance, which the paper calls label distribution: a number in [0, 1] by
-    itself (eq. 5), that shares no probability with others. So a document with d or l of 1 is drawn to the query, and
-    one with 0 is pushed to the opposite direction, f = 1.
+    another document, d is its degree of relevance, a number in [0, 1] by itself (eq. 5).
 
     The paper sums where this averages, a factor of the learning rate. It leaves open which documents are paired with a
     query: here they are the candidates of its group. It states alpha 1 for SQuAD and for a cold start, .2 for Natural
@@ -187,6 +163,7 @@ class DistanceLoss(CosineLoss):
     """
 
     name = "distance"
+    of_cosines = True
     Params = DistanceParams
 
     def reads_targets(self) -> bool:
@@ -194,18 +171,16 @@ class DistanceLoss(CosineLoss):
         return bool(self.params.alpha > 0)
 
     def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
-        """scores: cosines; targets: labels in [0, 1], which need not sum to 1."""
         alpha, relevance = self.params.alpha, 1 - ((1 - scores) / 2).where(valid, 1)  # 1 - f
-        hard = (positive & valid).to(scores.dtype)
-        return _over(alpha * (relevance - targets.where(valid, 0)) ** 2 + (1 - alpha) * (relevance - hard) ** 2, valid)
+        soft = (relevance - targets.where(valid, 0)) ** 2
+        return _over(alpha * soft + (1 - alpha) * (relevance - positive.to(scores.dtype)) ** 2, valid)
 
 
-class MarginMseLoss(GroupLoss):
+class MarginMseLoss(Loss):
     """((s_p - s_n) - (log y_p - log y_n))^2, averaged over the pairs of a positive p and another candidate n.
 
     Targets that are the softmax of a teacher's scores give its margins, as the logarithms differ from the scores by a
-    constant of the query. Candidates without probability have no margin and take no part, nor do queries without a
-    pair.
+    constant of the query. Candidates without probability have no part, nor do queries without a pair.
     """
 
     name = "margin-mse"
@@ -222,29 +197,30 @@ class MarginMseLoss(GroupLoss):
 
 @dataclass(frozen=True)
 class MarginParams(Params):
-    """How far apart scores are to be."""
+    """Settings of the losses margin and multi-tier."""
 
     margin: float = setting(1.0, "between the scores of candidates that are told apart", above=0)
 
 
-class MarginLoss(PositivesLoss):
+class MarginLoss(Loss):
     """sum over positives p and others n of max(0, margin - s_p + s_n), divided by the candidates of the query."""
 
     name = "margin"
+    targets = False
     Params = MarginParams
 
-    def mean_of_positives(self, scores: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
+    def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
         return hinge(scores, positive, valid & ~positive, valid, self.params.margin)
 
 
 @dataclass(frozen=True)
 class TripletParams(MarginParams):
-    """How much farther than a positive another document is to be; cosines lie between -1 and 1."""
+    """Settings of the loss triplet; cosines lie between -1 and 1."""
 
     margin: float = 0.5
 
 
-class TripletLoss(MarginLoss, BatchLoss, CosineLoss):
+class TripletLoss(MarginLoss):
     """max(0, D(q, p) - D(q, n) + margin) with D = 1 - cosine, over positives p and others n, divided by the candidates.
 
     The loss of F-EBR (Huang et al., KDD 2020) as we remember it, not read from that paper: a sum there, which is a
@@ -253,6 +229,8 @@ class TripletLoss(MarginLoss, BatchLoss, CosineLoss):
     """
 
     name = "triplet"
+    over_batch = True
+    of_cosines = True
     Params = TripletParams
 
 
@@ -267,9 +245,8 @@ class MultiTierLoss(Loss):
     Params = MarginParams
 
     def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
-        """The sum of the two margins."""
         others = valid & ~positive
-        first = hinge(scores, positive & valid, others, valid, self.params.margin)
+        first = hinge(scores, positive, others, valid, self.params.margin)
         return first + hinge(scores, others & (targets > 0), others & (targets <= 0), valid, self.params.margin)
 
 
@@ -293,6 +270,12 @@ def _low(scores: Tensor) -> float:
     import torch
 
     return torch.finfo(scores.dtype).min / 2
+
+
+def _softplus(values: Tensor) -> Tensor:
+    import torch
+
+    return torch.nn.functional.softplus(values)
 
 
 def mean_over(each: Tensor, counts: Tensor) -> Tensor:

@@ -1,71 +1,19 @@
-"""The settings of every training: how the optimiser steps, when it validates and when it stops."""
+"""The settings of trainings: how the optimiser steps, when it validates and stops; those of query encoders."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.method import find, make_params, methods, names
-from rnnreranker.base.settings import Params, hints_of, in_order, is_file_name, plain, read_section, setting
+from rnnreranker.base.method import find, names
+from rnnreranker.base.settings import Params, hints_of, in_order, plain, setting
 from rnnreranker.base.written_form import Written
-from rnnreranker.train.losses import BatchLoss, CosineLoss, Loss, PositivesLoss
-
-
-def check_read(params: Any, loss: Loss, given: Collection[str]) -> None:
-    """Refuse settings that were given to a training, and would be taken without effect.
-
-    Args:
-        params: of the training, with all its settings.
-        loss: that they name, with its own.
-        given: the names of settings that somebody wrote down; those of presets and defaults stay as they are.
-
-    Raises:
-        InputError: all that are not read, each with the reason.
-    """
-    faults = [
-        f"{name}={getattr(params, name)}: expected none with {reason}"
-        for name, reason in unread(params, loss).items()
-        if name in given and getattr(params, name)
-    ]
-    if faults:
-        raise InputError("; ".join(faults))
-
-
-def unread(params: Any, loss: Loss) -> dict[str, str]:
-    """Settings of a training that are not read, by its loss and its other settings → why; only those that it has.
-
-    >>> from rnnreranker.train.models.groups import DualParams
-    >>> from rnnreranker.train.losses import TripletLoss
-    >>> list(unread(DualParams(), TripletLoss()))
-    ['label_scale', 'in_batch_negatives']
-    """
-    named, reasons = f"the loss {loss.name}", {}
-    if not isinstance(loss, CosineLoss) or isinstance(loss, PositivesLoss):
-        reasons["label_scale"] = f"{named}, which reads targets, no labels by themselves"
-    elif not loss.reads_targets():
-        reasons["label_scale"] = "alpha=0, at which only hard labels count"
-    if not loss.reads_targets():
-        reasons["batch_teacher"] = f"{named}, which asks what is positive alone"
-    if isinstance(loss, BatchLoss):
-        reasons["in_batch_negatives"] = f"{named}, which takes the candidates of the whole batch by itself"
-    if getattr(params, "negatives_from", "") == "in-batch":
-        reason = "negatives_from=in-batch, which draws none and takes those of the whole batch"
-        reasons |= dict.fromkeys(("group_size", "depth", "in_batch_negatives"), reason)
-    if "teacher" in loss.needs and hasattr(params, "random_negatives"):
-        reason = f"{named}, in which documents without a target take no part"
-        reasons |= {"in_batch_negatives": reason, "random_negatives": reason}
-    if getattr(params, "schedule", "plateau") != "plateau":
-        of_plateau = [field.name for field in dataclasses.fields(params) if field.name.startswith("plateau_")]
-        reasons |= dict.fromkeys(of_plateau, f"the schedule {params.schedule}, which ends by itself")
-    if not getattr(params, "neutrality_weight", 1):
-        reasons["neutrality_cutoff"] = "neutrality_weight=0, at which no divergence is computed"
-    if getattr(params, "architecture", "") == "doc":
-        reasons["lambda_q"] = "the architecture doc, whose queries are counts of words, which no training changes"
-    return {name: reason for name, reason in reasons.items() if hasattr(params, name)}
-
+from rnnreranker.train.losses import Loss
 
 Kind = Literal["run", "random", "mixed", "in-batch"]  # where the negatives of a group come from
 LONGEST = 256  # tokens of a text where nothing else is said
@@ -73,15 +21,11 @@ LONGEST = 256  # tokens of a text where nothing else is said
 
 @dataclass(frozen=True)
 class TrainingParams(Params):
-    """How any model is trained, whatever the loss; a subclass has defaults and settings of its own.
-
-    What a preset file says of a training stands in one section, with the loss in its written form.
-    """
+    """How any model is trained, whatever the loss; a subclass has defaults and settings of its own."""
 
     section: ClassVar[str] = "train"
-    of_loss: ClassVar[Mapping[str, Mapping[str, Any]]] = {}  # published preset → parameters of its loss
 
-    loss: str = setting("kl", "loss", one_of=lambda: names("loss"))
+    loss: str = setting("kl", "loss, in its written form, distance:alpha=0.2")
     batch_size: int = setting(32, "queries a step and pass", at_least=1)
     accumulate: int = setting(1, "passes whose gradients are averaged before a step", at_least=1)
     epochs: float = setting(10.0, "passes over the training queries", above=0)
@@ -107,10 +51,98 @@ class TrainingParams(Params):
 
     @classmethod
     def of_section(cls, content: Mapping[str, Any]) -> Mapping[str, Any]:
-        """See `Params.of_section`; files that were written before have the parameters of the loss beside the others."""
-        hints = hints_of(cls)
-        beside = {name for loss in methods("loss").values() for name in hints_of(loss.Params)} - set(hints)
-        return {name: value for name, value in _spread(content).items() if name not in beside}
+        """See `Params.of_section`; the loss may be a mapping, as YAML writes the form."""
+        return {**content, "loss": str(Written.read(content["loss"]))} if content.get("loss") else content
+
+    @property
+    def ranking(self) -> Loss:
+        """The loss; errors as `loss_of`."""
+        return loss_of(self.loss)
+
+    def described(self) -> dict[str, Any]:
+        """Plain values by name, the settings of the loss among them."""
+        ranking = self.ranking
+        return {**self.to_dict(), "loss": ranking.name, **ranking.params.to_dict()}
+
+
+def loss_of(form: Form) -> Loss:
+    """The loss of a written form.
+
+    Raises:
+        InputError: no such loss, settings that it does not have, values out of range.
+    """
+    written = Written.read(form)
+    shown = argument("loss", str(written))
+    if written.name not in names("loss"):
+        raise InputError(f"{shown}: no such loss; {nearest(written.name, names('loss'))}")
+    if written.preset:
+        raise InputError(f"{shown}: a loss has no presets; give the preset to the model")
+    kind = find("loss", written.name)
+    loss: Loss = kind(kind.Params.of(written.params, shown))
+    return loss
+
+
+P = TypeVar("P", bound=TrainingParams)
+
+
+def settings_for(kind: type[P], values: Mapping[str, Any], preset: str | None = None, base: P | None = None) -> P:
+    """The settings of a training: `values`, before a preset, before `base` (the defaults).
+
+    Args:
+        kind: of settings: those of the model that is trained.
+        values: fields of `kind`.
+        preset: a published name, or a file.
+
+    Raises:
+        InputError: unknown names, settings that this loss does not read, values out of range, no such loss or preset.
+    """
+    hints = hints_of(kind)
+    if unknown := [name for name in values if name not in hints]:
+        raise InputError("; ".join(f"no setting {name}, {nearest(str(name), hints)}" for name in unknown))
+    params = kind.named(preset, base) if preset else base or kind()
+    params = replace(params, **{name: plain(value, hints[name]) for name, value in values.items()})
+    reasons = unread(params, params.ranking)
+    faults = [
+        f"{name}={getattr(params, name)}: expected none with {reason}"
+        for name, reason in reasons.items()
+        if name in values and getattr(params, name)
+    ]
+    if faults:
+        raise InputError("; ".join(faults))
+    return params
+
+
+def unread(params: Any, loss: Loss) -> dict[str, str]:
+    """Settings of a training that are not read, by its loss and its other settings → why; only those that it has.
+
+    >>> from rnnreranker.train.models import DualParams
+    >>> from rnnreranker.train.losses import TripletLoss
+    >>> list(unread(DualParams(), TripletLoss()))
+    ['label_scale', 'in_batch_negatives']
+    """
+    named, reasons = f"the loss {loss.name}", {}
+    if not loss.of_cosines or not loss.targets:
+        reasons["label_scale"] = f"{named}, which reads targets, no labels by themselves"
+    elif not loss.reads_targets():
+        reasons["label_scale"] = "alpha=0, at which only hard labels count"
+    if not loss.reads_targets():
+        reasons["batch_teacher"] = f"{named}, which asks what is positive alone"
+    if loss.over_batch:
+        reasons["in_batch_negatives"] = f"{named}, which takes the candidates of the whole batch by itself"
+    if getattr(params, "negatives_from", "") == "in-batch":
+        reason = "negatives_from=in-batch, which draws none and takes those of the whole batch"
+        reasons |= dict.fromkeys(("group_size", "depth", "in_batch_negatives"), reason)
+    if "teacher" in loss.needs and hasattr(params, "random_negatives"):
+        reason = f"{named}, in which documents without a target take no part"
+        reasons |= {"in_batch_negatives": reason, "random_negatives": reason}
+    if getattr(params, "schedule", "plateau") != "plateau":
+        of_plateau = [field.name for field in dataclasses.fields(params) if field.name.startswith("plateau_")]
+        reasons |= dict.fromkeys(of_plateau, f"the schedule {params.schedule}, which ends by itself")
+    if not getattr(params, "neutrality_weight", 1):
+        reasons["neutrality_cutoff"] = "neutrality_weight=0, at which no divergence is computed"
+    if getattr(params, "architecture", "") == "doc":
+        reasons["lambda_q"] = "the architecture doc, whose queries are counts of words, which no training changes"
+    return {name: reason for name, reason in reasons.items() if hasattr(params, name)}
 
 
 @in_order
@@ -144,76 +176,16 @@ def decay_setting() -> Any:
     return setting(True, text, tunable=False, before="clip")
 
 
-def length_setting(default: int | None = None, before: str = "") -> Any:
+def length_setting(before: str = "") -> Any:
     """The field `max_length` of models that cut all texts at one length."""
     text = f"tokens at which texts are cut; none = {LONGEST}, or the model's limit where it is lower"
-    return setting(default, text, at_least=1, before=before)
-
-
-P = TypeVar("P", bound=TrainingParams)
-
-
-def settings_for(
-    kind: type[P], values: Mapping[str, Any], preset: str | None = None, base: P | None = None
-) -> tuple[P, Params]:
-    """The settings of a training and those of its loss: `values`, before a preset, before `base` (the defaults).
-
-    Args:
-        kind: of settings: those of the model that is trained.
-        values: fields of `kind` and of the loss, as in the section `train` of a preset file.
-        preset: a published name, or a file.
-
-    Raises:
-        InputError: unknown names, parameters of another loss, settings that this loss does not read, values out of
-            range, no such preset.
-    """
-    hints = hints_of(kind)
-    params = kind.named(preset, base) if preset else base or kind()
-    params = replace(params, **{name: plain(value, hints[name]) for name, value in values.items() if name in hints})
-    own = hints_of(find("loss", params.loss).Params)
-    if unknown := [name for name in values if name not in hints and name not in own]:
-        near = "; ".join(f"{name}: {nearest(str(name), [*hints, *own])}" for name in unknown)
-        raise InputError(f"not settings of training with the loss {params.loss}: {near}")
-    kept = (
-        _spread(read_section(preset, kind.section)[0])
-        if preset and is_file_name(preset)
-        else kind.of_loss.get(preset or "", {})
-    )
-    of_loss = loss_params(params.loss, {**kept, **values})
-    check_read(params, find("loss", params.loss)(of_loss), values)
-    return params, of_loss
-
-
-def _spread(content: Mapping[str, Any]) -> dict[str, Any]:
-    """A section of a preset file with the name of its loss, and the loss's settings beside the others.
-
-    Raises:
-        InputError: settings that the loss does not have, or that the section says twice.
-
-    >>> _spread({"loss": {"triplet": {"margin": 0.3}}, "epochs": 2})
-    {'loss': 'triplet', 'epochs': 2, 'margin': 0.3}
-    """
-    if not isinstance(form := content.get("loss"), str | Mapping) or not form:
-        return dict(content)
-    written = Written.read(form)
-    if written.params:
-        find("loss", written.name).Params.of(written.params, f"loss {written.name}")
-    if twice := [name for name in written.params if name in content]:
-        raise InputError(f"loss {written.name}: {twice[0]} twice; give it once")
-    return {**content, "loss": written.name, **written.params}
-
-
-def loss_params(loss: str, values: Mapping[str, Any]) -> Params:
-    """The parameters of a loss: those of `values` that it has."""
-    own = hints_of(find("loss", loss).Params)
-    params: Params = make_params("loss", loss, {name: value for name, value in values.items() if name in own})
-    return params
+    return setting(None, text, at_least=1, before=before)
 
 
 @in_order
 @dataclass(frozen=True)
 class TextParams(TrainingParams):
-    """How a model is trained on texts one by one; InputError: values out of range, all of them in one message."""
+    """How a model is trained on texts one by one."""
 
     key_measure: ClassVar[str] = "loss"
 
@@ -222,6 +194,10 @@ class TextParams(TrainingParams):
     weight_decay: float = 0.01
     decay: bool = decay_setting()
     max_length: int | None = length_setting(before="seed")
+
+    def described(self) -> dict[str, Any]:
+        """As of every training, without the loss, which is the model's own."""
+        return {name: value for name, value in self.to_dict().items() if name != "loss"}
 
 
 @in_order
@@ -248,18 +224,14 @@ class GroupParams(RankedParams):
 
     @property
     def of_batch(self) -> bool:
-        """Whether the documents of other groups of a batch are negatives, whatever the loss."""
-        return bool(getattr(self, "in_batch_negatives", False)) or self.kind == "in-batch"
+        """Whether the documents of other groups of a batch are negatives."""
+        return self.ranking.over_batch or bool(getattr(self, "in_batch_negatives", False)) or self.kind == "in-batch"
 
     @property
     def kind(self) -> Kind:
         """Where the negatives of a group come from."""
-        return "run"
-
-    @property
-    def least(self) -> tuple[int, int]:
-        """The candidates that a group takes of a pool, and how deep it takes them: what `groups.enough` asks for."""
-        return (self.group_size if self.kind == "run" else 1), self.depth
+        kind: Kind = getattr(self, "negatives_from", "run")
+        return kind
 
 
 @in_order
@@ -268,3 +240,91 @@ class OneLengthParams(GroupParams):
     """As `GroupParams`, of a model that cuts all texts at one length."""
 
     max_length: int | None = length_setting()
+
+
+@in_order
+@dataclass(frozen=True)
+class TrainParams(RankedParams):
+    """How a query encoder is trained, whatever the loss; the presets have the values of published models.
+
+    The published learning rates and warm-ups belong to half a million training queries; the defaults are for hundreds
+    to thousands.
+
+    >>> TrainParams(batch_size=0, clip=-1)
+    Traceback (most recent call last):
+    rnnreranker.base.errors.InputError: batch_size=0: expected an integer >= 1; clip=-1: expected a finite number > 0
+    """
+
+    candidates: int = setting(
+        1000, "candidates of a training query; those with probability are always kept", at_least=1, before="batch_size"
+    )
+    random_negatives: int = setting(
+        0, "documents of the whole index, drawn anew for every step, added to each query", at_least=0
+    )
+    in_batch_negatives: bool = in_batch_setting()
+    epsilon: float = setting(1e-8, "epsilon of RAdam", above=0, before="warmup")
+    refresh_every: int = setting(
+        0,
+        "steps after which candidates and labels are made again by the encoder as it then is; 0 = never",
+        at_least=0,
+        before="clip",
+    )
+    schedule: Literal["linear", "plateau"] = setting(
+        "linear", "schedule after warm-up: linear decay, or constant and cut when the validation loss no longer falls"
+    )
+    final_ratio: float = setting(
+        0.1, "last (linear) or lowest (plateau) learning rate, as a share of the peak", at_least=0, at_most=1
+    )
+    plateau_factor: float = setting(0.707, "factor of the learning rate at a cut (plateau)", at_least=0, at_most=0.999)
+    plateau_patience: int = setting(
+        8000,
+        "patience in validations before the learning rate is cut (plateau)",
+        at_least=1,
+    )
+    plateau_threshold: float = setting(1e-3, "relative gain that counts as better (plateau)", at_least=0)
+    plateau_cooldown: int = setting(3000, "steps after a cut that are not counted (plateau)", at_least=0)
+    dropout: float | None = setting(
+        None, "dropout of the encoder; none = as in its config.json", at_least=0, at_most=1, before="evaluate_every"
+    )
+    inverse_temperature: float | None = temperature_setting()
+    learn_temperature: bool = setting(True, "inverse temperature trained with the encoder", tunable=False)
+    freeze_embeddings: bool = setting(
+        False, "token embeddings left as they are: smaller and faster steps", tunable=False
+    )
+    frozen_layers: int = setting(0, "lowest layers left as they are, and the token embeddings", at_least=0)
+    neutrality_weight: float = setting(
+        0.0, "weight of the divergence from the documents' neutrality", at_least=0, tunable=False
+    )
+    neutrality_cutoff: int = setting(100, "highest-scored candidates that it looks at", at_least=1, tunable=False)
+    query_tokens: int | None = setting(
+        None, "tokens at which training queries are cut, special tokens included", at_least=1
+    )
+
+
+_CODER = TrainParams(  # 001, Table 1, to full length; the floor of the learning rate is that of the authors' program
+    learning_rate=1.7306177116476083e-06,
+    epsilon=1.28946630896042e-07,
+    weight_decay=9.495145000681325e-05,
+    warmup=9000.0,
+    schedule="plateau",
+    final_ratio=0.01,
+    epochs=15.0,
+    evaluate_every=2000,
+    key_measure="RR@10",
+    query_tokens=34,
+    learn_temperature=False,  # 001, Eq. 4 has none; 000, Algorithm 1 learns T where labels are smoothed
+)
+_COCONDENSER = replace(_CODER, learning_rate=1.37e-06, warmup=12000.0, schedule="linear", final_ratio=0.1)
+# Of TripClick's runs a name tells learning rate, warm-up, last share and best step. How long they went on is not
+# published, so they end there; what else is needed is borrowed from 001, Table 1.
+_TRIPCLICK = replace(
+    _CODER, learning_rate=2.73e-06, warmup=29000.0, schedule="linear", final_ratio=0.33, max_steps=234000
+)
+TrainParams.presets = {
+    "coder-tas-b": _CODER,
+    "coder-tas-b-smooth": replace(_CODER, learn_temperature=True),
+    "coder-cocondenser": _COCONDENSER,
+    "coder-cocondenser-smooth": replace(_COCONDENSER, learn_temperature=True),
+    "coder-tripclick": _TRIPCLICK,
+    "coder-tripclick-smooth": replace(_TRIPCLICK, learn_temperature=True),
+}

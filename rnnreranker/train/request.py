@@ -1,8 +1,9 @@
-"""What a training is asked for: a request, and the model, the loss and the encoder that it names."""
+"""The request of a training: the model and encoder that it names, its files, and its held-out queries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,18 +11,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
+from rnnreranker.base.command import counted, say
 from rnnreranker.base.device import AUTO
 from rnnreranker.base.errors import InputError, nearest
-from rnnreranker.base.method import fields_of, find, methods, names
+from rnnreranker.base.files import fingerprint
+from rnnreranker.base.method import Inputs, fields_of, find, methods, names
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import Params, choices, hints_of, setting
-from rnnreranker.base.written_form import Written
+from rnnreranker.base.written_form import PRESET, Written
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
 from rnnreranker.encode.params import TRAINED_POOLINGS, EncoderParams, ScorerParams
 from rnnreranker.search.defaults import INDEX
-from rnnreranker.train.params import TrainingParams, settings_for
+from rnnreranker.train.params import TrainingParams, loss_of, settings_for
 
 if TYPE_CHECKING:
+    import pandas
+
     from rnnreranker.data.document import Document
     from rnnreranker.data.qrels import Qrels
     from rnnreranker.index.opening import IndexOnDisk
@@ -30,6 +35,8 @@ if TYPE_CHECKING:
 
 KIND = "trained-model"  # of method
 SCORERS = choices(hints_of(ScorerParams)["scorer"])
+EVERYDAY = ("learning_rate", "epochs", "max_steps", "batch_size", "seed")  # settings of every model, arguments too
+NOTHING = "none"  # of --encoder: a new model
 
 
 class Training(NamedTuple):
@@ -61,7 +68,7 @@ class TrainRequest(Request):
         topics: texts of the queries: a name, a file, or qid → text.
         encoder: what the training begins with, `name:pooling=cls,normalize=true`; "none" = a new model; None = the
             encoder that made the index.
-        loss: what it lowers, in its written form, `multi-tier:margin=2`; the setting `loss` of the model says the same.
+        loss, preset and those of `EVERYDAY`: the settings of these names of the model.
         validation_labels, validation_run, validation_qrels, validation_topics: of the queries that validate, labels or
             the other three; None = a share of the training queries is held out.
         scorer: of candidates, trained with the encoder, in its written form, `encoder:blocks=1`; None = none.
@@ -84,11 +91,23 @@ class TrainRequest(Request):
     encoder: Form | None = setting(
         None, "to begin with: NAME|FOLDER|hub id[:pooling=cls]; none = a new model (default: that of the index)"
     )
+    learning_rate: float | None = setting(None, "peak learning rate", metavar="NUMBER")
+    epochs: float | None = setting(None, "passes over the training queries or texts", metavar="NUMBER")
+    max_steps: int | None = setting(None, "steps, in place of epochs")
+    batch_size: int | None = setting(None, "queries or texts a step")
+    seed: int | None = setting(None, "seed of order, dropout, negatives, new layers and held-out queries")
+    preset: str | None = setting(None, "published values, ours, or a YAML file", metavar="NAME")
     loss: Form | None = setting(None, f"{', '.join(names('loss'))} (default: that of the model)")
-    validation_labels: str | Path | SoftLabels | None = setting(None, "file of their candidates and targets")
-    validation_run: str | Path | Run | None = setting(None, "candidates of them, in place of labels")
-    validation_qrels: Qrels | None = setting(None, "judgements, beside a run; from grade 1 on relevant")
-    validation_topics: str | Path | Mapping[str, str] | None = setting(None, "texts of them, where --topics has none")
+    validation_labels: str | Path | SoftLabels | None = setting(
+        None, "file of their candidates and targets", metavar="FILE"
+    )
+    validation_run: str | Path | Run | None = setting(None, "candidates of them, in place of labels", metavar="RUN")
+    validation_qrels: Qrels | None = setting(
+        None, "judgements, beside a run; from grade 1 on relevant", metavar="QRELS"
+    )
+    validation_topics: str | Path | Mapping[str, str] | None = setting(
+        None, "texts of them, where --topics has none", metavar="FILE"
+    )
     scorer: Form | None = setting(
         None, f"of candidates, for search --rerank scorer: {', '.join(SCORERS)} (default: the inner product)"
     )
@@ -96,14 +115,15 @@ class TrainRequest(Request):
         None, "file of docid<TAB>value in [0, 1], for query:neutrality_weight"
     )
     other_index: bool = setting(False, "take labels that were made from another index")
-    checkpoints: bool = True
+    checkpoints: bool = setting(True, "write none at validations; a killed training begins again")
     device: str = setting(AUTO, f"cpu, cuda, {AUTO}")
     on_validation: Callable[[int, dict[str, float]], None] | None = None
 
     @cached_property
     def training(self) -> Training:
         """The model, the settings of its training and those of its loss."""
-        return training_of(self.model, self.loss)
+        given = {name: value for name in (*EVERYDAY, PRESET) if (value := getattr(self, name)) is not None}
+        return training_of(Written.read(self.model).beside(given, argument("model")), self.loss)
 
     @cached_property
     def scoring(self) -> ScorerParams | None:
@@ -166,6 +186,62 @@ class TrainRequest(Request):
         return [argument(name) for name in names if getattr(self, name) is None]
 
 
+def training_of(model: Form, loss: Form | None = None, base: Any = None) -> Training:
+    """The model of a written form, the settings of its training, and those of the loss that they name.
+
+    Args:
+        model: `dual:preset=le-bs,loss="distance:alpha=0.5"`; its settings are those of a training.
+        loss: in place of the setting `loss`.
+        base: settings of the training where nothing else is said; None = its defaults.
+
+    Raises:
+        InputError: no such model or loss, settings that they do not have, or that this loss does not read, a loss
+            given twice, values out of range, no such preset.
+    """
+    written = Written.read(model)
+    if written.name not in names(KIND):
+        raise InputError(f"{argument('model', written.name)}: no such model; {nearest(written.name, names(KIND))}")
+    trained = find(KIND, written.name)()
+    shown, values = argument("model", written.name), dict(written.params)
+    known = [field.name for field in fields_of(trained)]
+    if loss is not None:
+        if "loss" in values:
+            given = argument("loss", str(Written.read(loss)))
+            raise InputError(f"{given} and loss={values['loss']} of {shown}: give one")
+        if "loss" not in known:
+            own = " or ".join(one for one, kind in methods(KIND).items() if "loss" not in getattr(kind, "without", ()))
+            raise InputError(f"{argument('loss')}: is for {argument('model')} {own}, not for {written.name}")
+        values["loss"] = loss
+    if unknown := [name for name in values if name not in known]:
+        raise InputError(f"{shown}: " + "; ".join(_no_setting(name, known) for name in unknown))
+    if "loss" in values:
+        loss_of(values["loss"])  # its errors name the loss alone
+        values["loss"] = str(Written.read(values["loss"]))
+    try:
+        params = settings_for(trained.Params, values, written.preset or None, base)
+    except InputError as error:
+        raise InputError(f"{shown}: {error}") from None
+    return Training(trained, params, params.ranking.params)
+
+
+def _no_setting(name: str, known: list[str]) -> str:
+    """That a model has no such setting, and what has one."""
+    own = [one for one, model in methods(KIND).items() if name in [field.name for field in fields_of(model)]]
+    losses = [one for one, loss in methods("loss").items() if name in hints_of(loss.Params)]
+    if own:
+        return f"no setting {name}, which is for {argument('model')} {' or '.join(own)}"
+    if losses:
+        return f"no setting {name}, which is of the loss {' or '.join(losses)}: {argument('loss', f'NAME:{name}=…')}"
+    return f"no setting {name}, {nearest(name, known)}"
+
+
+def labels_of(given: str | Path | SoftLabels) -> SoftLabels:
+    """The labels of a file; labels as they are; errors as `SoftLabels.read`."""
+    from rnnreranker.labels import SoftLabels
+
+    return given if isinstance(given, SoftLabels) else SoftLabels.read(given)
+
+
 def all_documents(request: TrainRequest, what: str) -> Iterable[Document]:
     """All documents of the source of a request, else of its index; InputError: neither has texts, which are `what`."""
     from rnnreranker.data.documents import load_documents
@@ -181,67 +257,109 @@ def all_documents(request: TrainRequest, what: str) -> Iterable[Document]:
     return documents_of(index.texts)
 
 
-def labels_of(given: str | Path | SoftLabels) -> SoftLabels:
-    """The labels of a file; labels as they are; errors as `SoftLabels.read`."""
-    from rnnreranker.labels import SoftLabels
-
-    return given if isinstance(given, SoftLabels) else SoftLabels.read(given)
+GIVEN = ("validation_run", "validation_topics", "validation_qrels")  # they go together
 
 
-def training_of(model: Form, loss: Form | None = None, base: Any = None) -> Training:
-    """The model of a written form, the settings of its training, and those of the loss that they name.
+def validation_of(
+    request: TrainRequest, queries: int, topics: Mapping[str, str]
+) -> tuple[SoftLabels | None, dict[str, str]]:
+    """The labels of the validation queries that were given, None = none, and the texts of these.
 
     Args:
-        model: `dual:preset=le-bs,loss=distance:alpha=0.5`; its settings are those of a training, with `loss`.
-        loss: in place of the setting `loss`.
-        base: settings of the training where nothing else is said; None = its defaults.
+        queries: how many of a run are taken, at most; topics: texts of the training queries.
 
     Raises:
-        InputError: no such model or loss, settings that they do not have, or that this loss does not read, a loss
-            given twice, values out of range, no such preset.
+        InputError: labels and a run, half of what goes together, files that cannot be read, a query with two texts.
     """
-    written = Written.read(model)
-    if written.name not in names(KIND):
-        raise InputError(f"{argument('model', written.name)}: no such model; {nearest(written.name, names(KIND))}")
-    trained = find(KIND, written.name)()
-    shown, values = argument("model", written.name), dict(written.params)
-    if loss is not None and "loss" in values:
-        raise InputError(f"{argument('loss', str(Written.read(loss)))} and loss={values['loss']} of {shown}: give one")
-    known = [field.name for field in fields_of(trained)]
-    if loss is not None and "loss" not in known:
-        own = " or ".join(one for one, kind in methods(KIND).items() if "loss" not in getattr(kind, "without", ()))
-        raise InputError(f"{argument('loss')}: is for {argument('model')} {own}, not for {written.name}")
-    if loss is not None:
-        values["loss"] = loss
-    if unknown := [name for name in values if name not in known]:
-        raise InputError(f"{shown}: " + "; ".join(_no_setting(name, known) for name in unknown))
-    if "loss" in values:
-        values |= _of_loss(values["loss"])
-    try:
-        return Training(trained, *settings_for(trained.Params, values, written.preset or None, base))
-    except InputError as error:
-        raise InputError(f"{shown}: {error}") from None
+    from rnnreranker.data.qrels import qrels_of
+    from rnnreranker.data.topics import topics_of
+    from rnnreranker.runs import Run
+
+    labels, texts, lacking = None, {}, request.lacking(*GIVEN)
+    if request.validation_labels is not None:
+        if both := [name for name in ("validation_run", "validation_qrels") if getattr(request, name) is not None]:
+            shown = f"{argument('validation_labels')} and {argument(both[0])}"
+            raise InputError(f"{shown}: expected one of them; labels name their candidates")
+        labels = labels_of(request.validation_labels)
+    elif 0 < len(lacking) < len(GIVEN):
+        raise InputError(f"{', '.join(lacking)} missing: {', '.join(map(argument, GIVEN))} go together")
+    if request.validation_topics is not None:
+        texts = topics_of(request.validation_topics)
+    if request.validation_run is not None and request.validation_qrels is not None:
+        run = request.validation_run if isinstance(request.validation_run, Run) else Run.read(request.validation_run)
+        labels = hard_labels(run, texts, qrels_of(request.validation_qrels), queries)
+        texts = {qid: texts[qid] for qid in labels.qids}
+    if other := [qid for qid, text in texts.items() if topics.get(qid, text) != text]:
+        raise InputError(
+            f"{request.shown('validation_topics')}: query {other[0]} has another text in {request.shown('topics')}; "
+            "expected one text for an id"
+        )
+    return labels, texts
 
 
-def _no_setting(name: str, known: list[str]) -> str:
-    """That a model has no such setting, and what has one."""
-    own = [one for one, model in methods(KIND).items() if name in [field.name for field in fields_of(model)]]
-    losses = [one for one, loss in methods("loss").items() if name in hints_of(loss.Params)]
-    if own:
-        return f"no setting {name}, which is for {argument('model')} {' or '.join(own)}"
-    if losses:
-        return f"no setting {name}, which is of the loss {' or '.join(losses)}: {argument('loss', f'NAME:{name}=…')}"
-    return f"no setting {name}, {nearest(name, known)}"
+def hard_labels(run: Run, topics: Mapping[str, str], qrels: pandas.DataFrame, queries: int) -> SoftLabels:
+    """The original labels of validation queries over the candidates of a run, positives that it lacks put in.
+
+    The papers validate on 10,000 queries of the development set with one relevance level (000, A.2.1; 001, 3.2).
+
+    Args:
+        topics: of more queries, perhaps; the first of them that have a judgement of grade 1 or more are taken.
+        queries: how many, at most.
+
+    Raises:
+        InputError: none of the topics has such a judgement, or none of those with one has candidates.
+    """
+    from rnnreranker.labels.methods.base import make_labeler
+
+    positive = set(qrels.loc[qrels["relevance"] >= 1, "query_id"])
+    chosen = [qid for qid in topics if qid in positive][:queries]
+    if not chosen:
+        raise InputError(
+            f"none of {counted(len(topics), 'validation topic')} has a judgement of grade 1 or more; "
+            "give topics and judgements of the same queries"
+        )
+    known = [qid for qid in chosen if qid in run]
+    if not known:
+        raise InputError(
+            f"the validation run has no candidates of the validation topics (first: {', '.join(chosen[:3])}); "
+            "give a run that was retrieved for them"
+        )
+    if len(known) < len(chosen):
+        left = counted(len(chosen) - len(known), "validation query", "validation queries")
+        say(f"{left} without candidates left out")
+    return make_labeler("hard", Inputs()).infer(run, qrels[qrels["query_id"].isin(known)])
 
 
-def _of_loss(form: Form) -> dict[str, Any]:
-    """A loss and its settings, by name, as `settings_for` takes them."""
-    written = Written.read(form)
-    shown = argument("loss", str(written))
-    if written.name not in names("loss"):
-        raise InputError(f"{shown}: no such loss; {nearest(written.name, names('loss'))}")
-    own = find("loss", written.name).Params
-    own.of(written.params, shown)
-    if written.preset:
-        raise InputError(f"{shown}: a loss has no presets; give the preset to the model")
-    return {"loss": written.name, **written.params}
+def split(qids: Sequence[str], share: float, seed: int) -> set[str]:
+    """The queries that are held out: those whose hash with the seed is lowest, so their order does not matter.
+
+    >>> sorted(split(["a", "b", "c", "d"], 0.5, 1)) == sorted(split(["d", "c", "b", "a"], 0.5, 1))
+    True
+    """
+    ordered = sorted(qids, key=lambda qid: (fingerprint(seed, qid), qid))
+    return set(ordered[: math.ceil(share * len(ordered))])
+
+
+def held_out_of(ids: Sequence[str], params: Any, what: tuple[str, ...]) -> set[str]:
+    """What is held out to validate, see `split`, by the share and the seed of a training.
+
+    Raises:
+        InputError: nothing is left on one of the two sides; what: the noun of the ids, for the message.
+    """
+    held_out = split(ids, params.validation_share, params.seed)
+    if not held_out or len(held_out) == len(ids):
+        raise InputError(
+            f"{counted(len(ids), *what)} cannot be split into training and validation: expected two or more, and a "
+            f"share between (validation_share={params.validation_share}); or give validation queries of their own "
+            f"({argument('validation_run')} or {argument('validation_labels')}), where the model takes them"
+        )
+    return held_out
+
+
+def check_different(training: Iterable[str], validation: Iterable[str]) -> None:
+    """Look that no query is trained on and validated, too; InputError: some are, with the first."""
+    if twice := sorted(set(training) & set(validation)):
+        raise InputError(
+            f"{counted(len(twice), 'query', 'queries')} in both training and validation (first: "
+            f"{', '.join(twice[:3])}); expected different queries"
+        )

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy, mse_loss
 from transformers import DataCollatorForLanguageModeling
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.command import counted, say
+from rnnreranker.base.command import counted, progress, say
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.data.fields import asked_fields
@@ -28,11 +28,9 @@ from rnnreranker.labels.export import check_texts
 from rnnreranker.labels.soft import Labels, SoftLabels
 from rnnreranker.parts.terms.source import TermSource
 from rnnreranker.parts.terms.word_weights import CollectionWeights
-from rnnreranker.train.model_files import limit_of, loading, start_folder
 from rnnreranker.train.params import LONGEST
-from rnnreranker.train.query.samples import held_out_of
-from rnnreranker.train.request import labels_of
-from rnnreranker.train.trainer import Learner
+from rnnreranker.train.request import NOTHING, Start, all_documents, held_out_of, labels_of
+from rnnreranker.train.trainer import Learner, limit_of, loading, start_folder
 from rnnreranker.train.validation import Validation
 from rnnreranker.train.words import POSITIONS, new_model, new_tokenizer
 
@@ -49,9 +47,8 @@ class SingleTextLearner(Learner):
     unit = "texts"
 
     def __init__(self, encoder: str | None, params: Any, made: Mapping[str, Any], content: str) -> None:
-        self.encoder, self.params, self.content = encoder, params, [content]
-        self.settings = {name: value for name, value in params.to_dict().items() if name != "loss"}
-        self.made = dict(made)
+        self.encoder, self.params, self.settings = encoder, params, params.described()
+        self.made, self.content = made, [content]
 
     def record(self, model: str, device: str, threads: int) -> dict[str, Any]:
         return super().record(model, device, threads) | {"training_texts": len(self.training)}
@@ -68,19 +65,20 @@ class MaskedLearner(SingleTextLearner):
     """Guesses masked tokens, as BERT does: of those to guess .8 are masked, .1 are replaced by other tokens.
 
     Args:
-        encoder: a name, folder or hub id of a masked-language model; None = a new one.
-        training, checked: texts.
+        start: a masked-language model; "none" = a new one.
         params: of the training.
+        inputs: texts to train on, and to validate with.
 
     Raises:
         InputError: a model that cannot be trained so.
     """
 
-    def __init__(self, encoder: str | None, training: Sequence[str], checked: Sequence[str], params: Any) -> None:
-        super().__init__(encoder, params, {"validation_texts": len(checked)}, fingerprint(training, checked))
+    def __init__(self, start: Start, params: Any, inputs: tuple[Sequence[str], Sequence[str]], device: str) -> None:
+        encoder, made = None if start.name == NOTHING else start.name, {"validation_texts": len(inputs[1])}
+        super().__init__(encoder, params, made, fingerprint(*inputs))
         self.folder = None
         if encoder is None:
-            self._tokenizer = new_tokenizer(training, params.vocabulary)
+            self._tokenizer = new_tokenizer(inputs[0], params.vocabulary)
             self.model = new_model(len(self._tokenizer), params.layers, params.hidden_size, params.heads)
             if params.max_length is not None and params.max_length > POSITIONS:
                 raise InputError(f"max_length={params.max_length}: expected an integer <= {POSITIONS}")
@@ -94,8 +92,7 @@ class MaskedLearner(SingleTextLearner):
                 check_vocabulary(path, self._tokenizer, self.model)
         self._masking = DataCollatorForLanguageModeling(self._tokenizer, mlm_probability=params.mask_share)
         self.training, texts = (
-            self._tokenizer(list(texts), truncation=True, max_length=longest)["input_ids"]
-            for texts in (training, checked)
+            self._tokenizer(list(own), truncation=True, max_length=longest)["input_ids"] for own in inputs
         )
         self._checked = [
             self._masked(torch.tensor([tokens]), np.random.default_rng([params.seed, number]))
@@ -140,6 +137,22 @@ class MaskedLearner(SingleTextLearner):
         return drawn
 
 
+def load_texts(request: TrainRequest, params: Any) -> tuple[list[str], list[str]]:
+    """The texts of documents, in the order of their docids, to train on and to validate with.
+
+    Raises:
+        InputError: documents that cannot be read, too few of them.
+    """
+    documents = all_documents(request, "what the model learns from")
+    texts = {one.docid: one.text for one in progress(documents, unit="documents", what="read")}
+    kept = {docid: texts[docid] for docid in sorted(texts) if texts[docid].strip()}
+    if empty := len(texts) - len(kept):
+        say(f"{counted(empty, 'document')} with an empty text: left out")
+    held_out = held_out_of(list(kept), params, ("text",))
+    training = [text for docid, text in kept.items() if docid not in held_out]
+    return training, [text for docid, text in kept.items() if docid in held_out]
+
+
 class WeighedText(NamedTuple):
     """A text, and the weight of each of its words by word."""
 
@@ -178,19 +191,19 @@ class TermLearner(SingleTextLearner):
     """Learns weights of words: eq. 4 of paper 004, as a mean over the tokens of words.
 
     Args:
-        encoder: a name, folder or hub id.
-        inputs: texts; params: of the training.
+        start: an encoder; params: of the training.
+        inputs: texts.
 
     Raises:
         InputError: a model that cannot be trained so.
         MissingDependencyError: jieba or PyStemmer is needed and not installed.
     """
 
-    def __init__(self, encoder: str, inputs: TermInputs, params: Any) -> None:
+    def __init__(self, start: Start, params: Any, inputs: TermInputs, device: str) -> None:
         count = inputs.validation_queries
         made = {"labels": inputs.labels, "terms": inputs.terms.to_dict(), "validation_queries": count}
-        super().__init__(encoder, params, made, inputs.content)
-        self.folder, path = start_folder(encoder, ["encoder"])
+        super().__init__(start.name, params, made, inputs.content)
+        self.folder, path = start_folder(start.name, ["encoder"])
         self._terms = inputs.terms
         with loading(path, "a term scorer"):
             transformer = load_whole(path)

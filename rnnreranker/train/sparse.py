@@ -21,9 +21,9 @@ from rnnreranker.encode.model_folder import TextKind, check_kind, read_settings,
 from rnnreranker.labels.soft import Labels
 from rnnreranker.parts.impacts.part import word_use
 from rnnreranker.train.groups import GroupInputs
-from rnnreranker.train.losses import Loss
-from rnnreranker.train.model_files import limit_of, loading, start_folder
+from rnnreranker.train.request import Start
 from rnnreranker.train.text import TwoSidedLearner, by_length, of_columns
+from rnnreranker.train.trainer import limit_of, loading, start_folder
 from rnnreranker.train.validation import Scored
 
 AT_ONCE = {"cpu": 2**20, "cuda": 2**27}  # logits held at a time: on a CPU what its cache holds
@@ -91,15 +91,15 @@ def skipped(head: torch.nn.Linear) -> Iterator[None]:
 class SparseLearner(TwoSidedLearner):
     """See `TwoSidedLearner`.
 
-    encoder: of a masked-language model, or as sentence-transformers saves a SparseEncoder.
+    start: a masked-language model, or as sentence-transformers saves a SparseEncoder.
 
     Raises:
         InputError: a model that is no masked-language model, a tokenizer with other words than its model.
     """
 
-    def __init__(self, encoder: str, params: Any, ranking: Loss, inputs: GroupInputs, device: str) -> None:
-        super().__init__(encoder, params, ranking, inputs)
-        self.folder, path = start_folder(encoder, ("sparse-encoder", "encoder"))
+    def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
+        super().__init__(start, params, inputs, device)
+        self.folder, path = start_folder(start.name, ("sparse-encoder", "encoder"))
         check_kind(self.folder, "sparse-encoder")
         own = read_settings(self.folder)
         self.prompts = {"query": own.query_prompt, "document": own.document_prompt}

@@ -22,9 +22,9 @@ from rnnreranker.encode.query_encoder import COSINE_SCALE
 from rnnreranker.encode.transformer import load_whole
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.groups import Group, GroupInputs, Groups, LabelScale, scaled_labels
-from rnnreranker.train.losses import BatchLoss, CosineLoss, Loss
-from rnnreranker.train.model_files import NOTHING, limit_of, loading, start_folder
-from rnnreranker.train.trainer import Learner
+from rnnreranker.train.losses import Loss
+from rnnreranker.train.request import NOTHING, Start
+from rnnreranker.train.trainer import Learner, limit_of, loading, start_folder
 from rnnreranker.train.validation import Scored, Validation, validate
 from rnnreranker.train.words import word_tower
 
@@ -37,15 +37,15 @@ class GroupLearner(Learner):
     """A model of sentence-transformers that is trained on groups.
 
     Args:
-        encoder: what it begins as; params: of the training; ranking: the loss that it lowers.
-        inputs: candidates and texts.
+        start: what it begins as; params: of the training.
+        inputs: candidates and texts; device: cpu or cuda.
     """
 
     in_order = True
 
-    def __init__(self, encoder: str, params: Any, ranking: Loss, inputs: GroupInputs) -> None:
-        self.encoder, self.params, self.ranking, self.inputs = encoder, params, ranking, inputs
-        self.settings = params.to_dict() | ranking.params.to_dict()
+    def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
+        self.encoder, self.params, self.inputs = start.name, params, inputs
+        self.ranking, self.settings = params.ranking, params.described()
         count = params.max_steps * params.batch_size * params.accumulate or math.ceil(params.epochs * len(inputs.pools))
         drawn = params.group_size, params.depth, params.seed, params.kind, inputs.collection
         self.training = Groups(inputs.pools, count, *drawn)
@@ -80,9 +80,9 @@ class CrossLearner(GroupLearner):
         InputError: a model that is no encoder, a tokenizer with other words than its model.
     """
 
-    def __init__(self, encoder: str, params: Any, ranking: Loss, inputs: GroupInputs, device: str) -> None:
-        super().__init__(encoder, params, ranking, inputs)
-        self.folder, path = start_folder(encoder, ("encoder", "sparse-encoder", "cross-encoder"))
+    def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
+        super().__init__(start, params, inputs, device)
+        self.folder, path = start_folder(start.name, ("encoder", "sparse-encoder", "cross-encoder"))
         with loading(path, "a cross-encoder"):
             limit = limit_of(path, load_whole(path), params.max_length)
             self.model: CrossEncoder = CrossEncoder(
@@ -122,16 +122,10 @@ class CrossLearner(GroupLearner):
 class TwoSidedLearner(GroupLearner):
     """A model that reads queries and documents apart; a subclass writes `features`, `scores`, `rows` and `scored`.
 
-    Attributes:
-        wide: whether the documents of all groups of a batch are candidates of each of its queries.
-        prompts: what is put before texts.
+    prompts: what is put before texts.
     """
 
     prompts: Mapping[TextKind, str]
-
-    def __init__(self, encoder: str, params: Any, ranking: Loss, inputs: GroupInputs) -> None:
-        super().__init__(encoder, params, ranking, inputs)
-        self.wide = isinstance(ranking, BatchLoss) or params.of_batch
 
     def features(self, texts: list[str], kind: TextKind) -> dict[str, Tensor]:
         """What the model takes of texts: tensors, padded on the right."""
@@ -148,7 +142,7 @@ class TwoSidedLearner(GroupLearner):
 
     def label(self, groups: Sequence[Group], docids: Sequence[str]) -> dict[str, Tensor]:
         """Which of the documents of a batch are candidates of which query, with which targets."""
-        return in_batch(groups, docids, self.inputs.teacher) if self.wide else in_groups(groups, docids)
+        return in_batch(groups, docids, self.inputs.teacher) if self.params.of_batch else in_groups(groups, docids)
 
     def batch(self, rows: Sequence[Group]) -> dict[str, Any]:
         """Features of the queries and of the U distinct documents of all groups, and which documents are whose."""
@@ -184,22 +178,22 @@ class TwoSidedLearner(GroupLearner):
 class DualLearner(TwoSidedLearner):
     """See `TwoSidedLearner`; tokens are averaged, whatever the pooling of the start.
 
-    encoder: "none" makes new towers, of the words of the documents and of the training queries.
+    start: "none" makes new towers, of the words of the documents and of the training queries.
 
     Raises:
         InputError: a model with modules behind its pooling or with two towers already, a tokenizer with other words
             than its model, new towers of texts without a word.
     """
 
-    def __init__(self, encoder: str, params: Any, ranking: Loss, inputs: GroupInputs, device: str) -> None:
-        super().__init__(encoder, params, ranking, inputs)
+    def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
+        super().__init__(start, params, inputs, device)
         self.scale = params.inverse_temperature or COSINE_SCALE
         self._labels: LabelScale | None = None
-        if isinstance(ranking, CosineLoss):
+        if self.ranking.of_cosines:
             self.scale, self._labels = 1.0, params.label_scale
-        self.folder, path, own = None, Path(encoder), ModelSettings()
-        if encoder != NOTHING:
-            self.folder, path = start_folder(encoder, ("encoder", "sparse-encoder"))
+        self.folder, path, own = None, Path(start.name), ModelSettings()
+        if start.name != NOTHING:
+            self.folder, path = start_folder(start.name, ("encoder", "sparse-encoder"))
             own = read_settings(self.folder)
         if own.beyond:
             raise InputError(

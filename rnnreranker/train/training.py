@@ -1,9 +1,11 @@
-"""`train_model` and the command: a request is checked and its model trained."""
+"""`train_model` and the command: a request is checked and its model trained, into a folder with a record."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +14,8 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.command import counted, notice
 from rnnreranker.base.device import trained_on
-from rnnreranker.base.errors import InputError
+from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.files import folder_written_whole, write_json
 from rnnreranker.base.locks import sole
 from rnnreranker.base.method import methods
 from rnnreranker.base.process.phases import phase
@@ -23,9 +26,36 @@ from rnnreranker.train.request import KIND, TrainRequest
 if TYPE_CHECKING:
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels import SoftLabels
-    from rnnreranker.train.fit import Trained
+    from rnnreranker.train.trainer import Learner
 
 FEW = 100  # validation queries below which the best of the steps, or of trials, is mostly chance
+RECORD = "training.json"  # beside the trained model
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a training came to.
+
+    Attributes:
+        path: the folder of the model.
+        best_step: the step whose weights were written, 0 where no step was better than the start.
+        steps: taken.
+        measures: of validation at `best_step`.
+        history: one entry a validation: the step, the measures, what else the learner says of its weights.
+        queries_per_second: trained queries, or texts, a second; seconds: of training alone.
+        record: what `training.json` holds.
+        unit: what `queries_per_second` counts.
+    """
+
+    path: Path
+    best_step: int
+    steps: int
+    measures: dict[str, float]
+    history: tuple[dict[str, float], ...]
+    queries_per_second: float
+    seconds: float
+    record: dict[str, Any]
+    unit: str = "queries"
 
 
 def train_model(
@@ -61,9 +91,9 @@ def train_model(
 def train(request: TrainRequest) -> Trained:
     """The model of a request, trained and written; errors as `train_model`."""
     check(request)
-    model, params, loss = request.training
+    model, params, _ = request.training
     with phase("training"), sole(Path(request.output), "training to it"):
-        trained: Trained = model.train(request, params, loss, trained_on(request.device))
+        trained: Trained = model.train(request, params, trained_on(request.device))
     as_it_was = "" if trained.best_step else f"no step was better than the start, so {request.output} is the start"
     notice_doubts(trained.record.get("validation_queries"), as_it_was)
     return trained
@@ -83,31 +113,80 @@ def check(request: TrainRequest) -> None:
     """Refuse what can be seen to fail, before any work.
 
     Raises:
-        InputError: methods or settings that there are not, arguments that mean nothing to the model, an output that
-            cannot be written, or that is or holds something that is read.
+        InputError: unknown methods or settings, arguments that mean nothing to the model, an output that cannot be
+            written, or that is or holds something that is read.
     """
-    name = request.training.model.name
-    readers: dict[str, list[str]] = {}  # an argument → the models that it means something to
-    for one, model in methods(KIND).items():
-        for read in model.reads:
-            readers.setdefault(read, []).append(one)
-    for read, own in readers.items():
-        if name not in own and getattr(request, read) not in (None, False):
-            raise InputError(f"{argument(read)}: is for {argument('model')} {' or '.join(own)}, not for {name}")
+    model, kinds, output = request.training.model, methods(KIND), Path(request.output)
+    for read in {read: None for kind in kinds.values() for read in sorted(kind.reads)}:
+        if read not in model.reads and getattr(request, read) not in (None, False):
+            own = [name for name, kind in kinds.items() if read in kind.reads]
+            raise InputError(f"{argument(read)}: is for {argument('model')} {' or '.join(own)}, not for {model.name}")
     for read in ("scoring", *(["start"] if request.encoder is not None else [])):
         getattr(request, read)  # read now: each says what is wrong with its written form
     trained_on(request.device)
     asked_fields(request.documents, request.fields)
-    _check_output(Path(request.output))
-    check_apart(vars(request), replaces=request.output)
-
-
-def _check_output(output: Path) -> None:
-    shown = argument("output")
-    if output.is_dir() and any(output.iterdir()) and not (output / "training.json").is_file():
+    shown, parent = argument("output"), output.absolute().parent
+    if output.is_dir() and any(output.iterdir()) and not (output / RECORD).is_file():
         raise InputError(f"{output}: has files that this command did not write; give another {shown}")
     if output.exists() and not output.is_dir():
         raise InputError(f"{output}: is a file, expected a folder to write")
-    parent = output.absolute().parent
     if parent.is_dir() and not os.access(parent, os.W_OK):
         raise InputError(f"{parent}: cannot be written; choose another {shown}")
+    check_apart(vars(request), replaces=request.output)
+
+
+def fit(
+    make: Callable[[], Learner],
+    model: str,
+    output: str | os.PathLike[str],
+    params: Any,
+    *,
+    checkpoints: bool = True,
+    device: str = "cpu",
+    on_validation: Callable[[int, dict[str, float]], None] | None = None,
+) -> Trained:
+    """Train a model and write it to a folder.
+
+    Args:
+        make: gives the model and how it learns; called once, after the seed is set.
+        model: the kind of model, by name.
+        output: folder to write; OUTPUT.checkpoints has the checkpoints until the training ends.
+        params: of the training.
+        checkpoints: write one at every validation, so that a killed training goes on exactly.
+        device: "cpu" or "cuda".
+        on_validation: called with step and measures after every validation; what it raises ends the training.
+
+    Raises:
+        InputError: what `make` raises, checkpoints of another training, a loss that is not finite.
+        MissingDependencyError: without transformers or accelerate.
+    """
+    with phase("importing torch and transformers", "imports"):
+        require("accelerate", "training", "'rnnreranker[train]'")
+        import torch
+        import transformers
+
+        from rnnreranker.train.trainer import FitTrainer, resume_from
+    output = Path(output)
+    transformers.set_seed(params.seed)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    with phase("loading the model"):
+        learner = make()
+    learner.model.to(device)
+    folder, machine = output.with_name(output.name + ".checkpoints"), (device, torch.get_num_threads())
+    resumed = resume_from(folder, learner.identity(model, *machine)) if checkpoints else None
+    trainer = FitTrainer(learner, folder, checkpoints, device, on_validation)
+    seconds, best = trainer.train_to_end(resumed), trainer.best["step"]
+    before, after = trainer.validations[0], trainer.validations.get(best) or trainer.validation()
+    steps, history = int(trainer.state.global_step), trainer.history
+    record = {
+        **learner.record(model, *machine),
+        **{"best_step": best, "steps": steps, "measures": after.measures, **learner.beside(), "history": history},
+        **after.of_candidates(before),
+    }
+    with folder_written_whole(output) as written:
+        learner.save(written)
+        write_json(written / RECORD, record)
+    shutil.rmtree(folder, ignore_errors=True)
+    speed = trainer.seen / seconds
+    return Trained(output, best, steps, after.measures, tuple(history), speed, seconds, record, learner.unit)

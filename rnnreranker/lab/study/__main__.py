@@ -15,7 +15,7 @@ from rnnreranker.base.tables import interval, print_table
 from rnnreranker.base.written_form import Written
 from rnnreranker.lab.study.request import EVERYDAY, StudyRequest
 from rnnreranker.lab.study.studying import study
-from rnnreranker.train.query.params import TrainParams
+from rnnreranker.train.params import TrainParams
 
 USAGE = "python -m rnnreranker.study --index INDEX --topics TOPICS --qrels QRELS --output FILE [flags]"
 EPILOG = """examples (settings stand behind a colon; `python -m rnnreranker methods` lists them):

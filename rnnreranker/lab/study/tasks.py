@@ -221,6 +221,6 @@ def _positives(qrels: pandas.DataFrame, relevant: int) -> dict[str, Collection[s
 
 
 def _held_out(qids: list[str], share: float, seed: int) -> frozenset[str]:
-    from rnnreranker.train.query.samples import split
+    from rnnreranker.train.request import split
 
     return frozenset(split(qids, share, seed))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from rnnreranker.labels.soft import SoftLabels
     from rnnreranker.search.opened import Index
-    from rnnreranker.train.fit import Trained
+    from rnnreranker.train.training import Trained
 
 VERSION = 4  # of what a trial computes: raise it when results change
 RERANKED = 100  # candidates of the test, where the request does not say
@@ -201,7 +201,7 @@ class Studied:
         asked |= {"validation_topics": checked, "device": self.request.trained_on, "on_validation": on_validation}
         request = TrainRequest(folder / MODEL, self.name, checkpoints=False, **asked)
         model = find(KIND, self.name)()
-        trained: Trained = model.train(request, arm.params_of(task), arm.loss, self.request.trained_on)
+        trained: Trained = model.train(request, arm.params_of(task), self.request.trained_on)
         if self.fixed:
             return trained, more | {name: trained.record[name] for name in ("positives", "inverse_temperature")}
         labelling = more.pop("labelling", 0.0 if arm.hard and not arm.finder else seconds)
@@ -341,7 +341,7 @@ class Studied:
                 asked: dict[str, Any] = {"index": index, "topics": topics, "encoder": self.encoder}
                 form = Written("term-scorer", {"texts": "queries", "seed": task.seed})
                 request = TrainRequest(path / MODEL, form, hard, checkpoints=False, device="cpu", **asked)
-                request.training.model.train(request, *request.training[1:], "cpu")
+                request.training.model.train(request, request.training.params, "cpu")
                 write_json(path / TRAINED, time.perf_counter() - begun)
         return path
 

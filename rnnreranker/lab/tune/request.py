@@ -24,7 +24,6 @@ from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.request import LABEL_PRESET, ChosenLabeler, choose_labeler
 from rnnreranker.rnn import RnnParams
 from rnnreranker.search.queries import QueryEncoding
-from rnnreranker.train.query.params import training_settings
 from rnnreranker.train.request import Training, training_of
 
 if TYPE_CHECKING:
@@ -234,11 +233,7 @@ class TuneTrainRequest(QuerySetRequest):
             rnn = RnnParams.named(preset, rnn)
         own = {name: getattr(self.labeler.params, name) for name in method.params if name in hints_of(RnnParams)}
         train: Any = self.training.params
-        kept = str(self.preset) if self._sections else model.preset
-        loss = training_settings({}, kept)[1].to_dict() if kept else {}
-        form = self.loss if self.loss is not None else model.params.get("loss")
-        loss |= {name: getattr(self.training.loss, name) for name in (Written.read(form).params if form else ())}
-        fixed = Joint(replace(rnn, **own), self.labeler.label_params, train, loss)
+        fixed = Joint(replace(rnn, **own), self.labeler.label_params, train)
         of_labels = {} if self.labeler.name == HARD else LABELS
         held = {*method.params, *model.params}
         return Space({name: one for name, one in {**of_labels, **TRAINING}.items() if name not in held}, fixed)

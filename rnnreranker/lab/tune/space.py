@@ -14,8 +14,7 @@ from rnnreranker.base.files.yaml_files import read_yaml
 from rnnreranker.base.settings import Params, checked, hints_of, member
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.rnn import RnnParams
-from rnnreranker.train.params import loss_params
-from rnnreranker.train.query.params import TrainParams
+from rnnreranker.train.params import TrainParams
 
 if TYPE_CHECKING:
     import optuna
@@ -94,28 +93,19 @@ class Joint:
     rnn: RnnParams = field(default_factory=lambda: RnnParams.preset("vectors"))
     labels: LabelParams = field(default_factory=LabelParams)
     train: TrainParams = field(default_factory=TrainParams)
-    loss: Mapping[str, Any] = field(default_factory=dict)  # parameters of losses; the training takes what its loss has
 
     @property
     def parts(self) -> dict[str, Params]:
         """The settings of similarity, labels and training."""
         return {"rnn": self.rnn, "labels": self.labels, "train": self.train}
 
-    @property
-    def loss_params(self) -> Params:
-        """The parameters of the loss of the training."""
-        return loss_params(self.train.loss, self.loss)
-
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Plain values of JSON; settings of the loss stand beside those of the training."""
-        own = {name: part.to_dict() for name, part in self.parts.items()}
-        return own | {"train": own["train"] | self.loss_params.to_dict()}
+        return self.sections() | {"train": self.train.described()}
 
     def sections(self) -> dict[str, dict[str, Any]]:
-        """The sections of a preset file; the loss is in its written form, with its settings."""
-        own, of_loss = {name: part.to_dict() for name, part in self.parts.items()}, self.loss_params.to_dict()
-        own["train"] |= {"loss": {self.train.loss: of_loss}} if of_loss else {}
-        return own
+        """The sections of a preset file; the loss is in its written form."""
+        return {name: part.to_dict() for name, part in self.parts.items()}
 
 
 @dataclass(frozen=True)

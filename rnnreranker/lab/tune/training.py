@@ -50,7 +50,7 @@ class Trainings:
         known = [field.name for field in fields_of(labeler)] if issubclass(labeler.Params, RnnParams) else []
         own = {key: value for key, value in joint.rnn.to_dict().items() if key in known}
         own |= {**self.request.of_method, **(joint.labels.to_dict() if name != HARD else {})}
-        return Arm("trial", joint.train, joint.loss_params, Written(name, own))
+        return Arm("trial", joint.train, joint.train.ranking.params, Written(name, own))
 
     def value(self, joint: Joint, report: Report | None = None) -> float:
         """The best validation measure (`joint.train.key_measure`, larger is better) of a training.
@@ -202,7 +202,7 @@ def load_trainings(request: TuneTrainRequest, work: str | Path) -> Trainings:
     from rnnreranker.runs import Run
     from rnnreranker.search.queries import trained_encoder
     from rnnreranker.search.searching import first_stage_of
-    from rnnreranker.train.query.samples import split
+    from rnnreranker.train.request import split
 
     how = request.encoding
     encoder, described = trained_encoder(how.encoder, open_index(request.index))

@@ -44,7 +44,7 @@ from rnnreranker.regress.specs.methods import (
     models_in,
     parts_read,
 )
-from rnnreranker.train.model_files import NOTHING
+from rnnreranker.train.request import NOTHING
 
 OF_RERANKER = {"cross-encoder": "cross", "ensemble": "cross"}  # what models of the spec they take
 LEVELS = ("query set", "condition", "protocol", "measure")  # of `expected`

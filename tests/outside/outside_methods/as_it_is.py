@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rnnreranker.plugins import Params, Trained, TrainedModel, TrainingParams, setting
+from rnnreranker.plugins import Trained, TrainedModel, TrainingParams, setting
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class AsItIs(TrainedModel):
     trains = "encoder"
     Params = AsItIsParams
 
-    def train(self, request: Any, params: Any, loss: Params, device: str) -> Trained:
+    def train(self, request: Any, params: Any, device: str) -> Trained:
         """No step is taken."""
         output, record = Path(request.output), {"model": self.name, "params": params.to_dict()}
         shutil.copytree(request.start.name, output, dirs_exist_ok=True)

@@ -1,0 +1,400 @@
+"""A query encoder while it learns, or a scorer of candidates on top of it (CODER), and its dynamic candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from safetensors.numpy import load_file, save_file
+from torch import Tensor
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
+
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.command import say
+from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import Inputs, find
+from rnnreranker.encode.model_folder import read_settings
+from rnnreranker.encode.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder, write_encoder
+from rnnreranker.encode.scorer import CandidateScorer, write_scorer
+from rnnreranker.labels.params import LabelParams
+from rnnreranker.train.fairness import neutrality_divergence
+from rnnreranker.train.params import TrainParams
+from rnnreranker.train.request import Start
+from rnnreranker.train.samples import (
+    Batch,
+    CoderInputs,
+    Collator,
+    Sample,
+    add_negatives,
+    check_index,
+    encode,
+    load_table,
+    read_samples,
+    renumber,
+    score,
+    training_and_validation,
+)
+from rnnreranker.train.trainer import Learner
+from rnnreranker.train.validation import Scored, Validation, validate
+
+if TYPE_CHECKING:
+    from rnnreranker.labels import SoftLabels
+    from rnnreranker.parts.vectors import VectorSource
+
+KEPT = "candidates.safetensors"  # in a checkpoint: the candidates in use
+AT_ONCE = 256  # queries encoded and searched together
+
+
+def make_optimizer(model: torch.nn.Module, params: TrainParams) -> torch.optim.Optimizer:
+    """RAdam over the trained parameters; weight decay only on those with two dimensions or more.
+
+    A scorer has its own learning rate.
+    """
+    parts: list[tuple[torch.nn.Module, float]] = [(model, params.learning_rate)]
+    if isinstance(model, CandidateScorer):
+        parts = [(model.encoder, params.learning_rate), (model.scorer, model.params.learning_rate)]
+    groups = []
+    for part, rate in parts:
+        trained = [parameter for parameter in part.parameters() if parameter.requires_grad]
+        for wide, decay in ((True, params.weight_decay), (False, 0.0)):
+            own = [parameter for parameter in trained if (parameter.dim() > 1) == wide]
+            groups.append({"params": own, "weight_decay": decay, "lr": rate})
+    return torch.optim.RAdam(groups, lr=params.learning_rate, eps=params.epsilon, decoupled_weight_decay=True)
+
+
+class Schedule(LRScheduler):
+    """The learning rate of every group by step; its whole state is in `state_dict`.
+
+    Plateau: torch's ReduceLROnPlateau cuts the highest rates, for as long as the loss is not below
+    (1 - plateau_threshold) times the best; none falls below `final_ratio` of what it was. Patience and cool-down are
+    given in steps and come to patience / every validations, rounded, and those that fall into the cool-down.
+
+    Args:
+        optimizer: at the highest learning rates.
+        params: warm-up, kind of schedule and its numbers.
+        steps: of the whole training.
+        every: steps between two validations.
+    """
+
+    def __init__(self, optimizer: torch.optim.Optimizer, params: TrainParams, steps: int, every: int) -> None:
+        self._warmup = int(params.warmup) if params.warmup >= 1 else int(params.warmup * steps)
+        self._steps, self._final = max(steps, 1), params.final_ratio
+        self._plateau = None
+        if params.schedule == "plateau":
+            rates = [group["lr"] for group in optimizer.param_groups]
+            highest = [{"params": [torch.zeros(1, requires_grad=True)], "lr": rate} for rate in rates]
+            self._plateau = ReduceLROnPlateau(
+                torch.optim.SGD(highest),  # of nothing: what is cut is the rate that warm-up leads to
+                factor=params.plateau_factor,
+                patience=round(params.plateau_patience / every),
+                threshold=params.plateau_threshold,
+                cooldown=params.plateau_cooldown // every,
+                min_lr=[rate * params.final_ratio for rate in rates],
+            )
+        super().__init__(optimizer)
+
+    def get_lr(self) -> list[Any]:
+        """The learning rate of every group."""
+        step = self.last_epoch  # torch's name for the number of steps taken
+        highest = self.base_lrs if self._plateau is None else self._plateau.get_last_lr()
+        factor = 1.0
+        if step < self._warmup:
+            factor = (step + 1) / (self._warmup + 1)
+        elif self._plateau is None:
+            share = (step - self._warmup) / max(self._steps - self._warmup, 1)
+            factor = 1 - (1 - self._final) * min(share, 1.0)
+        return [rate * factor for rate in highest]
+
+    def observe(self, loss: float) -> None:
+        """Take note of a validation loss: with a plateau, cut the learning rate where it is due."""
+        if self._plateau is not None:
+            self._plateau.step(loss)
+            _set_rates(self.optimizer, self.get_lr())
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain values, the plateau's among them."""
+        return super().state_dict() | {"_plateau": self._plateau and self._plateau.state_dict()}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take up a state of `state_dict`."""
+        super().load_state_dict({name: value for name, value in state_dict.items() if name != "_plateau"})
+        if self._plateau is not None:
+            self._plateau.load_state_dict(state_dict["_plateau"])
+            _set_rates(self._plateau.optimizer, self._plateau.get_last_lr())
+
+
+def _set_rates(optimizer: torch.optim.Optimizer, rates: list[Any]) -> None:
+    for group, rate in zip(optimizer.param_groups, rates, strict=True):
+        group["lr"] = rate
+
+
+class CoderLearner(Learner):
+    """See `Learner`; what is written is a folder for `--rerank scorer` where a scorer is trained.
+
+    Args:
+        start: what the encoder begins as, and how it pools where that differs from the model's files.
+        params: of the training.
+        inputs: labels, vectors and texts.
+
+    Raises:
+        InputError: labels that do not fit topics or index, or are of another index, an encoder that cannot be trained.
+    """
+
+    folder: Path
+    kept: DynamicContext | None = None
+
+    def __init__(self, start: Start, params: TrainParams, inputs: CoderInputs, device: str = "cpu") -> None:
+        neutrality, labels, source = inputs.neutrality, inputs.labels, inputs.source
+        if params.neutrality_weight and neutrality is None:
+            shown = argument("neutrality")
+            raise InputError(f"neutrality_weight={params.neutrality_weight} needs the documents' neutrality, {shown}")
+        self.encoder, self.params, self.ranking, self.settings = start.name, params, params.ranking, params.described()
+        if not inputs.other_index:
+            check_index(labels, source)
+            if inputs.validation is not None:
+                check_index(inputs.validation, source, "the validation labels")
+        refresh = params.refresh_every
+        *sets, rows, lost = training_and_validation(inputs, params, whole=bool(params.random_negatives or refresh))
+        dense, self._tokens, self.folder = start_encoder(start, source.dimension, params)
+        if dense.projection is not None:
+            say(
+                f"{start.name}: its vectors have {dense.projection.in_features} dimensions, the index has "
+                f"{source.dimension}: a projection is added and trained with it"
+            )
+        scorer = inputs.scorer
+        self.model = dense if scorer is None else CandidateScorer(dense, source.dimension, scorer)
+        self._table = load_table(source, rows)
+        self._samples, self._checked = (
+            Collator(renumber(own, rows), self._tokens.cut([inputs.topics[one.qid] for one in own]), self._tokens)
+            for own in sets
+        )
+        self.training = range(len(sets[0]))
+        if refresh:
+            self.kept = DynamicContext(labels, source, rows, self._samples, params.candidates, refresh)
+        neutral = None if neutrality is None else [neutrality.get(source.docids[row], 1.0) for row in rows]
+        self._neutrality = None if neutral is None else torch.tensor(neutral, dtype=torch.float32)
+        self.made = {
+            "labels": labels.metadata,
+            "index": source.fingerprint,
+            "training_queries": len(sets[0]),
+            "validation_queries": len(sets[1]),
+            "candidates_without_vector": lost,
+            **({} if scorer is None else {"scorer": scorer.to_dict()}),
+        }
+        learnt = [
+            [[s.qid, inputs.topics[s.qid], s.rows.tolist(), s.targets.tolist(), s.positive.tolist()] for s in own]
+            for own in sets
+        ]
+        self.content = [learnt, neutral, self.made, dense.pooling, dense.normalize]
+
+    def batch(self, rows: Sequence[int]) -> dict[str, Any]:
+        """The batch of samples by their numbers."""
+        return {"batch": self._samples.batch(rows)}
+
+    def optimizers(self, steps: int, every: int) -> tuple[Any, Any]:
+        """RAdam, with a learning rate that may follow the loss of validation."""
+        optimizer = make_optimizer(self.model, self.params)
+        return optimizer, Schedule(optimizer, self.params, steps, every)
+
+    def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
+        """The mean loss of a batch; rng draws negatives."""
+        params, batch = self.params, inputs["batch"]
+        if self.kept is not None:
+            batch = self.kept.current(self.model.dense, batch, step)
+        wide = params.in_batch_negatives or self.ranking.over_batch
+        batch = add_negatives(batch, len(self._table), params.random_negatives, wide, rng)
+        scores = score(self.model, self._table, batch)
+        parts = batch.targets, batch.positive, batch.valid
+        targets, positive, valid = (torch.from_numpy(part).to(scores.device) for part in parts)
+        loss: Tensor = self.ranking(scores, targets, positive, valid)
+        if self._neutrality is not None and params.neutrality_weight:
+            neutral = self._neutrality[torch.from_numpy(batch.rows)].to(scores.device)  # of padding any: it is masked
+            divergence = neutrality_divergence(scores, neutral, valid, params.neutrality_cutoff)
+            loss = loss + params.neutrality_weight * divergence
+        return loss
+
+    def validation(self) -> Validation:
+        return validate(self._scored(), self.ranking, self.params.seed)
+
+    def _scored(self) -> Iterator[Scored]:
+        """The scores of every validation query's candidates; queries of about the same length are computed together."""
+        collator, size = self._checked, self.params.batch_size
+        order = sorted(range(len(collator.samples)), key=lambda number: (len(collator.cut[number]), number))
+        for start in range(0, len(order), size):
+            numbers = order[start : start + size]
+            scores = score(self.model, self._table, collator.batch(numbers)).cpu().numpy()
+            for own, number in zip(scores, numbers, strict=True):
+                one = collator.samples[number]
+                yield Scored(one.qid, one.rows, one.targets, one.positive, own[: len(one.rows)])
+
+    def beside(self) -> dict[str, float]:
+        return {"inverse_temperature": self.model.inverse_temperature.item()}
+
+    def save(self, folder: Path) -> None:
+        length = read_settings(self.folder).max_length or self._tokens.max_length  # as before, where its files say so
+        if isinstance(self.model, CandidateScorer):
+            write_scorer(folder, self.model, self._tokens, length)
+        else:
+            write_encoder(folder, self.model, self._tokens, length)
+
+
+def start_encoder(start: Start, dimension: int, params: TrainParams) -> tuple[QueryEncoder, PromptedTokens, Path]:
+    """`load_query_encoder` with the dropout, temperature and query length of a training, and its frozen layers.
+
+    Raises:
+        InputError: as `load_query_encoder`, and more layers to freeze than there are.
+    """
+    encoder, tokens, folder = load_query_encoder(
+        start.name,
+        dimension,
+        pooling=start.pooling,
+        normalize=start.normalize,
+        dropout=params.dropout,
+        inverse_temperature=params.inverse_temperature,
+        learn_temperature=params.learn_temperature,
+        max_tokens=params.query_tokens,
+    )
+    model: Any = encoder.transformer
+    if params.freeze_embeddings or params.frozen_layers:
+        model.get_input_embeddings().weight.requires_grad_(False)
+    if params.frozen_layers:
+        stacks = [child for name, child in model.named_modules() if name in ("encoder.layer", "transformer.layer")]
+        if not stacks or len(stacks[0]) < params.frozen_layers:
+            has = len(stacks[0]) if stacks else "no"
+            raise InputError(f"frozen_layers={params.frozen_layers}: {folder} has {has} layers that can be frozen")
+        for module in [model.embeddings, *stacks[0][: params.frozen_layers]]:
+            module.requires_grad_(False)
+    return encoder, tokens, folder
+
+
+class DynamicContext:
+    """Makes the samples of a collator again, with the method and parameters that the label file names.
+
+    Args:
+        labels: that the training began with; its metadata say how labels are made, its positives are the judgements.
+        source: of the documents, which is searched for the candidates.
+        rows: (D,) int64 ascending, the rows of the source that the table has: all of them.
+        collator: of the training queries; its samples are replaced.
+        candidates: a query, at most; as many are retrieved, or the longest list of the labels where that is shorter.
+        every: steps between two times, 1 or more.
+
+    Raises:
+        InputError: labels that do not say how they were made.
+    """
+
+    def __init__(
+        self,
+        labels: SoftLabels,
+        source: VectorSource,
+        rows: np.ndarray,
+        collator: Collator,
+        candidates: int,
+        every: int,
+    ) -> None:
+        self._labels, self._source, self._rows, self._collator = labels, source, rows, collator
+        self._candidates, self._every = candidates, every
+        self._hits = min(candidates, int(np.diff(labels.offsets).max()), len(source.docids))
+        self._judged = {sample.qid: judged_of(labels, sample.qid) for sample in collator.samples}
+        self._done = 0  # the last step before which samples were made again
+        _labeler(labels, source, (), np.empty((0, source.dimension), dtype=np.float32))
+
+    def current(self, encoder: QueryEncoder, batch: Batch, step: int) -> Batch:
+        """The batch with the candidates that are due at a step; the data loader may have made it before they changed.
+
+        With `every` 1 the queries of the batch alone are searched for, in every step; otherwise all of them, in each
+        `every`-th. The steps before the first time use the candidates of the label file.
+        """
+        if step and step % self._every == 0 and self._done != step:
+            alone = self._every == 1
+            self._refresh(encoder, batch.samples if alone else range(len(self._collator.samples)))
+            self._done = 0 if alone else step
+        rows, targets, positive = self._collator.candidates(batch.samples)
+        return replace(batch, rows=rows, targets=targets, positive=positive)
+
+    def _refresh(self, encoder: QueryEncoder, numbers: Sequence[int]) -> None:
+        from rnnreranker.methods.retrieve.dense import dense_run
+        from rnnreranker.parts.vectors import QueryVectors
+
+        qids, vectors = (
+            [self._collator.samples[number].qid for number in numbers],
+            query_vectors(encoder, self._collator, numbers),
+        )
+        queries = QueryVectors(tuple(qids), vectors)
+        run = dense_run(self._source, queries, self._hits, threads=None, batch_size=AT_ONCE)
+        labels, _ = _labeler(self._labels, self._source, qids, vectors).infer_from(run, self._judged)
+        samples = read_samples(labels, self._source, self._candidates)[0] if len(labels) else []
+        made = {sample.qid: sample for sample in renumber(samples, self._rows)}
+        for number, qid in zip(numbers, qids, strict=True):  # a query none of whose positives has a vector stays
+            self._collator.samples[number] = made.get(qid, self._collator.samples[number])
+
+    def save(self, folder: Path) -> None:
+        """Write the samples in use into a checkpoint: with them a resumed training goes on exactly."""
+        samples = self._collator.samples
+        columns = {
+            name: np.concatenate([getattr(one, name) for one in samples]) for name in ("rows", "targets", "positive")
+        }
+        columns["lengths"] = np.array([len(one.rows) for one in samples], dtype=np.int64)
+        save_file(columns | {"done": np.array([self._done], dtype=np.int64)}, str(folder / KEPT))
+
+    def load(self, folder: Path) -> None:
+        """Take up the samples of a checkpoint."""
+        kept = load_file(str(folder / KEPT))
+        ends = np.cumsum(kept["lengths"])[:-1]
+        parts = [np.split(kept[name], ends) for name in ("rows", "targets", "positive")]
+        for number, own in enumerate(zip(*parts, strict=True)):
+            self._collator.samples[number] = Sample(self._collator.samples[number].qid, *own)
+        self._done = int(kept["done"][0])
+
+
+def query_vectors(encoder: QueryEncoder, collator: Collator, numbers: Sequence[int]) -> np.ndarray:
+    """(n, d) float32: vectors of the queries of samples, by number, without dropout; the mode of the encoder stays.
+
+    The random state is not touched, so dropout and order of a training are the same with and without it.
+    """
+    was_training = encoder.training
+    encoder.eval()
+    order = sorted(range(len(numbers)), key=lambda line: (len(collator.cut[numbers[line]]), line))
+    parts = []
+    with torch.no_grad():
+        for start in range(0, len(order), AT_ONCE):
+            lines = order[start : start + AT_ONCE]
+            parts.append(encode(encoder, collator.batch([numbers[line] for line in lines])).float().cpu().numpy())
+    encoder.train(was_training)
+    vectors: np.ndarray = np.concatenate(parts)[np.argsort(order)]
+    return vectors
+
+
+def judged_of(labels: SoftLabels, qid: str) -> list[tuple[str, int]]:
+    """The positives of a query with their grades.
+
+    Label files keep grades only where the scores are the grades (hard, uniform); elsewhere each positive counts as 1.
+    """
+    one = labels[qid]
+    graded = labels.metadata.get("method") in ("hard", "uniform")
+    grades = {
+        candidate: int(one.scores[candidate]) if graded and one.scores[candidate] >= 1 else 1
+        for candidate in np.flatnonzero(one.positive).tolist()
+    }
+    return [(one.docids[candidate], grade) for candidate, grade in grades.items()]
+
+
+def _labeler(labels: SoftLabels, source: VectorSource, qids: Sequence[str], vectors: np.ndarray) -> Any:
+    """The labeler that a label file was made by, for queries with vectors; InputError: the file does not say it."""
+    from rnnreranker.labels.methods.base import make_labeler
+    from rnnreranker.parts.vectors import QueryVectors
+
+    said = labels.metadata
+    try:
+        kind = find("labeler", said["method"])
+        params = kind.Params(**said.get(kind.Params.section or "params", {}))
+        inputs = Inputs(vectors=source, query_vectors=QueryVectors(tuple(qids), vectors))
+        return make_labeler(said["method"], inputs, params, LabelParams(**said.get("labels", {})))
+    except (InputError, KeyError, TypeError) as missing:
+        raise InputError(
+            f"the labels do not say how they were made ({missing}); to make them again while training "
+            "(refresh_every) give a file of python -m rnnreranker.labels"
+        ) from None

@@ -1,0 +1,448 @@
+"""The kinds of models that are trained, one class a kind, with their settings and presets."""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from rnnreranker.base import settings
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.method import fields_of
+from rnnreranker.base.process.phases import phase
+from rnnreranker.base.settings import in_order, setting
+from rnnreranker.train.params import (
+    GroupParams,
+    OneLengthParams,
+    TextParams,
+    TrainParams,
+    in_batch_setting,
+    temperature_setting,
+)
+from rnnreranker.train.request import NOTHING
+from rnnreranker.train.training import Trained, fit
+
+if TYPE_CHECKING:
+    from rnnreranker.train.request import Start, TrainRequest
+
+SHAPE = frozenset({"layers", "hidden_size", "heads", "vocabulary"})  # settings of a new model alone
+
+
+class TrainedModel(ABC):
+    """A kind of model that `python -m rnnreranker.train --model NAME` trains.
+
+    Attributes:
+        loads: the function that reads what a request names, given the request and the settings, as module:function.
+        learns: the `trainer.Learner`, given the start, the settings, what was read, and the device, as module:class.
+        reads: arguments, but for the common ones, that mean something to it.
+        part: of an index, whose encoder a training begins with where none is given.
+        trains: kind of encoder that comes out; "" = no part is made by it.
+        encoder_settings: of `EncoderParams`, that its training takes.
+        cosines: whether its scores are cosines, where a loss asks for such.
+        packages: that it needs.
+    """
+
+    name: ClassVar[str]
+    needs: ClassVar[frozenset[str]] = frozenset({"topics", "texts"})
+    Params: ClassVar[type[settings.Params]]  # a subclass of TrainingParams
+    loads: ClassVar[str] = ""
+    learns: ClassVar[str] = ""
+    reads: ClassVar[frozenset[str]] = frozenset()
+    part: ClassVar[str] = "dense"
+    trains: ClassVar[str] = ""
+    encoder_settings: ClassVar[frozenset[str]] = frozenset()
+    cosines: ClassVar[bool] = False
+    packages: ClassVar[tuple[str, ...]] = ("accelerate",)
+
+    def train(self, request: TrainRequest, params: Any, device: str) -> Trained:
+        """Train as a request asks for, and write the folder `request.output`.
+
+        Args:
+            request: what is read, and where to write.
+            params: of the model's training.
+            device: cpu or cuda.
+
+        Raises:
+            InputError: as `check`, and what cannot be read, or cannot be trained so.
+            MissingDependencyError: without a package of training.
+        """
+        self.check(request, params)
+        with phase("reading the inputs"):
+            inputs = _named(self.loads)(request, params)
+        how: dict[str, Any] = {"checkpoints": request.checkpoints, "on_validation": request.on_validation}
+        return self.train_on(inputs, request.start, request.output, params, device=device, **how)
+
+    def train_on(
+        self, inputs: Any, start: Start, output: Any, params: Any, *, device: str = "cpu", **how: Any
+    ) -> Trained:
+        """Train on what was read; how: as of `fit`; errors as `train`."""
+        for package in self.packages:
+            require(package, "training", "'rnnreranker[train]'")
+        return fit(
+            lambda: _named(self.learns)(start, params, inputs, device), self.name, output, params, device=device, **how
+        )
+
+    def check(self, request: TrainRequest, params: Any) -> None:
+        """Refuse settings that do not go together, before anything is read.
+
+        Raises:
+            InputError: a loss of cosines for a model with other scores.
+        """
+        if params.ranking.of_cosines and not self.cosines:
+            raise InputError(
+                f"loss={params.ranking.name}: expected another with {argument('model', self.name)}; it is of cosines, "
+                f"for {argument('model', 'dual')}"
+            )
+
+
+def _named(path: str) -> Any:
+    """What a module of this folder has; path: module:name."""
+    module, _, name = path.partition(":")
+    with phase("importing torch and transformers", "imports"):
+        return getattr(importlib.import_module(f"rnnreranker.train.{module}"), name)
+
+
+class Query(TrainedModel):
+    """A query encoder against fixed document vectors and many candidates a query (CODER), or a scorer on top of it."""
+
+    name = "query"
+    trains = "encoder"
+    needs = frozenset({"topics", "vectors"})
+    Params: ClassVar[type[settings.Params]] = TrainParams
+    loads, learns = "samples:load_inputs", "coder:CoderLearner"
+    reads = frozenset({"other_index", "neutrality", "scorer", "on_validation"})
+    encoder_settings = frozenset({"pooling", "normalize"})
+
+
+class GroupModel(TrainedModel):
+    """A model that is trained on groups of texts."""
+
+    loads = "groups:load_groups"
+    reads = frozenset({"negatives", "documents", "fields"})
+    packages = ("accelerate", "sentence_transformers")
+
+    def check(self, request: TrainRequest, params: Any) -> None:
+        """As of every model, and that there is a negative for a loss that has no others."""
+        super().check(request, params)
+        if params.group_size < 2 and not params.of_batch:
+            raise InputError(
+                f"group_size={params.group_size}: expected an integer >= 2, as the loss {params.ranking.name} compares "
+                "a positive with the negatives of its group"
+            )
+
+
+@in_order
+@dataclass(frozen=True)
+class DualParams(OneLengthParams):
+    """How a dual encoder is trained; the presets have what paper 004 states: length, loss and alpha.
+
+    It states neither learning rate nor batch size, epochs or negatives: those are the defaults. `f-ebr` is ours: of
+    that row the paper names another alone (Huang et al., KDD 2020), whose loss and two towers stand here as we remember
+    them, for `--encoder none`; rate, epochs and margin are in neither.
+    """
+
+    loss: str = "distance"
+    group_size: int = 4
+    batch_size: int = 16
+    epochs: float = 3.0
+    learning_rate: float = 2e-5
+    max_length: int | None = 64
+    towers: Literal["shared", "separate"] = setting(
+        "shared", "towers: one encoder of queries and documents, or one of each, that begin alike", tunable=False
+    )
+    negatives_from: Literal["run", "random", "mixed", "in-batch"] = setting(
+        "run",
+        "source of a group's negatives: run, the first `depth` candidates; random, `depth` documents of the "
+        "collection, drawn for the query; mixed, as many of each; in-batch, none are drawn whatever the group_size: "
+        "those of the batch's other queries",
+        tunable=False,
+    )
+    in_batch_negatives: bool = in_batch_setting()
+    inverse_temperature: float | None = temperature_setting()
+    label_scale: Literal["scores", "cosine", "maxmin", "targets"] = setting(
+        "scores",
+        "scale of labels in [0, 1], for the loss distance: scores that are cut, (1 + score) / 2, from the lowest score "
+        "of a query to its highest, or targets over the largest",
+        tunable=False,
+    )
+
+    ours: ClassVar[frozenset[str]] = frozenset({"f-ebr"})
+
+
+DualParams.presets = {
+    "le-none": DualParams(loss="distance:alpha=0"),  # SBERT with the paper's loss
+    "le-bs": DualParams(loss="distance:alpha=1"),  # SQuAD, and every cold start
+    "le-bs-nq": DualParams(loss="distance:alpha=0.2"),
+    "f-ebr": DualParams(loss="triplet", towers="separate", learning_rate=1e-2, epochs=10.0),
+}
+
+
+class Dual(GroupModel):
+    """A dual encoder (paper 004, Section 3.4): one or two towers, mean pooling, vectors of length 1."""
+
+    name = "dual"
+    trains = "encoder"
+    Params: ClassVar[type[settings.Params]] = DualParams
+    learns = "text:DualLearner"
+    cosines = True
+
+    def check(self, request: TrainRequest, params: DualParams) -> None:
+        """As of every model, and that no temperature is given to a loss of the cosines themselves."""
+        super().check(request, params)
+        if params.inverse_temperature is not None and params.ranking.of_cosines:
+            raise InputError(
+                f"inverse_temperature={params.inverse_temperature:g}: expected none with the loss "
+                f"{params.ranking.name}, which is of the cosines themselves"
+            )
+
+
+@in_order
+@dataclass(frozen=True)
+class CrossParams(OneLengthParams):
+    """How a cross-encoder is trained; the presets have the values of published rerankers."""
+
+
+CrossParams.presets = {
+    # the program that LCE was published with (Gao, Dai and Callan, 2021): 7 of the negatives of the first 100
+    "lce": CrossParams(max_length=512),
+}
+
+
+class Cross(GroupModel):
+    """A cross-encoder: one score for a query and a document read together, from any encoder with a new head."""
+
+    name = "cross"
+    trains = "cross-encoder"
+    Params: ClassVar[type[settings.Params]] = CrossParams
+    learns = "text:CrossLearner"
+
+    def check(self, request: TrainRequest, params: CrossParams) -> None:
+        """As of every model, and that the loss asks for no other query's candidates."""
+        super().check(request, params)
+        if params.ranking.over_batch:
+            raise InputError(
+                f"loss {params.ranking.name}: takes the candidates of other queries, with which a cross-encoder would "
+                f"have to read every query; give {argument('loss', 'lce')}"
+            )
+
+
+@in_order
+@dataclass(frozen=True)
+class SparseParams(OneLengthParams):
+    """How a sparse encoder is trained; the presets have the values of published SPLADE models."""
+
+    loss: str = "info-nce"
+    group_size: int = 2
+    batch_size: int = 32
+    epochs: float = 3.0
+    learning_rate: float = 2e-5
+    architecture: Literal["max", "doc"] = setting(
+        "max", "SPLADE-max, or SPLADE-doc, whose queries are their words, without a model", tunable=False
+    )
+    query_weights: Literal["binary", "counts"] = setting(
+        "binary",
+        "weights of a query's words in SPLADE-doc: 1 each, as in the authors' program, or their counts; search alike",
+        tunable=False,
+    )
+    lambda_q: float = setting(3e-4, "weight of the regularisation of queries; doc has none", at_least=0)
+    lambda_d: float = setting(1e-4, "weight of the FLOPS of documents", at_least=0)
+    query_regularizer: Literal["flops", "l1"] = setting("flops", "regularizer of queries", tunable=False)
+    regularizer_warmup: float = setting(
+        1 / 3, "steps of quadratic warm-up of the regularisation; below 1 a share of all steps", at_least=0
+    )
+
+
+_SPLADE = SparseParams(  # Formal et al. (2021, 2022) and the settings files of their program
+    batch_size=128,
+    max_steps=150000,
+    warmup=6000.0,
+    max_length=256,
+    regularizer_warmup=50000.0,
+    seed=123,
+)
+SparseParams.presets = {
+    "splade-max": _SPLADE,
+    "splade-doc": replace(_SPLADE, architecture="doc"),
+    "splade-distil": replace(_SPLADE, loss="margin-mse", lambda_q=0.5, lambda_d=0.4),
+}
+
+
+class Sparse(GroupModel):
+    """A sparse encoder: SPLADE-max, or SPLADE-doc, from any masked-language model."""
+
+    name = "sparse"
+    trains = "sparse-encoder"
+    Params: ClassVar[type[settings.Params]] = SparseParams
+    learns = "sparse:SparseLearner"
+    part = "impact"
+
+    def check(self, request: TrainRequest, params: SparseParams) -> None:
+        """As of every model, and that nothing is said of weights of queries that the architecture does not have."""
+        super().check(request, params)
+        if params.architecture == "doc" and params.query_regularizer != "flops":
+            raise InputError(
+                f"query_regularizer={params.query_regularizer}: expected none with the architecture doc, whose "
+                "queries are their words, which no training changes"
+            )
+        if params.architecture == "max" and params.query_weights != "binary":
+            raise InputError(
+                f"query_weights={params.query_weights}: expected none with the architecture max, whose queries the "
+                "model weighs; it is for doc"
+            )
+
+
+@in_order
+@dataclass(frozen=True)
+class LateParams(GroupParams):
+    """How a late-interaction encoder is trained; the presets have the values of paper 002 and of its program."""
+
+    loss: str = "info-nce"
+    group_size: int = 2
+    batch_size: int = 32
+    epochs: float = 3.0
+    similarity: Literal["maxsim", "l2"] = setting(
+        "maxsim",
+        "similarity in the loss: inner products, or minus squared distances, never below that to zeros",
+        tunable=False,
+    )
+    in_batch_negatives: bool = in_batch_setting()
+    batch_teacher: bool = setting(
+        False,
+        "with in-batch negatives, the teacher that made the labels scores all documents of a batch, by the tokens of "
+        "the index; no = a document has what the labels give it, 0 where they do not know it",
+        tunable=False,
+    )
+    contrast: float = setting(0.0, "weight of info-nce over the whole batch, added to the loss", at_least=0)
+    query_length: int | None = setting(
+        None, "tokens at which queries are cut, and to which they are expanded; none = the model's own", at_least=1
+    )
+    document_length: int | None = setting(None, "tokens at which documents are cut; none = the model's own", at_least=1)
+    dimension: int | None = setting(
+        None, "numbers of a token, where the training begins with a transformer; none = 128", at_least=1
+    )
+
+
+_COLBERT = LateParams(  # paper 002's program; Section 2.1: 128 numbers a token; 18 of a batch on each of two GPUs
+    similarity="l2",
+    depth=1000,
+    batch_size=36,
+    max_steps=400000,
+    learning_rate=3e-6,
+    weight_decay=0.0,
+    warmup=0.0,
+    decay=False,
+    clip=2.0,
+    query_length=32,
+    document_length=180,
+    dimension=128,
+    seed=12345,
+)
+_STUDENT = replace(_COLBERT, max_steps=600000)  # the published weights are those of step 150,000
+LateParams.presets = {
+    "colbert": _COLBERT,
+    "colbert-hn": replace(_STUDENT, depth=100),
+    "colbert-ce": replace(_STUDENT, loss="kl"),  # its script: --kd_temperature 0.25 --dual_supervision_lambda 0.0
+    "collective": replace(
+        _STUDENT, loss="kl:raise_positives=true", in_batch_negatives=True, batch_teacher=True, depth=100
+    ),
+}
+
+
+class Late(GroupModel):
+    """A late-interaction encoder (ColBERT), from one or from any transformer, whose tokens are then projected."""
+
+    name = "late"
+    trains = "late-encoder"
+    Params: ClassVar[type[settings.Params]] = LateParams
+    loads, learns = "late:load_late", "late:LateLearner"
+    part = "tokens"
+
+    def check(self, request: TrainRequest, params: LateParams) -> None:
+        """As of every model, and that nothing is added to a loss that is it already."""
+        super().check(request, params)
+        if params.contrast and params.ranking.over_batch:
+            raise InputError(
+                f"contrast={params.contrast}: expected 0 with the loss {params.ranking.name}, which is over the whole "
+                "batch itself"
+            )
+        if params.batch_teacher and not params.in_batch_negatives:
+            raise InputError("batch_teacher=True: expected with in_batch_negatives, whose documents it is asked about")
+
+
+class SingleTextModel(TrainedModel):
+    """A model that is trained on texts one by one, with a loss of its own and validation texts that it holds out."""
+
+    without: ClassVar[frozenset[str]] = frozenset({"loss"})
+    reads = frozenset({"documents", "fields"})
+
+    def check(self, request: TrainRequest, params: Any) -> None:
+        """As of every model, and that no validation queries are given."""
+        names = [field.name for field in fields(request) if field.name.startswith("validation_")]
+        if given := [argument(name) for name in names if getattr(request, name) is not None]:
+            model = argument("model", self.name)
+            raise InputError(f"{given[0]}: not for {model}, which holds out a share, {model}:validation_share=…")
+
+
+@in_order
+@dataclass(frozen=True)
+class MaskedParams(TextParams):
+    """How a masked language model is trained, and the shape of a new one: BERT's, with four of its twelve layers."""
+
+    epochs: float = 10.0
+    learning_rate: float = 1e-4
+    mask_share: float = setting(0.15, "share of a text's tokens that are masked", above=0, at_most=0.9)
+    layers: int = setting(4, "of a new model", at_least=1, tunable=False)
+    hidden_size: int = setting(768, "hidden size of a new model", at_least=1, tunable=False)
+    heads: int = setting(12, "attention heads of a new model", at_least=1, tunable=False)
+    vocabulary: int = setting(
+        21128,
+        "tokens of a new model's vocabulary, all characters before frequent words",
+        at_least=6,
+        tunable=False,
+    )
+
+
+class Masked(SingleTextModel):
+    """A masked language model (BERT) of a collection's texts, from one or, with `--encoder none`, from nothing."""
+
+    name = "masked"
+    trains = "encoder"
+    needs = frozenset({"texts"})
+    Params: ClassVar[type[settings.Params]] = MaskedParams
+    loads, learns = "single_text:load_texts", "single_text:MaskedLearner"
+
+    def check(self, request: TrainRequest, params: MaskedParams) -> None:
+        """As of every model of single texts, without labels, topics, and the shape of a model that has one."""
+        super().check(request, params)
+        if request.start.name != NOTHING:
+            for field in fields_of(type(self)):
+                if field.name in SHAPE and getattr(params, field.name) != field.default:
+                    new, start = argument("encoder", NOTHING), request.start.name
+                    raise InputError(f"{field.name}: is of a new model, of {new}; {start} has its own")
+        for name in ("labels", "topics"):
+            if getattr(request, name) is not None:
+                model = argument("model", self.name)
+                raise InputError(f"{argument(name)}: not for {model}, which reads the texts of documents alone")
+
+
+@in_order
+@dataclass(frozen=True)
+class TermScorerParams(TextParams):
+    """How a term scorer is trained; paper 004's eq. 4 is over the words of queries alone."""
+
+    texts: Literal["queries", "documents", "both"] = setting(
+        "queries",
+        "texts whose words it learns: queries, weighed in a positive (eq. 4), positives, or both",
+        tunable=False,
+    )
+
+
+class TermScorer(SingleTextModel):
+    """Weights of words in their context, learnt from their TF-IDF (paper 004, eq. 1 to 4); the base is any encoder."""
+
+    name = "term-scorer"
+    needs = frozenset({"topics", "texts", "terms"})
+    Params: ClassVar[type[settings.Params]] = TermScorerParams
+    loads, learns = "single_text:load_terms", "single_text:TermLearner"

@@ -1,1 +1,0 @@
-"""The kinds of models that training makes, one a file."""

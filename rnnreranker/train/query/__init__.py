@@ -1,1 +1,0 @@
-"""Training of query encoders on soft labels (CODER)."""

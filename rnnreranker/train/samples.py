@@ -1,0 +1,325 @@
+"""Labelled queries with their candidates as rows of a table: which train, which validate, and in which batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rnnreranker.base.arguments import argument
+from rnnreranker.base.errors import InputError
+from rnnreranker.encode.query_encoder import PromptedTokens, QueryEncoder
+from rnnreranker.encode.scorer import CandidateScorer
+from rnnreranker.labels.export import check_texts
+from rnnreranker.train.params import TrainParams
+from rnnreranker.train.request import check_different, held_out_of, labels_of, validation_of
+
+if TYPE_CHECKING:
+    from rnnreranker.encode.params import ScorerParams
+    from rnnreranker.labels import SoftLabels
+    from rnnreranker.parts.vectors import VectorSource
+    from rnnreranker.train.request import TrainRequest
+
+BLOCK = 8192  # rows fetched at a time
+PAD = -1  # where a batch has no row
+CHUNK = 8  # queries that go through the encoder together on a CPU
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """One query with its n candidates.
+
+    rows: (n,) int64, of the table; targets: (n,) float32, probabilities that sum to 1; positive: (n,) bool.
+    """
+
+    qid: str
+    rows: np.ndarray
+    targets: np.ndarray
+    positive: np.ndarray
+
+
+class CoderInputs(NamedTuple):
+    """What a query encoder learns from.
+
+    Attributes:
+        labels: candidates and target distributions of the training queries; topics: texts of all queries.
+        source: the fixed vectors of the documents.
+        validation: labels of the validation queries, of which all candidates count; None = a share of the training
+            queries, held out by seed.
+        neutrality: of documents, by docid, in [0, 1]; others count as 1. Needed with `neutrality_weight`.
+        scorer: of candidates, trained with the encoder; None = their inner product with the query.
+        other_index: take labels whose metadata name another index than `source`.
+    """
+
+    labels: SoftLabels
+    source: VectorSource
+    topics: Mapping[str, str]
+    validation: SoftLabels | None = None
+    neutrality: Mapping[str, float] | None = None
+    scorer: ScorerParams | None = None
+    other_index: bool = False
+
+
+def load_inputs(request: TrainRequest, params: TrainParams) -> CoderInputs:
+    """What a request names.
+
+    Raises:
+        InputError: labels, an index or topics are missing, files that cannot be read or do not belong together, half
+            of the validation flags.
+    """
+    from rnnreranker.data.topics import topics_of
+    from rnnreranker.index.opening import open_index
+    from rnnreranker.train.fairness import neutrality_of
+
+    if request.labels is None or request.index is None or request.topics is None:
+        lacking, model = request.lacking("labels", "index", "topics"), argument("model", "query")
+        raise InputError(f"{', '.join(lacking)} missing: {model} needs labels, document vectors and queries")
+    labels, topics = labels_of(request.labels), topics_of(request.topics)
+    validation, texts = validation_of(request, params.validation_queries, topics)
+    index = open_index(request.index)
+    source, shown = index.vectors, argument("index", index.name)
+    if not request.other_index:
+        check_index(labels, source, request.shown("labels"), shown)
+        if request.validation_labels is not None and validation is not None:
+            check_index(validation, source, request.shown("validation_labels"), shown)
+    neutrality = None if request.neutrality is None else neutrality_of(request.neutrality)
+    others = validation, neutrality, request.scoring, request.other_index
+    return CoderInputs(labels, source, {**texts, **topics}, *others)
+
+
+def check_index(
+    labels: SoftLabels, source: VectorSource, labels_name: str = "the labels", index_name: str = "the index"
+) -> None:
+    """Look that labels were made from the vectors they are to be trained on; labels that name no index pass.
+
+    Args:
+        labels: their metadata say which index their targets were computed from, of a graph which vectors.
+        source: vectors to train against.
+        labels_name, index_name: what the two are called in the message.
+
+    Raises:
+        InputError: two different indexes.
+    """
+    made_from = labels.metadata.get("vectors", labels.metadata.get("index"))
+    if made_from is not None and made_from != source.fingerprint:
+        raise InputError(
+            f"{labels_name}: made from index {str(made_from)[:8]}..., {index_name} is {source.fingerprint[:8]}...; "
+            f"give the index of the labels, or {argument('other_index')} to train on labels of another one"
+        )
+
+
+def read_samples(
+    labels: SoftLabels, source: VectorSource, candidates: int | None, *, qids: Iterable[str] | None = None
+) -> tuple[list[Sample], np.ndarray, int]:
+    """Samples whose rows are rows of the source, the distinct rows in use, and how many candidates had no vector.
+
+    A query keeps every candidate that is positive or has probability, and fills up with the others in the order of the
+    label file until there are `candidates`; None = all of them. Candidates without a vector are left out and
+    probabilities scaled to 1; queries that lose all probability are left out.
+
+    Raises:
+        InputError: no query is left.
+    """
+    wanted = None if qids is None else set(qids)
+    samples, lost = [], 0
+    for one in labels:
+        if wanted is not None and one.qid not in wanted:
+            continue
+        rows = np.asarray(source.rows(one.docids), dtype=np.int64)
+        known = rows >= 0
+        lost += int((~known).sum())
+        first = known & (one.positive | (one.targets > 0))
+        more = None if candidates is None else max(candidates - int(first.sum()), 0)
+        others = np.flatnonzero(known & ~first)[:more]
+        kept = np.sort(np.concatenate([np.flatnonzero(first), others]))
+        targets = one.targets[kept].astype(np.float32)
+        total = float(targets.sum())
+        if total > 0:
+            samples.append(Sample(one.qid, rows[kept], targets / np.float32(total), one.positive[kept].copy()))
+    if not samples:
+        raise InputError(
+            "no query with labels has a candidate with a vector in the index; expected labels of this index's documents"
+        )
+    return samples, np.unique(np.concatenate([sample.rows for sample in samples])), lost
+
+
+def renumber(samples: Sequence[Sample], rows: np.ndarray) -> list[Sample]:
+    """The samples with rows of the table that `load_table(source, rows)` made; `rows` ascending."""
+    return [replace(sample, rows=np.searchsorted(rows, sample.rows)) for sample in samples]
+
+
+def training_and_validation(
+    inputs: CoderInputs, params: TrainParams, *, whole: bool
+) -> tuple[list[Sample], list[Sample], np.ndarray, int]:
+    """Training and validation samples with rows of the source, the rows that the table needs, candidates lost.
+
+    whole: the table needs all documents.
+    """
+    labels, source, validation = inputs.labels, inputs.source, inputs.validation
+    check_texts([*labels.qids, *(validation.qids if validation is not None else ())], (), inputs.topics, {})
+    if validation is None:
+        held_out = held_out_of(labels.qids, params, ("query", "queries"))
+        training, checked = labels, labels
+    else:
+        check_different(labels.qids, validation.qids)
+        held_out, training, checked = set(validation.qids), labels, validation
+    own = [qid for qid in labels.qids if qid not in held_out]
+    samples, rows, lost = read_samples(training, source, params.candidates, qids=own)
+    checked_samples, more_rows, more_lost = read_samples(checked, source, None, qids=held_out)
+    needed = np.arange(len(source.docids)) if whole else np.union1d(rows, more_rows)
+    return samples, checked_samples[: params.validation_queries], needed, lost + more_lost
+
+
+class VectorTable:
+    """Vectors of documents in memory, (D, d) float16 or float32."""
+
+    def __init__(self, vectors: np.ndarray) -> None:
+        self.vectors = np.ascontiguousarray(vectors)
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def distinct(self, rows: np.ndarray) -> tuple[Tensor, np.ndarray]:
+        """The vectors of the distinct rows, (U, d) float32, and the position of every row among them.
+
+        Padding (-1) points at position 0.
+        """
+        distinct, positions = np.unique(rows, return_inverse=True)
+        padded = int(len(distinct) > 0 and distinct[0] == PAD)
+        vectors = torch.from_numpy(self.vectors[distinct[padded:]]).float()
+        return vectors, np.maximum(positions.reshape(rows.shape) - padded, 0)
+
+
+def load_table(source: VectorSource, rows: np.ndarray, dtype: str = "float16") -> VectorTable:
+    """The table of the given rows of a source, in their order; InputError: a vector too large for float16."""
+    vectors = np.empty((len(rows), source.dimension), dtype=dtype)
+    for start in range(0, len(rows), BLOCK):
+        fetched = source.fetch(rows[start : start + BLOCK])
+        if dtype == "float16" and np.abs(fetched).max(initial=0) > np.finfo(np.float16).max:
+            raise InputError("document vectors have values beyond 65504, too large for float16; scale them down")
+        vectors[start : start + BLOCK] = fetched
+    return VectorTable(vectors)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """b queries and N columns of candidates.
+
+    Attributes:
+        tokens, attention: (b, T) int64.
+        rows: (b, N) int64 rows of the table, -1 where padded.
+        targets: (b, N) float32, 0 where padded.
+        positive: (b, N) bool, False where padded.
+        samples: numbers of the b samples in their collator.
+    """
+
+    tokens: Tensor
+    attention: Tensor
+    rows: np.ndarray
+    targets: np.ndarray
+    positive: np.ndarray
+    samples: tuple[int, ...] = ()
+
+    @property
+    def valid(self) -> np.ndarray:
+        """(b, N) bool: where there is a candidate."""
+        return self.rows != PAD
+
+
+class Collator:
+    """Makes batches of samples and their cut texts."""
+
+    def __init__(self, samples: Sequence[Sample], cut: Sequence[Sequence[int]], tokens: PromptedTokens) -> None:
+        self.samples, self.cut, self.tokens = list(samples), cut, tokens
+
+    def batch(self, numbers: Sequence[int]) -> Batch:
+        """The batch of the samples with the given numbers."""
+        tokens, attention = self.tokens.pad([self.cut[number] for number in numbers])
+        return Batch(tokens, attention, *self.candidates(numbers), tuple(numbers))
+
+    def candidates(self, numbers: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows, targets, positive, (b, N) each, as the samples have them now."""
+        chosen = [self.samples[number] for number in numbers]
+        shape = len(chosen), max(len(sample.rows) for sample in chosen)
+        rows, targets = np.full(shape, PAD, dtype=np.int64), np.zeros(shape, dtype=np.float32)
+        positive = np.zeros(shape, dtype=bool)
+        for line, one in enumerate(chosen):
+            own = slice(len(one.rows))
+            rows[line, own], targets[line, own], positive[line, own] = one.rows, one.targets, one.positive
+        return rows, targets, positive
+
+
+def add_negatives(
+    batch: Batch, table_size: int, random_negatives: int, in_batch: bool, rng: np.random.Generator
+) -> Batch:
+    """The batch with further columns of candidates without probability.
+
+    Random ones are drawn from the whole table for each query by itself; in-batch ones are the other queries' positives.
+    What a query has as a candidate already stays padding there, so no document counts twice.
+    """
+    blocks = []
+    if in_batch:
+        rows = np.unique(batch.rows[batch.positive])
+        blocks.append(np.broadcast_to(rows, (len(batch.rows), len(rows))))
+    if random_negatives:
+        blocks.append(rng.integers(0, table_size, (len(batch.rows), random_negatives)))
+    if not blocks:
+        return batch
+    more = np.concatenate(blocks, axis=1)
+    new = np.full_like(more, PAD)
+    for line, drawn in enumerate(more):
+        fresh = np.setdiff1d(drawn, batch.rows[line])  # distinct, ascending
+        new[line, : len(fresh)] = fresh
+    wider = {"rows": new, "targets": np.zeros(new.shape, np.float32), "positive": np.zeros(new.shape, bool)}
+    wide: dict[str, Any] = {name: np.concatenate([getattr(batch, name), one], 1) for name, one in wider.items()}
+    return replace(batch, **wide)
+
+
+def score(model: QueryEncoder | CandidateScorer, table: VectorTable, batch: Batch) -> Tensor:
+    """(b, N) float32: inner products times the inverse temperature, or a scorer's scores; any value where padded.
+
+    A document that several queries of the batch have as a candidate is gathered and multiplied once.
+    """
+    device = model.inverse_temperature.device
+    vectors, positions = table.distinct(batch.rows)
+    documents, columns = vectors.to(device), torch.from_numpy(positions).to(device)
+    if isinstance(model, CandidateScorer):
+        states, attention = token_states(model.encoder, batch), batch.attention.to(device)
+        return model.score(states, attention, documents[columns], torch.from_numpy(batch.valid).to(device))
+    return (encode(model, batch) @ documents.T).gather(1, columns) * model.inverse_temperature
+
+
+def encode(encoder: QueryEncoder, batch: Batch) -> Tensor:
+    """(b, d): the query vectors of a batch.
+
+    On a CPU, eight queries of about the same length go through the encoder at a time: padding a batch to its longest
+    query would nearly double the work.
+    """
+    return _by_length(encoder, batch, encoder)
+
+
+def token_states(encoder: QueryEncoder, batch: Batch) -> Tensor:
+    """(b, T, h): the token states of the queries of a batch, 0 at padding; grouped by length as in `encode`."""
+
+    def padded(tokens: Tensor, attention: Tensor) -> Tensor:
+        states = encoder.states(tokens, attention) * attention.unsqueeze(2)
+        return torch.nn.functional.pad(states, (0, 0, 0, batch.tokens.shape[1] - tokens.shape[1]))
+
+    return _by_length(encoder, batch, padded)
+
+
+def _by_length(encoder: QueryEncoder, batch: Batch, compute: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """What is computed of tokens and attention: of the whole batch, on a CPU of eight queries at a time."""
+    device = encoder.inverse_temperature.device
+    if device.type != "cpu":
+        return compute(batch.tokens.to(device), batch.attention.to(device))
+    lengths = batch.attention.sum(dim=1)
+    order, parts = torch.argsort(lengths, stable=True), []
+    for chosen in order.split(CHUNK):
+        longest = int(lengths[chosen].max())
+        parts.append(compute(batch.tokens[chosen, :longest], batch.attention[chosen, :longest]))
+    return torch.cat(parts)[torch.argsort(order)]
