@@ -239,7 +239,7 @@ def test_what_is_trained_indexes_and_searches(
     [
         (["--model", "dual:negatives_from=random,group_size=1"], "group_size=1: expected an integer >= 2"),
         (["--loss", "distance:alpha=1.5"], "--loss distance:alpha=1.5: alpha=1.5: expected a number in [0, 1]"),
-        (["--model", "dual:inverse_temperature=9"], "inverse_temperature=9: expected none with the loss distance"),
+        (["--model", "dual:inverse_temperature=9"], "inverse_temperature=9.0: expected none with the loss distance"),
         (["--loss", "info-nce:alpha=1"], "--loss info-nce:alpha=1: no setting alpha"),
         (
             ["--loss", "triplet", "--model", "dual:label_scale=maxmin"],

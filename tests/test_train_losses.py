@@ -120,7 +120,7 @@ def test_what_a_loss_does_not_read_is_no_setting_of_its_training() -> None:
         with pytest.raises(InputError, match=r"expected none with the loss margin-mse, in which documents without a"):
             settings_for(TrainParams, {"loss": "margin-mse", **given})
         assert settings_for(TrainParams, {"loss": "kl", **given}).to_dict().items() >= given.items()
-    with pytest.raises(InputError, match=r"in_batch_negatives=True: expected none with the loss info-nce, which takes"):
+    with pytest.raises(InputError, match=r"in_batch_negatives=True: expected none with the loss info-nce, which is"):
         settings_for(TrainParams, {"loss": "info-nce", "in_batch_negatives": True})
     with pytest.raises(InputError, match=r"plateau_patience=9: expected none with the schedule linear, which ends by"):
         settings_for(TrainParams, {"plateau_patience": 9})

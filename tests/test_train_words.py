@@ -145,7 +145,7 @@ def test_what_is_trained_indexes_and_searches(world: Path) -> None:
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (["--model", "dual:inverse_temperature=9"], "inverse_temperature=9: expected none with the loss triplet"),
+        (["--model", "dual:inverse_temperature=9"], "inverse_temperature=9.0: expected none with the loss triplet"),
         (["--loss", "triplet:margin=0"], "margin=0.0: expected a finite number > 0"),
         (["--loss", "distance:margin=1"], "--loss distance:margin=1: no setting margin"),
         (["--model", "late"], "expected another with --model late; it is of cosines, for --model dual"),

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import shutil
 from abc import ABC
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from rnnreranker.base import settings
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, require
+from rnnreranker.base.files import folder_written_whole, write_json
 from rnnreranker.base.method import fields_of
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.settings import in_order, setting
@@ -22,7 +26,7 @@ from rnnreranker.train.params import (
     temperature_setting,
 )
 from rnnreranker.train.request import NOTHING
-from rnnreranker.train.training import Trained, fit
+from rnnreranker.train.training import RECORD, Trained
 
 if TYPE_CHECKING:
     from rnnreranker.train.request import Start, TrainRequest
@@ -75,14 +79,60 @@ class TrainedModel(ABC):
         return self.train_on(inputs, request.start, request.output, params, device=device, **how)
 
     def train_on(
-        self, inputs: Any, start: Start, output: Any, params: Any, *, device: str = "cpu", **how: Any
+        self,
+        inputs: Any,
+        start: Start,
+        output: str | Path,
+        params: Any,
+        *,
+        checkpoints: bool = True,
+        device: str = "cpu",
+        on_validation: Callable[[int, dict[str, float]], None] | None = None,
     ) -> Trained:
-        """Train on what was read; how: as of `fit`; errors as `train`."""
+        """Train on what was read, and write a folder.
+
+        Args:
+            inputs: what `loads` gives; start: what the training begins with.
+            output: the folder; OUTPUT.checkpoints has the checkpoints until the training ends.
+            params, device: as of `train`.
+            checkpoints: write one at every validation, so that a killed training goes on exactly.
+            on_validation: called with step and measures after every validation; what it raises ends the training.
+
+        Raises:
+            InputError: a model that cannot be trained so, checkpoints of another training, a loss that is not finite.
+            MissingDependencyError: without a package of training.
+        """
         for package in self.packages:
             require(package, "training", "'rnnreranker[train]'")
-        return fit(
-            lambda: _named(self.learns)(start, params, inputs, device), self.name, output, params, device=device, **how
-        )
+        with phase("importing torch and transformers", "imports"):
+            import torch
+            import transformers
+
+            from rnnreranker.train.trainer import FitTrainer, resume_from
+        output = Path(output)
+        transformers.set_seed(params.seed)
+        transformers.logging.set_verbosity_error()
+        transformers.logging.disable_progress_bar()
+        with phase("loading the model"):
+            learner = _named(self.learns)(start, params, inputs, device)
+        learner.model.to(device)
+        folder, machine = output.with_name(output.name + ".checkpoints"), (device, torch.get_num_threads())
+        resumed = resume_from(folder, learner.identity(self.name, *machine)) if checkpoints else None
+        trainer = FitTrainer(learner, folder, checkpoints, device, on_validation)
+        seconds, best = trainer.train_to_end(resumed), trainer.best["step"]
+        before, after = trainer.validations[0], trainer.validations.get(best) or trainer.validation()
+        steps, history = int(trainer.state.global_step), trainer.history
+        record = {
+            **learner.record(self.name, *machine),
+            **{"best_step": best, "steps": steps, "measures": after.measures, **learner.beside(), "history": history},
+            **after.of_candidates(before),
+        }
+        with folder_written_whole(output) as written:
+            learner.save(written)
+            write_json(written / RECORD, record)
+        shutil.rmtree(folder, ignore_errors=True)
+        speed = trainer.seen / seconds
+        return Trained(output, best, steps, after.measures, tuple(history), speed, seconds, record, learner.unit)
 
     def check(self, request: TrainRequest, params: Any) -> None:
         """Refuse settings that do not go together, before anything is read.
@@ -188,15 +238,6 @@ class Dual(GroupModel):
     learns = "text:DualLearner"
     cosines = True
 
-    def check(self, request: TrainRequest, params: DualParams) -> None:
-        """As of every model, and that no temperature is given to a loss of the cosines themselves."""
-        super().check(request, params)
-        if params.inverse_temperature is not None and params.ranking.of_cosines:
-            raise InputError(
-                f"inverse_temperature={params.inverse_temperature:g}: expected none with the loss "
-                f"{params.ranking.name}, which is of the cosines themselves"
-            )
-
 
 @in_order
 @dataclass(frozen=True)
@@ -278,20 +319,6 @@ class Sparse(GroupModel):
     learns = "sparse:SparseLearner"
     part = "impact"
 
-    def check(self, request: TrainRequest, params: SparseParams) -> None:
-        """As of every model, and that nothing is said of weights of queries that the architecture does not have."""
-        super().check(request, params)
-        if params.architecture == "doc" and params.query_regularizer != "flops":
-            raise InputError(
-                f"query_regularizer={params.query_regularizer}: expected none with the architecture doc, whose "
-                "queries are their words, which no training changes"
-            )
-        if params.architecture == "max" and params.query_weights != "binary":
-            raise InputError(
-                f"query_weights={params.query_weights}: expected none with the architecture max, whose queries the "
-                "model weighs; it is for doc"
-            )
-
 
 @in_order
 @dataclass(frozen=True)
@@ -360,13 +387,8 @@ class Late(GroupModel):
     part = "tokens"
 
     def check(self, request: TrainRequest, params: LateParams) -> None:
-        """As of every model, and that nothing is added to a loss that is it already."""
+        """As of every model, and that a teacher is asked about documents of a batch."""
         super().check(request, params)
-        if params.contrast and params.ranking.over_batch:
-            raise InputError(
-                f"contrast={params.contrast}: expected 0 with the loss {params.ranking.name}, which is over the whole "
-                "batch itself"
-            )
         if params.batch_teacher and not params.in_batch_negatives:
             raise InputError("batch_teacher=True: expected with in_batch_negatives, whose documents it is asked about")
 

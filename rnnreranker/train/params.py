@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeVar
 
@@ -94,11 +93,9 @@ def settings_for(kind: type[P], values: Mapping[str, Any], preset: str | None = 
         preset: a published name, or a file.
 
     Raises:
-        InputError: unknown names, settings that this loss does not read, values out of range, no such loss or preset.
+        InputError: settings that this loss does not read, values out of range, no such loss or preset.
     """
     hints = hints_of(kind)
-    if unknown := [name for name in values if name not in hints]:
-        raise InputError("; ".join(f"no setting {name}, {nearest(str(name), hints)}" for name in unknown))
     params = kind.named(preset, base) if preset else base or kind()
     params = replace(params, **{name: plain(value, hints[name]) for name, value in values.items()})
     reasons = unread(params, params.ranking)
@@ -118,31 +115,38 @@ def unread(params: Any, loss: Loss) -> dict[str, str]:
     >>> from rnnreranker.train.models import DualParams
     >>> from rnnreranker.train.losses import TripletLoss
     >>> list(unread(DualParams(), TripletLoss()))
-    ['label_scale', 'in_batch_negatives']
+    ['inverse_temperature', 'in_batch_negatives', 'label_scale']
     """
-    named, reasons = f"the loss {loss.name}", {}
-    if not loss.of_cosines or not loss.targets:
-        reasons["label_scale"] = f"{named}, which reads targets, no labels by themselves"
-    elif not loss.reads_targets():
-        reasons["label_scale"] = "alpha=0, at which only hard labels count"
-    if not loss.reads_targets():
-        reasons["batch_teacher"] = f"{named}, which asks what is positive alone"
-    if loss.over_batch:
-        reasons["in_batch_negatives"] = f"{named}, which takes the candidates of the whole batch by itself"
-    if getattr(params, "negatives_from", "") == "in-batch":
-        reason = "negatives_from=in-batch, which draws none and takes those of the whole batch"
-        reasons |= dict.fromkeys(("group_size", "depth", "in_batch_negatives"), reason)
-    if "teacher" in loss.needs and hasattr(params, "random_negatives"):
-        reason = f"{named}, in which documents without a target take no part"
-        reasons |= {"in_batch_negatives": reason, "random_negatives": reason}
-    if getattr(params, "schedule", "plateau") != "plateau":
-        of_plateau = [field.name for field in dataclasses.fields(params) if field.name.startswith("plateau_")]
-        reasons |= dict.fromkeys(of_plateau, f"the schedule {params.schedule}, which ends by itself")
-    if not getattr(params, "neutrality_weight", 1):
-        reasons["neutrality_cutoff"] = "neutrality_weight=0, at which no divergence is computed"
-    if getattr(params, "architecture", "") == "doc":
-        reasons["lambda_q"] = "the architecture doc, whose queries are counts of words, which no training changes"
-    return {name: reason for name, reason in reasons.items() if hasattr(params, name)}
+    named, own = f"the loss {loss.name}", {name: getattr(params, name) for name in hints_of(type(params))}
+    plateau, architecture = [name for name in own if name.startswith("plateau_")], own.get("architecture")
+    without = f"{named}, in which documents without a target take no part"
+    drawn = "negatives_from=in-batch, which draws none and takes those of the whole batch"
+    cases: list[tuple[bool, Sequence[str], str]] = [  # what holds, what is not read then, and why: the first counts
+        (not loss.of_cosines or not loss.targets, ["label_scale"], f"{named}, which reads targets, no labels alone"),
+        (not loss.reads_targets(), ["label_scale"], "alpha=0, at which only hard labels count"),
+        (not loss.reads_targets(), ["batch_teacher"], f"{named}, which asks what is positive alone"),
+        (
+            not own.get("in_batch_negatives"),
+            ["batch_teacher"],
+            "in_batch_negatives=no, whose documents it is asked about",
+        ),
+        (loss.over_batch, ["in_batch_negatives", "contrast"], f"{named}, which is over the whole batch itself"),
+        (own.get("negatives_from") == "in-batch", ["group_size", "depth", "in_batch_negatives"], drawn),
+        ("teacher" in loss.needs and "random_negatives" in own, ["in_batch_negatives", "random_negatives"], without),
+        (loss.of_cosines, ["inverse_temperature"], f"{named}, which is of the cosines themselves"),
+        (own.get("schedule") == "linear", plateau, "the schedule linear, which ends by itself"),
+        (not own.get("neutrality_weight"), ["neutrality_cutoff"], "neutrality_weight=0: no divergence is computed"),
+        (
+            architecture == "doc",
+            ["lambda_q", "query_regularizer"],
+            "the architecture doc, whose queries no training changes",
+        ),
+        (architecture == "max", ["query_weights"], "the architecture max, whose queries the model weighs"),
+    ]
+    reasons: dict[str, str] = {}
+    for holds, these, reason in cases:
+        reasons = {name: reason for name in these if holds and name in own} | reasons
+    return reasons
 
 
 @in_order

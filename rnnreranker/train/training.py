@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +13,7 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
 from rnnreranker.base.command import counted, notice
 from rnnreranker.base.device import trained_on
-from rnnreranker.base.errors import InputError, require
-from rnnreranker.base.files import folder_written_whole, write_json
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.locks import sole
 from rnnreranker.base.method import methods
 from rnnreranker.base.process.phases import phase
@@ -26,7 +24,6 @@ from rnnreranker.train.request import KIND, TrainRequest
 if TYPE_CHECKING:
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.labels import SoftLabels
-    from rnnreranker.train.trainer import Learner
 
 FEW = 100  # validation queries below which the best of the steps, or of trials, is mostly chance
 RECORD = "training.json"  # beside the trained model
@@ -133,60 +130,3 @@ def check(request: TrainRequest) -> None:
     if parent.is_dir() and not os.access(parent, os.W_OK):
         raise InputError(f"{parent}: cannot be written; choose another {shown}")
     check_apart(vars(request), replaces=request.output)
-
-
-def fit(
-    make: Callable[[], Learner],
-    model: str,
-    output: str | os.PathLike[str],
-    params: Any,
-    *,
-    checkpoints: bool = True,
-    device: str = "cpu",
-    on_validation: Callable[[int, dict[str, float]], None] | None = None,
-) -> Trained:
-    """Train a model and write it to a folder.
-
-    Args:
-        make: gives the model and how it learns; called once, after the seed is set.
-        model: the kind of model, by name.
-        output: folder to write; OUTPUT.checkpoints has the checkpoints until the training ends.
-        params: of the training.
-        checkpoints: write one at every validation, so that a killed training goes on exactly.
-        device: "cpu" or "cuda".
-        on_validation: called with step and measures after every validation; what it raises ends the training.
-
-    Raises:
-        InputError: what `make` raises, checkpoints of another training, a loss that is not finite.
-        MissingDependencyError: without transformers or accelerate.
-    """
-    with phase("importing torch and transformers", "imports"):
-        require("accelerate", "training", "'rnnreranker[train]'")
-        import torch
-        import transformers
-
-        from rnnreranker.train.trainer import FitTrainer, resume_from
-    output = Path(output)
-    transformers.set_seed(params.seed)
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    with phase("loading the model"):
-        learner = make()
-    learner.model.to(device)
-    folder, machine = output.with_name(output.name + ".checkpoints"), (device, torch.get_num_threads())
-    resumed = resume_from(folder, learner.identity(model, *machine)) if checkpoints else None
-    trainer = FitTrainer(learner, folder, checkpoints, device, on_validation)
-    seconds, best = trainer.train_to_end(resumed), trainer.best["step"]
-    before, after = trainer.validations[0], trainer.validations.get(best) or trainer.validation()
-    steps, history = int(trainer.state.global_step), trainer.history
-    record = {
-        **learner.record(model, *machine),
-        **{"best_step": best, "steps": steps, "measures": after.measures, **learner.beside(), "history": history},
-        **after.of_candidates(before),
-    }
-    with folder_written_whole(output) as written:
-        learner.save(written)
-        write_json(written / RECORD, record)
-    shutil.rmtree(folder, ignore_errors=True)
-    speed = trainer.seen / seconds
-    return Trained(output, best, steps, after.measures, tuple(history), speed, seconds, record, learner.unit)
