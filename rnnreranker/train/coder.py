@@ -73,11 +73,7 @@ class Schedule(LRScheduler):
     (1 - plateau_threshold) times the best; none falls below `final_ratio` of what it was. Patience and cool-down are
     given in steps and come to patience / every validations, rounded, and those that fall into the cool-down.
 
-    Args:
-        optimizer: at the highest learning rates.
-        params: warm-up, kind of schedule and its numbers.
-        steps: of the whole training.
-        every: steps between two validations.
+    steps: of the whole training; every: steps between two validations.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, params: TrainParams, steps: int, every: int) -> None:
@@ -134,11 +130,6 @@ def _set_rates(optimizer: torch.optim.Optimizer, rates: list[Any]) -> None:
 
 class CoderLearner(Learner):
     """See `Learner`; what is written is a folder for `--rerank scorer` where a scorer is trained.
-
-    Args:
-        start: what the encoder begins as, and how it pools where that differs from the model's files.
-        params: of the training.
-        inputs: labels, vectors and texts.
 
     Raises:
         InputError: labels that do not fit topics or index, or are of another index, an encoder that cannot be trained.
@@ -275,11 +266,10 @@ class DynamicContext:
     """Makes the samples of a collator again, with the method and parameters that the label file names.
 
     Args:
-        labels: that the training began with; its metadata say how labels are made, its positives are the judgements.
-        source: of the documents, which is searched for the candidates.
-        rows: (D,) int64 ascending, the rows of the source that the table has: all of them.
+        labels: that the training began with; its positives are the judgements.
+        source: of the documents, which is searched; rows: (D,) int64, those that the table has, all of them.
         collator: of the training queries; its samples are replaced.
-        candidates: a query, at most; as many are retrieved, or the longest list of the labels where that is shorter.
+        candidates: a query, at most, or the longest list of the labels where that is shorter.
         every: steps between two times, 1 or more.
 
     Raises:

@@ -44,11 +44,8 @@ def shares(kind: Kind, size: int, rng: np.random.Generator) -> tuple[int, int]:
 def sampled(qid: str, known: Collection[str], collection: Sequence[str], count: int, seed: int) -> list[str]:
     """Documents drawn for a query from a whole collection, none of its positives among them.
 
-    Args:
-        qid: the query; known: its positives.
-        collection: docids, ascending.
-        count: documents wanted; fewer are drawn where the collection has no more.
-        seed: of the draw, which depends on the query besides.
+    known: its positives; collection: docids, ascending; count: documents wanted, fewer where the collection has no
+    more; seed: of the draw, which depends on the query besides.
     """
     rng = np.random.default_rng([seed, int(fingerprint("random negatives", qid)[:15], 16)])
     wanted = min(count + len(known), len(collection))
@@ -88,12 +85,10 @@ class Groups:
     A draw depends on the seed, the epoch, the query and its positives alone.
 
     Args:
-        pools: what groups are drawn from: candidates with positives among them, a query perhaps more than once.
-        count: groups in all.
-        size: candidates of a group; depth: the negatives are drawn from the first so many of a pool, and at random from
-            as many documents of the collection.
-        seed: of order and draws.
-        kind: where the negatives come from.
+        pools: what groups are drawn from; a query may have several.
+        count: groups in all; size: candidates of a group.
+        depth: the negatives are drawn from the first so many of a pool, or from as many random documents.
+        seed: of order and draws; kind: where the negatives come from.
         collection: docids of all documents, ascending, of kinds that draw at random.
     """
 
@@ -230,13 +225,8 @@ def scaled_labels(labels: Labels, scale: LabelScale) -> np.ndarray:
 class GroupInputs:
     """What groups are drawn from, the validation queries, and all texts.
 
-    Args:
-        pools: candidates of training queries, with enough negatives for a group.
-        checked: candidates of the validation queries.
-        queries, documents: texts by id.
-        made: how the candidates were made, for the record.
-        teacher: a `late.BatchTeacher`, which scores any document as the labels were made; None = it is not asked.
-        collection: docids of all documents, ascending, where negatives are drawn from them at random.
+    pools, checked: candidates of training and validation queries; queries, documents: texts by id; made: how the
+    candidates were made, for the record; teacher: a `late.BatchTeacher`, or None; collection: as of `Groups`.
     """
 
     pools: Sequence[Labels]

@@ -38,11 +38,11 @@ class TrainedModel(ABC):
     """A kind of model that `python -m rnnreranker.train --model NAME` trains.
 
     Attributes:
-        loads: the function that reads what a request names, given the request and the settings, as module:function.
-        learns: the `trainer.Learner`, given the start, the settings, what was read, and the device, as module:class.
-        reads: arguments, but for the common ones, that mean something to it.
-        part: of an index, whose encoder a training begins with where none is given.
-        trains: kind of encoder that comes out; "" = no part is made by it.
+        loads: module:function, which reads what a request names, given the request and the settings.
+        learns: module:class, a `trainer.Learner`, given the start, the settings, what was read, and the device.
+        reads: arguments, but for the common ones, that it takes.
+        part: of an index, whose encoder it begins with where none is given.
+        trains: kind of encoder that comes out; "" = none that makes a part.
         encoder_settings: of `EncoderParams`, that its training takes.
         cosines: whether its scores are cosines, where a loss asks for such.
         packages: that it needs.
@@ -61,17 +61,7 @@ class TrainedModel(ABC):
     packages: ClassVar[tuple[str, ...]] = ("accelerate",)
 
     def train(self, request: TrainRequest, params: Any, device: str) -> Trained:
-        """Train as a request asks for, and write the folder `request.output`.
-
-        Args:
-            request: what is read, and where to write.
-            params: of the model's training.
-            device: cpu or cuda.
-
-        Raises:
-            InputError: as `check`, and what cannot be read, or cannot be trained so.
-            MissingDependencyError: without a package of training.
-        """
+        """Train as a request asks for, by these settings, on a device; errors as `check` and `train_on`."""
         self.check(request, params)
         with phase("reading the inputs"):
             inputs = _named(self.loads)(request, params)
@@ -94,9 +84,7 @@ class TrainedModel(ABC):
         Args:
             inputs: what `loads` gives; start: what the training begins with.
             output: the folder; OUTPUT.checkpoints has the checkpoints until the training ends.
-            params, device: as of `train`.
-            checkpoints: write one at every validation, so that a killed training goes on exactly.
-            on_validation: called with step and measures after every validation; what it raises ends the training.
+            checkpoints, on_validation: as of `TrainRequest`.
 
         Raises:
             InputError: a model that cannot be trained so, checkpoints of another training, a loss that is not finite.

@@ -60,24 +60,13 @@ class TrainRequest(Request):
     """A training: the arguments of `train_model`, and the flags of the command.
 
     Attributes:
-        output: the folder to write.
-        model: what is trained, with settings of the training in its written form, `late:preset=colbert,epochs=3`.
-        labels: `SoftLabels` or a file of them; negatives: a file, in place of labels.
-        index: an opened index, a folder, `pydoc`, or the name of a prebuilt index of Pyserini.
-        documents: texts where the index has none; fields: which of theirs, "title,text" or "text".
-        topics: texts of the queries: a name, a file, or qid → text.
-        encoder: what the training begins with, `name:pooling=cls,normalize=true`; "none" = a new model; None = the
-            encoder that made the index.
-        loss, preset and those of `EVERYDAY`: the settings of these names of the model.
+        model: with settings of the training in its written form, `late:preset=colbert,epochs=3`; those of `EVERYDAY`,
+            `preset` and `loss` are its settings of these names.
+        labels, validation_labels: `SoftLabels`, or files; index: opened, or a name; topics: files, or qid → text.
+        encoder: "none" = a new model; None = the encoder that made the index.
         validation_labels, validation_run, validation_qrels, validation_topics: of the queries that validate, labels or
             the other three; None = a share of the training queries is held out.
-        scorer: of candidates, trained with the encoder, in its written form, `encoder:blocks=1`; None = none.
-        neutrality: of documents, by docid, or a file of `docid<TAB>value`.
-        other_index: take labels that were made from another index.
-        checkpoints: write one at every validation, to resume from.
-        device: "cpu", "cuda" or "auto".
-        on_validation: of `query`, called with step and measures after every validation; what it raises ends the
-            training.
+        on_validation: called with step and measures after every validation; what it raises ends the training.
     """
 
     output: str | Path = setting(MISSING, "folder of the trained model")
@@ -187,16 +176,15 @@ class TrainRequest(Request):
 
 
 def training_of(model: Form, loss: Form | None = None, base: Any = None) -> Training:
-    """The model of a written form, the settings of its training, and those of the loss that they name.
+    """The model of a written form, the settings of its training, and those of its loss.
 
     Args:
-        model: `dual:preset=le-bs,loss="distance:alpha=0.5"`; its settings are those of a training.
+        model: `dual:preset=le-bs,loss="distance:alpha=0.5"`.
         loss: in place of the setting `loss`.
-        base: settings of the training where nothing else is said; None = its defaults.
+        base: settings where nothing else is said; None = the defaults.
 
     Raises:
-        InputError: no such model or loss, settings that they do not have, or that this loss does not read, a loss
-            given twice, values out of range, no such preset.
+        InputError: unknown models, losses, presets or settings, settings without effect, values out of range.
     """
     written = Written.read(model)
     if written.name not in names(KIND):

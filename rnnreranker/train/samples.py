@@ -96,10 +96,7 @@ def check_index(
 ) -> None:
     """Look that labels were made from the vectors they are to be trained on; labels that name no index pass.
 
-    Args:
-        labels: their metadata say which index their targets were computed from, of a graph which vectors.
-        source: vectors to train against.
-        labels_name, index_name: what the two are called in the message.
+    labels_name, index_name: what the two are called in the message.
 
     Raises:
         InputError: two different indexes.
@@ -117,9 +114,8 @@ def read_samples(
 ) -> tuple[list[Sample], np.ndarray, int]:
     """Samples whose rows are rows of the source, the distinct rows in use, and how many candidates had no vector.
 
-    A query keeps every candidate that is positive or has probability, and fills up with the others in the order of the
-    label file until there are `candidates`; None = all of them. Candidates without a vector are left out and
-    probabilities scaled to 1; queries that lose all probability are left out.
+    A query keeps every candidate that is positive or has probability, and others in the order of the label file up to
+    `candidates`; None = all. Candidates without a vector are left out, and queries that lose all probability.
 
     Raises:
         InputError: no query is left.
@@ -209,12 +205,8 @@ def load_table(source: VectorSource, rows: np.ndarray, dtype: str = "float16") -
 class Batch:
     """b queries and N columns of candidates.
 
-    Attributes:
-        tokens, attention: (b, T) int64.
-        rows: (b, N) int64 rows of the table, -1 where padded.
-        targets: (b, N) float32, 0 where padded.
-        positive: (b, N) bool, False where padded.
-        samples: numbers of the b samples in their collator.
+    tokens, attention: (b, T) int64; rows: (b, N) int64 rows of the table, -1 where padded; targets: (b, N) float32;
+    positive: (b, N) bool; samples: numbers of the b samples in their collator.
     """
 
     tokens: Tensor

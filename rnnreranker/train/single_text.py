@@ -164,12 +164,8 @@ class WeighedText(NamedTuple):
 class TermInputs:
     """Texts to learn from and to validate with.
 
-    Args:
-        training, checked: the texts.
-        terms: what counts as a word.
-        validation_queries: how many queries `checked` is of.
-        content: the fingerprint of all of it.
-        labels: what they say of how they were made.
+    terms: what counts as a word; validation_queries: how many queries `checked` is of; content: a fingerprint;
+    labels: their metadata.
     """
 
     training: Sequence[WeighedText]

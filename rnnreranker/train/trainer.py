@@ -138,11 +138,7 @@ class Checkpoints(transformers.TrainerCallback):
 class FitTrainer(SecondsAside, transformers.Trainer):
     """Trains a learner; what is drawn depends on seed, step and pass alone.
 
-    Args:
-        learner: the model and how it is trained.
-        folder: of checkpoints; checkpoints: whether they are written, one at every validation.
-        device: cpu or cuda.
-        tell: called with step and measures after every validation.
+    folder: of checkpoints; checkpoints: whether they are written; tell: called after every validation.
 
     Attributes:
         best: value of the key measure, its step, and the validations since; weights: those of that step, on the CPU.

@@ -34,14 +34,10 @@ class Trained:
     """What a training came to.
 
     Attributes:
-        path: the folder of the model.
-        best_step: the step whose weights were written, 0 where no step was better than the start.
-        steps: taken.
-        measures: of validation at `best_step`.
-        history: one entry a validation: the step, the measures, what else the learner says of its weights.
-        queries_per_second: trained queries, or texts, a second; seconds: of training alone.
-        record: what `training.json` holds.
-        unit: what `queries_per_second` counts.
+        path: the folder of the model; record: what its `training.json` holds.
+        best_step: the step whose weights were written, 0 where no step was better than the start; steps: taken.
+        measures: of validation at `best_step`; history: step and measures of every validation.
+        queries_per_second: trained queries, or texts (`unit`), a second; seconds: of training alone.
     """
 
     path: Path
@@ -68,17 +64,13 @@ def train_model(
 
     Args:
         labels: `SoftLabels` or a file; None with `negatives`, and for models that read texts alone.
-        index: what the labels were made from: its vectors, or its texts.
-        topics: texts of the queries: a name, a file, or qid → text.
+        index: what the labels were made from; topics: a name, a file, or qid → text.
         kind: query, dual, sparse, late, cross, term-scorer or masked, in its written form `late:epochs=3`.
         output: the folder; a training that was killed goes on when it is asked for again.
         others: as of `TrainRequest`: encoder, loss, negatives, documents, scorer, validation_run, device, …
 
-    Returns:
-        Its folder `path`, what `training.json` there says as `record`, and `measures` of its validation.
-
     Raises:
-        InputError: everything that can be seen to be wrong, and files that do not belong together.
+        InputError: bad arguments, files that do not belong together.
         UnavailableError, MissingDependencyError: an encoder, or packages of training, that cannot be had here.
     """
     given = {"output": output, "model": kind, "labels": labels, "index": index, "topics": topics}
