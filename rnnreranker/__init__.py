@@ -46,6 +46,6 @@ if TYPE_CHECKING:
     from rnnreranker.search.opened import Index as Index
     from rnnreranker.search.opened import build_index as build_index
     from rnnreranker.search.opened import open_index as open_index
-    from rnnreranker.train.training import train_model as train_model
+    from rnnreranker.train.request import train_model as train_model
 
 __getattr__, __dir__ = late_names(__name__)

@@ -33,6 +33,6 @@ if TYPE_CHECKING:
     from rnnreranker.train.models import GroupModel as GroupModel
     from rnnreranker.train.models import TrainedModel as TrainedModel
     from rnnreranker.train.params import TrainingParams as TrainingParams
-    from rnnreranker.train.training import Trained as Trained
+    from rnnreranker.train.request import Trained as Trained
 
 __getattr__, __dir__ = late_names(__name__)

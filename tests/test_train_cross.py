@@ -27,8 +27,7 @@ from rnnreranker.labels.soft import Labels
 from rnnreranker.train.__main__ import main
 from rnnreranker.train.groups import GroupInputs, Groups, enough, merged, pools_of
 from rnnreranker.train.models import Cross, CrossParams
-from rnnreranker.train.request import Start
-from rnnreranker.train.training import Trained
+from rnnreranker.train.request import Start, Trained
 
 QUICK = CrossParams(group_size=4, batch_size=4, epochs=2, learning_rate=3e-3, warmup=0.0, key_measure="loss")
 

@@ -21,8 +21,7 @@ from rnnreranker.train.__main__ import main
 from rnnreranker.train.groups import Group, GroupInputs, Groups, sampled
 from rnnreranker.train.models import Dual, DualParams
 from rnnreranker.train.params import settings_for
-from rnnreranker.train.request import Start
-from rnnreranker.train.training import Trained
+from rnnreranker.train.request import Start, Trained
 from tests.test_train_cross import kill_at
 from tests.tiny_encoder import (
     files_of,

@@ -18,8 +18,7 @@ from rnnreranker.base.written_form import Written
 from rnnreranker.labels.methods.base import make_labeler
 from rnnreranker.train import TrainRequest
 from rnnreranker.train.__main__ import main
-from rnnreranker.train.request import hard_labels
-from rnnreranker.train.training import check
+from rnnreranker.train.request import check, hard_labels
 
 FORM = "query:epochs=1,candidates=8,seed=3"
 

@@ -17,8 +17,7 @@ from rnnreranker.index.__main__ import main as index
 from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.models import MaskedParams
 from rnnreranker.train.request import Start
-from rnnreranker.train.single_text import MaskedLearner
-from rnnreranker.train.words import SPECIAL, new_model, new_tokenizer
+from rnnreranker.train.single_text import SPECIAL, MaskedLearner, new_model, new_tokenizer
 
 SMALL = "masked:layers=1,hidden_size=16,heads=2"
 HOW = ["--epochs", "12", "--batch-size", "8", "--learning-rate", "0.01", "--device", "cpu"]

@@ -27,7 +27,7 @@ from rnnreranker.base.java import start_java
 from rnnreranker.base.method import Inputs
 from rnnreranker.encode.late import make_late_base
 from rnnreranker.labels.methods.base import make_labeler
-from rnnreranker.train.training import Trained
+from rnnreranker.train.request import Trained
 
 pytest.importorskip("sentence_transformers", reason="sentence-transformers is not installed")
 pytest.importorskip("accelerate", reason="accelerate is not installed")

@@ -93,7 +93,7 @@ def test_the_loss_is_equation_4_over_tokens(made: Path) -> None:
     from rnnreranker.encode.words.analysis import TermParams
 
     texts = [WeighedText("w1 w2, w3", {"w1": 0.5, "w2": -0.25, "w3": 0.0}), WeighedText("w7", {"w7": 1.0})]
-    inputs = TermInputs(texts, texts, TermParams(), 1, "", {})
+    inputs = TermInputs(texts, texts, TermParams(), {}, "")
     learner = TermLearner(Start(str(made / "encoder")), TermScorerParams(), inputs, "cpu")
     learner.model.eval()
     total, count = 0.0, 0

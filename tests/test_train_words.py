@@ -19,13 +19,12 @@ from rnnreranker.search.__main__ import main as search
 from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.groups import GroupInputs
 from rnnreranker.train.models import Dual, DualParams
-from rnnreranker.train.request import Start
-from rnnreranker.train.training import Trained
+from rnnreranker.train.request import Start, Trained
 from tests.test_train_cross import kill_at
 from tests.tiny_encoder import files_of, write_text_world
 
 pytest.importorskip("sentence_transformers")
-from rnnreranker.train.words import word_tokenizer
+from rnnreranker.train.text import word_tokenizer
 
 PAIRS = 20
 QUICK = replace(

@@ -8,8 +8,8 @@ from rnnreranker.base.late_names import late_names
 
 if TYPE_CHECKING:
     from rnnreranker.train.params import TrainParams as TrainParams
+    from rnnreranker.train.request import Trained as Trained
     from rnnreranker.train.request import TrainRequest as TrainRequest
-    from rnnreranker.train.training import Trained as Trained
-    from rnnreranker.train.training import train_model as train_model
+    from rnnreranker.train.request import train_model as train_model
 
 __getattr__, __dir__ = late_names(__name__)

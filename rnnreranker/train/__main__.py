@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from rnnreranker.base import command
 from rnnreranker.base.method import methods
-from rnnreranker.train.request import EVERYDAY, KIND, TrainRequest
-from rnnreranker.train.training import train
+from rnnreranker.train.request import EVERYDAY, KIND, TrainRequest, train
 
 USAGE = "python -m rnnreranker.train --labels FILE --index INDEX --topics TOPICS --output DIR [flags]"
 EPILOG = """examples (a model takes its settings behind a colon; `python -m rnnreranker methods` lists them all):

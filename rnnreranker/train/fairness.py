@@ -115,10 +115,9 @@ def read_neutrality(path: str | os.PathLike[str]) -> dict[str, float]:
     """Neutrality by docid from lines docid<TAB>value.
 
     Raises:
-        InputError: a line of another form, a value outside [0, 1], a docid twice; several of them in one message.
-            Also no lines at all.
+        InputError: a line of another form, a value outside [0, 1], a docid twice, all in one message; no lines.
     """
-    neutrality_of: dict[str, float] = {}
+    value_of: dict[str, float] = {}
     problems = []
     for number, line in read_lines(path, "file of neutralities"):
         docid, _, written = line.removesuffix("\r").partition("\t")
@@ -127,14 +126,14 @@ def read_neutrality(path: str | os.PathLike[str]) -> dict[str, float]:
             problems.append(f"{path}:{number}: {line[:40]!r}, expected docid<TAB>value in [0, 1]")
             continue
         check_id(docid, "docid", f"{path}:{number}")
-        if docid in neutrality_of:
+        if docid in value_of:
             problems.append(f"{path}:{number}: {shown_word(docid)} is there a second time, expected every docid once")
-        neutrality_of[docid] = value
-    if not neutrality_of and not problems:
-        raise InputError(f"{path}: no neutralities; expected lines of docid<TAB>value")
+        value_of[docid] = value
+    if not value_of and not problems:
+        problems.append(f"{path}: no neutralities; expected lines of docid<TAB>value")
     if problems:
         raise InputError("; ".join(problems[:5]))
-    return neutrality_of
+    return value_of
 
 
 def neutrality_divergence(scores: Tensor, neutral: Tensor, valid: Tensor, cutoff: int = 100) -> Tensor:

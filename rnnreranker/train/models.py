@@ -25,8 +25,7 @@ from rnnreranker.train.params import (
     in_batch_setting,
     temperature_setting,
 )
-from rnnreranker.train.request import NOTHING
-from rnnreranker.train.training import RECORD, Trained
+from rnnreranker.train.request import NOTHING, RECORD, Trained
 
 if TYPE_CHECKING:
     from rnnreranker.train.request import Start, TrainRequest

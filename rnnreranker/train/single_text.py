@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, mse_loss
-from transformers import DataCollatorForLanguageModeling
+from transformers import BertConfig, BertForMaskedLM, BertTokenizer, DataCollatorForLanguageModeling
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import counted, progress, say
@@ -25,14 +26,12 @@ from rnnreranker.encode.words.analysis import Analyser, PieceReader, Pieces, Ter
 from rnnreranker.encode.words.network import TermScorerNetwork, padded_pieces
 from rnnreranker.encode.words.scorer import fast_tokenizer, write_term_scorer
 from rnnreranker.labels.export import check_texts
-from rnnreranker.labels.soft import Labels, SoftLabels
-from rnnreranker.parts.terms.source import TermSource
+from rnnreranker.labels.soft import Labels
 from rnnreranker.parts.terms.word_weights import CollectionWeights
 from rnnreranker.train.params import LONGEST
 from rnnreranker.train.request import NOTHING, Start, all_documents, held_out_of, labels_of
 from rnnreranker.train.trainer import Learner, limit_of, loading, start_folder
 from rnnreranker.train.validation import Validation
-from rnnreranker.train.words import POSITIONS, new_model, new_tokenizer
 
 if TYPE_CHECKING:
     from rnnreranker.train.request import TrainRequest
@@ -160,20 +159,14 @@ class WeighedText(NamedTuple):
     weights: dict[str, float]
 
 
-@dataclass(frozen=True, eq=False)
-class TermInputs:
-    """Texts to learn from and to validate with.
-
-    terms: what counts as a word; validation_queries: how many queries `checked` is of; content: a fingerprint;
-    labels: their metadata.
-    """
+class TermInputs(NamedTuple):
+    """Texts to learn from and to validate with; terms: what counts as a word; made: for the record; content: digest."""
 
     training: Sequence[WeighedText]
     checked: Sequence[WeighedText]
     terms: TermParams
-    validation_queries: int
+    made: Mapping[str, Any]
     content: str
-    labels: dict[str, Any]
 
 
 class Example(NamedTuple):
@@ -196,9 +189,7 @@ class TermLearner(SingleTextLearner):
     """
 
     def __init__(self, start: Start, params: Any, inputs: TermInputs, device: str) -> None:
-        count = inputs.validation_queries
-        made = {"labels": inputs.labels, "terms": inputs.terms.to_dict(), "validation_queries": count}
-        super().__init__(start.name, params, made, inputs.content)
+        super().__init__(start.name, params, inputs.made, inputs.content)
         self.folder, path = start_folder(start.name, ["encoder"])
         self._terms = inputs.terms
         with loading(path, "a term scorer"):
@@ -256,10 +247,15 @@ class TermLearner(SingleTextLearner):
 
 
 def load_terms(request: TrainRequest, params: Any) -> TermInputs:
-    """What `term_inputs` makes of what a request names.
+    """What a term scorer learns from labels, of which the positives alone are read.
+
+    For every query x with a positive y: the words of x with t(w, x, y), eq. 1 of paper 004, which is 0 for a word that
+    y lacks (eq. 4); where `params.texts` asks for it, once each, the positives with their own words' weights. Positives
+    of held-out queries, too, are held out, unless a training query has them.
 
     Raises:
-        InputError: files that cannot be read or do not belong together, and as `term_inputs`.
+        InputError: files that cannot be read or do not belong together, queries or positives without a text, no text
+            with a word, too few queries to hold some out.
     """
     from rnnreranker.data.topics import topics_of
     from rnnreranker.index.opening import open_index
@@ -272,44 +268,16 @@ def load_terms(request: TrainRequest, params: Any) -> TermInputs:
             "and the texts of the queries"
         )
     labels, topics, index = labels_of(request.labels), topics_of(request.topics), open_index(request.index)
-    source = index.term_source
-    docids = {docid for one in labels for docid in _positives(one)}
-    texts = texts_for(docids, index, request.documents, asked_fields(request.documents, request.fields))
-    try:
-        return term_inputs(labels, topics, source, texts, params)
-    except InputError as error:
-        raise InputError(f"{request.shown('labels')}: {error}") from None
-
-
-def term_inputs(
-    labels: SoftLabels,
-    topics: Mapping[str, str],
-    source: TermSource,
-    texts: Mapping[str, str],
-    params: Any,
-) -> TermInputs:
-    """What a term scorer learns from labels, of which the positives alone are read.
-
-    For every query x with a positive y: the words of x with t(w, x, y), eq. 1 of paper 004, which is 0 for a word that
-    y lacks (eq. 4); where `params.texts` asks for it, once each, the positives with their own words' weights. Positives
-    of held-out queries, too, are held out, unless a training query has them.
-
-    Args:
-        labels: of two queries or more; topics: their texts.
-        source: counted words of the collection; texts: of the positives, by docid.
-        params: of the training: whose words it learns, what share of the queries is held out, by which seed.
-
-    Raises:
-        InputError: queries or positives without a text, no text with a word, too few queries to hold some out.
-    """
+    source, shown = index.term_source, request.shown("labels")
     pairs = [(one.qid, docid) for one in labels for docid in _positives(one)]
     check_texts((qid for qid, _ in pairs), (), topics, {})
     docids = sorted({docid for _, docid in pairs})
+    texts = texts_for(set(docids), index, request.documents, asked_fields(request.documents, request.fields))
     rows = source.rows(docids)
     if lost := [docid for docid, row in zip(docids, rows.tolist(), strict=True) if row < 0 or docid not in texts]:
         raise InputError(
-            f"{counted(len(lost), 'positive')} without counted words in {source.index}, or without a text (first: "
-            f"{lost[0]}); give the index that the labels are of"
+            f"{shown}: {counted(len(lost), 'positive')} without counted words in {source.index}, or without a text "
+            f"(first: {lost[0]}); give the index that the labels are of"
         )
     of_documents = dict(zip(docids, CollectionWeights(source).of_documents(rows), strict=True))
     held_out = held_out_of(labels.qids, params, ("query", "queries"))
@@ -331,13 +299,68 @@ def term_inputs(
         say(f"{counted(wordless, 'text')} without a word: nothing is learnt from {'it' if wordless == 1 else 'them'}")
     if not training or not checked:
         raise InputError(
-            f"no text of {'training' if not training else 'validation'} has a word of the language "
+            f"{shown}: no text of {'training' if not training else 'validation'} has a word of the language "
             f"{source.params.language}; give labels of more queries, or an index whose words are of their language"
         )
     read = fingerprint(*([[one.text, sorted(one.weights.items())] for one in part] for part in (training, checked)))
-    content = fingerprint(read, source.fingerprint)
-    return TermInputs(training, checked, source.params, len(held_out), content, labels.metadata)
+    made = {"labels": labels.metadata, "terms": source.params.to_dict(), "validation_queries": len(held_out)}
+    return TermInputs(training, checked, source.params, made, fingerprint(read, source.fingerprint))
 
 
 def _positives(one: Labels) -> Iterable[str]:
     return (one.docids[candidate] for candidate in np.flatnonzero(one.positive).tolist())
+
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+POSITIONS = 512
+
+
+def new_tokenizer(texts: Sequence[str], size: int) -> Any:
+    """BERT's tokenizer, in small letters, with a vocabulary of these texts; Chinese characters stand alone.
+
+    First all characters, as they begin a word and as they go on with one, then words that stand at least twice, the
+    most frequent first, up to `size` tokens in all; what stands equally often in the order of its characters.
+
+    Raises:
+        InputError: texts without a word.
+    """
+    counts: Counter[str] = Counter()
+    plain = _tokenizer(SPECIAL).backend_tokenizer
+    for text in texts:
+        parts = plain.pre_tokenizer.pre_tokenize_str(plain.normalizer.normalize_str(text))
+        counts.update(word for word, _ in parts)
+    if not counts:
+        raise InputError("no text has a word: there is nothing to make a vocabulary of")
+    characters: Counter[str] = Counter()
+    for word, count in counts.items():
+        characters[word[0]] += count
+        for character in word[1:]:
+            characters[f"##{character}"] += count
+    longer = [word for word in _by_count(counts) if len(word) > 1 and counts[word] > 1]
+    tokens = [*SPECIAL, *_by_count(characters), *longer]
+    return _tokenizer(tokens[: max(size, len(SPECIAL) + 1)])
+
+
+def new_model(vocabulary: int, layers: int, hidden_size: int, heads: int) -> Any:
+    """A BertForMaskedLM of BERT's proportions (the inner layers four times as wide), its weights drawn as BERT's are.
+
+    Raises:
+        InputError: a width that the heads do not divide.
+    """
+    if hidden_size % heads:
+        raise InputError(f"hidden_size={hidden_size}: expected a multiple of heads={heads}")
+    shape: dict[str, Any] = {"num_hidden_layers": layers, "hidden_size": hidden_size, "num_attention_heads": heads}
+    return BertForMaskedLM(
+        BertConfig(vocab_size=vocabulary, intermediate_size=4 * hidden_size, max_position_embeddings=POSITIONS, **shape)
+    )
+
+
+def _by_count(counts: Counter[str]) -> list[str]:
+    return sorted(counts, key=lambda token: (-counts[token], token))
+
+
+def _tokenizer(tokens: Sequence[str]) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "vocab.txt"
+        file.write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
+        return BertTokenizer(str(file), do_lower_case=True, model_max_length=POSITIONS)

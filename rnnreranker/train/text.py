@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,20 +14,21 @@ import numpy as np
 import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.modules import Router, Transformer
-from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
+from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, StaticEmbedding
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from torch import Tensor
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.encode.model_folder import ModelSettings, TextKind, read_settings
 from rnnreranker.encode.query_encoder import COSINE_SCALE
 from rnnreranker.encode.transformer import load_whole
+from rnnreranker.encode.words.segmentation import language_of, words
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.groups import Group, GroupInputs, Groups, LabelScale, scaled_labels
 from rnnreranker.train.losses import Loss
 from rnnreranker.train.request import NOTHING, Start
 from rnnreranker.train.trainer import Learner, limit_of, loading, start_folder
 from rnnreranker.train.validation import Scored, Validation, validate
-from rnnreranker.train.words import word_tower
 
 AT_ONCE = 64  # texts of validation that are cut into tokens together
 PAIRS = {"cpu": 16, "cuda": 512}  # pairs of about the same length that go through the model together
@@ -330,3 +332,59 @@ def by_length(features: dict[str, Tensor], compute: Callable[[dict[str, Tensor]]
         parts.append(compute({name: value[start:stop, : sizes[stop - 1]] for name, value in ordered.items()}))
         start = stop
     return torch.cat(parts)[torch.argsort(order)]
+
+
+SIZE = 300  # numbers of an embedding
+UNKNOWN = "[UNK]"  # its embedding is 0 and stays so: with vectors of length 1 it takes no part
+RUN = r"[\p{L}\p{N}](?:[\p{L}\p{N}]|[\u0300-\u036f])*"  # letters and digits, as of `terms.segmentation`
+
+
+def word_tower(texts: Sequence[str], longest: int | None) -> list[Any]:
+    """A tower of random word embeddings: sentence-transformers' StaticEmbedding, then Normalize.
+
+    A text without a known word gets the vector 0.
+
+    Args:
+        texts: whose words are embedded.
+        longest: words at which texts are cut; None = nowhere.
+
+    Raises:
+        InputError: texts without a word.
+        MissingDependencyError: Chinese texts, and jieba is not installed.
+    """
+    tokenizer = word_tokenizer(texts)
+    if longest is not None:
+        tokenizer.enable_truncation(longest)
+    tower = StaticEmbedding(tokenizer, embedding_dim=SIZE)
+    unknown = tokenizer.token_to_id(UNKNOWN)
+    tower.embedding.weight.data[unknown] = 0
+    tower.embedding.padding_idx = unknown  # no gradient either
+    return [tower, Normalize()]
+
+
+def word_tokenizer(texts: Sequence[str]) -> Tokenizer:
+    """Cuts texts into the words of these ones, in small letters and NFKC; punctuation is left out.
+
+    In English every run of letters and digits is a word, known or not. Chinese words are cut off as jieba cuts them to
+    make the vocabulary; after that, so that no other program needs jieba, a text has the most probable words by how
+    often they stand in `texts` (a unigram model).
+
+    Raises:
+        InputError: texts without a word.
+        MissingDependencyError: Chinese texts, and jieba is not installed.
+    """
+    language = language_of("".join(texts))
+    counts = Counter(word for text in texts for word in words(text, language))
+    if not counts:
+        raise InputError("no text has a word: there is nothing to make towers of")
+    ordered = sorted(counts, key=lambda word: (-counts[word], word))
+    model: Any
+    if language == "zh":
+        logs = [(word, math.log(counts[word] / counts.total())) for word in ordered]
+        model = models.Unigram([(UNKNOWN, 0.0), *logs], 0, False)
+    else:
+        model = models.WordLevel({word: number for number, word in enumerate([UNKNOWN, *ordered])}, UNKNOWN)
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(RUN), "removed", invert=True)
+    return tokenizer

@@ -20,7 +20,7 @@ from rnnreranker.lab.study import comparisons
 from rnnreranker.lab.study.request import Arm, StudyRequest, check
 from rnnreranker.lab.study.tasks import Task, tasks_of
 from rnnreranker.lab.study.trial import Studied, run_trial
-from rnnreranker.train.training import notice_doubts
+from rnnreranker.train.request import notice_doubts
 
 if TYPE_CHECKING:
     from rnnreranker.data.qrels import Qrels

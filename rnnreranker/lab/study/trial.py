@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from rnnreranker.labels.soft import SoftLabels
     from rnnreranker.search.opened import Index
-    from rnnreranker.train.training import Trained
+    from rnnreranker.train.request import Trained
 
 VERSION = 4  # of what a trial computes: raise it when results change
 RERANKED = 100  # candidates of the test, where the request does not say

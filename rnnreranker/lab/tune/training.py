@@ -26,7 +26,7 @@ from rnnreranker.lab.tune.space import Joint, Space
 from rnnreranker.lab.tune.sweeps import WHOLE, Rows, compared, without_parts
 from rnnreranker.lab.tune.trials import Report, Search, search
 from rnnreranker.rnn import RnnParams
-from rnnreranker.train.training import FEW
+from rnnreranker.train.request import FEW
 
 LEAST = 8  # queries with positives, to be cut in three
 
