@@ -24,7 +24,7 @@ class TrainingParams(Params):
 
     section: ClassVar[str] = "train"
 
-    loss: str = setting("kl", "loss, in its written form, distance:alpha=0.2")
+    loss: str = setting("kl", f"loss, in its written form: {', '.join(names('loss'))}")
     batch_size: int = setting(32, "queries a step and pass", at_least=1)
     accumulate: int = setting(1, "passes whose gradients are averaged before a step", at_least=1)
     epochs: float = setting(10.0, "passes over the training queries", above=0)
