@@ -141,7 +141,7 @@ def _named(path: str) -> Any:
         return getattr(importlib.import_module(f"rnnreranker.train.{module}"), name)
 
 
-class Query(TrainedModel):
+class QueryModel(TrainedModel):
     """A query encoder against fixed document vectors and many candidates a query (CODER), or a scorer on top of it."""
 
     name = "query"
@@ -448,7 +448,7 @@ class TermScorerParams(TextParams):
     )
 
 
-class TermScorer(SingleTextModel):
+class TermScorerModel(SingleTextModel):
     """Weights of words in their context, learnt from their TF-IDF (paper 004, eq. 1 to 4); the base is any encoder."""
 
     name = "term-scorer"
