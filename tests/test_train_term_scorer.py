@@ -223,7 +223,8 @@ def test_the_embedding_of_tags_begins_as_nothing_and_is_learnt(made: Path) -> No
     for language in ("en", "zh"):
         torch.manual_seed(1)
         terms = TermParams(language=language)  # type: ignore[arg-type]
-        learner = TermLearner(str(made / "encoder"), TermInputs(texts, texts, terms, 1, "", {}), TermScorerParams())
+        given = TermInputs(texts, texts, terms, {}, "")
+        learner = TermLearner(Start(str(made / "encoder")), TermScorerParams(), given, "cpu")
         learner.model.eval()
         found.append(learner.loss(learner.batch(learner.training), np.random.default_rng(0), 0))
     assert found[0].item() == pytest.approx(found[1].item(), rel=1e-6)
