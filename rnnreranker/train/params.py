@@ -125,11 +125,6 @@ def unread(params: Any, loss: Loss) -> dict[str, str]:
         (not loss.of_cosines or not loss.targets, ["label_scale"], f"{named}, which reads targets, no labels alone"),
         (not loss.reads_targets(), ["label_scale"], "alpha=0, at which only hard labels count"),
         (not loss.reads_targets(), ["batch_teacher"], f"{named}, which asks what is positive alone"),
-        (
-            not own.get("in_batch_negatives"),
-            ["batch_teacher"],
-            "in_batch_negatives=no, whose documents it is asked about",
-        ),
         (loss.over_batch, ["in_batch_negatives", "contrast"], f"{named}, which is over the whole batch itself"),
         (own.get("negatives_from") == "in-batch", ["group_size", "depth", "in_batch_negatives"], drawn),
         ("teacher" in loss.needs and "random_negatives" in own, ["in_batch_negatives", "random_negatives"], without),
