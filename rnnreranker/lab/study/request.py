@@ -116,13 +116,14 @@ class Arm:
         """What it trains with on a task, but for what the arms are that it refers to."""
         own = [self.teacher, self.own.start, self.own.negatives, self.own.filter, self.own.prf]
         learnt = sorted(task.known_of_validation) if self.mass else []
-        return [self.params_of(task).to_dict(), self.loss.to_dict(), str(self.method), own, learnt]
+        params = self.params_of(task).to_dict() | {"loss": self.params.ranking.name}
+        return [params, self.loss.to_dict(), str(self.method), own, learnt]
 
     def training(self) -> dict[str, Any]:
         """The parameters, plain values; the learning rate is None where tasks differ in it."""
         rates = set(self.rates.values())
         taken = {"learning_rate": rates.pop() if len(rates) == 1 else None} if rates else {}
-        return self.params.to_dict() | self.loss.to_dict() | taken
+        return self.params.described() | taken
 
 
 @dataclass(frozen=True)

@@ -160,7 +160,7 @@ def _about(request: StudyRequest, arms: Sequence[Arm]) -> dict[str, Any]:
         "encoder": request.encoder,
         "first_stages": list(request.stages),
         "test_candidates": request.test_candidates,
-        "params": request.training.params.to_dict() | request.training.loss.to_dict(),
+        "params": request.training.params.described(),
     }
 
 
