@@ -26,8 +26,9 @@ from rnnreranker.lab.tune import (
 )
 from rnnreranker.lab.tune.__main__ import main
 from rnnreranker.lab.tune.collections import RULES, draw, leave_one_out
-from rnnreranker.lab.tune.objective import cross_validate, load_objective, tune
+from rnnreranker.lab.tune.objective import load_objective
 from rnnreranker.lab.tune.space import Between
+from rnnreranker.lab.tune.trials import cross_validate, tune
 
 TOPICS, DOCUMENTS, DIMENSION = 12, 40, 6
 DOCS = Path(__file__).resolve().parent.parent / "docs"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rnnreranker.base import command
 from rnnreranker.base.files import check_writable
-from rnnreranker.lab.diagnose.diagnosing import RNN, DiagnoseRequest, check, diagnosed
+from rnnreranker.base.request import Request
+from rnnreranker.base.settings import setting
+from rnnreranker.lab.diagnose.diagnosing import DiagnoseRequest, check, diagnosed
 from rnnreranker.rnn import RnnParams
 from rnnreranker.search import flags
 
@@ -22,6 +25,14 @@ EPILOG = """examples:
 """
 USAGE = "python -m rnnreranker.diagnose --run RUN --index INDEX (--topics TOPICS | --encoded-queries NPY) [flags]"
 SUFFIXES = (".json", ".html")
+
+
+@dataclass(frozen=True)
+class DiagnoseFlags(Request):
+    """DiagnoseFlags of the command alone."""
+
+    output: str | None = setting(None, "write its record (.json), or a page (.html), there too", metavar="FILE")
+    preset: str | None = setting(None, "published parameters (tas-b, cocondenser, …) or a YAML file")
 
 
 @command.main
@@ -56,18 +67,14 @@ def make_parser() -> argparse.ArgumentParser:
     """The flags of the command."""
     text = "Say from a run and its vectors whether reranking is likely to help."
     parser = command.parser("diagnose", text, EPILOG, usage=USAGE)
-    parser.add_argument("--run", required=True, help="candidates (TREC or MS MARCO format)")
-    flags.add_index(parser)
-    flags.add_topics(parser)
-    command.add_request_flags(parser, DiagnoseRequest, "sample")
-    parser.add_argument("--output", metavar="FILE", help="write its record (.json), or a page (.html), there too")
-    flags.add_encoder(parser)
-    command.add_request_flags(parser, DiagnoseRequest, "threads")
+    add = command.add_request_flags
+    add(parser, DiagnoseRequest, "run", "index", "topics", "encoded_queries", "sample")
+    add(parser, DiagnoseFlags, "output")
+    add(parser, DiagnoseRequest, "encoder", "threads")
     rerank = parser.add_argument_group("reranking that is judged (any setting of rnn is a flag too)")
-    text = f"in its written form, {RNN}:k=20,… (default: {RNN})"
-    rerank.add_argument("--rerank", default=RNN, metavar="NAME", help=text)
-    rerank.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
-    command.add_request_flags(rerank, DiagnoseRequest, "missing", missing="WHAT")
+    add(rerank, DiagnoseRequest, "rerank")
+    add(rerank, DiagnoseFlags, "preset")
+    add(rerank, DiagnoseRequest, "missing", missing="WHAT")
     command.add_dataclass_flags(rerank, RnnParams, shown=flags.EVERYDAY)
     return parser
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +14,8 @@ from rnnreranker.base.command import notice, say
 from rnnreranker.base.errors import InputError, MissingDependencyError, UnavailableError, refuse
 from rnnreranker.base.request import Request, asked
 from rnnreranker.base.settings import setting
+from rnnreranker.data.names import TOPICS
+from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX
 from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:
@@ -46,12 +48,12 @@ class DiagnoseRequest(Request):
         threads: None = one per core; results do not depend on it.
     """
 
-    run: str | Path | Run
-    index: str | Path | IndexOnDisk
-    topics: str | Path | Mapping[str, str] | None = None
-    encoded_queries: str | Path | QueryVectors | np.ndarray | None = None
-    encoder: Form | None = None
-    rerank: Form = RNN
+    run: str | Path | Run = setting(MISSING, "candidates (TREC or MS MARCO format)")
+    index: str | Path | IndexOnDisk = setting(MISSING, INDEX)
+    topics: str | Path | Mapping[str, str] | None = setting(None, TOPICS)
+    encoded_queries: str | Path | QueryVectors | np.ndarray | None = setting(None, ENCODED, metavar="NPY")
+    encoder: Form | None = setting(None, ENCODER)
+    rerank: Form = setting(RNN, f"in its written form, {RNN}:k=20,…", metavar="NAME")
     missing: Literal["error", "skip"] = setting(
         "error", "candidates without a vector", one_of=lambda: ["error", "skip"]
     )

@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rnnreranker.base import command
 from rnnreranker.base.files import check_writable
+from rnnreranker.base.request import Request
+from rnnreranker.base.settings import setting
 from rnnreranker.base.tables import interval, print_table
 from rnnreranker.lab.recover.recovery import Recovery, recovered
-from rnnreranker.lab.recover.request import JOINT, RecoverRequest, check
-from rnnreranker.lab.recover.teachers import known
+from rnnreranker.lab.recover.request import RecoverRequest, check
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
 from rnnreranker.search import flags
@@ -30,6 +32,14 @@ examples:
 """
 USAGE = "python -m rnnreranker.recover --index INDEX --topics TOPICS --qrels QRELS [flags]"
 SHOWN = ("k", "lam", "context")  # settings of rNN that help shows
+
+
+@dataclass(frozen=True)
+class RecoverFlags(Request):
+    """RecoverFlags of the command alone."""
+
+    output: str | None = setting(None, "write the record of everything measured", metavar="FILE.json")
+    preset: str | None = setting(None, "published parameters (tas-b, cocondenser, …) or a YAML file")
 
 
 @command.main
@@ -97,29 +107,17 @@ def make_parser() -> argparse.ArgumentParser:
     """The flags of the command."""
     text = "Hide positives and see what finds them again; no training."
     parser = command.parser("recover", text, EPILOG, usage=USAGE)
-    flags.add_index(parser)
-    flags.add_topics(parser, required=True)
-    parser.add_argument("--qrels", required=True, help=flags.QRELS)
-    command.add_request_flags(parser, RecoverRequest, "run")
-    flags.add_encoder(parser)
-    own = ("relevant", "unjudged", "visible", "ablations", "threads")
-    command.add_request_flags(parser, RecoverRequest, *own, unjudged="WHAT")
-    parser.add_argument("--output", metavar="FILE.json", help="write the record of everything measured")
-
+    add = command.add_request_flags
+    own = ("index", "topics", "encoded_queries", "qrels", "run", "encoder", "relevant", "unjudged", "visible")
+    add(parser, RecoverRequest, *own, "ablations", "threads", unjudged="WHAT")
+    add(parser, RecoverFlags, "output")
     similarity = parser.add_argument_group("similarity (any setting of rnn is a flag too)")
-    text = "both: from the part neighbours of the index too (default: vectors)"
-    similarity.add_argument(
-        "--from", dest="source", choices=("vectors", "both"), default="vectors", metavar="WHAT", help=text
-    )
-    text = f"settings in their written form, {JOINT}:positive_weight=0.3,…"
-    similarity.add_argument("--similarity", default=JOINT, metavar="NAME", help=text)
-    similarity.add_argument("--preset", help="published parameters (tas-b, cocondenser, …) or a YAML file")
+    add(similarity, RecoverRequest, "source", "similarity", source="WHAT")
+    add(similarity, RecoverFlags, "preset")
     command.add_dataclass_flags(similarity, RnnParams, OF_THE_MIXTURE, RnnParams.preset("vectors"), shown=SHOWN)
 
     beside = parser.add_argument_group("teachers beside the similarities")
-    text = f"rank by these, too: {', '.join(known())}"
-    beside.add_argument("--beside", nargs="+", default=(), metavar="NAME", help=text)
-    command.add_request_flags(beside, RecoverRequest, "documents", "fields", fields="NAMES")
+    add(beside, RecoverRequest, "beside", "documents", "fields")
     return parser
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -16,10 +16,12 @@ from rnnreranker.base.request import Request
 from rnnreranker.base.settings import hints_of, plain, setting
 from rnnreranker.base.written_form import Written
 from rnnreranker.data.fields import CHOICES, FIELDS, asked_fields
-from rnnreranker.lab.recover.teachers import Teacher, choose_teacher, needs_of
+from rnnreranker.data.names import QRELS, TOPICS
+from rnnreranker.lab.recover.teachers import Teacher, choose_teacher, known, needs_of
 from rnnreranker.labels.methods.simple import JointLabeler, JointParams
 from rnnreranker.rnn import RnnParams
 from rnnreranker.rnn.params import OF_THE_MIXTURE
+from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX
 from rnnreranker.search.queries import QueryEncoding
 
 if TYPE_CHECKING:
@@ -54,21 +56,23 @@ class RecoverRequest(Request):
         threads: None = one per core; results do not depend on it.
     """
 
-    index: str | Path | IndexOnDisk
-    topics: str | Path | Mapping[str, str]
-    qrels: Qrels
+    index: str | Path | IndexOnDisk = setting(MISSING, INDEX)
+    topics: str | Path | Mapping[str, str] = setting(MISSING, TOPICS)
+    qrels: Qrels = setting(MISSING, QRELS)
     run: str | Path | Run | None = setting(None, "candidates (default: retrieved densely)")
-    encoded_queries: str | Path | None = None
-    encoder: Form | None = None
-    similarity: Form = JOINT
+    encoded_queries: str | Path | None = setting(None, ENCODED, metavar="NPY")
+    encoder: Form | None = setting(None, ENCODER)
+    similarity: Form = setting(JOINT, f"settings in their written form, {JOINT}:positive_weight=0.3,…", metavar="NAME")
     relevant: int = setting(1, "lowest grade of a positive", at_least=1)
     unjudged: str = setting("skip", "candidates without a judgement", one_of=lambda: ["skip", "negative"])
-    source: str = "vectors"
+    source: str = setting(
+        "vectors", "both: the part neighbours of the index too", flag="from", one_of=lambda: ["vectors", "both"]
+    )
     visible: int = setting(1, "positives visible at a time", at_least=1)
     ablations: bool = setting(False, "joint similarity with other settings, too: each differs in one thing")
-    beside: Form | Sequence[Form] = ()
+    beside: Sequence[Form] | Form = setting((), f"rank by these, too: {', '.join(known())}", metavar="NAME")
     documents: str | None = setting(None, "texts for teachers that read them (default: of the index)")
-    fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES])
+    fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES], metavar="NAMES")
     threads: int | None = setting(None, "default: one per core; results do not depend on it", at_least=1)
 
     @cached_property

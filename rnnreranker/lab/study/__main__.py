@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass
 from typing import Any
 
 from rnnreranker.base import command
-from rnnreranker.base.arguments import argument, flag
+from rnnreranker.base.arguments import argument
 from rnnreranker.base.files import check_writable
-from rnnreranker.base.settings import READERS, hints_of
+from rnnreranker.base.request import Request
+from rnnreranker.base.settings import hints_of, setting
 from rnnreranker.base.tables import interval, print_table
 from rnnreranker.base.written_form import Written
-from rnnreranker.lab.study.request import EVERYDAY, StudyRequest
+from rnnreranker.lab.study.request import EVERYDAY, USUAL, StudyRequest
 from rnnreranker.lab.study.studying import study
 from rnnreranker.train.params import TrainParams
 
@@ -48,6 +50,13 @@ GROUPS = {  # title of a group of flags → argument → what help calls its val
 }
 
 
+@dataclass(frozen=True)
+class StudyFlags(Request):
+    """StudyFlags of the command alone."""
+
+    output: str = setting(MISSING, "the record of what was measured", metavar="FILE.json")
+
+
 @command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
@@ -56,7 +65,7 @@ def main(argv: Sequence[str]) -> int:
 
     check_writable(args.output)
     begun = time.perf_counter()
-    typed = {name: value for name in EVERYDAY if (value := getattr(args, name)) is not None}
+    typed = command.given(args, TrainParams)
     with command.naming_flags(typed):
         model = Written.read(args.model).beside(typed, argument("model"))
         request = command.request(args, StudyRequest, model=model, work=args.work or f"{args.output}.trials")
@@ -79,17 +88,15 @@ def main(argv: Sequence[str]) -> int:
 def make_parser() -> argparse.ArgumentParser:
     """The flags of the command."""
     parser = command.parser("study", "Train a model in every way, several times, and compare.", EPILOG, USAGE)
-    parser.add_argument("--index", required=True, help="folder, `pydoc`, or prebuilt index")
-    parser.add_argument("--topics", required=True, help="of training (and test): file, ir_datasets id, `pydoc/train`")
-    parser.add_argument("--qrels", required=True, help="judgements of --topics")
-    parser.add_argument("--output", required=True, metavar="FILE.json", help="the record of what was measured")
+    command.add_request_flags(parser, StudyRequest, "index", "topics", "qrels")
+    command.add_request_flags(parser, StudyFlags, "output")
     for title, named in GROUPS.items():
         group = parser.add_argument_group(title)
         command.add_request_flags(group, StudyRequest, *named, **named)
         if title == "training":
-            for name, text in EVERYDAY.items():
-                shown = argparse.SUPPRESS if name == "max_steps" else text
-                group.add_argument(flag(name), help=shown, type=READERS[hints_of(TrainParams)[name]], metavar="N")
+            others = [name for name in hints_of(TrainParams) if name not in EVERYDAY]
+            usual = TrainParams(**USUAL["query"])
+            command.add_dataclass_flags(group, TrainParams, others, usual, [*{*EVERYDAY} - {"max_steps"}])
     command.add_request_flags(group, StudyRequest, "device", "compute_dtype")
     return parser
 

@@ -43,17 +43,22 @@ def study_rows(
         InputError: arms that were not tested on the same queries.
     """
     values = _per_query(records)
-    arms = list(dict.fromkeys(arm for arm, _ in values))
-    measures = list(dict.fromkeys(measure for _, measure in values))
-    qids = list(values[arms[0], measures[0]])
-    if any(set(of_query) != set(qids) for of_query in values.values()):
+    arms, measures = (list(dict.fromkeys(values.columns.get_level_values(level))) for level in (0, 1))
+    if values.isna().any(axis=None):
         raise InputError("the arms were not tested on the same queries; give all of them the same tasks and seeds")
+    pairs = [(arm, other) for arm in arms for other in others.get(arm, ())]
     rows = []
     for group in [None, *sorted(set((groups or {}).values()))]:
-        chosen = [qid for qid in qids if group is None or (groups or {}).get(qid) == group]
+        chosen = [qid for qid in values.index if group is None or (groups or {}).get(qid) == group]
         for measure in measures:
-            columns = {arm: np.array([values[arm, measure][qid] for qid in chosen]) for arm in arms}
-            rows += _compared(columns, measure, group or "all", others)
+            columns = {arm: values.loc[chosen, (arm, measure)].to_numpy() for arm in arms}
+            against: dict[str, dict[str, Any]] = {arm: {} for arm in arms}
+            for (arm, other), row in zip(pairs, differences(columns, pairs), strict=True):
+                against[arm][other] = row
+            about = {"measure": measure, "group": group or "all", "queries": len(chosen)}
+            rows += [
+                {"arm": arm, **about, "value": float(columns[arm].mean()), "against": against[arm]} for arm in arms
+            ]
     return rows
 
 
@@ -107,15 +112,15 @@ def curves(records: Records) -> dict[str, dict[str, list[float]]]:
 
     Trainings on folds of unequal size differ by a step or so; the steps are means as well.
     """
+    import pandas
+
     by_arm: dict[str, dict[str, list[float]]] = {}
     for arm, own in _by_arm(records).items():
-        histories = [record["history"] for record in own]
+        histories = [
+            pandas.DataFrame(record["history"]).drop(columns="inverse_temperature", errors="ignore") for record in own
+        ]
         length = min(map(len, histories))
-        by_arm[arm] = {
-            name: np.mean([[entry[name] for entry in history[:length]] for history in histories], axis=0).tolist()
-            for name in histories[0][0]
-            if name != "inverse_temperature"
-        }
+        by_arm[arm] = pandas.concat(histories).groupby(level=0).mean()[:length].to_dict("list")
     return by_arm
 
 
@@ -131,8 +136,8 @@ def chosen_steps(records: Records) -> dict[str, dict[str, float]]:
 def by_query(records: Records) -> dict[str, dict[str, dict[str, float]]]:
     """Arm → measure → test query → the mean over the seeds, to four digits: what intervals of other orders stand on."""
     by_arm: dict[str, dict[str, dict[str, float]]] = {}
-    for (arm, measure), values in _per_query(records).items():
-        by_arm.setdefault(arm, {})[measure] = {qid: round(value, 4) for qid, value in values.items()}
+    for (arm, measure), column in _per_query(records).items():
+        by_arm.setdefault(arm, {})[measure] = {qid: round(value, 4) for qid, value in column.dropna().items()}
     return by_arm
 
 
@@ -184,29 +189,16 @@ def _by_arm(records: Records) -> dict[str, list[Mapping[str, Any]]]:
     return {arm: [record for record in records if record["arm"] == arm] for arm in arms}
 
 
-def _per_query(records: Records) -> dict[tuple[str, str], dict[str, float]]:
-    """(arm, measure) → query → mean over the seeds."""
-    gathered: dict[tuple[str, str], dict[str, list[float]]] = {}
-    for record in records:
-        for measure, of_query in record["values"].items():
-            column = gathered.setdefault((record["arm"] or BASE, measure), {})
-            for qid, value in of_query.items():
-                column.setdefault(qid, []).append(value)
-    return {key: {qid: float(np.mean(values)) for qid, values in column.items()} for key, column in gathered.items()}
+def _per_query(records: Records) -> pandas.DataFrame:
+    """Mean over the seeds by query; the columns are (arm, measure)."""
+    import pandas
 
-
-def _compared(
-    columns: Mapping[str, np.ndarray], measure: str, group: str, others: Mapping[str, Sequence[str]]
-) -> list[dict[str, Any]]:
-    pairs = [(arm, other) for arm in columns for other in others.get(arm, ())]
-    against: dict[str, dict[str, Any]] = {arm: {} for arm in columns}
-    for (arm, other), row in zip(pairs, differences(columns, pairs), strict=True):
-        against[arm][other] = row
-    about = {"measure": measure, "group": group}
-    return [
-        {"arm": arm, **about, "queries": len(column), "value": float(column.mean()), "against": against[arm]}
-        for arm, column in columns.items()
-    ]
+    tables = [pandas.DataFrame(record["values"]) for record in records]
+    columns = {}
+    for arm in dict.fromkeys(record["arm"] for record in records):
+        own = pandas.concat([table for table, record in zip(tables, records, strict=True) if record["arm"] == arm])
+        columns[arm or BASE] = own.groupby(level=0, sort=False).mean()
+    return pandas.concat(columns, axis=1)
 
 
 def _beside(other: str, gap: Mapping[str, Any]) -> str:

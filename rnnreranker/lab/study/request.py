@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,10 +18,12 @@ from rnnreranker.base.process.backends import CLUSTERS, check_backend
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import Params, hints_of, setting
 from rnnreranker.base.written_form import Written
+from rnnreranker.data.names import QRELS, TOPICS
 from rnnreranker.data.splits import SETTINGS
 from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
 from rnnreranker.labels.params import unlearnt
 from rnnreranker.labels.request import LABEL_PRESET, SOURCE, ChosenLabeler, choose_labeler
+from rnnreranker.search.defaults import INDEX
 from rnnreranker.train.groups import AT_RANDOM
 from rnnreranker.train.request import Training, training_of
 
@@ -38,10 +40,7 @@ USUAL: dict[str, dict[str, Any]] = {  # settings of trainings in a study, where 
     "query": {"epochs": 4.0, "candidates": 100, "batch_size": 16},
     "late": {"similarity": "l2"},  # as the program of paper 002
 }
-EVERYDAY = {  # settings of every training that are flags and options of specs, too
-    **{"learning_rate": "peak learning rate", "epochs": "passes over the training queries"},
-    **{"max_steps": "steps, in place of epochs", "batch_size": "queries a step"},
-}
+EVERYDAY = ("learning_rate", "epochs", "max_steps", "batch_size")  # of every training: flags and options of specs, too
 
 
 @dataclass(frozen=True)
@@ -140,9 +139,9 @@ class StudyRequest(ComputesOnDevices, Request):
         device: "cpu", "cuda" or "auto"; None = the processor; compute_dtype: in which type models encode and score.
     """
 
-    index: str | Path | IndexOnDisk
-    topics: str | Path | Mapping[str, str]
-    qrels: Qrels
+    index: str | Path | IndexOnDisk = setting(MISSING, INDEX)
+    topics: str | Path | Mapping[str, str] = setting(MISSING, f"of training (and test): {TOPICS}")
+    qrels: Qrels = setting(MISSING, QRELS)
     encoder: str | None = setting(None, "to begin with, of queries by default the one that made the index")
     model: Form = setting("query", "of all arms, with its settings: query, dual, sparse, late, cross")
     loss: Form | None = setting(None, "what it lowers, where an arm does not say: distance:alpha=0.7")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +17,8 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.base.process.phases import phase
 from rnnreranker.base.process.threads import one_blas_thread
 from rnnreranker.evaluate import evaluate
-from rnnreranker.evaluate.comparison import differences
 from rnnreranker.evaluate.protocols import protocol_of, topics_that_count
 from rnnreranker.evaluate.scores import check_judged, judged_documents
-from rnnreranker.lab.tune.space import Space
-from rnnreranker.lab.tune.trials import Report, Search, search
 from rnnreranker.parts.vectors.of_run import query_rows, vector_rows
 from rnnreranker.rnn import RnnParams, reference
 from rnnreranker.rnn.contexts import ContextBatch, similarities
@@ -220,87 +216,6 @@ class Objective:
             raise InputError(f"{count} folds of {len(self.topics)} topics: expected 2 to the number of topics")
         tests = [self.topics[fold::count] for fold in range(count)]
         return [(tuple(qid for qid in self.topics if qid not in set(test)), test) for test in tests]
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Values on topics that took no part in the choice of the parameters; every topic once.
-
-    Attributes:
-        how: "5-fold cross-validation", "2-fold …", or "test set".
-        topics: T, how many.
-        base, default, tuned: means of the retrieved run, of the untuned default, of the tuned parameters.
-        gain, low, high: tuned minus default, with its 95% bootstrap interval over the topics.
-        p: paired t-test of that difference, two-sided.
-        folds: parameters and value of each fold's study; one for a test set.
-    """
-
-    how: str
-    topics: int
-    base: float
-    default: float
-    tuned: float
-    gain: float
-    low: float
-    high: float
-    p: float
-    folds: tuple[dict[str, Any], ...]
-
-    @classmethod
-    def of(cls, how: str, base: Any, default: Any, tuned: Any, folds: Sequence[dict[str, Any]]) -> HeldOut:
-        """The summary of (T,) values of each topic: as retrieved, with the default, with what was tuned."""
-        [gap] = differences({"tuned": tuned, "default": default}, [("tuned", "default")])
-        base, default, gain = float(base.mean()), float(default.mean()), gap["difference"]
-        mean, low, high = float(tuned.mean()), gap["low"], gap["high"]
-        return cls(how, len(tuned), base, default, mean, gain, low, high, gap["p"], tuple(folds))
-
-
-def fold_of(made: Search[Any], train: int, tuned: np.ndarray, default: np.ndarray) -> dict[str, Any]:
-    """What a search was worth on (T,) topics of the test, tuned and with the default; `train` is how many it saw."""
-    return {
-        "params": made.params.to_dict(),
-        "train topics": train,
-        "train": made.value,
-        "test topics": len(tuned),
-        "test": float(tuned.mean()),
-        "test default": float(default.mean()),
-    }
-
-
-def cross_validate(objective: Objective, space: Space[RnnParams], trials: int, folds: int, **kept: Any) -> HeldOut:
-    """Tune on all folds but one and measure on that one, in turn; kept: seed and storage, see `tune`.
-
-    Raises:
-        InputError: as `Objective.folds` and `search`.
-    """
-    columns: list[tuple[np.ndarray, ...]] = []
-    of_folds = []
-    for fold, (train, test) in enumerate(objective.folds(folds)):
-        made = tune(objective, space, trials, topics=train, name=f"fold {fold}", **kept)
-        tuned, default = objective.values(made.params, test), objective.values(space.fixed, test)
-        columns.append((objective.base(test), default, tuned))
-        of_folds.append(fold_of(made, len(train), tuned, default))
-    base, default, tuned = (np.concatenate(column) for column in zip(*columns, strict=True))
-    return HeldOut.of(f"{folds}-fold cross-validation", base, default, tuned, of_folds)
-
-
-def tune(
-    objective: Objective,
-    space: Space[RnnParams],
-    trials: int,
-    *,
-    topics: tuple[str, ...] | None = None,
-    name: str = "all topics",
-    **kept: Any,
-) -> Search[RnnParams]:
-    """`search` for the parameters that rank some topics best (None = all); kept: its seed and storage."""
-    chosen = objective.topics if topics is None else topics
-
-    def mean(params: RnnParams, report: Report) -> float:
-        return objective.mean(params, chosen, report)
-
-    about = objective.about(chosen) if kept.get("storage") is not None else None
-    return search(mean, space, trials, name=name, about=about, **kept)
 
 
 def judged_topics(topics: Topics, qrels: Qrels) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from rnnreranker.base.method import find, names
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import hints_of, is_file_name, sections_of, setting
 from rnnreranker.base.written_form import PRESET, Written
+from rnnreranker.data.names import QRELS, TOPICS
 from rnnreranker.encode.params import TRAINED_POOLINGS
 from rnnreranker.evaluate.measures import parse_measures
 from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
@@ -23,6 +24,7 @@ from rnnreranker.lab.tune.space import LABELS, TRAINING, Joint, Space
 from rnnreranker.labels.params import LabelParams
 from rnnreranker.labels.request import LABEL_PRESET, ChosenLabeler, choose_labeler
 from rnnreranker.rnn import RnnParams
+from rnnreranker.search.defaults import ENCODED, ENCODER, INDEX
 from rnnreranker.search.queries import QueryEncoding
 from rnnreranker.train.request import Training, training_of
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 RERANKER = "rnn"  # whose settings are searched
 MODEL, HARD = "query", "hard"  # what `tune train` trains; labels without settings that are searched
 ENCODER_SETTINGS = ("pooling", "normalize")
+PRESET_HELP = "where to begin, and what to compare with: tas-b, vectors, … or a YAML file"
 RULES = ("capped", "mean")  # that choose among settings, see `collections.RULES`
 UNREAD = {  # settings of a training that nothing reads here
     **dict.fromkeys(("validation_share", "validation_queries"), "which queries validate is said beside the model"),
@@ -56,7 +59,7 @@ class TuningRequest(Request):
     """
 
     hits: int = setting(100, "candidates per query", at_least=1)
-    encoder: Form | None = None
+    encoder: Form | None = setting(None, ENCODER)
     measure: str = setting("nDCG@10", "what is maximised")
     protocol: str | None = setting(None, f"which grades count ({CHOSEN})", one_of=lambda: [*PROTOCOLS])
     trials: int = setting(200, "of every study; 0 = sweeps alone", at_least=0)
@@ -76,9 +79,9 @@ class QuerySetRequest(TuningRequest):
         test_topics, test_qrels: queries to test on, which took no part.
     """
 
-    index: str | Path | IndexOnDisk
-    topics: str | Path | Mapping[str, str]
-    qrels: Qrels
+    index: str | Path | IndexOnDisk = setting(MISSING, INDEX)
+    topics: str | Path | Mapping[str, str] = setting(MISSING, TOPICS)
+    qrels: Qrels = setting(MISSING, QRELS)
     run: str | Path | Run | None = setting(None, "candidates (default: retrieved densely)")
     test_topics: str | Path | Mapping[str, str] | None = setting(None, "test on these queries, held out")
     test_qrels: Qrels | None = setting(None, "their judgements")
@@ -96,7 +99,7 @@ class RerankingRequest(ComputesOnDevices, TuningRequest):
         device, compute_dtype: where and in which type queries are encoded, as of `devices_of`.
     """
 
-    rerank: Form = RERANKER
+    rerank: Form = setting(RERANKER, f"{RERANKER}:key=value,… with what is held", metavar="NAME")
     space: str | Path | Mapping[str, Any] | Space[RnnParams] | None = setting(None, "ranges in place of the default")
     threads: int | None = setting(None, "default: one per core; results do not depend on it", at_least=1)
 
@@ -129,7 +132,7 @@ class TuneRequest(QuerySetRequest, RerankingRequest):
         trials: of every study; 0 = none, for sweeps alone.
     """
 
-    encoded_queries: str | Path | None = None
+    encoded_queries: str | Path | None = setting(None, ENCODED, metavar="NPY")
     test_run: str | Path | Run | None = setting(None, "candidates of --test-topics (default: retrieved densely)")
     folds: int = setting(5, "of the cross-validation", at_least=2)
 
@@ -171,10 +174,10 @@ class TuneTrainRequest(QuerySetRequest):
     trials: int = setting(40, "trainings", at_least=1)
     relevant: int = setting(1, "grade from which on positive", at_least=1)
     encoder: Form | None = setting(None, "that is trained: NAME|DIR|hub id[:pooling=cls] (default: the index's)")
-    method: Form = "evidence"
+    method: Form = setting("evidence", ": of the labels", method="labeler", metavar="NAME")
     model: Form = setting(MODEL, f"the training, {MODEL}:epochs=3,batch_size=16")
-    loss: Form | None = None
-    preset: str | Path | None = None
+    loss: Form | None = setting(None, " (default: kl)", method="loss", metavar="NAME")
+    preset: str | Path | None = setting(None, PRESET_HELP)
     validation_share: float = setting(0.25, "of the queries", above=0, at_most=1)
     test_share: float = setting(0.25, "of the queries", above=0, at_most=1)
     final_seeds: int = setting(3, "trainings for the test", at_least=1)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,11 @@ from rnnreranker.base.written_form import Written
 from rnnreranker.lab.study.request import Arm, StudyRequest
 from rnnreranker.lab.study.tasks import Task
 from rnnreranker.lab.study.trial import Studied
-from rnnreranker.lab.tune.objective import HeldOut, fold_of, judged_topics
+from rnnreranker.lab.tune.objective import judged_topics
 from rnnreranker.lab.tune.request import HARD, MODEL, TuneTrainRequest, check
-from rnnreranker.lab.tune.reranking import notice_if_few, write_preset
 from rnnreranker.lab.tune.space import Joint, Space
 from rnnreranker.lab.tune.sweeps import WHOLE, Rows, compared, without_parts
-from rnnreranker.lab.tune.trials import Report, Search, search
+from rnnreranker.lab.tune.trials import HeldOut, Report, Search, Tuned, fold_of, notice_if_few, search
 from rnnreranker.rnn import RnnParams
 from rnnreranker.train.request import FEW
 
@@ -83,70 +84,7 @@ class Trainings:
         return np.mean(of_seeds, axis=0)
 
 
-@dataclass(frozen=True, eq=False)
-class TunedTraining:
-    """The settings of labels and of a training that a search came to.
-
-    Attributes:
-        request: that was asked for.
-        trainings: what the trials shared.
-        study: the search; held_out: what it is worth on queries that took no part.
-    """
-
-    request: TuneTrainRequest
-    trainings: Trainings
-    study: Search[Joint]
-    held_out: HeldOut
-
-    @property
-    def params(self) -> Joint:
-        """The settings of the best trial."""
-        return self.study.params
-
-    @property
-    def searched(self) -> str:
-        """What trials are judged by."""
-        return f"{self.request.searched.fixed.train.key_measure} of validation"
-
-    def ablations(self) -> Rows:
-        """Each part of similarity and labels left out in turn, trained and tested; rows as of `ablation_sweep`."""
-        joint = self.params
-        variants = {WHOLE: joint}
-        for what, params in without_parts(joint.rnn).items():
-            if params != joint.rnn:
-                variants[what] = dataclasses.replace(joint, rnn=params)
-        for what, changed in (("no n_max", {"n_max": None}), ("no boost (b 1)", {"boost": 1.0})):
-            variants[what] = dataclasses.replace(joint, labels=dataclasses.replace(joint.labels, **changed))
-        shown = command.progress(list(variants.items()), unit="variants", what="ablations")
-        return compared({what: self.trainings.tested(variant) for what, variant in shown})
-
-    def write(self, path: str | Path) -> None:
-        """Write the settings as a file that `--preset` of labels and train reads, with what they are worth.
-
-        Raises:
-            InputError: the file cannot be written.
-        """
-        request, task = self.request, self.trainings.task
-        sizes = f"{len(task.part(validation=False))} to train on, {len(task.validation)} to validate"
-        about = {
-            "index": request.shown("index"),
-            "topics": f"{request.shown('topics')} ({sizes})",
-            "encoder": str(self.trainings.studied.encoder),
-            "method": str(Written.read(request.method)),
-            "searched": f"{self.searched}, over candidates",
-            "held out measure": f"{request.measure}, protocol {self.trainings.studied.protocol}, "
-            "retrieval over the whole index",
-            "seed": request.seed,
-        }
-        write_preset(path, self.params.sections(), self.study, self.held_out, about)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values of JSON."""
-        study = dataclasses.asdict(self.study) | {"params": self.params.to_dict()}
-        return {"measure": self.request.measure, "study": study, "held out": dataclasses.asdict(self.held_out)}
-
-
-def tune_training(request: TuneTrainRequest) -> TunedTraining:
+def tune_training(request: TuneTrainRequest) -> Tuned[Joint]:
     """Search the settings of labels and of a training together, and say what they are worth on queries not searched.
 
     Raises:
@@ -157,20 +95,43 @@ def tune_training(request: TuneTrainRequest) -> TunedTraining:
     with tempfile.TemporaryDirectory(prefix="rnnreranker-tune-") as folder:
         trainings = load_trainings(request, folder)
         space, task = request.searched.within(request.hits), trainings.task
-        training = task.part(validation=False)["query_id"].nunique()
-        command.say(
-            f"{command.counted(training, 'training query', 'training queries')}, "
-            f"{len(task.validation)} for validation, {len(task.test)} for the test"
-        )
-        notice_if_few(len(task.validation), "validation queries", FEW)
+        training, checked = task.part(validation=False)["query_id"].nunique(), task.validation
+        sizes = f"{training} to train on, {len(checked)} to validate"
+        command.say(f"queries: {sizes}, {len(task.test)} to test")
+        notice_if_few(len(checked), "validation queries", FEW)
         begun = time.perf_counter()
         made = tune_jointly(trainings, space, request.trials, seed=request.seed, storage=request.storage)
         command.say(f"{made.trials} trials, {made.pruned} ended early, {time.perf_counter() - begun:.1f} s")
         tuned, plain = (trainings.tested(joint) for joint in (made.params, space.fixed))
         seeds = request.final_seeds
         how = f"test queries, {seeds} seeds averaged" if seeds > 1 else "test queries"
-        fold = fold_of(made, training, tuned, plain)
-        return TunedTraining(request, trainings, made, HeldOut.of(how, trainings.tested(None), plain, tuned, [fold]))
+        folds = [fold_of(made, training, tuned, plain)]
+        held_out = HeldOut.of(how, trainings.tested(None), plain, tuned, folds)
+    searched = f"{space.fixed.train.key_measure} of validation"
+    about = {
+        "index": request.shown("index"),
+        "topics": f"{request.shown('topics')} ({sizes})",
+        "encoder": str(trainings.studied.encoder),
+        "method": str(Written.read(request.method)),
+        "searched": f"{searched}, over candidates",
+        "held out measure": f"{request.measure}, protocol {trainings.studied.protocol}, retrieval over the whole index",
+        "seed": request.seed,
+    }
+    said = {"measure": request.measure, "seed": request.seed, "final seeds": seeds}
+    rows = partial(ablations, trainings, made.params)
+    return Tuned(made.params, made.params.sections(), about, said, {}, rows, made, held_out, searched)
+
+
+def ablations(trainings: Trainings, joint: Joint, names: Sequence[str] = ("ablations",)) -> dict[str, Rows]:
+    """Each part of similarity and labels left out in turn, trained and tested; rows as of `ablation_sweep`."""
+    variants = {WHOLE: joint}
+    for what, params in without_parts(joint.rnn).items():
+        if params != joint.rnn:
+            variants[what] = dataclasses.replace(joint, rnn=params)
+    for what, changed in (("no n_max", {"n_max": None}), ("no boost (b 1)", {"boost": 1.0})):
+        variants[what] = dataclasses.replace(joint, labels=dataclasses.replace(joint.labels, **changed))
+    shown = command.progress(list(variants.items()), unit="variants", what="ablations")
+    return dict.fromkeys(names, compared({what: trainings.tested(variant) for what, variant in shown}))
 
 
 def tune_jointly(

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import numpy as np
+import yaml
+
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.command import progress, say
+from rnnreranker.base.command import notice, progress, say
 from rnnreranker.base.errors import InputError, ParameterError, require
+from rnnreranker.base.files import write_atomically
 from rnnreranker.base.locks import alone
+from rnnreranker.base.tables import interval
+from rnnreranker.evaluate.comparison import differences
 from rnnreranker.lab.tune.space import Space
+from rnnreranker.rnn import RnnParams
 
 if TYPE_CHECKING:
     import optuna
+
+    from rnnreranker.lab.tune.objective import Objective
+    from rnnreranker.lab.tune.sweeps import Rows
 
 P = TypeVar("P")
 Report = Callable[[int, float], None]
@@ -158,3 +169,146 @@ def study_of(
 def _unusable(path: Path, error: Exception) -> InputError:
     said = " ".join(str(error.__cause__ or error).split())[:80]
     return InputError(f"{path}: cannot be used as a storage of trials ({said}); give another {argument('storage')}")
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Values on topics that took no part in the choice of the parameters; every topic once.
+
+    Attributes:
+        how: "5-fold cross-validation", "2-fold …", or "test set".
+        topics: T, how many.
+        base, default, tuned: means of the retrieved run, of the untuned default, of the tuned parameters.
+        gain, low, high: tuned minus default, with its 95% bootstrap interval over the topics.
+        p: paired t-test of that difference, two-sided.
+        folds: parameters and value of each fold's study; one for a test set.
+    """
+
+    how: str
+    topics: int
+    base: float
+    default: float
+    tuned: float
+    gain: float
+    low: float
+    high: float
+    p: float
+    folds: tuple[dict[str, Any], ...]
+
+    @classmethod
+    def of(cls, how: str, base: Any, default: Any, tuned: Any, folds: Sequence[dict[str, Any]]) -> HeldOut:
+        """The summary of (T,) values of each topic: as retrieved, with the default, with what was tuned."""
+        [gap] = differences({"tuned": tuned, "default": default}, [("tuned", "default")])
+        base, default, gain = float(base.mean()), float(default.mean()), gap["difference"]
+        mean, low, high = float(tuned.mean()), gap["low"], gap["high"]
+        return cls(how, len(tuned), base, default, mean, gain, low, high, gap["p"], tuple(folds))
+
+
+def fold_of(made: Search[Any], train: int, tuned: np.ndarray, default: np.ndarray) -> dict[str, Any]:
+    """What a search was worth on (T,) topics of the test, tuned and with the default; `train` is how many it saw."""
+    return {
+        "params": made.params.to_dict(),
+        "train topics": train,
+        "train": made.value,
+        "test topics": len(tuned),
+        "test": float(tuned.mean()),
+        "test default": float(default.mean()),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned(Generic[P]):
+    """What a tuning on a query set came to.
+
+    Attributes:
+        params: of the best trial; without trials those that the request begins with.
+        settings: of `params`, as a preset file has them.
+        about: what the head of that file says, by name; said: what a record says; inputs: fingerprints.
+        sweep: the rows of some sweeps around `params` by their names.
+        study: the search, and held_out: what it is worth on topics not searched; None without trials.
+        searched: what trials are judged by.
+    """
+
+    params: P
+    settings: dict[str, Any]
+    about: dict[str, Any]
+    said: dict[str, Any]
+    inputs: dict[str, str]
+    sweep: Callable[[Sequence[str]], dict[str, Rows]]
+    study: Search[P] | None = None
+    held_out: HeldOut | None = None
+    searched: str | None = None
+
+    def write(self, path: str | Path) -> None:
+        """Write the settings as YAML that `--preset FILE` reads; what they are worth is the comment at its head.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        study, held_out = self.study, self.held_out
+        if study is None or held_out is None:
+            raise ValueError("a tuning without trials has nothing to write")
+        head = [f"{name}: {value}" for name, value in self.about.items()]
+        head += [
+            f"trials: {study.trials}, {study.pruned} of them ended early",
+            f"on the topics searched: {study.value:.4f} (best of the trials, so too good)",
+            f"held out ({held_out.how}, {held_out.topics} topics): tuned {held_out.tuned:.4f}, "
+            f"default {held_out.default:.4f}, as retrieved {held_out.base:.4f}",
+            f"tuned minus default: {interval(held_out.gain, held_out.low, held_out.high)}, p = {held_out.p:.3f}",
+        ]
+        comment = "".join(f"# {' '.join(str(line).split())}\n" for line in ["Tuned by rnnreranker.", *head])
+        with write_atomically(path) as stream:
+            stream.write((comment + yaml.safe_dump(self.settings, sort_keys=False)).encode())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values of JSON."""
+        if self.study is None:
+            return self.said
+        params: Any = self.params
+        study = dataclasses.asdict(self.study) | {"params": params.to_dict()}
+        return {**self.said, "study": study, "held out": dataclasses.asdict(self.held_out)}  # type: ignore[call-overload]
+
+
+def cross_validate(objective: Objective, space: Space[RnnParams], trials: int, folds: int, **kept: Any) -> HeldOut:
+    """Tune on all folds but one and measure on that one, in turn; kept: seed and storage, see `tune`.
+
+    Raises:
+        InputError: as `Objective.folds` and `search`.
+    """
+    columns: list[tuple[np.ndarray, ...]] = []
+    of_folds = []
+    for fold, (train, test) in enumerate(objective.folds(folds)):
+        made = tune(objective, space, trials, topics=train, name=f"fold {fold}", **kept)
+        tuned, default = objective.values(made.params, test), objective.values(space.fixed, test)
+        columns.append((objective.base(test), default, tuned))
+        of_folds.append(fold_of(made, len(train), tuned, default))
+    base, default, tuned = (np.concatenate(column) for column in zip(*columns, strict=True))
+    return HeldOut.of(f"{folds}-fold cross-validation", base, default, tuned, of_folds)
+
+
+def tune(
+    objective: Objective,
+    space: Space[RnnParams],
+    trials: int,
+    *,
+    topics: tuple[str, ...] | None = None,
+    name: str = "all topics",
+    **kept: Any,
+) -> Search[RnnParams]:
+    """`search` for the parameters that rank some topics best (None = all); kept: its seed and storage."""
+    chosen = objective.topics if topics is None else topics
+
+    def mean(params: RnnParams, report: Report) -> float:
+        return objective.mean(params, chosen, report)
+
+    about = objective.about(chosen) if kept.get("storage") is not None else None
+    return search(mean, space, trials, name=name, about=about, **kept)
+
+
+def notice_if_few(number: int, what: str, few: int) -> None:
+    """Report a search on so few queries that the best trial is mostly chance."""
+    if number < few:
+        notice(
+            f"{number} {what}, fewer than {few}: differences between trials are mostly chance; trust the held-out "
+            "interval, not the value of the best trial"
+        )
