@@ -15,6 +15,7 @@ from rnnreranker.base.record import read_records
 from rnnreranker.lab.recover import measure_recovery, visible_positives
 from rnnreranker.lab.recover.__main__ import main
 from rnnreranker.lab.recover.recovery import answer, ranking_measures
+from rnnreranker.lab.recover.request import RecoverRequest, check
 from rnnreranker.lab.recover.similarities import Similarities
 from rnnreranker.labels.methods.simple import JointParams
 from rnnreranker.labels.similarity import GraphSimilarity
@@ -162,10 +163,8 @@ def test_what_is_refused(made: Made) -> None:
     few = made.qrels[made.qrels["doc_id"].isin(["p0", "n0"])]
     with pytest.raises(InputError, match="no query has two positives and a judged negative"):
         measure_recovery(visible_positives(made.run, few, made.vectors, made.queries, PLAIN))
-    with pytest.raises(InputError, match="relevant=0"):
-        list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN, relevant=0))
-    with pytest.raises(InputError, match="unjudged='negativ': did you mean negative"):
-        list(visible_positives(made.run, made.qrels, made.vectors, made.queries, PLAIN, unjudged="negativ"))
+    with pytest.raises(InputError, match="unjudged=negativ: did you mean negative"):
+        check(RecoverRequest("index", "topics", "qrels", unjudged="negativ"))
     with pytest.raises(InputError, match="query q has no vector"):
         list(visible_positives(made.run, made.qrels, made.vectors, QueryVectors(("x",), made.queries.vectors), PLAIN))
 

@@ -50,9 +50,7 @@ def main(argv: Sequence[str]) -> int:
     check(request)
     begun = time.perf_counter()
     check_writable(args.output)
-    recovery, remark = recovered(request)
-    if remark:
-        command.say(remark)
+    recovery = recovered(request)
     command.say(
         f"{command.counted(recovery.queries, 'query', 'queries')}, {recovery.cases} visible positives, "
         f"{recovery.hidden} hidden positives against {recovery.negatives} judged negatives"

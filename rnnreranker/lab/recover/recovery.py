@@ -16,7 +16,7 @@ from rnnreranker.base.tables import interval
 from rnnreranker.evaluate.comparison import differences
 from rnnreranker.lab.recover.request import RecoverRequest, check, needs_of
 from rnnreranker.lab.recover.similarities import OF_GRAPH, Similarities, Visible, visible_positives
-from rnnreranker.lab.recover.teachers import Beside, open_beside
+from rnnreranker.lab.recover.teachers import scores_of
 from rnnreranker.labels.negatives.filters import Pool, suspicion
 from rnnreranker.labels.report.audit import PROBABILITIES, SIMILARITIES, by_confidence
 from rnnreranker.runs.head import order_by_score
@@ -102,22 +102,20 @@ def recover(
     """
     request = asked(RecoverRequest, {"index": index, "topics": topics, "qrels": qrels, **others})
     check(request)
-    return recovered(request)[0]
+    return recovered(request)
 
 
-def recovered(request: RecoverRequest) -> tuple[Recovery, str]:
-    """The recovery of a request that was checked, and what its teachers remark; see `recover`."""
-    cases, inputs, beside = cases_of(request)
+def recovered(request: RecoverRequest) -> Recovery:
+    """The recovery of a request that was checked; see `recover`."""
+    cases, inputs, teachers = cases_of(request)
     how = {"params": request.params.to_dict(), "joint_params": request.joint.to_dict(), "visible": request.visible}
     how |= {"relevant": request.relevant, "unjudged": request.unjudged}
-    teachers = {} if beside is None else {"teachers": beside.describe()}
-    names = [one.name for one in request.teachers]
-    made = measure_recovery(cases, beside=names, how=how | teachers, inputs=inputs)
-    return made, "" if beside is None else beside.remark()
+    how |= {"teachers": teachers} if teachers else {}
+    return measure_recovery(cases, beside=[one.name for one in request.teachers], how=how, inputs=inputs)
 
 
-def cases_of(request: RecoverRequest) -> tuple[list[Visible], dict[str, str], Beside | None]:
-    """Every positive of a request in turn, with the others hidden; fingerprints of what was read; the teachers.
+def cases_of(request: RecoverRequest) -> tuple[list[Visible], dict[str, str], dict[str, Any]]:
+    """Every positive of a request in turn, with the others hidden; fingerprints of what was read; and the teachers.
 
     Raises:
         InputError, UnavailableError, MissingDependencyError: as `recover`.
@@ -142,13 +140,14 @@ def cases_of(request: RecoverRequest) -> tuple[list[Visible], dict[str, str], Be
     queries = query_vectors(request.encoding, index, texts, chosen, threads=threads)
     if run is None:
         run = dense_run(index.vectors, queries, request.params.context, threads=threads)
-    beside = open_beside(teachers, index, chosen, queries, (request.documents, request.fields), threads)
-    more = None if beside is None else beside.of
+    candidates = Run.from_dict({qid: dict(run[qid][: request.params.context]) for qid in run if qid in chosen})
+    own = {"documents": request.documents, "fields": request.fields, "threads": threads, "encoded_queries": queries}
+    more, described = scores_of(teachers, index, candidates, chosen, **own) if teachers else (None, {})
     how = Similarities(request.params, request.joint, graph, request.ablations, more, threads)
     numbers: dict[str, Any] = {"relevant": request.relevant, "visible": request.visible, "unjudged": request.unjudged}
     cases = list(visible_positives(run, qrels, index.vectors, queries, how, **numbers))
     inputs = {"index": index.vectors.fingerprint} | ({} if graph is None else {"graph": graph.fingerprint})
-    return cases, inputs, beside
+    return cases, inputs, described
 
 
 def measure_recovery(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from rnnreranker.base.arguments import argument
-from rnnreranker.base.errors import InputError, nearest
+from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
 from rnnreranker.labels import LabelParams
 from rnnreranker.labels.methods.simple import JointLabeler, JointParams
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from rnnreranker.parts.neighbours import NeighbourGraph
     from rnnreranker.parts.vectors import QueryVectors, VectorSource
     from rnnreranker.runs import Run
-
-UNJUDGED = ("skip", "negative")
 
 OF_GRAPH = "graph-"  # before the names of those that a graph has, too
 LAMBDAS = (0.3, 0.5, 0.7)  # of joint similarity, in place of its own
@@ -74,7 +72,7 @@ class Similarities:
     joint: JointParams = JointLabeler.defaults
     graph: NeighbourGraph | None = None
     ablations: bool = False
-    beside: Callable[[RankedCandidates], Scores] | None = None
+    beside: Callable[[str, Sequence[str], np.ndarray], Scores] | None = None
     threads: int | None = None
 
     def of(self, candidates: RankedCandidates) -> Scores:
@@ -103,7 +101,7 @@ class Similarities:
         if self.graph is not None:
             scores |= self._of_graph(candidates, probes, self.graph)
         if self.beside is not None:
-            scores |= self.beside(candidates)
+            scores |= self.beside(candidates.qid, candidates.docids, candidates.positives)
         return scores
 
     def _of_graph(self, candidates: RankedCandidates, probes: np.ndarray, graph: NeighbourGraph) -> Scores:
@@ -201,12 +199,6 @@ def visible_positives(
         InputError: candidates or queries without a vector, candidates that the graph lacks, no query with more
             positives than visible ones and a negative, with what would help.
     """
-    if relevant < 1:
-        raise InputError(f"{argument('relevant', relevant)}: expected a grade >= 1")
-    if visible < 1:
-        raise InputError(f"{argument('visible', visible)}: expected a number of positives >= 1")
-    if unjudged not in UNJUDGED:
-        raise InputError(f"unjudged={unjudged!r}: {nearest(unjudged, UNJUDGED)}")
     grades: dict[str, dict[str, int]] = {}
     columns = (qrels[name].tolist() for name in ("query_id", "doc_id", "relevance"))
     for qid, docid, grade in zip(*columns, strict=True):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,15 +12,13 @@ from rnnreranker.base.errors import InputError, nearest
 from rnnreranker.base.method import Inputs, find, methods
 from rnnreranker.base.settings import hints_of
 from rnnreranker.base.written_form import Written
-from rnnreranker.data.fields import asked_fields
 from rnnreranker.methods.feedback.colbert import ColbertFeedback
 from rnnreranker.methods.rerank.prf import PrfReranker
 
 if TYPE_CHECKING:
     from rnnreranker.index.opening import IndexOnDisk
-    from rnnreranker.lab.recover.similarities import RankedCandidates, Scores
-    from rnnreranker.methods.rerank import Reranker
-    from rnnreranker.parts.vectors import QueryVectors
+    from rnnreranker.lab.recover.similarities import Scores
+    from rnnreranker.runs import Run
 
 COLLECTIVE = {"collective": False, "collective-positives": True}  # whether the visible positive gives feedback
 CONTEXT = "context"  # a setting of rerankers: here every candidate of the context is scored
@@ -63,68 +60,60 @@ def needs_of(teachers: Iterable[Teacher]) -> frozenset[str]:
     return needs_together(one.chosen for one in teachers)
 
 
-@dataclass(frozen=True)
-class Beside:
-    """The scores of some rerankers; `positives`: whether a visible positive gives feedback."""
-
-    rerankers: Mapping[str, Reranker]
-
-    def of(self, ranked: RankedCandidates) -> Scores:
-        """Name → (R, n) float64, of candidates; the same for every positive, but where it gives feedback.
-
-        Raises:
-            InputError: candidates without what a reranker needs of them.
-        """
-        scores = {}
-        for name, reranker in self.rerankers.items():
-            query, candidates = reranker.alone(ranked.qid, ranked.docids)
-            if COLLECTIVE.get(name):
-                assert isinstance(reranker, PrfReranker)
-                every = [reranker.scores_knowing(query, candidates, [number]) for number in ranked.positives.tolist()]
-                scores[name] = np.array(every)
-            else:
-                own = reranker.scores(query, candidates)
-                scores[name] = np.broadcast_to(own, (len(ranked.positives), len(own)))
-        return scores
-
-    def describe(self) -> dict[str, Any]:
-        """Name → what its scores depend on besides the inputs."""
-        return {name: reranker.describe() for name, reranker in self.rerankers.items()}
-
-    def remark(self) -> str:
-        """What the rerankers have to say of the candidates that they scored; empty = nothing."""
-        return "; ".join(filter(None, (reranker.remark() for reranker in self.rerankers.values())))
-
-
-def open_beside(
+def scores_of(
     teachers: Sequence[Teacher],
     index: IndexOnDisk,
+    run: Run,
     topics: Mapping[str, str],
-    queries: QueryVectors,
-    documents: tuple[str | None, str | None],
-    threads: int | None,
-) -> Beside | None:
-    """Teachers on the texts of `topics` and their vectors; None without any; documents: theirs, and their fields.
+    **how: Any,
+) -> tuple[Callable[[str, Sequence[str], np.ndarray], Scores], dict[str, Any]]:
+    """What gives the scores of teachers: (qid, n docids, R positives) → name → (R, n) float64.
+
+    They are the same for every positive, but where the positive gives feedback. Beside it: name → what the scores
+    depend on besides the inputs.
+
+    Args:
+        run: the candidates, all of which are scored; topics: texts of its queries.
+        how: documents and fields, encoded_queries and threads, as of `SearchRequest`.
 
     Raises:
-        InputError: an index without what they need, and what their constructors raise.
+        InputError: an index without what they need, and what rerankers raise.
     """
     from rnnreranker.parts.tokens.source import query_tokens
-    from rnnreranker.search.inputs import document_texts
+    from rnnreranker.search.check import check as check_search
+    from rnnreranker.search.searching import read_queries, request_of, searched
 
-    if not teachers:
-        return None
-    needs = needs_of(teachers)
-    inputs = Inputs(
-        topics=topics,
-        query_vectors=queries,
-        vectors=index.vectors,
-        tokens=index.token_vectors if "tokens" in needs else None,
-        query_tokens=query_tokens(index.token_vectors, topics, threads) if "query tokens" in needs else None,
-        texts=document_texts(documents[0], index, asked_fields(*documents)) if "texts" in needs else None,
-    )
-    made: dict[Chosen, Reranker] = {}  # the collective ones share theirs, where they have the same settings
-    for _, chosen in teachers:
-        if chosen not in made:
-            made[chosen] = chosen.method(inputs, chosen.params, threads=threads)
-    return Beside({name: made[chosen] for name, chosen in teachers})
+    deepest = int(np.diff(run.offsets).max(initial=1))
+    reranked: dict[str, dict[str, dict[str, float]]] = {}
+    knowing: dict[str, PrfReranker] = {}
+    described: dict[str, Any] = {}
+    for name, chosen in teachers:
+        if COLLECTIVE.get(name):
+            tokens = index.token_vectors
+            inputs = Inputs(tokens=tokens, query_tokens=query_tokens(tokens, topics, how.get("threads")))
+            knowing[name] = PrfReranker(inputs, chosen.params, threads=how.get("threads"))
+            described[name] = knowing[name].describe()
+            continue
+        settings = chosen.params.to_dict()
+        settings |= {CONTEXT: deepest} if CONTEXT in settings else {}
+        unread = () if "texts" in chosen.needs else ("documents", "fields")
+        own = {key: value for key, value in how.items() if key not in unread}
+        request = request_of(index, topics, run=run, rerank=Written(chosen.name, settings), hits=deepest, **own)
+        check_search(request)
+        result = searched(request, *read_queries(request))
+        reranked[name], [reranker] = result.run.as_written().to_dict(), result.pipeline.rerankers
+        described[name] = reranker.describe()
+
+    def of(qid: str, docids: Sequence[str], positives: np.ndarray) -> Scores:
+        scores = {}
+        for name, _ in teachers:
+            if name in knowing:
+                query, candidates = knowing[name].alone(qid, docids)
+                rows = [knowing[name].scores_knowing(query, candidates, [number]) for number in positives.tolist()]
+                scores[name] = np.array(rows)
+            else:
+                own = np.array([reranked[name][qid][docid] for docid in docids])
+                scores[name] = np.broadcast_to(own, (len(positives), len(own)))
+        return scores
+
+    return of, described
