@@ -54,6 +54,8 @@ def main(index: str, topics: str, qrels: str, protocol: str | None = None) -> No
     print(f"{index}: {len(scores.topics)} topics, {advice(scores, list(times))[1]}")
     for name in draws[0]:
         print(f"  {name:26} {np.mean([one[name] for one in draws]):.4f}")
+    right = [one["right"] for one in draws if one["reranked"]]
+    print(f"  right, where a reranked system was taken: {sum(right):.0f} of {len(right)}")
 
 
 if __name__ == "__main__":

@@ -338,8 +338,12 @@ def advice(scores: Scores, systems: Sequence[System]) -> tuple[System, str]:
             p = tests[best]["p_holm"]
             said = f"take {best}: {measure} {means[best]:.4f}, {gap} over {taken}, p {p:.2g} (Holm)"
             taken = best
-    if not said and any(one.rerank for one in systems):
+    if not said and (others := [one for one in systems if one.rerank]):
+        rows = differences(values, [(one, taken) for one in others])
+        best, row = max(zip(others, rows, strict=True), key=lambda pair: means[pair[0]])
+        gap = interval(row["difference"], row["low"], row["high"])
         said = f"leave it off: no reranked system is told apart from {taken}, {measure} {means[taken]:.4f}"
+        said += f"; the highest, {best}, has {gap}, p {row['p_holm']:.2g} (Holm)"
     return taken, said or f"nothing was reranked; {taken} has the highest {measure}, {means[taken]:.4f}"
 
 
