@@ -18,7 +18,7 @@ from rnnreranker.base.process.backends import CLUSTERS, check_backend
 from rnnreranker.base.request import Request
 from rnnreranker.base.settings import Params, hints_of, setting
 from rnnreranker.base.written_form import Written
-from rnnreranker.data.names import QRELS, TOPICS
+from rnnreranker.data.names import QRELS
 from rnnreranker.data.splits import SETTINGS
 from rnnreranker.evaluate.protocols import CHOSEN, PROTOCOLS
 from rnnreranker.labels.params import unlearnt
@@ -140,7 +140,9 @@ class StudyRequest(ComputesOnDevices, Request):
     """
 
     index: str | Path | IndexOnDisk = setting(MISSING, INDEX)
-    topics: str | Path | Mapping[str, str] = setting(MISSING, f"of training (and test): {TOPICS}")
+    topics: str | Path | Mapping[str, str] = setting(
+        MISSING, "of training (and test): file, ir_datasets id, or `pydoc/train`"
+    )
     qrels: Qrels = setting(MISSING, QRELS)
     encoder: str | None = setting(None, "to begin with, of queries by default the one that made the index")
     model: Form = setting("query", "of all arms, with its settings: query, dual, sparse, late, cross")
