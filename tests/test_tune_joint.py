@@ -127,7 +127,7 @@ def test_the_command_writes_a_preset_that_the_other_commands_take(
     assert main(["train", *common, *judged, *quick, *files]) == 0
     out = capsys.readouterr()
     assert "tuned - default" in out.out
-    assert "20 training queries, 10 for validation, 10 for the test" in out.err
+    assert "queries: 20 to train on, 10 to validate, 10 to test" in out.err
     assert "warning: 10 validation queries, fewer than 100: " in out.err
     (record,) = read_records(report)
     assert record.commands[0]["command"].startswith("python -m rnnreranker.tune train --index ")
