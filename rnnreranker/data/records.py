@@ -6,7 +6,6 @@ import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
@@ -269,11 +268,13 @@ def of_columns(lines: Lines, source: str, shape: Shape) -> Rows:
             as_first = f", {least} columns as in the first line" if at or least > len(shape.needed) else ""
             raise InputError(f"{where}: {counted(len(cells), kind)}{blank}; expected {shape.columns}{as_first}")
         if at:
-            cells = [cell[1:-1].replace('""', '"') if _QUOTED.fullmatch(cell) else cell for cell in cells]
+            if '"' in line:
+                cells = [cell[1:-1].replace('""', '"') if _QUOTED.fullmatch(cell) else cell for cell in cells]
             cells = [cells[at[field]] if at.get(field, most) < len(cells) else "" for field in fields]
         elif shape.words and len(cells) < most:
             cells.insert(1, "")
-        yield where, dict(zip_longest(fields, cells, fillvalue="")), {}
+        cells += [""] * (len(fields) - len(cells))
+        yield where, dict(zip(fields, cells, strict=True)), {}
 
 
 def of_json(lines: Lines, source: str, expected: str = "") -> Records:
