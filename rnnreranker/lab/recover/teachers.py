@@ -81,7 +81,8 @@ def scores_of(
     """
     from rnnreranker.parts.tokens.source import query_tokens
     from rnnreranker.search.check import check as check_search
-    from rnnreranker.search.searching import read_queries, request_of, searched
+    from rnnreranker.search.pipeline import open_pipeline
+    from rnnreranker.search.searching import read_queries, request_of
 
     deepest = int(np.diff(run.offsets).max(initial=1))
     reranked: dict[str, dict[str, dict[str, float]]] = {}
@@ -100,9 +101,10 @@ def scores_of(
         own = {key: value for key, value in how.items() if key not in unread}
         request = request_of(index, topics, run=run, rerank=Written(chosen.name, settings), hits=deepest, **own)
         check_search(request)
-        result = searched(request, *read_queries(request))
-        reranked[name], [reranker] = result.run.as_written().to_dict(), result.pipeline.rerankers
-        described[name] = reranker.describe()
+        asked, given = read_queries(request)
+        pipeline = open_pipeline(request, asked, None, given)
+        reranked[name] = pipeline.stages(given)[-1].as_written().to_dict()
+        described[name] = pipeline.rerankers[0].describe()
 
     def of(qid: str, docids: Sequence[str], positives: np.ndarray) -> Scores:
         scores = {}

@@ -136,7 +136,8 @@ def chosen_steps(records: Records) -> dict[str, dict[str, float]]:
 def by_query(records: Records) -> dict[str, dict[str, dict[str, float]]]:
     """Arm → measure → test query → the mean over the seeds, to four digits: what intervals of other orders stand on."""
     by_arm: dict[str, dict[str, dict[str, float]]] = {}
-    for (arm, measure), column in _per_query(records).items():
+    columns: Any = _per_query(records).items()
+    for (arm, measure), column in columns:
         by_arm.setdefault(arm, {})[measure] = {qid: round(value, 4) for qid, value in column.dropna().items()}
     return by_arm
 

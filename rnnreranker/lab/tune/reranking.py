@@ -41,7 +41,8 @@ def tune_reranker(request: TuneRequest) -> Tuned[RnnParams]:
     said: dict[str, Any] = {"measure": request.measure, "protocol": objective.protocol, "topics": count}
     study = held_out = None
     if trials:
-        started, kept = time.perf_counter(), {"seed": request.seed, "storage": request.storage}
+        started = time.perf_counter()
+        kept: dict[str, Any] = {"seed": request.seed, "storage": request.storage}
         study = tune(objective, space, trials, **kept)
         if request.test_topics is not None and request.test_qrels is not None:
             test = load_objective(request, index, request.test_topics, request.test_qrels, request.test_run)

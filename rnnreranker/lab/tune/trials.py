@@ -262,11 +262,11 @@ class Tuned(Generic[P]):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values of JSON."""
-        if self.study is None:
+        if self.study is None or self.held_out is None:
             return self.said
         params: Any = self.params
         study = dataclasses.asdict(self.study) | {"params": params.to_dict()}
-        return {**self.said, "study": study, "held out": dataclasses.asdict(self.held_out)}  # type: ignore[call-overload]
+        return {**self.said, "study": study, "held out": dataclasses.asdict(self.held_out)}
 
 
 def cross_validate(objective: Objective, space: Space[RnnParams], trials: int, folds: int, **kept: Any) -> HeldOut:
