@@ -80,8 +80,8 @@ def scores_of(
         InputError: an index without what they need, and what rerankers raise.
     """
     from rnnreranker.parts.tokens.source import query_tokens
-    from rnnreranker.search.check import check as check_search
     from rnnreranker.search.pipeline import open_pipeline
+    from rnnreranker.search.request import check
     from rnnreranker.search.searching import read_queries, request_of
 
     deepest = int(np.diff(run.offsets).max(initial=1))
@@ -100,7 +100,7 @@ def scores_of(
         unread = () if "texts" in chosen.needs else ("documents", "fields")
         own = {key: value for key, value in how.items() if key not in unread}
         request = request_of(index, topics, run=run, rerank=Written(chosen.name, settings), hits=deepest, **own)
-        check_search(request)
+        check(request)
         asked, given = read_queries(request)
         pipeline = open_pipeline(request, asked, None, given)
         reranked[name] = pipeline.stages(given)[-1].as_written().to_dict()
