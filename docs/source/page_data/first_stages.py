@@ -132,6 +132,18 @@ LAYOUTS = {
         tuple(_FIRST),
         (MIXTURE, BEFORE),  # measured when the default had two probes
     ),
+    "mpnet": Layout(
+        _COLLECTIONS,
+        tuple(
+            Stage(one.id, one.title, f"mpnet-{one.id}")  # of BM25 and SPLADE alone only the reranker's vectors differ
+            if one.id in ("bm25", "splade")
+            else Stage("mpnet" if one.id == "dense" else f"mpnet-{one.id}", one.title)
+            for one in _STAGES
+        ),
+        (DEFAULT,),
+        (DEFAULT,),
+        together=True,
+    ),
     "graph": Layout(_COLLECTIONS, _STAGES, (DEFAULT, GRAPH, ALONE), (DEFAULT, GRAPH, ALONE), together=True),
     "graph smoothing": Layout(
         _COLLECTIONS,
@@ -199,6 +211,10 @@ class MethodCells:
     def of(self, measure: str) -> MethodCells:
         """The same in another measure, of the cells that were measured by it."""
         return MethodCells(tuple(replace(cell, measure=measure) for cell in self.cells if measure in cell.rows))
+
+    def on(self, collections: Iterable[str]) -> MethodCells:
+        """The same on some collections, by their titles."""
+        return MethodCells(tuple(cell for cell in self.cells if cell.collection in {*collections}))
 
     @property
     def base(self) -> float:
