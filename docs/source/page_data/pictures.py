@@ -93,7 +93,7 @@ def _forest(table: StageTable) -> Figure:
     for panel, stage in zip(panels, stages, strict=False):
         for number, method in enumerate(shown):
             colour, shape, label = MARKS[method]
-            off = APART[len(shown)] * (number - (len(shown) - 1) / 2)
+            off = APART.get(len(shown), 0) * (number - (len(shown) - 1) / 2)
             over = table.over(method, stage.id)
             rows = [titles.index(cell.collection) + off for cell in over.cells]
             middle = [cell.difference for cell in over.cells]
