@@ -269,7 +269,7 @@ class _Reranked:
         context = min(self.params.context, len(hits))
         if not context:
             return [], []
-        vectors = self._first.index.reconstruct_batch(np.array([*rows][:context], dtype=np.int64))  # type: ignore[union-attr]
+        vectors = self._first.index.reconstruct_batch(np.array([*rows][:context], dtype=np.int64))
         order, similar = rerank_hits(query, vectors, np.array(scores[:context], dtype=np.float32), self.params)
         below = float(similar[-1]) - 1.0
         others = [below - at for at in range(len(hits) - context)]

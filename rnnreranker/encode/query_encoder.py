@@ -45,7 +45,7 @@ class QueryEncoder(nn.Module):
         require("sentence_transformers", "training an encoder", "'rnnreranker[train]'")
         from sentence_transformers.sentence_transformer.modules import Pooling
 
-        hidden = int(transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
+        hidden = int(transformer.config.hidden_size)
         self.pooling_module = Pooling(hidden, pooling)
         self.truncate_dim = truncate_dim
         width = min(hidden, truncate_dim or hidden)
@@ -171,7 +171,7 @@ def write_encoder(folder: Path, encoder: QueryEncoder, tokens: PromptedTokens, m
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Dense, Normalize, Transformer
 
-    encoder.transformer.save_pretrained(folder)  # type: ignore[operator]
+    encoder.transformer.save_pretrained(folder)
     tokens.tokenizer.save_pretrained(folder)
     lengths: dict[str, Any] = {"max_seq_length": max_length, "do_lower_case": tokens.lowercase}
     text = Transformer(str(folder), model_kwargs={"local_files_only": True}, **lengths)

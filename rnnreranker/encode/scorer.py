@@ -53,8 +53,8 @@ class ScorerNetwork(nn.Module):
             self.layers = nn.ModuleList(kind(width, params.heads, **options) for _ in range(params.blocks))
         self.head = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 1))
         if params.residual:
-            nn.init.zeros_(self.head[1].weight)  # type: ignore[arg-type]
-            nn.init.zeros_(self.head[1].bias)  # type: ignore[arg-type]
+            nn.init.zeros_(self.head[1].weight)
+            nn.init.zeros_(self.head[1].bias)
 
     def forward(
         self,
@@ -105,7 +105,7 @@ class CandidateScorer(nn.Module):
     def __init__(self, encoder: QueryEncoder, dimension: int, params: ScorerParams) -> None:
         super().__init__()
         self.encoder, self.params, self.dimension = encoder, params, dimension
-        self.scorer = ScorerNetwork(dimension, int(encoder.transformer.config.hidden_size), params)  # type: ignore
+        self.scorer = ScorerNetwork(dimension, int(encoder.transformer.config.hidden_size), params)
 
     @property
     def inverse_temperature(self) -> torch.Tensor:
@@ -184,7 +184,7 @@ def write_scorer(folder: Path, model: CandidateScorer, tokens: PromptedTokens, m
         max_length: tokens at which queries are cut.
     """
     dense = model.encoder
-    hidden = int(dense.transformer.config.hidden_size)  # type: ignore[union-attr, arg-type]
+    hidden = int(dense.transformer.config.hidden_size)
     alone = QueryEncoder(dense.transformer, dense.pooling, dense.normalize, hidden)  # a projection is ours to keep
     alone.truncate_dim = dense.truncate_dim
     config = {

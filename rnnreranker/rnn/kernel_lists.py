@@ -24,7 +24,7 @@ LANES = 32  # bounds that are kept side by side
 def compiled(function: Any, **options: Any) -> Any:
     """numba.njit without the interpreter's lock, with floats divided as NumPy does."""
     options = {"nogil": True, "error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True} | options
-    return numba.njit(**options)(function)  # type: ignore[call-overload]
+    return numba.njit(**options)(function)
 
 
 def kept(function: Any) -> Any:

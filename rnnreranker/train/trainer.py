@@ -213,7 +213,7 @@ class FitTrainer(SecondsAside, transformers.Trainer):
         measures = {**validation.measures, **self.learner.beside()}
         metrics = {f"eval_{name}": value for name, value in measures.items()}
         self.log(dict(metrics))
-        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        self.control: Any = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         schedule: Any = self.lr_scheduler
         if hasattr(schedule, "observe"):
             schedule.observe(measures["loss"])

@@ -73,11 +73,11 @@ def validate(queries: Iterable[Scored], loss: Loss, seed: int, others: Mapping[s
         losses = float(loss(scores, aims, positive, valid)), float(divergence(scores, targets, valid))
         shares = torch.softmax(scores[0], dim=0).numpy()
         queried.append((losses, measured, ranks, np.sort(shares[one.positive])[::-1], shares, one.positive))
-    losses, measured, ranks, likely, shares, positive = zip(*queried, strict=True)
-    means = [*np.mean(losses, axis=0), *np.mean([one for one in measured if one] or [(0.0, 0.0)], axis=0)]
+    every, values, ranked, likely, shares, positive = zip(*queried, strict=True)
+    means = [*np.mean(every, axis=0), *np.mean([one for one in values if one] or [(0.0, 0.0)], axis=0)]
     measures = dict(zip(("loss", "kl", "RR@10", "nDCG@10"), map(float, means), strict=True)) | dict(others or {})
     error = calibration_error(np.clip(np.concatenate(shares), 0, 1), np.concatenate(positive))
-    return Validation(measures, tuple(np.concatenate(ranks).tolist()), tuple(np.concatenate(likely).tolist()), error)
+    return Validation(measures, tuple(np.concatenate(ranked).tolist()), tuple(np.concatenate(likely).tolist()), error)
 
 
 def rank_positives(scores: np.ndarray, positive: np.ndarray, seed: Sequence[int]) -> np.ndarray:

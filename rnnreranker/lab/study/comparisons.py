@@ -120,7 +120,8 @@ def curves(records: Records) -> dict[str, dict[str, list[float]]]:
             pandas.DataFrame(record["history"]).drop(columns="inverse_temperature", errors="ignore") for record in own
         ]
         length = min(map(len, histories))
-        by_arm[arm] = pandas.concat(histories).groupby(level=0).mean()[:length].to_dict("list")
+        means = pandas.concat(histories).groupby(level=0).mean()[:length]
+        by_arm[arm] = {str(name): values.tolist() for name, values in means.items()}
     return by_arm
 
 
