@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
-from rnnreranker.data import reqa
 
 TEXT = ("text",)
 TITLE_AND_TEXT = ("title", "text")
@@ -20,6 +19,8 @@ def usual_fields(name: str) -> tuple[str, ...]:
     >>> usual_fields("reqa-squad"), usual_fields("reqa:collections/xquad-en-reqa"), usual_fields("scifact")
     (('text',), ('text',), ('title', 'text'))
     """
+    from rnnreranker.data import reqa
+
     return TEXT if reqa.is_name(name) else TITLE_AND_TEXT
 
 

@@ -6,6 +6,7 @@ import argparse
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rnnreranker.base import command
 from rnnreranker.base.arguments import flag
@@ -94,7 +95,7 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _request(args: argparse.Namespace) -> IndexRequest:
+def _request(args: Any) -> IndexRequest:
     """The documents and the parts that the flags ask for."""
     if args.parts == AUTO:
         of_vectors = args.documents.endswith(".npy")
@@ -112,7 +113,7 @@ def _request(args: argparse.Namespace) -> IndexRequest:
     )
 
 
-def _tell(args: argparse.Namespace, built: Built, made: Sequence[str], started: float) -> None:
+def _tell(args: Any, built: Built, made: Sequence[str], started: float) -> None:
     """One line on what was made."""
     documents = command.counted(built.documents, "document")
     if not made:
@@ -134,7 +135,7 @@ def _possible(request: IndexRequest, output: Path) -> IndexRequest:
     return request.with_parts([name for name in request.names if name not in left_out])
 
 
-def _check_typed(args: argparse.Namespace, done: str) -> None:
+def _check_typed(args: Any, done: str) -> None:
     """Refuse every flag but those that go with what is done, a key of `FREE`."""
     usual, (free, why) = vars(make_parser().parse_args([])), FREE[done]
     typed = [name for name, value in vars(args).items() if name not in free and value != usual[name]]

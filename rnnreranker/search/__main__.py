@@ -25,7 +25,6 @@ from rnnreranker.rnn import RnnParams
 from rnnreranker.search.defaults import RNN
 from rnnreranker.search.flags import EVERYDAY
 from rnnreranker.search.request import NO_RERANKING, OutputRequest, RnnFlags, SearchRequest, check
-from rnnreranker.search.searching import read_queries
 
 if TYPE_CHECKING:
     import pandas
@@ -46,10 +45,11 @@ USAGE = "python -m rnnreranker.search --index INDEX (--topics TOPICS | --query T
 @command.main
 def main(argv: Sequence[str]) -> int:
     """Run the command with its arguments; the exit code."""
-    from rnnreranker.search.pipeline import open_pipeline
-
     phases.spent.clear()
     args = make_parser().parse_args(argv)
+    from rnnreranker.search.pipeline import open_pipeline  # what --help can do without
+    from rnnreranker.search.searching import read_queries
+
     wanted = command.request(args, OutputRequest)
     request = _checked(args, wanted)
     topics, given = read_queries(request)

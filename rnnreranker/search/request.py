@@ -81,7 +81,7 @@ class SearchRequest(ComputesOnDevices, Request):
         None, ": more candidates, from the graph of the index", method="expander", metavar="NAME"
     )
     rerank: Form | Sequence[Form] | None = setting(
-        RNN, f", {NO_RERANKING}; again for one more", method="reranker", many=True, metavar="NAME"
+        RNN, f", {NO_RERANKING}; repeatable", method="reranker", many=True, metavar="NAME"
     )
     bm25_index: str | None = setting(None, "a Lucene index that is not inside --index", metavar="DIR")
     remove_query: bool = setting(False, "leave out a document whose id is the query's, as for ArguAna and Quora")
