@@ -98,10 +98,11 @@ class Spec(Entry):
         return str(encoder)
 
     def _named(self, key: str, name: str, kind: str) -> Any:
-        known = {entry.id: entry for entry in getattr(self, key)}
-        if name not in known:
-            raise InputError(f"{name}: no such {kind} in {self.name}; {nearest(name, known)}")
-        return known[name]
+        entries = getattr(self, key)
+        for entry in entries:
+            if entry.id == name:
+                return entry
+        raise InputError(f"{name}: no such {kind} in {self.name}; {nearest(name, [entry.id for entry in entries])}")
 
     def condition(self, name: str) -> Condition:
         """The condition of that id; InputError: no such condition, with the nearest ids, as of those below."""
