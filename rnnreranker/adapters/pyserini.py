@@ -159,7 +159,7 @@ class RnnSearcher:
         return {qid: ranked.get(qid, []) for qid in hits}
 
     def _vectors(self, queries: Sequence[Any]) -> np.ndarray:
-        """(Q, d) float32: the vectors of queries, some of which may be vectors already."""
+        """(Q, d) float32: the vectors of queries; some may be vectors already."""
         vectors: list[Any] = [_as_vector(query) for query in queries]
         texts = [row for row, vector in enumerate(vectors) if vector is None]
         if texts:

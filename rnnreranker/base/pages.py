@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 def render(where: str | Path, name: str, **values: Any) -> str:
-    """The template `name` of a room (`regress`) or of a folder filled in; a value that it lacks is an error.
+    """The template `name` of a folder of the package, as `regress`, or of a path, filled in; it needs all its values.
 
-    A template may include those of the whole package: `base.css`, which pages of all rooms have.
+    A template may include those of the whole package: `base.css`, which all pages have.
     """
-    environment = _environment(where) if isinstance(where, Path) else _of_room(where)
+    environment = _environment(where) if isinstance(where, Path) else _of_package(where)
     return environment.get_template(name).render(values)
 
 
 @functools.cache
-def _of_room(room: str) -> Environment:
-    """The templates of a room, which are compiled once."""
-    return _environment(room)
+def _of_package(folder: str) -> Environment:
+    """The templates of a folder of the package, compiled once."""
+    return _environment(folder)
 
 
 def _environment(where: str | Path) -> Environment:

@@ -108,13 +108,13 @@ def made_here(
     )
 
 
-def typed(room: str, argv: Sequence[str], without: Sequence[str] = ("--output",)) -> str:
+def typed(module: str, argv: Sequence[str], without: Sequence[str] = ("--output",)) -> str:
     """A command as it was typed, without the flags, each with a value, that say where this machine keeps things.
 
     >>> typed("tune", ["--trials", "9", "--output", "/home/me/x.yaml"])
     'python -m rnnreranker.tune --trials 9'
     """
-    kept = ["python", "-m", f"rnnreranker.{room}"]
+    kept = ["python", "-m", f"rnnreranker.{module}"]
     given = iter(argv)
     for word in given:
         if word in without:
@@ -129,7 +129,7 @@ def of_command(
     name: str,
     outcome: dict[str, Any],
     *,
-    room: str,
+    module: str,
     argv: Sequence[str],
     begun: float,
     inputs: Mapping[str, str] | None = None,
@@ -139,11 +139,11 @@ def of_command(
 
     Args:
         kind, name, outcome, inputs: see `Record`.
-        room: whose command it is, and `argv` its arguments; `without` as in `typed`.
+        module: of the command, and `argv` its arguments; `without` as in `typed`.
         begun: `time.perf_counter()` when it began.
     """
     seconds = round(time.perf_counter() - begun, 2)
-    made = [{"command": typed(room, argv, without), "seconds": seconds}]
+    made = [{"command": typed(module, argv, without), "seconds": seconds}]
     return made_here(kind, "", name, outcome, inputs=inputs, commands=made, seconds=seconds)
 
 

@@ -129,7 +129,7 @@ def share_of(shard_id: int | None, shard_num: int | None) -> Share | None:
     (0, 4)
 
     Raises:
-        InputError: one without the other, a number that there is not.
+        InputError: one without the other, a number outside of 0 to N - 1.
     """
     if shard_id is None and shard_num is None:
         return None

@@ -124,7 +124,7 @@ class Params:
         shown: what they were given with, for messages.
 
         Raises:
-            InputError: settings that there are not (with the nearest names), values out of range.
+            InputError: unknown settings, with the nearest names; values out of range.
         """
         if not isinstance(values, Mapping):
             raise InputError(f"{brief(values)}: expected a mapping of settings to values")

@@ -165,7 +165,7 @@ class Listwise:
         return len(self.queries)
 
     def targets(self, share: float) -> np.ndarray:
-        """(C, N): labels of which a share leaves the positives, where others take any."""
+        """(C, N): labels that move a share from the positives to the others, where others take any."""
         given = share * (self.others.sum(axis=1, keepdims=True) > 0)
         targets: np.ndarray = (1.0 - given) * self.hard + given * self.others
         return targets

@@ -136,7 +136,7 @@ class Part(ABC):
 
     @classmethod
     def stands(cls, index: Path, params: Any = None) -> bool:
-        """Whether a part that an index describes is there and, made of others, as it was asked for; None: whatever."""
+        """Whether an index has the part, with these parameters if it is made of other parts; None = any parameters."""
         if cls.at(index) is None or params is None or not cls.made_of:
             return cls.at(index) is not None
         return bool(cls.params_of(describe(index).get("parts", {}).get(cls.name, {})) == params)
@@ -276,7 +276,7 @@ def stored_settings(index: Path, named: Iterable[str]) -> dict[str, Any]:
     """The settings of some parts that an index describes.
 
     Raises:
-        InputError: a part that there is not here, or one that is described otherwise.
+        InputError: an unknown part, or one with another description.
     """
     described = describe(index)["parts"]
     kinds = {name: part(name) for name in named}

@@ -272,7 +272,7 @@ def check(request: SearchRequest, *others: tuple[object, str]) -> None:
 
 
 def _problems_of_methods(request: SearchRequest) -> list[str]:
-    """What is wrong with methods, each of which is good by itself, beside each other."""
+    """What is wrong with methods that do not go together, though each is valid."""
     retrieving, chosen = [one.name for one in request.retrievers], request.rerankers
     count = len(KINDS) if request.auto else len(retrieving)
     problems = problems_of(partial(request.fusion, 0 if request.auto else count))

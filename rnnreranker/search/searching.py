@@ -25,7 +25,7 @@ def request_of(index: IndexOnDisk, topics: Any, **others: Any) -> SearchRequest:
     """The request of a search of an index; topics: a name, a file, {qid: text}, or the text of one query.
 
     Raises:
-        InputError: arguments that there are not (with the nearest names).
+        InputError: unknown arguments, with the nearest names.
     """
     one = isinstance(topics, str) and _is_text(topics)
     return asked(SearchRequest, {"index": index, "query" if one else "topics": topics, **others})

@@ -121,7 +121,7 @@ def make_app(collection: ServedIndex) -> Guard:
 
 def _add_page(app: FastAPI) -> None:
     """The page, its style and its script; nothing of the index is in them."""
-    style = "".join(_template(room, name) for room, name in TEMPLATES.items())
+    style = "".join(_template(folder, name) for folder, name in TEMPLATES.items())
     page, script = _template("serve", "page.html"), _template("serve", "page.js")
 
     @app.get("/", include_in_schema=False)
@@ -141,8 +141,8 @@ def _add_page(app: FastAPI) -> None:
         return Response(_template("serve", "icon.svg"), media_type="image/svg+xml")
 
 
-def _template(room: str, name: str) -> str:
-    return resources.files(f"rnnreranker.{room}").joinpath("templates", name).read_text(encoding="utf-8")
+def _template(folder: str, name: str) -> str:
+    return resources.files(f"rnnreranker.{folder}").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def _say_errors(app: FastAPI) -> None:

@@ -81,7 +81,7 @@ class ServeRequest(Request):
         """Refuse what cannot be served.
 
         Raises:
-            InputError: a port that there is not, another host than loopback without a token, judgements of no topics.
+            InputError: a port outside of 0 to 65535, other machines without a token, judgements without topics.
         """
         from rnnreranker.evaluate.measures import parse_measures
 

@@ -199,7 +199,7 @@ class MarginMseLoss(Loss):
 class MarginParams(Params):
     """Settings of the losses margin and multi-tier."""
 
-    margin: float = setting(1.0, "between the scores of candidates that are told apart", above=0)
+    margin: float = setting(1.0, "between the scores of two candidates", above=0)
 
 
 class MarginLoss(Loss):

@@ -127,7 +127,7 @@ class LangChainRnnRetriever(BaseRetriever):
 
 
 def _of_store(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields, with the store of a retriever in its place, and with what that retriever is told of searches.
+    """The fields, with the store of a retriever in its place, and with the search settings of that retriever.
 
     Raises:
         InputError: neither a store nor the retriever of one; a retriever that searches in another way.

@@ -1,4 +1,4 @@
-"""Files as every room reads and writes them: whole or not at all, and one line for what keeps them from it."""
+"""How files are read and written: whole or not at all, with one line for what goes wrong."""
 
 from rnnreranker.base.files.atomic import (
     behind_links,

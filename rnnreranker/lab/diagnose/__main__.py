@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
     if output.suffix == ".json":
         from rnnreranker.base.record import of_command, write_records
 
-        about: dict[str, Any] = {"room": "diagnose", "argv": argv, "inputs": {"index": index.vectors.fingerprint}}
+        about: dict[str, Any] = {"module": "diagnose", "argv": argv, "inputs": {"index": index.vectors.fingerprint}}
         write_records(output, [of_command("diagnosis", Path(args.run).stem, diagnosis, begun=begun, **about)])
     else:
         from rnnreranker.lab.diagnose.report import write_diagnosis

@@ -59,7 +59,7 @@ def main(argv: Sequence[str]) -> int:
     if args.output:
         from rnnreranker.base.record import of_command, write_records
 
-        about: dict[str, Any] = {"room": "recover", "argv": argv, "inputs": recovery.inputs}
+        about: dict[str, Any] = {"module": "recover", "argv": argv, "inputs": recovery.inputs}
         outcome = recovery.how | recovery.to_dict()
         write_records(args.output, [of_command("recovery", args.unjudged, outcome, begun=begun, **about)])
     return 0

@@ -108,7 +108,7 @@ def check(request: RecoverRequest) -> None:
     """Refuse what can be seen to fail, before any work.
 
     Raises:
-        InputError: everything that is wrong; settings and teachers that there are not.
+        InputError: everything that is wrong; unknown settings and teachers.
     """
     teachers = request.teachers
     names = [one.name for one in teachers]

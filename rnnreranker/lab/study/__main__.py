@@ -70,7 +70,7 @@ def main(argv: Sequence[str]) -> int:
         model = Written.read(args.model).beside(typed, argument("model"))
         request = command.request(args, StudyRequest, model=model, work=args.work or f"{args.output}.trials")
         studied = study(request)
-    about: dict[str, Any] = {"room": "study", "argv": argv, "without": ELSEWHERE}
+    about: dict[str, Any] = {"module": "study", "argv": argv, "without": ELSEWHERE}
     about |= {"begun": begun, "inputs": studied.inputs}
     write_records(args.output, [of_command("study", studied.outcome["arms"], studied.outcome, **about)])
     print_table(

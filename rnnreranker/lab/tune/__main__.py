@@ -205,7 +205,7 @@ def _write_outcome(path: str | None, argv: Sequence[str], name: str, outcome: An
     if path:
         from rnnreranker.base.record import of_command, write_records
 
-        made: dict[str, Any] = {"room": "tune", "argv": argv, "begun": begun, "without": UNRECORDED}
+        made: dict[str, Any] = {"module": "tune", "argv": argv, "begun": begun, "without": UNRECORDED}
         write_records(path, [of_command(name=name, outcome=outcome, **{"kind": "tuning", **made, **more})])
 
 

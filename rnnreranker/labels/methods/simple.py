@@ -134,7 +134,7 @@ class RunLabeler(ContextLabeler):
 class JointParams(RnnParams):
     """Settings of joint labels: those of the similarity, and how much its two ends count.
 
-    `queries` says what a graph is told of query and candidates: "encoded", inner products of query vectors and
+    `queries` says what a graph knows of query and candidates: "encoded", inner products of query vectors and
     vectors; "run", the run's scores are these products; "none", they are not known.
     """
 

@@ -38,7 +38,7 @@ class CrossEncoderReranker(Reranker):
     """The logit of a cross-encoder for the pair of query and text, as it is (paper 003, Section 2.2).
 
     Scores are kept in the cache folder query by query, and
-    taken from there by whoever asks for the same ones: a rerank that was killed goes on, with the same result. Neither
+    taken from there when the same ones are asked for: a rerank that was killed goes on, with the same result. Neither
     other queries nor the order of the run change a score.
 
     Args and Raises: as `Reranker`; also InputError where `model` is none or no cross-encoder of one label,

@@ -221,7 +221,7 @@ def source_mark(index: Path, of: str) -> str:
 
 
 def has_graph(index: Path, params: GraphParams) -> bool:
-    """Whether an index has a graph that can be used and is as it was asked for."""
+    """Whether an index has a usable graph of these parameters."""
     try:
         graph = open_neighbours(index)
         made = graph.origin
