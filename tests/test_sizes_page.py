@@ -63,7 +63,7 @@ def test_disk_memory_and_money(assumed: dict[str, Any]) -> None:
     made = computed(rows(), assumed)
     assert made.gigabytes["vectors, float16"] == pytest.approx((0.2, 200))
     assert made.gigabytes["graph"] == pytest.approx((0.1, 100))
-    assert made.gigabytes["in memory: ids of an open index"] == pytest.approx((0.2, 200))
+    assert made.gigabytes["ids of documents"] == pytest.approx((0.029, 29))
     for step in made.steps:
         price = assumed["dollars"]["gpu_hour" if step.on == "GPU" else "core_hour"]
         assert all(map(math.isclose, step.dollars, [price * hours for hours in step.hours]))
