@@ -66,6 +66,7 @@ def main(argv: Sequence[str]) -> int:
     check_writable(args.output)
     begun = time.perf_counter()
     typed = command.given(args, TrainParams)
+    typed.pop("loss", None)  # the request has it
     with command.naming_flags(typed):
         model = Written.read(args.model).beside(typed, argument("model"))
         request = command.request(args, StudyRequest, model=model, work=args.work or f"{args.output}.trials")
