@@ -363,7 +363,7 @@ def read_qrels(source: Path | str, lines: Lines | None = None) -> tuple[list[tup
 
     Args:
         source: a file of lines of TREC (`qid 0 docid grade`) or BEIR (`query-id corpus-id score`), with or without
-            names in the first line, by which columns of another order are told; JSON or parquet with these names; or
+            column names in the first line, which may have another order; JSON or parquet with these names; or
             queries with positive (1) and negative (0) documents, as FlagEmbedding and Tevatron write them.
         lines: numbered lines of TREC or BEIR in place of those of the file.
 

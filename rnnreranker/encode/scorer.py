@@ -74,7 +74,7 @@ class ScorerNetwork(nn.Module):
         if self.kind == "feed-forward":
             query = self.query(queries).unsqueeze(1).expand_as(candidates)
             candidates = self.layers[0](torch.cat([query, candidates, query * candidates], dim=2))
-        elif self.kind == "encoder":  # the query stands beside its candidates, told apart by its own projection
+        elif self.kind == "encoder":  # the query is one more element, with a projection of its own
             everything = torch.cat([self.query(queries).unsqueeze(1), candidates], dim=1)
             ignored = torch.cat([torch.zeros_like(valid[:, :1]), ~valid], dim=1)
             for layer in self.layers:

@@ -32,7 +32,7 @@ class Judged:
 
 
 def protocol_of(qrels: pandas.DataFrame, protocol: str | None = None) -> str:
-    """The protocol that was asked for, else that of the judgements: `qrels.attrs["protocol"]`, or `trec`.
+    """The given protocol, else that of the judgements: `qrels.attrs["protocol"]`, or `trec`.
 
     Args:
         qrels: all judgements of a collection; `load_qrels` notes the protocol of a name, `dl` for TREC DL.

@@ -1,8 +1,8 @@
 """What the files of an index were when they were written: `rnnreranker.json` has the size and SHA-256 of each.
 
-On opening, the size and the time of change of a file say that it is still that file. Whoever writes it sets the
-fraction of a second of its time by its SHA-256, and the description names no times: of the same documents it has the
-same bytes. A file whose time has another fraction, after a copy that does not keep times, is read whole, once.
+Opening an index compares the size and the time of change of each file. The writer sets the fraction of a second of that
+time from the SHA-256. The description names no times, so the same documents give the same bytes. A file with another
+fraction, as after a copy that does not keep times, is read whole, once.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ GROUPS = {  # title of a group of flags → argument → what help calls its val
 
 @dataclass(frozen=True)
 class StudyFlags(Request):
-    """StudyFlags of the command alone."""
+    """What the command has and `study` in Python has not."""
 
     output: str = setting(MISSING, "the record of what was measured", metavar="FILE.json")
 
