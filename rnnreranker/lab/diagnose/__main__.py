@@ -29,7 +29,7 @@ SUFFIXES = (".json", ".html")
 
 @dataclass(frozen=True)
 class DiagnoseFlags(Request):
-    """DiagnoseFlags of the command alone."""
+    """Flags that the function in Python does not have."""
 
     output: str | None = setting(None, "write its record (.json), or a page (.html), there too", metavar="FILE")
     preset: str | None = setting(None, "published parameters (tas-b, cocondenser, …) or a YAML file")

@@ -36,7 +36,7 @@ SHOWN = ("k", "lam", "context")  # settings of rNN that help shows
 
 @dataclass(frozen=True)
 class RecoverFlags(Request):
-    """RecoverFlags of the command alone."""
+    """Flags that the function in Python does not have."""
 
     output: str | None = setting(None, "write the record of everything measured", metavar="FILE.json")
     preset: str | None = setting(None, "published parameters (tas-b, cocondenser, …) or a YAML file")

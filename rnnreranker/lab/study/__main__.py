@@ -52,7 +52,7 @@ GROUPS = {  # title of a group of flags → argument → what help calls its val
 
 @dataclass(frozen=True)
 class StudyFlags(Request):
-    """What the command has and `study` in Python has not."""
+    """Flags that the function in Python does not have."""
 
     output: str = setting(MISSING, "the record of what was measured", metavar="FILE.json")
 
