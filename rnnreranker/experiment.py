@@ -1,4 +1,4 @@
-"""`python -m rnnreranker.experiment`: what systems are worth on your topics, in one table, and which one to take."""
+"""`python -m rnnreranker.experiment`: compare systems on your topics in one table, with advice."""
 
 from __future__ import annotations
 
@@ -68,11 +68,11 @@ class ExperimentRequest(ComputesOnDevices, Request):
 
 @dataclass(frozen=True)
 class System:
-    """A first stage and the rerankers behind it.
+    """A first stage and its rerankers.
 
     Attributes:
-        first: retrievers joined by +, or a file of a run; fuse: how several retrievers are fused, None = as `search`.
-        rerank: rerankers in their order.
+        first: retrievers joined by +, or a file of a run; fuse: the fusion of several, None = as `search`.
+        rerank: rerankers in order.
 
     >>> System.read("bm25+dense  by rrf:k=20 > rnn:context=100").base
     System(first='bm25+dense', fuse='rrf:k=20', rerank=())
@@ -84,7 +84,7 @@ class System:
 
     @classmethod
     def read(cls, text: str) -> System:
-        """The system of a line; InputError: a part of it is empty."""
+        """The system of a line; InputError if a part is empty."""
         first, *rerank = split_at(">", text)
         if not all([first, *rerank]):
             raise InputError(f"{argument('systems')}: {text!r}; expected FIRST [by FUSION] [> RERANKER …]")
@@ -106,7 +106,7 @@ class System:
 
 
 def split_at(sign: str, text: str) -> list[str]:
-    """The pieces of a text between signs that do not stand in double quotes."""
+    """The pieces of a text between signs outside double quotes."""
     return [piece.strip() for piece in re.split(re.escape(sign) + r'(?=(?:[^"]*"[^"]*")*[^"]*$)', text)]
 
 
@@ -116,30 +116,28 @@ def run_experiment(
     """Search and rerank by several systems, measure and compare them, as `python -m rnnreranker.experiment`.
 
     Args:
-        index, topics, qrels: as of `Index.search` and `evaluate_run`.
-        others: systems, one text with | between them or a list; measures, protocol, hits, encoder, encoded_queries,
-            threads, device, compute_dtype.
+        index, topics, qrels: as in `Index.search` and `evaluate_run`.
+        others: fields of `ExperimentRequest`.
 
     Returns:
-        A row for each system, first stages included: `system`; a column for each measure; difference from its own first
-        stage in the first measure with low, high (95% bootstrap interval), p_holm (paired t-test, Holm's correction
-        over the table), won and lost (topics); `Judged@10` (share of judged documents among the first ten); `ms` a
-        query, without the encoding of queries; `settings`. NaN where there is no such value. `attrs["advice"]` is the
-        sentence, `attrs["protocol"]` the protocol.
+        A row for each system, first stages included: `system`; each measure; from its own first stage in the first
+        measure: difference, low, high (95% bootstrap interval), p_holm (paired t-test, Holm's correction over the
+        table), won and lost (topics); `Judged@10` (share of judged documents in the first ten); `ms` a query without
+        encoding; `settings`. Missing values are NaN. `attrs` has `advice` (a sentence) and `protocol`.
 
     Raises:
-        InputError: everything that can be seen to be wrong, at once; no topic is judged.
-        UnavailableError, MissingDependencyError: a part of the index that cannot be used here.
+        InputError: all faults of the arguments; no topic is judged.
+        UnavailableError, MissingDependencyError: a part of the index is not usable here.
     """
     request = asked(ExperimentRequest, {"index": index, "topics": topics, "qrels": qrels, **others})
     return experiment(request, check(request))
 
 
 def check(request: ExperimentRequest) -> list[System]:
-    """The systems of a request that names some, each behind its own first stage; [] = the usual ones.
+    """The requested systems, each after its own first stage; [] = the usual ones.
 
     Raises:
-        InputError: everything that can be seen to be wrong with them, at once.
+        InputError: all faults of the systems.
     """
     from rnnreranker.evaluate.measures import parse_measures
 
@@ -170,7 +168,7 @@ def request_of(request: ExperimentRequest, system: System) -> Any:
 
 
 def experiment(request: ExperimentRequest, systems: list[System]) -> pandas.DataFrame:
-    """The table of a request that was checked; see `run_experiment`."""
+    """`run_experiment` for a checked request."""
     import pandas
 
     request, scores, times = measured(request, systems)
@@ -189,7 +187,7 @@ def experiment(request: ExperimentRequest, systems: list[System]) -> pandas.Data
 def measured(
     request: ExperimentRequest, systems: Sequence[System]
 ) -> tuple[ExperimentRequest, Scores, dict[System, float]]:
-    """A request with its index and topics opened, the scores of the systems, and their milliseconds a query."""
+    """The request with index and topics opened, scores of the systems, and their milliseconds a query."""
     from rnnreranker import open_index, warm_up
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
@@ -214,7 +212,7 @@ def measured(
 
 
 def usual_systems(request: ExperimentRequest) -> list[System]:
-    """What an opened index can do here: its retrievers, pairs of words and vectors, and each of these with rnn.
+    """What an index can do here: its retrievers, pairs of words and vectors, and each of these with rnn.
 
     Raises:
         UnavailableError: no retriever of the index works on this machine.
@@ -246,9 +244,9 @@ def usual_systems(request: ExperimentRequest) -> list[System]:
 
 
 def searched(request: ExperimentRequest, systems: Sequence[System]) -> tuple[dict[System, Run], dict[System, float]]:
-    """The run of each system, and its milliseconds a query; NaN for a run of a file.
+    """The run and the milliseconds a query of each system; NaN for a run of a file.
 
-    Each step runs once for one document a query before it is timed: that opens parts and encodes the queries.
+    An untimed first call with one document a query opens parts and encodes the queries.
     """
     runs: dict[System, Run] = {}
     times: dict[System, float] = {}
@@ -264,7 +262,7 @@ def searched(request: ExperimentRequest, systems: Sequence[System]) -> tuple[dic
 
 
 def run_of(request: ExperimentRequest, system: System, hits: int, before: Run | None = None) -> Run:
-    """The run of a system, `hits` documents a query; before: the run of its first stage, to be reranked."""
+    """The run of a system with `hits` documents a query; before: the run of its first stage."""
     from rnnreranker.search.searching import first_stage_of
 
     index, topics = cast(Any, (request.index, request.topics))
@@ -280,7 +278,7 @@ def run_of(request: ExperimentRequest, system: System, hits: int, before: Run | 
 
 
 def settings_of(request: ExperimentRequest, system: System) -> dict[str, Any]:
-    """Every setting of a system, also those at their defaults, as plain values."""
+    """All settings of a system as plain values, defaults included."""
     search = request_of(request, system)
     chosen = {"retrieve": search.retrievers, "rerank": search.rerankers}
     about: dict[str, Any] = {
@@ -317,11 +315,11 @@ def compared(scores: Scores, systems: Sequence[System]) -> pandas.DataFrame:
 
 
 def advice(scores: Scores, systems: Sequence[System]) -> tuple[System, str]:
-    """Which system to take, and a sentence that says so.
+    """The system to take, and a sentence.
 
-    It begins with the best first stage by the first measure. A system with one reranker takes its turn where its mean
-    is higher and it is told apart (paired t-test, Holm's correction over all systems of that many rerankers); then
-    systems with more rerankers in the same way.
+    The start is the best first stage by the first measure. A system with one reranker replaces it if its mean is higher
+    and the difference is significant (paired t-test, Holm's correction over systems with as many rerankers); systems
+    with more rerankers follow in the same way.
     """
     from rnnreranker.evaluate.comparison import differences
 
@@ -349,7 +347,7 @@ def advice(scores: Scores, systems: Sequence[System]) -> tuple[System, str]:
 
 @command.main
 def main(argv: Sequence[str]) -> int:
-    """Run the command with its arguments; the exit code."""
+    """Run the command; return the exit code."""
     from rnnreranker.evaluate.comparison import print_scores
 
     request = command.request(make_parser().parse_args(argv), ExperimentRequest)
@@ -376,7 +374,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def make_parser() -> Any:
-    """The flags of the command."""
+    """The parser of the command."""
     text = "Say what systems are worth on your topics, and whether reranking helps there."
     parser = command.parser("experiment", text, EPILOG)
     command.add_request_flags(parser, ExperimentRequest, "index", "topics", "qrels", "systems")

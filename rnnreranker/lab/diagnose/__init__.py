@@ -1,4 +1,4 @@
-"""What a run and the vectors of its candidates say, without judgements, about whether reranking is likely to help."""
+"""Diagnosis of a run and the vectors of its candidates, without judgements: is reranking likely to help?"""
 
 from rnnreranker.lab.diagnose.diagnosing import diagnose
 from rnnreranker.lab.diagnose.diagnosis import measure_run

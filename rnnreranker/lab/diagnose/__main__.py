@@ -1,4 +1,4 @@
-"""`python -m rnnreranker.diagnose`: from a run and its vectors alone, is reranking likely to help?"""
+"""`python -m rnnreranker.diagnose`: is reranking likely to help, from a run and its vectors alone?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SUFFIXES = (".json", ".html")
 
 @dataclass(frozen=True)
 class DiagnoseFlags(Request):
-    """Flags that the function in Python does not have."""
+    """Flags that `diagnose` does not take."""
 
     output: str | None = setting(None, "write its record (.json), or a page (.html), there too", metavar="FILE")
     preset: str | None = setting(None, "published parameters (tas-b, cocondenser, …) or a YAML file")
@@ -37,7 +37,7 @@ class DiagnoseFlags(Request):
 
 @command.main
 def main(argv: Sequence[str]) -> int:
-    """Run the command with its arguments; the exit code."""
+    """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
     request = command.request(args, DiagnoseRequest, rerank=flags.with_rnn(args, args.rerank, "--rerank"))
     output = None if args.output is None else Path(args.output).expanduser()
@@ -64,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The flags of the command."""
+    """The parser of the command."""
     text = "Say from a run and its vectors whether reranking is likely to help."
     parser = command.parser("diagnose", text, EPILOG, usage=USAGE)
     add = command.add_request_flags

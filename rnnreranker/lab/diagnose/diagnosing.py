@@ -1,4 +1,4 @@
-"""`diagnose` and the command: a run, its index and its queries are read, and looked at."""
+"""`diagnose` and its command: read a run, its index and its queries, and measure them."""
 
 from __future__ import annotations
 
@@ -34,18 +34,15 @@ HITS, DEPTH, MOST = 100, 1024, 256  # first documents that are looked for, neare
 
 @dataclass(frozen=True)
 class DiagnoseRequest(Request):
-    """A run to be looked at: the arguments of `diagnose`, and flags of the command.
+    """The arguments of `diagnose`, and flags of the command.
 
     Attributes:
-        run: candidates, a Run or a file.
-        index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini: vectors, and more where it has it.
+        run: a Run or a file.
+        index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini.
         topics: a name, a file, or qid → text; None with `encoded_queries`.
-        encoded_queries: a .npy file of query vectors, `QueryVectors`, or (Q, d) floats of the topics in their order.
-        encoder: of queries, `name:key=value,…`; None = the one that made the index.
-        rerank: the reranking that is judged, `rnn:k=20,preset=tas-b`.
-        missing: candidates without a vector, "error" or "skip".
-        sample: queries looked at, by a hash of their ids.
-        threads: None = one per core; results do not depend on it.
+        encoded_queries: a .npy file, `QueryVectors`, or (Q, d) floats in the order of the topics.
+        encoder: of queries, `name:key=value,…`; None = the one of the index.
+        rerank: the judged reranking, `rnn:k=20,preset=tas-b`.
     """
 
     run: str | Path | Run = setting(MISSING, "candidates (TREC or MS MARCO format)")
@@ -62,10 +59,10 @@ class DiagnoseRequest(Request):
 
     @cached_property
     def params(self) -> RnnParams:
-        """The settings of the reranking that is judged.
+        """The settings of the judged reranking.
 
         Raises:
-            InputError: another reranker than rnn, or not from vectors; settings that it does not have.
+            InputError: another reranker than rnn from vectors; unknown settings.
         """
         chosen = choose("reranker", self.rerank, "rerank")
         if chosen.name != RNN or chosen.source != "vectors" or chosen.queries is not None:
@@ -75,7 +72,7 @@ class DiagnoseRequest(Request):
 
     @property
     def encoding(self) -> QueryEncoding:
-        """How queries become vectors."""
+        """How queries are encoded."""
         return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics)
 
 
@@ -85,17 +82,17 @@ def diagnose(
     topics: str | Path | Mapping[str, str] | None = None,
     **others: Any,
 ) -> dict[str, Any]:
-    """What is measured of a run, as `python -m rnnreranker.diagnose`; `verdict` judges it.
+    """Measure a run, as `python -m rnnreranker.diagnose`; `verdict` judges the result.
 
     Args:
-        run, index, topics, others: as of `DiagnoseRequest`.
+        run, index, topics, others: as in `DiagnoseRequest`.
 
     Returns:
         Plain values for JSON; docs/tables/diagnose.html explains each.
 
     Raises:
-        InputError: everything that can be seen to be wrong, at once; what does not fit together.
-        UnavailableError, MissingDependencyError: an index or an encoder that cannot be had here.
+        InputError: all faults of the arguments; inputs that do not belong together.
+        UnavailableError, MissingDependencyError: an index or an encoder is not available here.
     """
     request = asked(DiagnoseRequest, {"run": run, "index": index, "topics": topics, **others})
     check(request)
@@ -103,10 +100,10 @@ def diagnose(
 
 
 def check(request: DiagnoseRequest, *others: tuple[object, str]) -> None:
-    """Refuse what can be seen to fail, before any work; others: more faults, reported with those of the request.
+    """Check a request before any work; others: further faults.
 
     Raises:
-        InputError: everything that is wrong; settings that the reranker does not have.
+        InputError: all faults; unknown settings.
     """
     topics, encoded, encoder = (argument(name) for name in ("topics", "encoded_queries", "encoder"))
     refuse(
@@ -125,7 +122,7 @@ def check(request: DiagnoseRequest, *others: tuple[object, str]) -> None:
 
 
 def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], IndexOnDisk]:
-    """What is measured of a request that was checked, and the index that it was measured with; see `diagnose`."""
+    """The measurements of a checked request, and its index."""
     from rnnreranker.data.topics import topics_of
     from rnnreranker.index.opening import open_index
     from rnnreranker.lab.diagnose.diagnosis import measure_run, sampled
@@ -156,7 +153,7 @@ def diagnosed(request: DiagnoseRequest) -> tuple[dict[str, Any], IndexOnDisk]:
 
 
 def _impacts(index: IndexOnDisk, topics: dict[str, str], threads: int | None) -> dict[str, float] | None:
-    """`word_use` of queries weighed by the index's model, where it has impacts and the model is here; else None."""
+    """`word_use_of` if the index has impacts and the model is available, else None."""
     if not index.has("impacts") or not topics:
         return None
     try:
@@ -167,10 +164,10 @@ def _impacts(index: IndexOnDisk, topics: dict[str, str], threads: int | None) ->
 
 
 def word_use_of(index: IndexOnDisk, topics: Mapping[str, str], threads: int | None = None) -> dict[str, float]:
-    """`word_use` of queries, weighed by the model that made the impacts of an index.
+    """`word_use` of queries, weighed by the model of the index's impacts.
 
     Raises:
-        UnavailableError, MissingDependencyError: the model cannot be had here.
+        UnavailableError, MissingDependencyError: the model is not available here.
     """
     from rnnreranker.base.method import Inputs
     from rnnreranker.methods.retrieve.impact import ImpactRetriever
@@ -183,7 +180,7 @@ def word_use_of(index: IndexOnDisk, topics: Mapping[str, str], threads: int | No
 
 
 def _token_search(index: IndexOnDisk, topics: dict[str, str], threads: int | None) -> list[dict[str, Any]] | None:
-    """What a search by nearest tokens reaches, where the index has one and its encoder is here; else None."""
+    """`token_search` if the index supports it and its encoder is available, else None."""
     from rnnreranker.parts.tokens.neighbours import FILE
 
     if not index.has("tokens") or not topics or not (index.token_vectors.folder / FILE).is_file():
@@ -198,17 +195,17 @@ def _token_search(index: IndexOnDisk, topics: dict[str, str], threads: int | Non
 def token_search(
     source: TokenSource, topics: Mapping[str, str], threads: int | None = None
 ) -> list[dict[str, int | float]]:
-    """For nprobe 1, 2, 4 and so on: `recall`, the share of the first 100 documents by MaxSim that the search finds.
+    """For nprobe 1, 2, 4, …: `recall`, the share of the first 100 documents by MaxSim that the search finds, and
+    `candidates`, the share of documents whose MaxSim is computed.
 
-    Means over the queries that find any; beside it `candidates`, the documents whose MaxSim is computed, as a share of
-    all that have tokens. The last nprobe is that of all lists, or 256.
+    Values are means over the queries that find any document. The last nprobe is the number of lists, at most 256.
 
     Args:
-        source: the tokens, with a Faiss index beside them; topics: at least one query, its id to its text.
+        source: tokens with a Faiss index; topics: query id → text, at least one.
         threads: None = one per core; results do not depend on it.
 
     Raises:
-        InputError, UnavailableError: as `query_tokens`, and an index of other tokens.
+        InputError, UnavailableError: as `query_tokens`; an index of other tokens.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""The diagnosis of a run: what its contexts look like, and what reranking would change."""
+"""Measurements of a run's contexts, and of what reranking changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNIT = 1e-2  # a norm this near to 1 is taken for 1, so that float16 and quantis
 
 
 def sampled(run: Run, count: int) -> Run:
-    """The run of the `count` queries whose SHA-256 is lowest, in the order of the run: the same choice everywhere.
+    """The run of the `count` queries with the lowest SHA-256, in the order of the run.
 
     Raises:
         InputError: count below 1.
@@ -47,16 +47,16 @@ def measure_run(
     *,
     graph: NeighbourGraph | None = None,
 ) -> dict[str, Any]:
-    """Everything measured, as plain values for JSON (docs/tables/diagnose.html explains each); `verdict` judges it.
+    """All measurements as plain values for JSON (docs/tables/diagnose.html explains each); `verdict` judges them.
 
     Args:
-        run: Q queries; those with at least two candidates with vectors are looked at.
-        query_vectors: a vector for each of its queries, in any order.
-        reranker: its vectors, parameters, threads and rule for candidates without a vector are used.
-        graph: of the collection; None = nothing is said of one.
+        run: Q queries; those with two or more candidates with vectors are measured.
+        query_vectors: a vector for each query, in any order.
+        reranker: gives vectors, settings, threads and the rule for candidates without a vector.
+        graph: of the collection; None = no measurements of it.
 
     Raises:
-        InputError: as `RnnReranker.rerank`; a graph that cannot be used, no query with two candidates.
+        InputError: as `RnnReranker.rerank`; an unusable graph, no query with two candidates.
     """
     reranker.check(run)
     params, vectors = reranker.params, reranker.vectors
@@ -99,7 +99,7 @@ def measure_run(
 
 
 class _Collected:
-    """What is kept of each context until all have been seen: a row of `contexts` each."""
+    """Measurements of each context: a row of `contexts` each."""
 
     def __init__(self, params: RnnParams) -> None:
         self.params = params
@@ -114,7 +114,7 @@ class _Collected:
     ) -> None:
         """Measure a context (m, d).
 
-        docids, entries, base: names, numbers and the run's scores of its m-1 candidates, in the run's order.
+        docids, entries, base: names, numbers and run scores of its m-1 candidates, in the order of the run.
         """
         params, measured = self.params, geometry(context, self.params)
         self.geometries.append(measured)
@@ -199,7 +199,7 @@ class _Collected:
 
 
 def _overlap(before: Run, after: Run, context: int) -> dict[str, Any]:
-    """How far the contexts of two runs of the same entries differ."""
+    """How far the contexts of two runs with the same entries differ."""
     rbo, first, ten, moves = [], [], [], []
     for qid in before:
         old, new = before.ranked(qid)[:context], after.ranked(qid)[:context]

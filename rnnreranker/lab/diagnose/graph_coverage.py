@@ -1,4 +1,4 @@
-"""Reciprocity among the candidates beside that in the whole collection, as its graph has it; and the graph's hubs."""
+"""Reciprocity among candidates compared with the collection's graph; hubs of the graph."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ COVERED = ("pairs", "nearest", "kept", "found")  # what is measured of a context
 
 
 def coverage(lists: np.ndarray, rows: np.ndarray, graph: NeighbourGraph) -> list[float | None]:
-    """How much of a context of n candidates the graph knows; None where no pair can have it.
+    """How much of a context of n candidates the graph contains; None where no pair qualifies.
 
-    `pairs`: of the pairs of candidates, those of which one is among the other's neighbours in the collection;
-    `nearest`: the same of the pairs of a candidate and one in its list among the candidates; `kept`: of the pairs that
-    are reciprocal among the candidates, those that are so in the collection; `found`: of the pairs that are reciprocal
-    in the collection, those that are so among the candidates.
+    `pairs`: share of candidate pairs of which one names the other in the collection; `nearest`: the same of pairs
+    listed among the candidates; `kept`: share of pairs reciprocal among the candidates that are reciprocal in the
+    collection; `found`: the reverse.
 
     Args:
         lists: (n + 1, length) int64, the nearest elements of each, element 0 = query.
-        rows: (n,) int64, of the candidates in the graph; -1 = it does not have the document.
+        rows: (n,) int64, of the candidates in the graph; -1 = missing.
     """
     among = listed(lists, len(lists))[1:, 1:]
     np.fill_diagonal(among, False)
@@ -43,7 +42,7 @@ def coverage(lists: np.ndarray, rows: np.ndarray, graph: NeighbourGraph) -> list
 
 
 def coverage_of_all(several: Sequence[Sequence[float | None]]) -> dict[str, float | None]:
-    """Name of a measurement → its mean over the contexts that have it."""
+    """Measurement → mean over the contexts that have it."""
     means: dict[str, float | None] = {}
     for name, values in zip(COVERED, zip(*several, strict=True), strict=True):
         some = [value for value in values if value is not None]
@@ -52,20 +51,19 @@ def coverage_of_all(several: Sequence[Sequence[float | None]]) -> dict[str, floa
 
 
 def hubs(graph: NeighbourGraph, k: int) -> dict[str, Any]:
-    """How often documents are named by others: in-degree, what would make it more even, and by how much.
+    """How often documents are named by others, among the first k neighbours of each document.
 
-    All is of the first k neighbours of a document. `in_degree`: its distribution over all documents; its `skewness`,
-    the share of documents that nobody names (`nobody`), and the one that most do (`largest`). `cap`: an in-degree that
-    could be the most allowed, and the share of edges beyond it. `mutual`: skewness, nobody and largest once more, where
-    the k neighbours are those of the highest mutual proximity among all K: of i and j, (N - r_ij)(N - r_ji), with r_ij
-    the rank of j among the neighbours of i, from 1, and K + 1 where it has none; None beyond 2^20 documents.
+    `in_degree`: its distribution; `skewness` of it, share of unnamed documents (`nobody`) and the most named one
+    (`largest`). `cap`: a limit on in-degree, and the share of edges above it. `mutual`: the same where the k neighbours
+    have the highest mutual proximity (N - r_ij)(N - r_ji) among all K; r_ij is the rank of j among the neighbours of i,
+    from 1, or K + 1; None above 2^20 documents.
 
     Args:
-        graph: of N documents, K neighbours each.
-        k: neighbours that count; K where that is less.
+        graph: N documents, K neighbours each.
+        k: neighbours that count, at most K.
 
     Raises:
-        InputError: a row of the graph that cannot be used.
+        InputError: an unusable row of the graph.
     """
     k = min(k, graph.k)
     degrees = np.zeros(len(graph), dtype=np.int64)
@@ -99,7 +97,7 @@ def _evenness(graph: NeighbourGraph, degrees: np.ndarray) -> dict[str, Any]:
 
 
 def _proximities(graph: NeighbourGraph, rows: np.ndarray, near: np.ndarray) -> np.ndarray:
-    """(n, K) int64: the mutual proximity of rows (n,) and their neighbours (n, K), times the square of N."""
+    """(n, K) int64: mutual proximity of rows (n,) and their neighbours (n, K)."""
     back = graph.neighbours(near.ravel()).reshape(*near.shape, -1) == rows[:, None, None]
     count, k = len(graph), graph.k
     ranks = np.where(back.any(axis=2), back.argmax(axis=2), k)
@@ -108,6 +106,6 @@ def _proximities(graph: NeighbourGraph, rows: np.ndarray, near: np.ndarray) -> n
 
 
 def _others(rows: np.ndarray, near: np.ndarray) -> np.ndarray:
-    """The neighbours in (n, k) but for rows that are among their own."""
+    """The neighbours in (n, k) except the rows themselves."""
     others: np.ndarray = near[near != rows[:, None]]
     return others

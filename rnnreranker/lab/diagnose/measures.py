@@ -1,4 +1,4 @@
-"""What can be measured on one context, the query (element 0) and its candidates, or on two rankings."""
+"""Measurements of one context (element 0 is the query), or of two rankings."""
 
 from __future__ import annotations
 
@@ -20,19 +20,15 @@ BINS = 12  # of a histogram
 def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = PERSISTENCE) -> float:
     """RBO_ext of two rankings of the same length, in [0, 1]: 1 = identical, 0 = disjoint.
 
-    With X_d the number of entries that the first d of both have in common, and n the length,
+    With X_d the number of entries that the first d of both share, and n the length,
 
         RBO_ext = (X_n / n) p^n + (1 - p) / p * sum_{d=1..n} (X_d / d) p^d
 
-    which takes the agreement at depth n to go on for ever (Webber, Moffat and Zobel 2010, equation 32, whose case of
-    two lengths is not needed here).
+    (Webber, Moffat and Zobel 2010, equation 32, for equal lengths).
 
     Args:
         first, second: n >= 1 distinct names each, best first.
-        p: in (0, 1); the larger, the deeper the ranks that count.
-
-    Raises:
-        InputError: other lengths, no entries, an entry twice, p out of range.
+        p: in (0, 1); a larger p weighs deeper ranks more.
 
     >>> rank_biased_overlap("ab", "ab"), rank_biased_overlap("ab", "cd")
     (1.0, 0.0)
@@ -59,7 +55,7 @@ def rank_biased_overlap(first: Sequence[str], second: Sequence[str], p: float = 
 
 
 def spread(values: np.ndarray, ones: bool = False) -> dict[str, Any]:
-    """Mean, quartiles and a histogram; with `ones` the share of the values that are at most 1."""
+    """Mean, quartiles and a histogram; with `ones` the share of values up to 1."""
     low, *quartiles, high = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist()
     counts, edges = np.array([len(values)]), np.array([low, high])
     if high - low > 1e-6 * max(abs(low), abs(high)):  # narrower ones cannot be distinguished
@@ -77,7 +73,7 @@ def spread(values: np.ndarray, ones: bool = False) -> dict[str, Any]:
 
 
 def rounded(value: Any) -> float:
-    """A number with four digits behind the point."""
+    """A number rounded to four digits."""
     return round(float(value), 4)
 
 
@@ -85,11 +81,11 @@ def rounded(value: Any) -> float:
 class Geometry:
     """Sets, hubs and similarities of one context of m elements.
 
-    sizes: (m,) int64, elements of R*(i) without i itself, row 0 = query. occurrences: (m,) int64, in how many lists of
-    other elements each stands. skewness: of the occurrences. cohesion: see `cohesion`; None where it is not defined.
-    low, high, level: lowest, highest and mean similarity of two elements. largest: the highest weight argument, the
-    diagonal included. negative: share of set members (others than the element) whose weight argument is below 0.
-    similarity: (m-1,) float64 inner products with the query. lists: (m, length) int64, elements in order of similarity.
+    sizes: (m,) int64, elements of R*(i) without i, row 0 = query. occurrences: (m,) int64, in how many other lists
+    each element is. skewness: of the occurrences. cohesion: see `cohesion`. low, high, level: lowest, highest and mean
+    similarity of two elements. largest: the highest weight argument, diagonal included. negative: share of set members
+    with a weight argument below 0. similarity: (m-1,) float64 inner products with the query. lists: (m, length) int64,
+    elements by similarity.
     """
 
     sizes: np.ndarray
@@ -106,7 +102,7 @@ class Geometry:
 
 
 def geometry(vectors: np.ndarray, params: RnnParams) -> Geometry:
-    """The measurements of one context. vectors: (m, d) float32, m >= 2, row 0 = query."""
+    """Measure one context. vectors: (m, d) float32, m >= 2, row 0 = query."""
     m = len(vectors)
     raw = reference.inner_products(vectors)
     others = raw[~np.eye(m, dtype=bool)].astype(np.float64)
@@ -141,7 +137,7 @@ def geometry(vectors: np.ndarray, params: RnnParams) -> Geometry:
 
 
 def skewness(values: np.ndarray) -> float:
-    """The third standardised moment, mean((x - mean)^3) / sd^3; 0 where all values are equal.
+    """The third standardised moment, mean((x - mean)^3) / sd^3; 0 for equal values.
 
     >>> round(skewness(np.array([0, 0, 0, 4])), 6)  # mean 1, sd sqrt(3), third moment 6
     1.154701
@@ -152,12 +148,10 @@ def skewness(values: np.ndarray) -> float:
 
 
 def cohesion(links: np.ndarray) -> float | None:
-    """How much more often than chance two neighbours of an element are neighbours too, in [-1, 1].
+    """How much more often than by chance two neighbours of an element are neighbours, in [-1, 1].
 
-    Transitivity (closed paths of length two / all of them) less the density (links / pairs). About 0 where neighbours
-    are a matter of chance, near 1 - density where elements form groups. None where no element has two neighbours.
-
-    links: (n, n) bool, symmetric; the diagonal is ignored.
+    Transitivity (closed paths of length two / all) minus density (links / pairs): about 0 by chance, near 1 - density
+    for groups. None if no element has two neighbours. links: (n, n) bool, symmetric; the diagonal is ignored.
     """
     adjacent = links.astype(np.float64)
     np.fill_diagonal(adjacent, 0.0)
@@ -171,7 +165,7 @@ def cohesion(links: np.ndarray) -> float | None:
 
 
 def listed(lists: np.ndarray, m: int) -> np.ndarray:
-    """(m, m) bool: whether the list of element i, row i of (m, length), has element j."""
+    """(m, m) bool: whether row i of the lists (m, length) contains element j."""
     inside = np.zeros((m, m), dtype=bool)
     inside[np.arange(m)[:, None], lists] = True
     return inside
@@ -183,7 +177,7 @@ def _reciprocal(lists: np.ndarray, m: int) -> np.ndarray:
 
 
 def _extended(own: np.ndarray, lists: np.ndarray, params: RnnParams) -> np.ndarray:
-    """R* as a mask (m, m); the rule is that of `reference.extend`."""
+    """R* as a mask (m, m); the rule of `reference.extend`."""
     if params.tau == 0:
         return own.copy()
     m = len(own)

@@ -1,4 +1,4 @@
-"""A diagnosis as rows of text for the terminal, and as one HTML page with small histograms."""
+"""A diagnosis as rows of text, and as an HTML page with histograms."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TERMS = {
 
 
 def print_report(measured: dict[str, Any]) -> None:
-    """Print the table of measurements, then the verdict, on stdout."""
+    """Print the measurements, then the verdict, on stdout."""
     print_table(("measured", "value", "meaning"), rows(measured))
     print()
     judged = verdict(measured)
@@ -31,7 +31,7 @@ def print_report(measured: dict[str, Any]) -> None:
 
 
 def advice(judged: dict[str, Any], scale: str) -> str:
-    """The word of a verdict, and the scale to use where it is another than the one that was judged.
+    """The word of a verdict, and another scale if it advises one.
 
     >>> advice({"word": "risky", "scale": "minmax"}, "none")
     'risky; use --scale minmax'
@@ -43,7 +43,7 @@ def advice(judged: dict[str, Any], scale: str) -> str:
 
 
 def rows(measured: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """The measurements: name, value, what it means. docs/tables/diagnose.html explains each, under the same name."""
+    """Name, value and meaning of each measurement; docs/tables/diagnose.html explains them under the same names."""
     sets, hubs, flat, scale = measured["sets"], measured["hubness"], measured["anisotropy"], measured["scale"]
     hub, overlap = hubs["largest_hub"], measured["overlap"]
     made = [
@@ -103,7 +103,7 @@ def rows(measured: dict[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _graph(graph: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """The rows of an index with a graph of its collection."""
+    """Rows for an index with a graph of its collection."""
     k, cap, both = graph["k"], graph["cap"], f"{_part(graph['kept'])} / {_part(graph['found'])}"
     made = [
         ("pairs that the graph has", _part(graph["pairs"]), "of the candidates of a query"),
@@ -146,7 +146,7 @@ def _number(value: float | None) -> str:
 
 
 class Bar(NamedTuple):
-    """A column of a histogram: position and size in units of the drawing, and what it stands for in words."""
+    """A column of a histogram: position and size in units of the drawing, and its label."""
 
     x: float
     y: float
@@ -156,7 +156,7 @@ class Bar(NamedTuple):
 
 
 def write_diagnosis(path: Path, measured: dict[str, Any]) -> None:
-    """Write the page of a diagnosis, as `diagnose` gives it with `run` and `index` added."""
+    """Write the page of a diagnosis."""
     shown = [
         ("Neighbours of the query", "per query", measured["sets"]["query"]),
         ("Neighbours of a candidate", "per candidate", measured["sets"]["candidates"]),
@@ -174,7 +174,7 @@ def write_diagnosis(path: Path, measured: dict[str, Any]) -> None:
 
 
 def bars(spread: dict[str, Any]) -> list[Bar]:
-    """The columns of a histogram, side by side over the whole width, the highest of the whole height."""
+    """The columns of a histogram over the whole width; the highest has the whole height."""
     counts, edges = spread["counts"], spread["edges"]
     width, highest = WIDTH / len(counts), max(counts)
     return [

@@ -1,4 +1,4 @@
-"""The terms of the scores of a context, and how much each of them has to say."""
+"""The terms of the scores of a context, and the influence of each."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ TOP = 10  # of the order that a term's effect is counted in
 
 
 def terms(products: np.ndarray, base: np.ndarray, jaccard: np.ndarray, params: RnnParams) -> dict[str, np.ndarray]:
-    """What each term adds to the scores of n candidates: name → (n,) float64, which sum to the score.
+    """What each term adds to the scores of n candidates: name → (n,) float64; they sum to the score.
 
-    Those with a weight: `rank`, `run`, `query` (the inner product), `jaccard` (J with the query), `first` (J with the
-    run's first), `nearest` (the mean score of the nearest candidates).
+    Only terms with a weight: `rank`, `run`, `query` (inner product), `jaccard` (J with the query), `first` (J with the
+    run's first), `nearest` (mean score of the nearest candidates).
 
     Args:
-        products: (n + 1, n + 1) inner products, of the query first.
-        base: (n,) scores of the run, in whose order the candidates are.
-        jaccard: (P, n + 1) of the probes, elements 0 to P - 1, to all elements.
-        params: those of the scores.
+        products: (n + 1, n + 1) inner products, query first.
+        base: (n,) run scores, in the order of the candidates.
+        jaccard: (P, n + 1), from the probes 0 to P - 1 to all elements.
+        params: of the scores.
     """
     similarity, count = products[0, 1:], len(products) - 1
     if params.scale == "none":  # eq. 1
@@ -50,7 +50,7 @@ def terms(products: np.ndarray, base: np.ndarray, jaccard: np.ndarray, params: R
 
 
 def weights_of(params: RnnParams, probes: int) -> dict[str, float]:
-    """The weight of each term in s*, of all probes but the query together; they sum to 1."""
+    """The weight of each term in s*, for all probes but the query together; they sum to 1."""
     run = (0.0, 0.0, 1.0) if params.scale == "none" else mixture.weights(params)
     weights = {name: params.lam * weight for name, weight in zip(("rank", "run", "query"), run, strict=True)}
     each = (1 - params.lam) / probes
@@ -60,15 +60,15 @@ def weights_of(params: RnnParams, probes: int) -> dict[str, float]:
 
 
 def effects(added: dict[str, np.ndarray], docids: np.ndarray) -> dict[str, dict[str, float | None]]:
-    """Of each term, how much it has to say about the order of a context.
+    """The influence of each term on the order of a context.
 
-    spread: its standard deviation as a share of the sum of all terms'. top_10: how many of the first ten would not be
-    there without it; None of ten candidates or fewer. agreement: rank-biased overlap of its own order and that of the
-    scores; None where it is the same for all.
+    spread: its standard deviation as a share of the sum over terms. top_10: how many of the first ten need it; None
+    for ten candidates or fewer. agreement: rank-biased overlap of its own order and the order of the scores; None for
+    a constant term.
 
     Args:
         added: of `terms`.
-        docids: (n,) names, which ties are broken by.
+        docids: (n,) names, which break ties.
     """
     scores = sum(added.values(), start=np.zeros(len(docids)))
     order = docids[order_by_score(scores, docids)].tolist()
@@ -87,7 +87,7 @@ def effects(added: dict[str, np.ndarray], docids: np.ndarray) -> dict[str, dict[
 
 
 def mean_effects(several: list[dict[str, dict[str, float | None]]], params: RnnParams) -> dict[str, dict[str, Any]]:
-    """The means over contexts of what `effects` says, with the weight of each term; None where nothing was said."""
+    """Means of `effects` over contexts, with the weight of each term; None without values."""
     names = dict.fromkeys(name for one in several for name in one)
     weights = weights_of(params, 1 if params.scale == "none" else params.probes)
     result: dict[str, dict[str, Any]] = {}

@@ -1,8 +1,7 @@
-"""The measurements in plain words: does reranking likely help, which scale, and why.
+"""The verdict: is reranking likely to help, with which scale, and why.
 
-`LIKELY` is what `limit` of docs/source/page_data/learnt_limit.py gives for the runs on record, and docs/forecasts.md
-says how often it was right on a collection that it was not set on. The other limits were set looking at five
-collections and one encoder; each has a reason besides.
+`limit` of docs/source/page_data/learnt_limit.py gives `LIKELY` for the runs on record; docs/forecasts.md says how often
+it is right on other collections. The other limits come from five collections and one encoder.
 """
 
 from __future__ import annotations
@@ -36,9 +35,8 @@ SAME = 0.98
 def verdict(measured: dict[str, Any]) -> dict[str, Any]:
     """The word, the scale to use, and a line for each reason.
 
-    measured: the parts `params`, `sets`, `scale`, `order` and `overlap` of a diagnosis, and `mismatch` where vectors do
-    not belong together. Returns word: "likely helps", "may help", "little effect", "risky" (any risk outweighs the
-    rest) or "no verdict" (of a mismatch); scale: "minmax"; reasons: one line each.
+    measured: a diagnosis; `mismatch` if vectors do not belong together. Returns word: "likely helps", "may help",
+    "little effect", "risky" (outweighs the rest) or "no verdict" (for a mismatch); scale: "minmax"; reasons.
     """
     if said := measured.get("mismatch"):
         return {"word": NONE, "scale": measured["params"]["scale"], "reasons": [said]}
@@ -91,7 +89,7 @@ def _little(measured: dict[str, Any]) -> list[str]:
 
 
 def _counts_run(params: RnnParams) -> bool:
-    """Whether what the run says of its candidates has a weight in the score."""
+    """Whether rank or score of the run has a weight in the score."""
     return params.scale == "minmax" and bool(params.rank_weight or params.run_weight)
 
 

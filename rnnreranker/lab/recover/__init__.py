@@ -1,4 +1,4 @@
-"""Hidden positives recovered: does similarity to one known positive find the others better than the query does?"""
+"""Recovery of hidden positives: does similarity to a known positive rank the others better than the query does?"""
 
 from rnnreranker.lab.recover.recovery import Recovery, measure_recovery, recover
 from rnnreranker.lab.recover.similarities import Visible, visible_positives

@@ -1,4 +1,4 @@
-"""`python -m rnnreranker.recover`: would labels made from one positive point at the positives nobody judged?"""
+"""`python -m rnnreranker.recover`: would labels made from one positive rank unjudged positives high?"""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHOWN = ("k", "lam", "context")  # settings of rNN that help shows
 
 @dataclass(frozen=True)
 class RecoverFlags(Request):
-    """Flags that the function in Python does not have."""
+    """Flags that `recover` does not take."""
 
     output: str | None = setting(None, "write the record of everything measured", metavar="FILE.json")
     preset: str | None = setting(None, "published parameters (tas-b, cocondenser, …) or a YAML file")
@@ -44,7 +44,7 @@ class RecoverFlags(Request):
 
 @command.main
 def main(argv: Sequence[str]) -> int:
-    """Run the command with its arguments; the exit code."""
+    """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
     request = command.request(args, RecoverRequest, similarity=flags.with_rnn(args, args.similarity, "--similarity"))
     check(request)
@@ -95,14 +95,13 @@ def _print(recovery: Recovery) -> None:
 
 
 def _gap(row: Mapping[str, Any]) -> list[str]:
-    """A difference with its interval, and p; of a row without one nothing."""
     if "difference" not in row:
         return ["-", "-"]
     return [interval(row["difference"], row["low"], row["high"]), f"{row['p_holm']:.3f}"]
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The flags of the command."""
+    """The parser of the command."""
     text = "Hide positives and see what finds them again; no training."
     parser = command.parser("recover", text, EPILOG, usage=USAGE)
     add = command.add_request_flags

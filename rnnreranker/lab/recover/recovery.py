@@ -1,4 +1,4 @@
-"""`recover` and the command: how well each similarity puts hidden positives above judged negatives."""
+"""`recover` and its command: how well each similarity ranks hidden positives above judged negatives."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ Rows = tuple[dict[str, Any], ...]
 
 @dataclass(frozen=True)
 class Recovery:
-    """What a recovery came to. A difference has low and high (95% bootstrap interval over queries), p (paired t-test)
-    and p_holm (over the rows of its field).
+    """The result of a recovery.
+
+    Differences have low and high (95% bootstrap interval over queries), p (paired t-test) and p_holm (over the rows of
+    the same field).
 
     Attributes:
-        queries, cases: queries used, and cases of visible positives in all.
-        hidden, negatives: judged candidates that were ranked, over all cases.
-        rows: scorer, measure, value (mean over queries of the mean over their positives); of similarity to a positive
+        queries, cases: number of queries, and of visible positives.
+        hidden, negatives: number of ranked candidates over all cases.
+        rows: scorer, measure, value (mean over queries of the mean over positives); for similarities to a positive
             alone also the difference from "query".
         filters: see `filtered`.
-        from_graph: scorer, measure, and its difference from the scorer of that name without `OF_GRAPH`.
-        joint: scorer, other, measure, and the difference of both, see `JOINT`.
-        ablations: scorer, measure, value, and its difference from "joint", of the graph from that of the graph; AP
-            alone; empty unless asked for.
-        beside: scorer, of a teacher, other, measure, and the difference of both, see `BESIDE`.
-        reliability: of ("similarity", that of "joint", or "mass", the probability in labels made of it) and the rows of
-            `by_confidence`, every query counted alike.
-        how, inputs: the settings of the request, plain values, and fingerprints of what was read.
+        from_graph: scorer, measure, and the difference from the same scorer without `OF_GRAPH`.
+        joint: scorer, other, measure and their difference, see `JOINT`.
+        ablations: scorer, measure, value and the difference from "joint" (of the same source); AP only.
+        beside: a teacher as scorer, other, measure and their difference, see `BESIDE`.
+        reliability: `of` "similarity" (joint) or "mass" (the probability in labels), and the rows of `by_confidence`.
+        how, inputs: settings of the request; fingerprints of what was read.
     """
 
     queries: int
@@ -74,13 +74,13 @@ class Recovery:
     inputs: dict[str, str] = field(default_factory=dict, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as for JSON."""
+        """Plain values for JSON."""
         values = asdict(self)
         return {name: value for name, value in values.items() if name not in ("how", "inputs")}
 
     @property
     def answer(self) -> str:
-        """Which similarity finds hidden positives best, beside the query's, in a sentence."""
+        """A sentence: the best similarity, compared with the query's."""
         return answer(self.rows)
 
 
@@ -90,15 +90,14 @@ def recover(
     qrels: Qrels,
     **others: Any,
 ) -> Recovery:
-    """How well similarity to one positive finds the others, as `python -m rnnreranker.recover`.
+    """Measure how well similarity to one positive ranks the others, as `python -m rnnreranker.recover`.
 
     Args:
-        index, topics, qrels, others: as of `RecoverRequest`.
+        index, topics, qrels, others: as in `RecoverRequest`.
 
     Raises:
-        InputError: everything that can be seen to be wrong, at once; no query with enough positives and a negative,
-            with what would help.
-        UnavailableError, MissingDependencyError: an index, an encoder or a teacher that cannot be had here.
+        InputError: all faults of the arguments; no query with enough positives and a negative.
+        UnavailableError, MissingDependencyError: an index, an encoder or a teacher is not available here.
     """
     request = asked(RecoverRequest, {"index": index, "topics": topics, "qrels": qrels, **others})
     check(request)
@@ -106,7 +105,7 @@ def recover(
 
 
 def recovered(request: RecoverRequest) -> Recovery:
-    """The recovery of a request that was checked; see `recover`."""
+    """`recover` for a checked request."""
     cases, inputs, teachers = cases_of(request)
     how = {"params": request.params.to_dict(), "joint_params": request.joint.to_dict(), "visible": request.visible}
     how |= {"relevant": request.relevant, "unjudged": request.unjudged}
@@ -115,11 +114,7 @@ def recovered(request: RecoverRequest) -> Recovery:
 
 
 def cases_of(request: RecoverRequest) -> tuple[list[Visible], dict[str, str], dict[str, Any]]:
-    """Every positive of a request in turn, with the others hidden; fingerprints of what was read; and the teachers.
-
-    Raises:
-        InputError, UnavailableError, MissingDependencyError: as `recover`.
-    """
+    """The cases of a request, fingerprints of what was read, and the teachers' settings; raises errors as `recover`."""
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
     from rnnreranker.index.opening import open_index
@@ -153,14 +148,14 @@ def cases_of(request: RecoverRequest) -> tuple[list[Visible], dict[str, str], di
 def measure_recovery(
     cases: Iterable[Visible], rates: Sequence[float] = RATES, beside: Collection[str] = (), **about: Any
 ) -> Recovery:
-    """Measure every case under every scorer.
+    """Measure each case under each scorer.
 
     Args:
-        cases: of one set of scorers; rates: shares of the candidates that filters discard; beside: the scorers that
-            are teachers; about: `how` and `inputs` of the recovery.
+        cases: all with the same scorers; rates: shares of the candidates that filters discard; beside: names of the
+            teachers; about: `how` and `inputs` of the recovery.
 
     Raises:
-        InputError: no case at all.
+        InputError: no case.
     """
     kept = list(cases)
     if not kept:
@@ -204,11 +199,7 @@ def measure_recovery(
 
 
 def answer(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The similarity that finds hidden positives best, beside the query's, by the first of the measures.
-
-    Args:
-        rows: of `Recovery`: scorer, measure, value; of those compared with the query difference, low, high and p_holm.
-    """
+    """The sentence of `Recovery.answer` from its rows."""
     measure = MEASURES[0]
     query = next(row["value"] for row in rows if (row["scorer"], row["measure"]) == ("query", measure))
     compared = [row for row in rows if row["measure"] == measure and "difference" in row]
@@ -227,9 +218,9 @@ def answer(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def ranking_measures(scores: np.ndarray, hidden: np.ndarray, docids: Sequence[str]) -> dict[str, float]:
-    """AP, precision at m (m = the number of hidden positives) and AUC of one ranking; ties by docid, in AUC halved.
+    """AP, precision at m (the number of hidden positives) and AUC of a ranking; ties by docid, in AUC half.
 
-    scores: (n,); hidden: (n,) bool, some of each.
+    scores: (n,); hidden: (n,) bool with both values.
 
     >>> by_hand = ranking_measures(np.array([3.0, 2.0, 1.0]), np.array([True, False, True]), ["a", "b", "c"])
     >>> [round(value, 4) for value in by_hand.values()]
@@ -249,14 +240,13 @@ def ranking_measures(scores: np.ndarray, hidden: np.ndarray, docids: Sequence[st
 
 
 def filtered(cases: Sequence[Visible], rates: Sequence[float]) -> list[dict[str, float | str]]:
-    """What each filter removes when all discard the same share of the judged candidates.
+    """What each filter removes if all discard the same share of the judged candidates.
 
-    Rows: filter, rate (asked), discarded (reached: equal doubts stay together, on the kept side), positives (share of
-    the hidden positives removed: the gain) and negatives (share of the true negatives lost: the price).
+    Rows: filter, rate (requested), discarded (reached; equal doubts are all kept), positives (share of the hidden
+    positives removed) and negatives (share of the true negatives removed).
 
-    Cases with similarities from a graph have filters `rnn-graph` and `joint-graph` besides. A filter's threshold is one
-    for all queries, as a user would set it. A case counts 1 / (cases of its query), so that a query counts as often as
-    it has judged candidates, as where each query has one known positive.
+    With a graph there are filters `rnn-graph` and `joint-graph` too. A filter has one threshold for all queries. A case
+    weighs 1 / (cases of its query).
     """
     rows: list[dict[str, float | str]] = []
     hidden, weights = np.concatenate([case.hidden for case in cases]), weights_of(cases)
@@ -278,16 +268,13 @@ def filtered(cases: Sequence[Visible], rates: Sequence[float]) -> list[dict[str,
 
 
 def weights_of(cases: Sequence[Visible]) -> np.ndarray:
-    """(M,) of all candidates of all cases: 1 / cases of their query."""
+    """(M,) weights of all candidates of all cases: 1 / (cases of their query)."""
     number = Counter(case.qid for case in cases)
     return np.concatenate([np.full(len(case.hidden), 1.0 / number[case.qid]) for case in cases])
 
 
 def _as_pool(case: Visible, source: str) -> Pool:
-    """A case as the pool that a filter looks at: one visible positive, or the mean of several, the judged candidates.
-
-    source: `OF_GRAPH` for similarities from there.
-    """
+    """A case as the pool of a filter; several visible positives count as their mean. source: `OF_GRAPH` or ""."""
     similar = {how: case.scores[source + one][None] for how, one in SIMILAR.items() if source + one in case.scores}
     seen = case.positive_scores.mean(keepdims=True)
     return Pool(case.qid, case.positives[:1], case.docids, seen, case.raw, similar)
@@ -306,7 +293,7 @@ def _reliability(cases: Sequence[Visible]) -> Iterator[dict[str, Any]]:
 def _compared(
     values: dict[tuple[str, str], np.ndarray], pairs: Sequence[tuple[str, str]], measures: Sequence[str] = MEASURES
 ) -> Rows:
-    """How far each scorer's values (Q,) lie above those of another, by measure: one family of tests."""
+    """The differences of (Q,) values of each scorer from another, by measure: one family of tests."""
     keys = [((scorer, measure), (other, measure)) for scorer, other in pairs for measure in measures]
     return tuple(
         {"scorer": one[0], "other": other[0], "measure": one[1], "value": float(values[one].mean()), **row}

@@ -1,4 +1,4 @@
-"""What a recovery is asked for: a request, its similarities and its teachers, checked before any work."""
+"""The request of a recovery with its similarities and teachers, checked before any work."""
 
 from __future__ import annotations
 
@@ -36,24 +36,16 @@ NO_SETTINGS = OF_THE_MIXTURE | {"queries"}  # of joint similarity that mean noth
 
 @dataclass(frozen=True)
 class RecoverRequest(Request):
-    """A recovery: the arguments of `recover`, and flags of the command.
+    """The arguments of `recover`, and flags of the command.
 
     Attributes:
         index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini.
         topics: a name, a file, or qid → text.
-        qrels: judgements, with several positives a query: a name, a file, {qid: {docid: grade}} or a data frame.
-        run: candidates, a Run or a file; None = retrieved densely.
-        encoded_queries: a .npy file of query vectors.
-        encoder: of queries, `name:key=value,…`; None = the one that made the index.
+        qrels: with several positives a query: a name, a file, {qid: {docid: grade}} or a data frame.
+        run: a Run or a file; None = dense retrieval.
+        encoder: of queries, `name:key=value,…`; None = the one of the index.
         similarity: settings of rNN and of joint similarity, `joint:k=20,positive_weight=0.3,preset=tas-b`.
-        relevant: lowest grade of a positive.
-        unjudged: candidates without a judgement, "skip" or "negative".
-        source: "vectors", or "both": from the part neighbours of the index too.
-        visible: positives visible at a time.
-        ablations: joint similarity with other settings, too; each differs in one thing.
-        beside: teachers in their written form, `collective:fb_clusters=24`, see `beside.known`.
-        documents: texts for teachers that read them; fields: which of theirs, "title,text" or "text".
-        threads: None = one per core; results do not depend on it.
+        beside: teachers in written form, `collective:fb_clusters=24`, see `teachers.known`.
     """
 
     index: str | Path | IndexOnDisk = setting(MISSING, INDEX)
@@ -77,38 +69,38 @@ class RecoverRequest(Request):
 
     @cached_property
     def params(self) -> RnnParams:
-        """Of geometric, Jaccard and mixed similarity, and how many candidates there are.
+        """Settings of geometric, Jaccard and mixed similarity; `context` is the number of candidates.
 
         Raises:
-            InputError: settings that they do not have, values out of range.
+            InputError: unknown settings, values out of range.
         """
         return _settings(self.similarity, RnnParams.preset("vectors"))
 
     @cached_property
     def joint(self) -> JointParams:
-        """Of joint similarity, with the same settings; its defaults are those of labels."""
+        """Settings of joint similarity, by default those of labels."""
         return _settings(self.similarity, JointLabeler.defaults)
 
     @cached_property
     def teachers(self) -> list[Teacher]:
-        """What stands beside the similarities.
+        """The teachers.
 
         Raises:
-            InputError: no such teacher, settings that it does not have.
+            InputError: an unknown teacher or setting.
         """
         return [choose_teacher(form) for form in as_list(self.beside)]
 
     @property
     def encoding(self) -> QueryEncoding:
-        """How queries become vectors."""
+        """How queries are encoded."""
         return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics)
 
 
 def check(request: RecoverRequest) -> None:
-    """Refuse what can be seen to fail, before any work.
+    """Check a request before any work.
 
     Raises:
-        InputError: everything that is wrong; unknown settings and teachers.
+        InputError: all faults; unknown settings and teachers.
     """
     teachers = request.teachers
     names = [one.name for one in teachers]
@@ -137,7 +129,7 @@ def check(request: RecoverRequest) -> None:
 
 
 def _settings(form: Form, base: P) -> P:
-    """The settings of a form in place of those of `base`, as far as the class of `base` has them."""
+    """`base` with the settings of a form that the class of `base` has."""
     written = Written.read(form)
     shown = argument("similarity", str(written))
     known = [name for name in hints_of(JointParams) if name not in NO_SETTINGS]

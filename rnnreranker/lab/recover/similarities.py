@@ -1,4 +1,4 @@
-"""One judged positive stays visible, the others are hidden among the candidates: what each similarity says of them."""
+"""Scores of each similarity when one judged positive is visible and the others are hidden among the candidates."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ Scores = dict[str, np.ndarray]  # name → (R, n) float64
 
 @dataclass(frozen=True, eq=False)
 class RankedCandidates:
-    """A query and its n candidates, in the order of the run; R of them are positives.
+    """A query and its n candidates in the order of the run; R of them are positives.
 
-    context: (1, n + 1, d) float32, row 0 = query; positives: (R,) int64, their numbers from 0; rows: (n,) int64 in
-    the graph, or None without one; products: (n,) float64 with the query; scores: (n,) float64 of the run.
+    context: (1, n + 1, d) float32, row 0 = query; positives: (R,) int64, candidate numbers from 0; rows: (n,) int64 in
+    the graph, None without one; products: (n,) float64 with the query; scores: (n,) float64 of the run.
     """
 
     qid: str
@@ -61,11 +61,10 @@ class RankedCandidates:
 
 @dataclass(frozen=True)
 class Similarities:
-    """The similarities that are compared.
+    """The compared similarities.
 
-    params: of Jaccard and mixed similarity; joint: of joint similarity, its ends and its ablations; graph: of the
-    collection; ablations: whether joint similarity is computed with other settings, too; beside: scores of teachers;
-    threads: None = one per core.
+    params: of Jaccard and mixed similarity; joint: of joint similarity; graph: of the collection; ablations: whether
+    joint similarity has variants; beside: scores of teachers; threads: None = one per core.
     """
 
     params: RnnParams
@@ -76,7 +75,7 @@ class Similarities:
     threads: int | None = None
 
     def of(self, candidates: RankedCandidates) -> Scores:
-        """Name → (R, n) float64, of candidates to each positive; "query" is the same for all of them."""
+        """Name → (R, n) float64, from each positive to the candidates; "query" is the same for all positives."""
         probes, lengths = np.append(0, candidates.positives + 1), candidates.lengths
         mixed = VectorSimilarity(lengths, self.params, self.threads, candidates.context)
         near, alike = _ends(mixed.geometric(probes)), _ends(mixed.jaccard(probes[1:]))
@@ -105,7 +104,7 @@ class Similarities:
         return scores
 
     def _of_graph(self, candidates: RankedCandidates, probes: np.ndarray, graph: NeighbourGraph) -> Scores:
-        """The same from the graph: of single positives with each in front, joint in the order of the run."""
+        """The same from the graph: single positives each in front, joint in the order of the run."""
         assert candidates.rows is not None
         count = len(candidates.rows)
         order = np.array([[row, *np.delete(np.arange(count), row)] for row in candidates.positives.tolist()])
@@ -127,7 +126,7 @@ class Similarities:
 
     @cached_property
     def _graphs(self) -> dict[str, Edges]:
-        """The graph, and what it is with fewer neighbours of a document, by the names of their joint similarity."""
+        """Name of a joint similarity → the graph, or the graph with fewer neighbours."""
         assert self.graph is not None
         graphs: dict[str, Edges] = {"joint": self.graph}
         for k in NEIGHBOURS if self.ablations else ():
@@ -138,31 +137,31 @@ class Similarities:
 
 
 class Nearest(NamedTuple):
-    """The nearest of a graph: (D, k) uint32 and (D, k) float16."""
+    """The nearest neighbours of a graph: (D, k) uint32 and (D, k) float16."""
 
     edges: np.ndarray
     weights: np.ndarray
 
 
 def both(near: np.ndarray, alike: np.ndarray, weight: float, lam: float) -> np.ndarray:
-    """(R, n): joint similarity of its ends, (R + 1, n) each, the query first: s and J of them."""
+    """(R, n): joint similarity of s and J, (R + 1, n) each, row 0 = query."""
     mixed = lam * near + (1.0 - lam) * alike
     return weight * mixed[1:] + (1.0 - weight) * mixed[:1]
 
 
 def _ends(values: np.ndarray) -> np.ndarray:
-    """(P, n) float64, of (1, P, n)."""
+    """(P, n) float64, from (1, P, n)."""
     return values[0].astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class Visible:
-    """One query with one of its positives visible, or several, and its other judged candidates.
+    """A query with visible positives and its other judged candidates.
 
-    positives: docids of the visible ones; docids: n others, in the order of the run; hidden: (n,) bool, the positives
-    among them; scores: name of a scorer -> (n,) float64, see `Similarities.of`, the mean over the visible positives.
-    mass: (n,) float64, the probability that joint labels of the visible positives give, with default label parameters;
-    positive_scores: inner products of query and visible positives; raw: (n,) float64, of query and candidates.
+    positives: docids of the visible ones; docids: the n others, in the order of the run; hidden: (n,) bool, the
+    positives among them; scores: scorer → (n,) float64, mean over the visible positives; mass: (n,) float64,
+    probability in joint labels of the visible positives; positive_scores: inner products of query and visible
+    positives; raw: (n,) float64, of query and candidates.
     """
 
     qid: str
@@ -187,17 +186,14 @@ def visible_positives(
     unjudged: str = "skip",
     visible: int = 1,
 ) -> Iterator[Visible]:
-    """Every positive of every query in turn, where it leaves a hidden positive and a judged negative to tell apart.
+    """Each positive of each query in turn, if a hidden positive and a judged negative remain.
 
-    With several visible ones, each with those that follow it among the positives in the order of the run, in a circle.
-
-    The first `params.context` candidates of a query are its context; all take part in the similarities, only judged
-    ones are ranked, unless unjudged ones count as negatives. A positive outside of the context is neither visible nor
-    hidden. `relevant`, `unjudged` and `visible` are as of `RecoverRequest`.
+    With several visible positives, each is joined by those that follow it in the run, in a circle. The first
+    `params.context` candidates form the context; only judged ones are ranked unless unjudged ones count as negatives.
+    Positives outside the context are ignored. `relevant`, `unjudged` and `visible` are as in `RecoverRequest`.
 
     Raises:
-        InputError: candidates or queries without a vector, candidates that the graph lacks, no query with more
-            positives than visible ones and a negative, with what would help.
+        InputError: a candidate or query without a vector, a candidate missing from the graph, no usable query.
     """
     grades: dict[str, dict[str, int]] = {}
     columns = (qrels[name].tolist() for name in ("query_id", "doc_id", "relevance"))
@@ -230,7 +226,6 @@ def visible_positives(
 
 
 def _remedy(number: str, several: int, lower: int, relevant: int, unjudged: str, context: int) -> str:
-    """What would give queries with enough positives and a negative; see `visible_positives`."""
     if several and unjudged == "skip":
         return (
             f"{several} have {number} positives and no judged negative: count candidates without a judgement as "

@@ -1,4 +1,4 @@
-"""What rerankers say of a query's candidates, beside the similarities: teachers that know the query."""
+"""Teachers: scores of rerankers for a query's candidates."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ CONTEXT = "context"  # a setting of rerankers: here every candidate of the conte
 
 
 class Teacher(NamedTuple):
-    """A teacher by its name, one of `known`: the reranker, with its settings."""
+    """A name of `known`, and the reranker with its settings."""
 
     name: str
     chosen: Chosen
 
 
 def known() -> list[str]:
-    """The names of what can be beside: rerankers that read no scores of a run, and the collective teacher."""
+    """Names of teachers: rerankers that read no run scores, and the collective teacher."""
     return [*COLLECTIVE, *(name for name, kind in methods("reranker").items() if "run scores" not in kind.needs)]
 
 
 def choose_teacher(form: Form) -> Teacher:
-    """The teacher of a written form, `late`, `collective:fb_clusters=24`, `cross-encoder:model=NAME`.
+    """The teacher of a written form: `late`, `collective:fb_clusters=24`, `cross-encoder:model=NAME`.
 
     Raises:
-        InputError: no such teacher, settings that it does not have, values out of range.
+        InputError: an unknown teacher or setting, values out of range.
     """
     written = Written.read(form)
     with naming("beside", written):
@@ -56,7 +56,7 @@ def choose_teacher(form: Form) -> Teacher:
 
 
 def needs_of(teachers: Iterable[Teacher]) -> frozenset[str]:
-    """What some teachers need together."""
+    """The needs of some teachers together."""
     return needs_together(one.chosen for one in teachers)
 
 
@@ -67,17 +67,16 @@ def scores_of(
     topics: Mapping[str, str],
     **how: Any,
 ) -> tuple[Callable[[str, Sequence[str], np.ndarray], Scores], dict[str, Any]]:
-    """What gives the scores of teachers: (qid, n docids, R positives) → name → (R, n) float64.
+    """A function (qid, n docids, R positives) → name → (R, n) float64 scores, and name → the teacher's description.
 
-    They are the same for every positive, but where the positive gives feedback. Beside it: name → what the scores
-    depend on besides the inputs.
+    Only a teacher whose feedback is the visible positive gives each positive other scores.
 
     Args:
         run: the candidates, all of which are scored; topics: texts of its queries.
-        how: documents and fields, encoded_queries and threads, as of `SearchRequest`.
+        how: documents, fields, encoded_queries and threads, as in `SearchRequest`.
 
     Raises:
-        InputError: an index without what they need, and what rerankers raise.
+        InputError: an index without a needed part, and errors of the rerankers.
     """
     from rnnreranker.parts.tokens.source import query_tokens
     from rnnreranker.search.pipeline import open_pipeline

@@ -1,4 +1,4 @@
-"""`python -m rnnreranker.study`: every way of training, with seeds, tested on queries that training did not see."""
+"""`python -m rnnreranker.study`: train a model in several ways with seeds, test on unseen queries, compare."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ GROUPS = {  # title of a group of flags → argument → what help calls its val
 
 @dataclass(frozen=True)
 class StudyFlags(Request):
-    """Flags that the function in Python does not have."""
+    """Flags that `run_study` does not take."""
 
     output: str = setting(MISSING, "the record of what was measured", metavar="FILE.json")
 
 
 @command.main
 def main(argv: Sequence[str]) -> int:
-    """Run the command with its arguments; the exit code."""
+    """Run the command; return the exit code."""
     args = make_parser().parse_args(argv)
     from rnnreranker.base.record import of_command, write_records
 
@@ -87,7 +87,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The flags of the command."""
+    """The parser of the command."""
     parser = command.parser("study", "Train a model in every way, several times, and compare.", EPILOG, USAGE)
     command.add_request_flags(parser, StudyRequest, "index", "topics", "qrels")
     command.add_request_flags(parser, StudyFlags, "output")
@@ -103,7 +103,6 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _cells(difference: Mapping[str, Any]) -> list[str]:
-    """The difference with its interval, and p; nothing of an arm that is compared with no other."""
     if not difference:
         return ["-", "-"]
     return [interval(difference["difference"], difference["low"], difference["high"]), f"{difference['p_holm']:.3f}"]

@@ -1,4 +1,4 @@
-"""What a study comes to: means over seeds by query, differences with intervals, curves and costs of trainings."""
+"""Results of a study: means over seeds by query, differences with intervals, learning curves, costs."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ Values = dict[str, dict[str, float]]  # measure → test query → value
 def study_rows(
     records: Records, groups: Mapping[str, str] | None, others: Mapping[str, Sequence[str]]
 ) -> list[dict[str, Any]]:
-    """One row an arm, a measure and a group of test queries.
+    """One row for each arm, measure and group of test queries.
 
     Args:
-        records: of `run_trial`, all arms over the same tasks.
-        groups: test query → group; every group is reported beside all queries.
-        others: arm → those that it is compared with.
+        records: of `run_trial`; all arms have the same tasks.
+        groups: test query → group; the rows cover all queries, then each group.
+        others: arm → the arms that it is compared with.
 
     Returns:
-        Rows with arm, measure, group, queries, value (mean over queries of the mean over seeds) and, where another arm
-        is compared with, `against` → {difference, low, high (95%, bootstrap over queries), p (paired t-test), p_holm}.
-        Holm's correction is over all comparisons of a measure and group.
+        Rows with arm, measure, group, queries, value (mean over queries of the mean over seeds) and `against`: other
+        arm → {difference, low, high (95% bootstrap interval over queries), p (paired t-test), p_holm}. Holm's
+        correction covers all comparisons of a measure and group.
 
     Raises:
-        InputError: arms that were not tested on the same queries.
+        InputError: the arms have different test queries.
     """
     values = _per_query(records)
     arms, measures = (list(dict.fromkeys(values.columns.get_level_values(level))) for level in (0, 1))
@@ -63,11 +63,7 @@ def study_rows(
 
 
 def conclusion(rows: Sequence[Mapping[str, Any]]) -> str:
-    """The best trained arm by the first measure over all queries, beside those that it is compared with.
-
-    Args:
-        rows: of `study_rows`.
-    """
+    """A sentence: the best trained arm by the first measure over all queries, and its comparisons."""
     measure = rows[0]["measure"]
     mine = [row for row in rows if (row["measure"], row["group"]) == (measure, "all")]
     values = {row["arm"]: row["value"] for row in mine}
@@ -86,8 +82,10 @@ def conclusion(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def observations(records: Records) -> dict[str, Any]:
-    """What else records say, arm by arm: `words`, and of what any has `costs`, `distances`, `by_degrees`, `masses`
-    (by task) and `positives` (000, Figure 11: first rank of a bucket, positives in it, their mean probability)."""
+    """Further results by arm: `words`, `costs`, `distances`, `by_degrees`, `masses`, `positives`, where records have them.
+
+    `positives` is paper 000, Figure 11: first rank of a bucket, positives in it, their mean probability.
+    """
     own_of: dict[str, Any] = {"words": {}}
     for record in records:
         for name in ("words", "costs", "distances", "by_degrees", "mass", "positives"):
@@ -108,9 +106,9 @@ def observations(records: Records) -> dict[str, Any]:
 
 
 def curves(records: Records) -> dict[str, dict[str, list[float]]]:
-    """Arm → step, loss, RR@10, nDCG@10, … of validation, each a list: means over the arm's trainings by validation.
+    """Arm → step, loss and each validation measure: lists of means over the arm's trainings.
 
-    Trainings on folds of unequal size differ by a step or so; the steps are means as well.
+    Folds of unequal size have slightly different steps, so steps are means too.
     """
     import pandas
 
@@ -126,7 +124,7 @@ def curves(records: Records) -> dict[str, dict[str, list[float]]]:
 
 
 def chosen_steps(records: Records) -> dict[str, dict[str, float]]:
-    """Arm → trainings, those whose best step was 0 (the encoder as it was), mean best step, mean steps, seconds."""
+    """Arm → trainings, `unchanged` (trainings whose best step is 0), means of best_step, steps and seconds."""
     by_arm = {}
     for arm, own in _by_arm(records).items():
         by_arm[arm] = {"trainings": len(own), "unchanged": sum(record["best_step"] == 0 for record in own)}
@@ -135,7 +133,7 @@ def chosen_steps(records: Records) -> dict[str, dict[str, float]]:
 
 
 def by_query(records: Records) -> dict[str, dict[str, dict[str, float]]]:
-    """Arm → measure → test query → the mean over the seeds, to four digits: what intervals of other orders stand on."""
+    """Arm → measure → test query → mean over the seeds, rounded to four digits."""
     by_arm: dict[str, dict[str, dict[str, float]]] = {}
     columns: Any = _per_query(records).items()
     for (arm, measure), column in columns:
@@ -146,17 +144,17 @@ def by_query(records: Records) -> dict[str, dict[str, dict[str, float]]]:
 def with_chosen(
     records: Records, families: Mapping[str, str], measure: str
 ) -> tuple[list[Mapping[str, Any]], dict[str, dict[str, Any]]]:
-    """The records, behind them those of the arm that each family's validation queries choose, task by task.
+    """Add the arm that each family's validation queries choose, task by task.
 
-    A task's own trainings alone have a say, their mean over the seeds, so that no query that it tests has any. Of equal
-    arms the first is taken.
+    Only a task's own trainings decide (mean over seeds), so no test query influences the choice. Of equal arms the
+    first wins.
 
     Args:
-        records: of `run_trial`, with `checked`: measure → mean over the validation queries, all documents searched.
-        families: arm → its family; measure: that decides.
+        records: of `run_trial`, with `checked`: measure → mean over the validation queries.
+        families: arm → its family; measure: the deciding measure.
 
     Returns:
-        The records, and family → task → `arm`, the one taken, and `validation`: arm → its value.
+        The records with those of the families appended; family → task → `arm` and `validation` (arm → value).
     """
     with_families, choices = list(records), {}
     for family in dict.fromkeys(families.values()):
@@ -186,13 +184,12 @@ def _buckets(pairs: Sequence[Sequence[float]]) -> list[list[float]]:
 
 
 def _by_arm(records: Records) -> dict[str, list[Mapping[str, Any]]]:
-    """The records of every trained arm."""
     arms = dict.fromkeys(record["arm"] for record in records if record["arm"])
     return {arm: [record for record in records if record["arm"] == arm] for arm in arms}
 
 
 def _per_query(records: Records) -> pandas.DataFrame:
-    """Mean over the seeds by query; the columns are (arm, measure)."""
+    """Means over the seeds: one row a query, columns (arm, measure)."""
     import pandas
 
     tables = [pandas.DataFrame(record["values"]) for record in records]
@@ -204,7 +201,6 @@ def _per_query(records: Records) -> pandas.DataFrame:
 
 
 def _beside(other: str, gap: Mapping[str, Any]) -> str:
-    """How an arm compares with another."""
     name = f"{BASE}, the model as it was" if other == BASE else other
     text = f"{interval(gap['difference'], gap['low'], gap['high'])}, p {gap['p_holm']:.3f} after Holm"
     if gap["p_holm"] >= SURE:
@@ -213,7 +209,7 @@ def _beside(other: str, gap: Mapping[str, Any]) -> str:
 
 
 def values_of(run: Run, qrels: pandas.DataFrame, measures: str, protocol: str, qids: Sequence[str]) -> Values:
-    """Measure → query → value of a run on some queries; 0 where the run is empty, as that of a collapsed model."""
+    """Measure → query → value of a run on some queries; 0 for an empty run, e.g. of a collapsed model."""
     from rnnreranker.evaluate import evaluate
     from rnnreranker.evaluate.measures import name_of, parse_measures
 
@@ -227,7 +223,7 @@ def values_of(run: Run, qrels: pandas.DataFrame, measures: str, protocol: str, q
 
 
 def means_of(values: Values) -> dict[str, float]:
-    """Measure → the mean over the queries; 0 without any."""
+    """Measure → mean over the queries; 0 without queries."""
     return {name: sum(by_query.values()) / max(len(by_query), 1) for name, by_query in values.items()}
 
 
@@ -236,17 +232,16 @@ ROWS = 1024  # queries at a time
 
 
 def distances_of(queries: np.ndarray, documents: np.ndarray, relevant: Sequence[np.ndarray]) -> dict[str, Any]:
-    """The shares of pairs by their distance f = (1 - cosine) / 2 (paper 004, eq. 6), and how far vectors lie on a line.
+    """Shares of pairs by their distance f = (1 - cosine) / 2 (paper 004, eq. 6), and how close vectors are to one line.
 
     Args:
-        queries: (Q, D) vectors of length 1; documents: (N, D), too.
-        relevant: of every query the rows of its relevant documents.
+        queries: (Q, D) unit vectors; documents: (N, D) unit vectors.
+        relevant: for each query the rows of its relevant documents.
 
     Returns:
-        relevant, others: shares of the pairs of either kind whose distance is in (0, .1], …, (.9, 1], as the paper has
-        them (4.3), 0 itself in the first (lists of 10, 0 where there are no such pairs). line: the largest eigenvalue
-        of the second moments of queries and documents over the sum of all: 1 where all vectors are multiples of one,
-        1/D where they use every direction alike.
+        relevant, others: 10 shares each, of distances in [0, .1], (.1, .2], … (paper 004, 4.3); 0 without pairs.
+        line: the largest eigenvalue of the second moments of queries and documents over the sum of all; 1 for
+        vectors on one line, 1/D for vectors in all directions alike.
     """
     counts, edges = np.zeros((2, RANGES), dtype=np.int64), np.linspace(0, 1, RANGES + 1, dtype=np.float32)
     for start, cosines in _blocks(queries, documents):

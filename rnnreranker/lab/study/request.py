@@ -1,4 +1,4 @@
-"""What a study is asked for: a request with its arms, checked before any work."""
+"""The request of a study with its arms, checked before any work."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ EVERYDAY = ("learning_rate", "epochs", "max_steps", "batch_size")  # of every tr
 
 @dataclass(frozen=True)
 class ArmParams(Params):
-    """Settings of an arm beside those of its training."""
+    """Settings of an arm, except those of its training."""
 
     labels: str = setting("hard", "what it learns from: a method of labels in its written form", tunable=False)
     start: str = setting("", "what it begins as: an arm, or an encoder; empty = that of the study")
@@ -59,16 +59,16 @@ class ArmParams(Params):
 
 @dataclass(frozen=True)
 class Arm:
-    """One way of training.
+    """One way to train.
 
     Attributes:
-        name: in tables and figures.
-        params: of the training; the task sets the seed, `rates` the learning rate. loss: of its loss.
-        method: of its labels, in its written form.
-        teacher: the arm whose scores are its labels, and finder: whose hits are its negatives; "" = none.
+        name: shown in tables and figures.
+        params: of the training; the task sets the seed, `rates` the learning rate. loss: settings of its loss.
+        method: of its labels, in written form.
+        teacher: the arm whose scores are its labels; finder: the arm whose hits are its negatives; "" = none.
         own: its other settings.
         against: names of the arms that it is compared with.
-        rates: task name → the learning rate that is taken there; empty = that of `params`.
+        rates: task name → learning rate; empty = that of `params`.
     """
 
     name: str
@@ -83,27 +83,27 @@ class Arm:
 
     @cached_property
     def labels(self) -> ChosenLabeler:
-        """The method of its labels, with settings that were checked."""
+        """The checked method of its labels."""
         return choose_labeler(self.method)
 
     @property
     def hard(self) -> bool:
-        """Whether it learns from judgements alone."""
+        """Whether its labels are the judgements alone."""
         return self.method.name == "hard"
 
     @property
     def mass(self) -> str | None:
-        """ "share" or "confident" where it learns how much probability leaves the positives, see `labels.mass`."""
+        """ "share" or "confident" if the arm learns how much probability leaves the positives, see `labels.mass`."""
         return self.labels.label_params.mass if unlearnt(self.labels.label_params) else None
 
     @property
     def refers(self) -> list[str]:
-        """What it starts from, and whose negatives and scores it takes: names, of arms perhaps."""
+        """Names (perhaps of arms) of its start, its negatives and its teacher."""
         given = (self.own.start, self.finder, self.teacher)
         return [name for name in dict.fromkeys(given) if name and name != self.name]
 
     def params_of(self, task: Any) -> Any:
-        """The parameters of its training on a task; hard labels are scaled as they are."""
+        """The settings of its training on a task; hard labels keep their scores."""
         values: dict[str, Any] = {"seed": task.seed} | (
             {"learning_rate": self.rates[task.name]} if task.name in self.rates else {}
         )
@@ -112,14 +112,14 @@ class Arm:
         return dataclasses.replace(self.params, **{key: value for key, value in values.items() if key in known})
 
     def described(self, task: Any) -> list[Any]:
-        """What it trains with on a task, but for what the arms are that it refers to."""
+        """Everything that its training on a task depends on, except the arms that it refers to."""
         own = [self.teacher, self.own.start, self.own.negatives, self.own.filter, self.own.prf]
         learnt = sorted(task.known_of_validation) if self.mass else []
         params = self.params_of(task).to_dict() | {"loss": self.params.ranking.name}
         return [params, self.loss.to_dict(), str(self.method), own, learnt]
 
     def training(self) -> dict[str, Any]:
-        """The parameters, plain values; the learning rate is None where tasks differ in it."""
+        """The settings as plain values; the learning rate is None if it differs by task."""
         rates = set(self.rates.values())
         taken = {"learning_rate": rates.pop() if len(rates) == 1 else None} if rates else {}
         return self.params.described() | taken
@@ -127,16 +127,16 @@ class Arm:
 
 @dataclass(frozen=True)
 class StudyRequest(ComputesOnDevices, Request):
-    """A study: the arguments of `run_study`, and the flags of the command, whose help the fields say.
+    """The arguments of `run_study`, and flags of the command.
 
     Attributes:
-        index: an opened index is opened again by its name.
+        index: each process opens an opened index again by its name.
         topics, test_topics: names, files, or qid → text.
         qrels, test_qrels: names, files, {qid: {docid: grade}} or data frames.
-        arms: in their written form, or a mapping of names to settings.
-        work: None = the records of trials are not kept.
-        backend, address: as of `do_parts`; workers of a cluster see `work` and the index under the same paths.
-        device: "cpu", "cuda" or "auto"; None = the processor; compute_dtype: in which type models encode and score.
+        arms: written forms, or name → settings.
+        work: None = records of trials are not kept.
+        backend, address: as in `do_parts`; workers of a cluster need `work` and the index under the same paths.
+        device: "cpu", "cuda" or "auto"; None = cpu.
     """
 
     index: str | Path | IndexOnDisk = setting(MISSING, INDEX)
@@ -174,12 +174,12 @@ class StudyRequest(ComputesOnDevices, Request):
 
     @property
     def trained_on(self) -> str:
-        """Where models are trained."""
+        """The device of the trainings."""
         return trained_on(self.device or "cpu")
 
     @cached_property
     def written(self) -> Written:
-        """The model in its written form; InputError: one that makes no encoder, so that no study tests it."""
+        """The model in written form; InputError for a model that makes no encoder."""
         written = Written.read(self.model)
         known = [name for name, model in methods(KIND).items() if model.trains]
         if written.name not in known:
@@ -188,7 +188,7 @@ class StudyRequest(ComputesOnDevices, Request):
 
     @property
     def kind(self) -> Any:
-        """The model that is trained: a subclass of `TrainedModel`."""
+        """The model's class, a subclass of `TrainedModel`."""
         return find(KIND, self.written.name)
 
     @property
@@ -198,17 +198,17 @@ class StudyRequest(ComputesOnDevices, Request):
 
     @property
     def usual(self) -> Any:
-        """Settings of a training where neither the model nor an arm says others."""
+        """Settings of a training where neither model nor arm gives others."""
         return self.kind.Params(**USUAL.get(self.written.name, {}))
 
     @cached_property
     def training(self) -> Training:
-        """The model, settings of its trainings and of the loss; InputError: settings that it does not have."""
+        """The model, the settings of its trainings and of the loss; InputError for unknown settings."""
         return training_of(self.written, self.loss, self.usual)
 
     @cached_property
     def chosen(self) -> list[Arm]:
-        """The arms; InputError: a name twice, settings that an arm does not have, unknown labels or arms."""
+        """The arms; InputError for a duplicate name, unknown settings, labels or arms."""
         made: dict[str, Arm] = {}
         for written in forms_of(self.arms):
             shown = argument("arms", str(written))
@@ -257,34 +257,30 @@ class StudyRequest(ComputesOnDevices, Request):
 
     @cached_property
     def stages(self) -> dict[str, Chosen]:
-        """The first stages by their written forms; InputError: no such retriever, settings that it does not have."""
+        """The first stages by written form; InputError for an unknown retriever or setting."""
         return {str(Written.read(form)): choose("retriever", form, of="first_stages") for form in self.first_stages}
 
     @property
     def index_name(self) -> str:
-        """The name by which every process opens the index."""
+        """The name by which each process opens the index."""
         return str(self.index) if isinstance(self.index, str | Path) else self.index.name
 
 
 def forms_of(arms: Sequence[Form] | Mapping[str, Any]) -> Iterator[Written]:
-    """Arms in their written form, `NAME:KEY=VALUE`, or a mapping of names to settings as YAML has it.
-
-    Raises:
-        InputError: another form.
-    """
+    """Arms in written form, from `NAME:KEY=VALUE` or name → settings; InputError for any other form."""
     for form in [{name: settings} for name, settings in arms.items()] if isinstance(arms, Mapping) else arms:
         written = Written.read(form)
         yield dataclasses.replace(written, params=dict(written.params))
 
 
 def _labels(form: Form, context: int) -> tuple[Written, str]:
-    """The method of labels that an arm names, in its written form, and the arm that teaches it.
+    """The method of an arm's labels in written form, and the arm that teaches it.
 
-    Three names stand for a method: `arm:name=X`, the scores of what the arm X trained; `cross-encoders:models=A,B`,
-    the mean of their scores; `term-scorer`, words weighed by a scorer that the task trains.
+    Three names are short forms: `arm:name=X` (scores of the model of arm X), `cross-encoders:models=A,B` (mean of their
+    scores), `term-scorer` (words weighed by a scorer that each task trains).
 
     Raises:
-        InputError: no such method, settings that it does not have, values out of range.
+        InputError: unknown method or settings, values out of range.
     """
     written, teacher = Written.read(form), ""
     values, name = dict(written.params), written.name
@@ -314,10 +310,10 @@ def _labels(form: Form, context: int) -> tuple[Written, str]:
 
 
 def check(request: StudyRequest) -> None:
-    """Refuse what can be seen to fail, before any work.
+    """Check a request before any work.
 
     Raises:
-        InputError: arguments that do not belong together, unknown methods or settings.
+        InputError: arguments that exclude each other, unknown methods or settings.
     """
     known_of = {"protocol": (None, *PROTOCOLS), "splits": (None, *SETTINGS), "backend": WORKERS}
     for name, known in known_of.items():

@@ -1,4 +1,4 @@
-"""`run_study` and the command: what a request asks for is trained in every way, tested and compared."""
+"""`run_study` and its command: train each arm, test and compare."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ CHOICE = "nDCG@10"  # of the validation queries
 
 @dataclass(frozen=True)
 class StudyOutcome:
-    """What a study came to.
+    """The result of a study.
 
     Attributes:
-        outcome: plain values: `arms`, `params`, `rows` (an arm, a measure and a group of test queries each, see
-            `study_rows`), `queries`, `curves`, `steps`, and what else the arms have.
-        inputs: of what was read, by name, a fingerprint.
+        outcome: plain values: `arms`, `params`, `rows` (see `study_rows`), `queries`, `curves`, `steps` and further
+            results of the arms.
+        inputs: name → fingerprint of what was read.
     """
 
     outcome: dict[str, Any]
@@ -44,13 +44,13 @@ class StudyOutcome:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The arms by measure and group: see `study_rows`."""
+        """One row for each arm, measure and group, see `study_rows`."""
         rows: list[dict[str, Any]] = self.outcome["rows"]
         return rows
 
     @property
     def conclusion(self) -> str:
-        """Which arm is best on queries not trained on, in a sentence."""
+        """A sentence: the best arm on queries not trained on."""
         return comparisons.conclusion(self.rows)
 
 
@@ -60,28 +60,22 @@ def run_study(
     qrels: Qrels,
     **others: Any,
 ) -> StudyOutcome:
-    """Train a model in every way, several times, test it on queries that training did not see, and compare.
-
-    As `python -m rnnreranker.study`.
+    """Train a model in several ways with seeds, test on queries not trained on, and compare; as the command does.
 
     Args:
         index: a folder, `pydoc`, a prebuilt index of Pyserini, or an opened index.
-        topics, qrels: of training, and without `test_topics` of the test: names, files or objects.
-        others: as of `StudyRequest`: model, arms, against, loss, encoder, seeds, work, jobs, …
+        topics, qrels: for training, and for the test without `test_topics`: names, files or objects.
+        others: as in `StudyRequest`: model, arms, against, loss, encoder, seeds, work, jobs, …
 
     Raises:
-        InputError: everything that can be seen to be wrong, and files that do not belong together.
-        UnavailableError, MissingDependencyError: an encoder, or packages of training, that cannot be had here.
+        InputError: invalid arguments, or files that do not belong together.
+        UnavailableError, MissingDependencyError: an encoder or package that is not available here.
     """
     return study(asked(StudyRequest, {"index": index, "topics": topics, "qrels": qrels} | others))
 
 
 def study(request: StudyRequest) -> StudyOutcome:
-    """What a request asks for, trained, tested and compared.
-
-    Raises:
-        InputError, UnavailableError, MissingDependencyError: as `run_study`.
-    """
+    """`run_study` for a request; raises the same errors."""
     check(request)
     with ExitStack() as kept:
         if request.work is None:
@@ -91,10 +85,10 @@ def study(request: StudyRequest) -> StudyOutcome:
 
 
 def load_study(request: StudyRequest) -> tuple[Studied, list[Task]]:
-    """What all trials of a request that was checked share, and its tasks with every seed.
+    """What all trials of a checked request share, and its tasks for every seed.
 
     Raises:
-        InputError: unreadable files, or files that do not belong together, an index without the parts that are read.
+        InputError: unreadable files, files that do not belong together, an index without a needed part.
     """
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
@@ -106,7 +100,6 @@ def load_study(request: StudyRequest) -> tuple[Studied, list[Task]]:
 
 
 def _studied(request: StudyRequest) -> StudyOutcome:
-    """Choose learning rates where several are given, run every trial, and compare."""
     from rnnreranker.evaluate.measures import name_of, parse_measures
 
     studied, tasks = load_study(request)
@@ -151,7 +144,7 @@ def _studied(request: StudyRequest) -> StudyOutcome:
 
 
 def _about(request: StudyRequest, arms: Sequence[Arm]) -> dict[str, Any]:
-    """What the outcome says of the model; of a query encoder the parameters by labels, of the arms with own rates."""
+    """The outcome's account of the model; for a query encoder the settings by labels, of arms with own rates."""
     if request.fixed:
         own = [arm for arm in arms if arm.own.rates in ("", arm.name)]
         return {"params": {arm.method.name: arm.training() for arm in reversed(own)}}
@@ -165,9 +158,9 @@ def _about(request: StudyRequest, arms: Sequence[Arm]) -> dict[str, Any]:
 
 
 def run_arms(studied: Studied, tasks: Sequence[Task], arms: Sequence[Arm | None]) -> list[dict[str, Any]]:
-    """The records of all arms on all tasks, arm by arm, see `run_trial`; those taken before come from their files.
+    """The records of all arms on all tasks, see `run_trial`; existing files are reused.
 
-    A worker writes the record of a trial whole, so that one that dies loses the trial that it was taking.
+    A worker writes a whole record at once: a killed worker loses only its current trial.
     """
     request, folder = studied.request, studied.work
     folder.mkdir(parents=True, exist_ok=True)
@@ -185,14 +178,13 @@ def run_arms(studied: Studied, tasks: Sequence[Task], arms: Sequence[Arm | None]
 def with_rates(
     studied: Studied, tasks: Sequence[Task], rates: Sequence[float]
 ) -> tuple[list[Arm], dict[str, dict[str, dict[str, Any]]]]:
-    """The arms of a study with the learning rates that validation queries choose for them.
+    """Choose each arm's learning rate on validation queries, fold by fold.
 
-    For every fold it is the rate whose trainings of an arm on it are best on their validation queries: a fold's own
-    trainings alone have a say, so that no query that it tests has any. Of equal rates the lowest is taken.
+    Only a fold's own trainings decide, so no test query influences the choice. Of equal rates the lowest wins.
 
     Returns:
-        The arms; and arm → task name → `rate`, the one taken, and `validation`: learning rate → mean nDCG@10 of the
-        validation queries over the seeds, of the arms that take no other's rates.
+        The arms; and arm → task name → `rate` and `validation` (learning rate → mean nDCG@10 of the validation
+        queries over the seeds), for arms that do not take another arm's rates.
     """
     arms, chosen = list(studied.arms.values()), dict[str, dict[str, dict[str, Any]]]()
     names = sorted({task.name for task in tasks})
@@ -216,7 +208,7 @@ def with_rates(
 
 
 def without_repeats(arms: Sequence[Arm], tasks: Sequence[Task]) -> tuple[list[Arm], dict[str, str]]:
-    """The arms without those that come to the same as an earlier one on every task; and name → that arm."""
+    """The arms without those that equal an earlier one on every task; and name → that earlier arm."""
     kept: dict[str, Arm] = {}
     same: dict[str, str] = {}
     for arm in arms:

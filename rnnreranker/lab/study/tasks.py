@@ -1,4 +1,4 @@
-"""What a study trains on and tests on: sparse positives of some queries, all judgements of others."""
+"""Tasks of a study: sparse positives of some queries for training, all judgements of others for the test."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ SEEN, UNSEEN = "a positive is a training query's too", "no positive is a trainin
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One training set and the queries it is tested on.
+    """A training set and its test queries.
 
     Attributes:
-        name: "fold 2 of 5", "transfer".
-        seed: that chose the positives and the validation queries.
-        topics: query id to text, of all queries below.
-        positives: one judgement of grade 1 a query (or all of them), of training and validation queries.
-        validation: ids of the queries that are held out of training to choose the best step.
+        name: "fold 2 of 5", "transfer", ….
+        seed: draws the positives and the validation queries.
+        topics: query id → text, for all queries below.
+        positives: one judgement of grade 1 (or all) for each training and validation query.
+        validation: ids of the queries that choose the best step.
         test: ids of the test queries.
-        groups: test query → group that is reported apart; empty without groups.
-        known_of_validation: (query id, docid, grade) of all positives of the validation queries, from which arms learn
-            how much probability leaves the positives; nothing else reads more than one of a query.
+        groups: test query → group with rows of its own; may be empty.
+        known_of_validation: (query id, docid, grade) of all positives of the validation queries; only the learning of
+            the mass reads them.
     """
 
     name: str
@@ -52,10 +52,10 @@ class Task:
 def tasks_of(
     request: Any, topics: Mapping[str, str], qrels: pandas.DataFrame, share: float
 ) -> tuple[list[Task], pandas.DataFrame]:
-    """Every task of a study with every seed, and the judgements of the test queries.
+    """Every task of a study for every seed, and the judgements of the test queries.
 
     Args:
-        request: a `StudyRequest`; share: of the training queries that is held out for validation.
+        request: a `StudyRequest`; share: the share of training queries that validate.
 
     Raises:
         InputError: unreadable test topics, no query with a positive, more folds than queries.
@@ -88,18 +88,18 @@ def fold_tasks(
     relevant: int = 1,
     labelled: int | None = None,
 ) -> list[Task]:
-    """Every query is tested once, by an encoder that was trained on one random positive of each query of other folds.
+    """Tasks of a cross-validation: train on one random positive of each query of the other folds.
 
-    The folds are the same for every seed; the seed draws the positives, the labelled and the validation queries.
-    Topics without a positive are neither trained on nor tested.
+    Folds are the same for every seed; the seed draws positives, labelled and validation queries. Topics without a
+    positive are left out.
 
     Args:
-        share: of the training queries that is held out for validation.
-        relevant: grades from here on are positive.
-        labelled: queries of the other folds that are trained on or held out for validation; None = all.
+        share: of the training queries that validate.
+        relevant: the lowest positive grade.
+        labelled: number of training and validation queries; None = all.
 
     Raises:
-        InputError: fewer queries with a positive than there are folds, fewer than 2 folds, too many labelled queries.
+        InputError: fewer than 2 folds, fewer queries with a positive than folds, too many labelled queries.
     """
     usable = _with_positive(topics, qrels, relevant)
     if not 2 <= folds <= len(usable):
@@ -129,12 +129,12 @@ def transfer_task(
     relevant: int = 1,
     labelled: int | None = None,
 ) -> Task:
-    """Train on one positive of each query (or of `labelled` queries) of one set, test on another.
+    """Train on one positive of each query of one set, test on another set.
 
-    Test queries with a positive that some training query has too, whether drawn or not, are a group.
+    Test queries that share a positive with a training query form a group.
 
     Raises:
-        InputError: no query with a positive in either set, one id in both, or more labelled queries than there are.
+        InputError: no query with a positive, a query id in both sets, too many labelled queries.
     """
     usable = _with_positive(topics, qrels, relevant)
     tested = _with_positive(test_topics, test_qrels, relevant)
@@ -152,12 +152,12 @@ def transfer_task(
 def split_tasks(
     topics: Mapping[str, str], qrels: pandas.DataFrame, setting: str, folds: int, seed: int, *, relevant: int = 1
 ) -> list[Task]:
-    """The first folds of paper 004's setting "standard", 60/20/20, or "cold", 20/20/60, in the parts of `data.splits`.
+    """The first folds of paper 004's setting "standard" (60/20/20) or "cold" (20/20/60), see `data.splits`.
 
-    All positives of the training queries are known, as in the paper, not one of them; the seed is of the trainings.
+    All positives of the training queries are known, as in the paper; the seed is for the trainings.
 
     Raises:
-        InputError: no query with a positive or fewer than five different ones, folds other than 1 to 4.
+        InputError: too few queries with a positive, folds outside 1 to 4.
     """
     usable = _with_positive(topics, qrels, relevant)
     if not 1 <= folds <= FOLDS:
@@ -175,7 +175,7 @@ def split_tasks(
 
 
 def one_positive(qrels: pandas.DataFrame, qids: list[str], seed: int, relevant: int = 1) -> pandas.DataFrame:
-    """One positive of every query, drawn by the seed whatever the order of the judgements, with grade 1."""
+    """One positive of each query with grade 1; the draw depends on the seed, not on the order of the judgements."""
     positives = _positives(qrels, relevant)
     return _frame(
         (qid, min(positives[qid], key=lambda docid: (fingerprint("positive", seed, qid, docid), docid))) for qid in qids
@@ -197,7 +197,6 @@ def _with_positive(topics: Mapping[str, str], qrels: pandas.DataFrame, relevant:
 
 
 def _labelled(qids: list[str], count: int | None, seed: int) -> list[str]:
-    """As many of the queries, drawn by the seed, in their order."""
     if count is None:
         return qids
     if count > len(qids):
@@ -208,13 +207,11 @@ def _labelled(qids: list[str], count: int | None, seed: int) -> list[str]:
 
 
 def _known(qrels: pandas.DataFrame, qids: frozenset[str], relevant: int) -> tuple[tuple[str, str, int], ...]:
-    """All judgements of grade `relevant` or more of some queries, in their order."""
     chosen = qrels[qrels["query_id"].isin(qids) & (qrels["relevance"] >= relevant)]
     return tuple(chosen[["query_id", "doc_id", "relevance"]].itertuples(index=False, name=None))
 
 
 def _positives(qrels: pandas.DataFrame, relevant: int) -> dict[str, Collection[str]]:
-    """Query → docids of grade `relevant` or more."""
     chosen = qrels[qrels["relevance"] >= relevant]
     positives: Any = chosen.groupby("query_id")["doc_id"].agg(set).to_dict()
     return positives

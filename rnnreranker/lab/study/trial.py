@@ -1,4 +1,4 @@
-"""One trial: an arm is labelled, trained, searched with and measured by the functions behind the commands."""
+"""A trial: label, train, search and measure one arm by the functions behind the commands."""
 
 from __future__ import annotations
 
@@ -50,17 +50,17 @@ class Studied:
     """What all trials of a study share.
 
     Args:
-        request: the study, checked; tasks: all of them; qrels: judgements of the test queries.
-        run: candidates of a query encoder, None = it searches for them.
+        request: a checked study; tasks: all of its tasks; qrels: judgements of the test queries.
+        run: candidates for a query encoder; None = the index is searched.
 
     Attributes:
         arms: by name.
-        runs: first stage → the candidates of all topics; over: the one that validates, and is reranked.
-        hits: documents of a test query that count.
-        documents: docid → text, of the index; empty where the model searches the vectors of the index.
+        runs: first stage → candidates of all topics; over: the first stage that validates and is reranked.
+        hits: depth of the test runs.
+        documents: docid → text; empty if the model searches the vectors of the index.
 
     Raises:
-        InputError: an index without the texts or a part that is read.
+        InputError: an index without texts or a needed part.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Studied:
         self.over = next(iter(self.runs)) if self.fixed else list(self.runs)[-1]
 
     def _retrieved(self, topics: Mapping[str, str]) -> dict[str, Run]:
-        """The first stages' runs, of a query encoder behind its own, as far as an arm reads them."""
+        """The runs of the first stages that some arm reads, for a query encoder after its own run."""
         params, index = [self.params, *(arm.params for arm in self.arms.values())], opened(self.request.index_name)
         names = ("candidates",) if self.fixed else ("depth", "validation_candidates")
         depth = max(self.request.context, self.hits, *(getattr(one, name, 0) for one in params for name in names))
@@ -111,17 +111,17 @@ class Studied:
 
     @property
     def computing(self) -> dict[str, Any]:
-        """Where models encode and score, and in which type."""
+        """Device and type of encoding and scoring."""
         return {"device": self.request.device, "compute_dtype": self.request.compute_dtype}
 
     @property
     def work(self) -> Path:
-        """The folder of what is kept."""
+        """The folder of kept files."""
         return Path(str(self.request.work)).absolute()
 
     @functools.cached_property
     def identity(self) -> str:
-        """16 hexadecimal digits that name all that trials share."""
+        """16 hexadecimal digits that identify what all trials share."""
         from rnnreranker.encode.model_folder import content_of
 
         packages = [version(name) for name in ("torch", "transformers")]
@@ -136,7 +136,7 @@ class Studied:
         )
 
     def described(self, task: Task, arm: Arm | None) -> list[Any]:
-        """Everything that an arm trains with on a task, the arms that it refers to among it."""
+        """Everything that an arm's trial depends on, the arms that it refers to included."""
         positives, validation = task.positives.to_numpy().tolist(), sorted(task.validation)
         of_task = [self.identity, task.seed, task.topics, positives, validation, task.test]
         return of_task if arm is None else [*of_task, *self._alone(task, arm)]
@@ -146,7 +146,7 @@ class Studied:
         return [*arm.described(task), bool(arm.own.family), *others]
 
     def record(self, task: Task, arm: Arm | None) -> dict[str, Any]:
-        """What a trial comes to: `values`, and of a training best_step, steps, validation, history, costs, …."""
+        """The record of a trial: `values`, and for a training best_step, steps, validation, history, costs, …."""
         if arm is None:
             at = self.work / "untrained" / fingerprint(self.described(task, None))
             own = None if self.kind == "cross-encoder" else str(self.encoder)
@@ -165,7 +165,7 @@ class Studied:
         return [arm.own.family for arm in self.arms.values()]
 
     def kept(self, task: Task, arm: Arm) -> Path:
-        """The folder of what an arm trains on a task, with its record: other arms read it."""
+        """The folder of an arm's model and record on a task, which other arms read; trained if missing."""
         path = self.work / "arms" / fingerprint(self.described(task, arm))
         with alone(path, f"{path}: another process trains it"):
             if not (path / TRAINED).is_file():
@@ -174,7 +174,7 @@ class Studied:
         return path
 
     def made(self, task: Task, arm: Arm, folder: Path) -> dict[str, Any]:
-        """Label, train and test an arm; the model, and an index that it makes, are written into the folder."""
+        """Label, train and test an arm; model and index are written into the folder."""
         trained, more = self.fitted(task, arm, folder)
         record = self.tested(str(folder / MODEL), folder, task, families=bool(arm.own.family)) | more
         record |= {"best_step": trained.best_step, "steps": trained.steps, "validation": trained.measures}
@@ -187,7 +187,7 @@ class Studied:
         folder: Path,
         on_validation: Callable[[int, dict[str, float]], None] | None = None,
     ) -> tuple[Trained, dict[str, Any]]:
-        """Label and train an arm, into `folder / MODEL`; what came of it, and what a record says besides."""
+        """Label and train an arm into `folder / MODEL`; returns the training and further entries of the record."""
         from rnnreranker.train.request import TrainRequest
 
         begun = time.perf_counter()
@@ -208,13 +208,13 @@ class Studied:
         return trained, more | {"costs": {"training": trained.seconds, "labelling": labelling}}
 
     def start(self, task: Task, arm: Arm) -> str | None:
-        """What a training begins as; None = the encoder of the index."""
+        """The model that a training begins with; None = the encoder of the index."""
         if arm.own.start in self.arms:
             return str(self.kept(task, self.arms[arm.own.start]) / MODEL)
         return arm.own.start or (None if self.encoder is None else str(self.encoder))
 
     def candidates(self, task: Task, arm: Arm) -> Run:
-        """The documents of the training queries that an arm labels, or draws its negatives from."""
+        """The documents of the training queries that an arm labels or takes negatives from."""
         qids = list(dict.fromkeys(task.part(validation=False)["query_id"]))
         depth, stage = getattr(arm.params, "depth", self.hits), arm.own.negatives
         if stage == "random":
@@ -233,14 +233,14 @@ class Studied:
 
     @functools.cached_property
     def fused(self) -> Run:
-        """The candidates of the encoder's run with their scores in the fusion (RRF) of it with the first stages."""
+        """The candidates of the encoder's run with the scores of its fusion (RRF) with the first stages."""
         from rnnreranker.runs.fuse import fuse
 
         own, fused = self.runs[self.over].to_dict(), fuse(list(self.runs.values())).to_dict()
         return Run.from_dict({qid: {docid: fused[qid][docid] for docid in scores} for qid, scores in own.items()})
 
     def _drawn(self, qids: Iterable[str], depth: int, seed: int) -> Run:
-        """As many documents as `depth` for every query, drawn by the seed and the query."""
+        """`depth` random documents for each query; the draw depends on seed and query."""
         docids, own = np.array(list(self.documents), dtype=object), {}
         for qid in qids:
             rng = np.random.default_rng([seed, int(fingerprint("random", qid)[:15], 16)])
@@ -249,7 +249,7 @@ class Studied:
         return Run.from_dict(own)
 
     def _with_drawn(self, run: Run, task: Task, depth: int) -> Run:
-        """The first candidates, and behind them all that the training draws at random, so that it has labels."""
+        """The first candidates, followed by the documents that the training draws at random: those need labels too."""
         known = task.part(validation=False).groupby("query_id")["doc_id"].agg(set).to_dict()
         collection, own = sorted(self.documents), {}
         for qid, scores in run.head(depth).to_dict().items():
@@ -258,7 +258,7 @@ class Studied:
         return Run.from_dict(own)
 
     def _without_likely_positives(self, run: Run, task: Task, by: str) -> Run:
-        """The run without the tenth of its candidates that is nearest to a positive by reciprocal neighbours."""
+        """The run without the 10% of its candidates that are most similar to a positive."""
         from rnnreranker.labels.negatives.filters import discarded
         from rnnreranker.labels.negatives.make import mine_negatives
 
@@ -274,11 +274,11 @@ class Studied:
 
     @property
     def _of_queries(self) -> Any:
-        """The encoder of query vectors that labels read, None = that of the index."""
+        """The query encoder of the labels, None = that of the index."""
         return self.request.encoder if self.fixed else None
 
     def labelled(self, task: Task, arm: Arm, run: Run, folder: Path) -> tuple[SoftLabels, Index, dict[str, Any]]:
-        """The labels of the training queries, the index that they are made from, and what a record says of them."""
+        """The labels of the training queries, their index, and further entries of the record."""
         method, index = arm.method, opened(self.request.index_name)
         more: dict[str, Any] = {}
         if arm.teacher:
@@ -310,10 +310,7 @@ class Studied:
         return make_labels(run, judged, index, method, **given, **more)
 
     def _mass(self, task: Task, arm: Arm) -> dict[str, Any]:
-        """What a mass is learnt from: all positives of the validation queries, or one of every query of the training.
-
-        No test query has a say, see `learn_mass`.
-        """
+        """The judgements that the mass is learnt from (see `learn_mass`), never of test queries."""
         import pandas
 
         from rnnreranker.labels.mass import SEVERAL
@@ -325,10 +322,7 @@ class Studied:
         return {"validation_qrels": known if arm.mass == "confident" or several >= SEVERAL else task.positives}
 
     def _scorer(self, task: Task, arm: Arm, run: Run) -> Path:
-        """The folder of a term scorer, with its seconds, that learns from the words of training queries (004, eq. 4).
-
-        It reads queries as a file of topics has them, on one line.
-        """
+        """The folder of a term scorer trained on the words of training queries (paper 004, eq. 4), with its seconds."""
         from rnnreranker.train.request import TrainRequest
 
         index, judged = opened(self.request.index_name), task.part(validation=False)
@@ -346,7 +340,7 @@ class Studied:
         return path
 
     def _by_labels(self, index: Index, method: Written, task: Task) -> dict[str, float]:
-        """The measures of the test queries where all documents are ordered by the words that they share."""
+        """The measures of the test queries if all documents are ranked by shared words."""
         every = {docid: -float(rank) for rank, docid in enumerate(self.documents)}
         judged = self.qrels[self.qrels["query_id"].isin(task.test) & (self.qrels["relevance"] > 0)]
         whole = dataclasses.replace(method, params={**method.params, "context": len(every) + 1})
@@ -358,9 +352,9 @@ class Studied:
         return means_of(self.values(run.head(self.hits), task.test))
 
     def indexed(self, model: str, at: Path, task: Task) -> Index:
-        """An index of the documents by an encoder that was trained, or as it is, beside the model's folder.
+        """An index of the documents by a model, beside the model's folder.
 
-        Where candidates are reranked, it has those of all queries and the positives of the training alone.
+        For reranking it holds only the candidates of all queries and the positives of the training.
         """
         from rnnreranker.search.opened import build_index
 
@@ -385,7 +379,7 @@ class Studied:
     def searched(
         self, model: str | None, at: Path, task: Task, qids: Sequence[str], hits: int, prf: str | None = None
     ) -> Run:
-        """The run of some queries by a model, None = the first stage; `at`: the folder of an index that it makes."""
+        """The run of some queries by a model, None = the first stage; `at`: the folder for an index."""
         topics = {qid: task.topics[qid] for qid in qids}
         given: dict[str, Any] = {"threads": 1, **self.computing, "hits": hits}
         index, first = opened(self.request.index_name), _of(self.runs[self.over].head(hits), qids)
@@ -405,9 +399,8 @@ class Studied:
     def tested(
         self, model: str | None, at: Path, task: Task, prf: str | None = None, families: bool = False
     ) -> dict[str, Any]:
-        """What a model is worth: `values`, of a family `checked`, the means of the validation queries, and its use.
-
-        `words` of a sparse encoder, `distances` of a dual one, see `WordUse` and `distances_of`.
+        """The results of a model: `values`; for a family `checked`, means of the validation queries; further
+        `words` of a sparse encoder, `distances` of a dual one.
         """
         run = self.searched(model, at, task, task.test, self.hits, prf)
         record: dict[str, Any] = {"values": self.values(run, task.test)}
@@ -441,12 +434,12 @@ class Studied:
 
 
 def run_trial(studied: Studied, task: Task, arm: Arm | None, folder: Path) -> dict[str, Any]:
-    """The record of a trial, from its file in `folder` where it is; arm: None = the model as it is.
+    """The record of a trial, read from its file in `folder` if that exists; arm: None = the untrained model.
 
-    It runs on one thread: with several, sums round differently. The file is written whole.
+    It runs on one thread, since several threads change the order of sums.
 
     Returns:
-        arm, task, seed, seconds, and what `Studied.record` says.
+        arm, task, seed, seconds, and the entries of `Studied.record`.
     """
     path = folder / f"{fingerprint(studied.described(task, arm))}.json"
     if path.is_file():
@@ -461,7 +454,7 @@ def run_trial(studied: Studied, task: Task, arm: Arm | None, folder: Path) -> di
 
 
 def read_trial(path: Path) -> dict[str, Any]:
-    """The record of a trial that was taken before; InputError: a file that is no such record."""
+    """The record in a file; InputError for any other content."""
     record = read_json(path, "record of a trial", REPAIR)
     values = record.get("values") if isinstance(record, dict) else None
     of_topics = list(values.values()) if isinstance(values, dict) else []
@@ -475,20 +468,19 @@ def read_trial(path: Path) -> dict[str, Any]:
 
 @functools.cache
 def opened(name: str) -> Index:
-    """The index of a name, whose parts every trial of a process reads."""
+    """The opened index of a name, one for each process."""
     from rnnreranker.search.opened import open_index
 
     return open_index(name)
 
 
 def _of(run: Run, qids: Collection[str]) -> Run:
-    """The run of some queries, in its order."""
     wanted = set(qids)
     return run.of_queries([number for number, qid in enumerate(run.qids) if qid in wanted])
 
 
 def _parts_read(arm: Arm, kind: str) -> frozenset[str]:
-    """What parts of the index give that the labels and the filter of an arm read."""
+    """The parts of the index that an arm's labels and filter read."""
     from rnnreranker.parts.base import givers
 
     read = arm.labels.needs if not arm.teacher else frozenset[str]()

@@ -1,4 +1,4 @@
-"""Tuning: which settings suit a query set, and what that is worth on queries the search has not seen."""
+"""Tuning: settings for a query set, and their value on queries that the search did not see."""
 
 from __future__ import annotations
 

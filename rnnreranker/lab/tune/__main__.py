@@ -1,4 +1,4 @@
-"""`python -m rnnreranker.tune`: the settings that suit a query set, and what they are worth on unseen queries."""
+"""`python -m rnnreranker.tune`: search settings for a query set and measure them on unseen queries."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ are judged by) and test. `python -m rnnreranker methods NAME` lists settings. Ex
 
 @dataclass(frozen=True)
 class TuneFlags(Request):
-    """Flags of the command alone: some fields of requests that not every tuning has, and what is written."""
+    """Flags of the command alone, and fields that only some requests have."""
 
     index: str | None = setting(None, INDEX)
     topics: str | None = setting(None, TOPICS)
@@ -77,7 +77,7 @@ class TuneFlags(Request):
 
 @command.main
 def main(argv: Sequence[str]) -> int:
-    """Run the command with its arguments; the exit code."""
+    """Run the command; return the exit code."""
     begun = time.perf_counter()
     if command.first_word(argv, ["train"]):
         return tune_train(argv, begun)
@@ -100,7 +100,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def tune_train(argv: Sequence[str], begun: float) -> int:
-    """Run `tune train` with the words behind `tune`; the exit code."""
+    """Run `tune train` with the words after `tune`; return the exit code."""
     args = make_train_parser().parse_args(argv[1:])
     flags_given, request = command.request(args, TuneFlags), command.request(args, TuneTrainRequest)
     _check_outputs(flags_given)
@@ -115,7 +115,7 @@ def tune_train(argv: Sequence[str], begun: float) -> int:
 
 
 def _check(given: TuneFlags, trials: int, single: Sequence[str]) -> None:
-    """Refuse flags that do not go together, before any work; single: those given that are for one query set."""
+    """Refuse flags that exclude each other; single: the given flags that only fit one query set."""
     if given.collections:
         faults: list[tuple[object, str]] = [
             (True, f"{flag(name)} is for one query set: not with --collections") for name in single
@@ -136,7 +136,6 @@ def _check(given: TuneFlags, trials: int, single: Sequence[str]) -> None:
 
 
 def _check_outputs(given: TuneFlags) -> None:
-    """Refuse outputs that cannot be written, before any work."""
     check_writable(given.output, given.record)
     if given.plots:
         require("matplotlib", "--plots", "'rnnreranker[plots]'")
@@ -145,9 +144,9 @@ def _check_outputs(given: TuneFlags) -> None:
 def _report(
     given: TuneFlags, tuned: Tuned[Any], measure: str, shown: tuple[str, str, str], sweeps: Sequence[str]
 ) -> dict[str, Any]:
-    """Write and print what a tuning came to, and its sweeps; what a record says of it.
+    """Write and print the result of a tuning and its sweeps; return the outcome of its record.
 
-    shown: what the means of base, default and tuned are called.
+    shown: names of the means of base, default and tuned.
     """
     report, study, held_out = tuned.to_dict(), tuned.study, tuned.held_out
     if given.output:
@@ -201,7 +200,7 @@ def _leave_out(given: TuneFlags, request: LeaveOutRequest, argv: Sequence[str], 
 
 
 def _write_outcome(path: str | None, argv: Sequence[str], name: str, outcome: Any, begun: float, **more: Any) -> None:
-    """Write the record of a tuning, if a file was given for it; see `record.of_command`."""
+    """Write the record of a tuning if a file is given; see `record.of_command`."""
     if path:
         from rnnreranker.base.record import of_command, write_records
 
@@ -214,7 +213,7 @@ def _cell(value: Any) -> str:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The flags of the command."""
+    """The parser of the command."""
     parser = command.parser("tune", "Search the settings of rNN reranking that suit a query set.", EPILOG, USAGE)
     add = command.add_request_flags
     add(parser, TuneFlags, "index", "topics")
@@ -235,7 +234,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def make_train_parser() -> argparse.ArgumentParser:
-    """The flags of `tune train`."""
+    """The parser of `tune train`."""
     text = "Search the settings of labels and of a training that suit a data set."
     parser = command.parser("tune train", text, TRAIN_EPILOG, TRAIN_USAGE)
     add = command.add_request_flags

@@ -1,6 +1,6 @@
-"""`tune_collections`: settings chosen on all collections but one and measured on that one: what carries over.
+"""`tune_collections`: choose settings on all collections but one, measure them on that one.
 
-A cell is a collection under one first stage: what is chosen has to suit many first stages at once.
+A cell is a collection under one first stage.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ LOSS = 3.0  # a loss counts this many times as much as a gain of the same size
 
 
 def capped_gain(gains: np.ndarray) -> np.ndarray:
-    """(S,) float64: the mean over the cells of (S, C) gains, each at most `CAP`, losses taken `LOSS` times.
+    """(S,) float64: mean over the cells of (S, C) gains; a gain counts at most `CAP`, a loss `LOSS` times.
 
-    What a setting wins beyond .02 on one cell pays for no loss on another: a default has to be safe everywhere.
+    So a large gain on one cell does not outweigh a loss on another.
 
     >>> capped_gain(np.array([[0.09, -0.03], [0.02, 0.01]])).round(4).tolist()
     [-0.035, 0.015]
@@ -47,7 +47,7 @@ def capped_gain(gains: np.ndarray) -> np.ndarray:
 
 
 def mean_gain(gains: np.ndarray) -> np.ndarray:
-    """(S,) float64: the mean over the cells of (S, C) gains: it prefers what wins much on a few cells."""
+    """(S,) float64: mean over the cells of (S, C) gains."""
     return gains.mean(axis=-1)
 
 
@@ -56,16 +56,15 @@ RULES: dict[str, Callable[[np.ndarray], np.ndarray]] = {"capped": capped_gain, "
 
 @dataclass(frozen=True)
 class LeftOut:
-    """One cell, measured with what the cells of other collections would have chosen.
+    """One cell, measured with the setting that the other collections choose.
 
     Attributes:
-        name: of the cell.
-        collection: that it belongs to: its cells are left out together.
-        topics: T of it.
-        base: mean of the run as retrieved.
-        default, default_low, default_high: gain of the default over it, with its 95% bootstrap interval.
-        chosen, chosen_low, chosen_high: gain of the setting that the rule chooses from the other collections.
-        setting: which of the settings tried that is; 0 is the default.
+        name: of the cell; collection: its collection, whose cells are left out together.
+        topics: number of topics.
+        base: mean of the first stage.
+        default, default_low, default_high: gain of the default, with its 95% bootstrap interval.
+        chosen, chosen_low, chosen_high: gain of the chosen setting.
+        setting: number of the chosen setting; 0 is the default.
     """
 
     name: str
@@ -83,14 +82,14 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class TunedCollections:
-    """All that was tried and what it gained, so that a page can say how a setting was chosen.
+    """All settings and their gains.
 
     Attributes:
-        rule: of `RULES`, by which settings were chosen.
-        settings: (S,) all that were tried; the default first.
-        gains: name of a cell → (S,) mean gain over the run as retrieved.
-        cells: what the others would have given each cell's collection.
-        runs: name of a cell → fingerprint of its candidates.
+        rule: of `RULES`, which chose the settings.
+        settings: (S,) all settings; the default first.
+        gains: cell → (S,) mean gain over the first stage.
+        cells: results of leaving out each cell's collection.
+        runs: cell → fingerprint of its candidates.
     """
 
     rule: str
@@ -100,17 +99,17 @@ class TunedCollections:
     runs: dict[str, str]
 
     def values(self, rule: str) -> np.ndarray:
-        """(S,) float64: each setting's worth by a rule over all cells."""
+        """(S,) float64: the value of each setting by a rule over all cells."""
         return RULES[rule](np.stack(list(self.gains.values()), axis=1))
 
     @property
     def rank(self) -> int:
-        """The default's rank among the settings by the rule over all cells: 1 = none is better."""
+        """The rank of the default by the rule over all cells; 1 = best."""
         values = self.values(self.rule)
         return 1 + int((values > values[0]).sum())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values of JSON; of a setting what differs from the default."""
+        """Plain values for JSON; settings show what differs from the default."""
         first = self.settings[0].to_dict()
         return {
             "settings": len(self.settings),
@@ -125,7 +124,7 @@ class TunedCollections:
 
 
 def tune_collections(request: LeaveOutRequest) -> TunedCollections:
-    """Choose settings on all collections but one, and measure them on that one, in turn.
+    """Choose settings on all collections but one and measure them on that one, in turn.
 
     Raises:
         InputError, UnavailableError, MissingDependencyError: as `tune_reranker`.
@@ -156,19 +155,18 @@ def leave_one_out(
     rule: str = "capped",
     storage: str | Path | None = None,
 ) -> TunedCollections:
-    """For each collection, the gain of the setting that the others choose, beside that of the default.
+    """For each collection the gain of the setting that the others choose, and the gain of the default.
 
-    Settings are the default and `settings` - 1 drawn at random from the space, or all of a space that has no more; all
-    are measured on every cell by their mean gain over the run as retrieved. A collection is left out with all its
-    cells; the rule chooses by the cells of the others, among equals the first.
+    Settings are the default and `settings` - 1 random ones, or all of a smaller space. Each is measured on every cell
+    by its mean gain over the first stage. Of equal settings the first wins.
 
     Args:
-        objectives: the cells by name; collections: name of a cell → its collection, by default one of its own.
-        storage: an SQLite file to keep gains in, and to go on from after a kill; None = memory.
+        objectives: cell → objective; collections: cell → collection, by default its own.
+        storage: an SQLite file that keeps gains and resumes after a kill; None = memory.
 
     Raises:
         InputError: fewer than two collections, settings below 1, a storage of another search.
-        MissingDependencyError: without optuna, whose distributions draw the settings.
+        MissingDependencyError: optuna is missing.
     """
     of = {name: (collections or {}).get(name, name) for name in objectives}
     if len(set(of.values())) < 2:
@@ -207,12 +205,12 @@ def leave_one_out(
 
 
 def draw(space: Space[RnnParams], count: int, seed: int) -> list[RnnParams]:
-    """Settings drawn at random, the same for the same seed; values that no setting may have together are drawn again.
+    """Random settings, the same for the same seed; invalid combinations are drawn again.
 
-    Of a space of lists that holds no more than `count` settings besides the fixed one, all of them, in order.
+    A space of lists with at most `count` settings besides the fixed one returns all of them, in order.
 
     Raises:
-        InputError: nearly all values of the space exclude one another.
+        InputError: nearly all combinations are invalid.
     """
     lists = [values for values in space.ranges.values() if isinstance(values, tuple)]
     settings: list[RnnParams] = []
@@ -244,10 +242,10 @@ def draw(space: Space[RnnParams], count: int, seed: int) -> list[RnnParams]:
 
 
 def cells_of(given: str | Path | Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Cells by name: `cranfield-bm25: {index: …, topics: …, qrels: …, run: …, collection: cranfield}`, a YAML file too.
+    """Cells by name, from a mapping or a YAML file: `cranfield-bm25: {index: …, topics: …, qrels: …, run: …}`.
 
     Raises:
-        InputError: no such file, not YAML, unknown or missing keys: all of them at once.
+        InputError: an unreadable file, unknown or missing keys: all of them at once.
     """
     named = isinstance(given, str | Path)
     content: Any = read_yaml(given, "collections") if isinstance(given, str | Path) else given

@@ -1,4 +1,4 @@
-"""What reranking is tuned by: one measure of a query set, whose similarities are kept, and what that comes to."""
+"""The objective of a tuning: one measure of a query set after reranking."""
 
 from __future__ import annotations
 
@@ -174,16 +174,16 @@ class Objective:
         self._numbers = {qid: number for number, qid in enumerate(contexts.run.qids)}
 
     def values(self, params: RnnParams, topics: Sequence[str] | None = None) -> np.ndarray:
-        """(T,) float64: the measure of every topic, reranked with the parameters."""
+        """(T,) float64: the measure of each topic after reranking with the settings."""
         topics = self.topics if topics is None else topics
         return self.of(self.contexts.rerank(params, [self._numbers[qid] for qid in topics]).as_written(), topics)
 
     def base(self, topics: Sequence[str] | None = None) -> np.ndarray:
-        """(T,) float64: the measure of every topic as retrieved."""
+        """(T,) float64: the measure of each topic in the first stage."""
         return self.of(self.contexts.run, self.topics if topics is None else topics)
 
     def of(self, run: Run, topics: Sequence[str]) -> np.ndarray:
-        """(T,) float64: the measure of every topic in a run."""
+        """(T,) float64: the measure of each topic in a run."""
         scores = evaluate(run, self._qrels, self.measure, self.protocol, topics=topics)
         if len(scores.measures) != 1:
             raise InputError(f"{self.measure!r} names {len(scores.measures)} measures; expected one to maximise")
@@ -192,7 +192,7 @@ class Objective:
     def mean(
         self, params: RnnParams, topics: Sequence[str], report: Callable[[int, float], None] | None = None
     ) -> float:
-        """The mean over topics; `report(step, mean so far)` is called after each part and may raise to end it."""
+        """The mean over topics; `report(step, mean so far)` follows each part and may raise to stop."""
         parts: list[np.ndarray] = []
         for step, part in enumerate(_parts(topics, STEPS if report else 1)):
             parts.append(self.values(params, part))
@@ -201,16 +201,16 @@ class Objective:
         return float(np.concatenate(parts).mean())
 
     def about(self, topics: Sequence[str]) -> dict[str, str]:
-        """What the mean over some topics depends on besides the parameters: name → fingerprint or value."""
+        """What the mean over some topics depends on, except the settings: name → fingerprint or value."""
         rows = sorted(map(list, self._qrels[["query_id", "doc_id", "relevance"]].to_numpy().tolist()))
         measured = {"measure": self.measure, "protocol": self.protocol, "deepest context": str(self.contexts.deepest)}
         return {**self.contexts.about, "topics": fingerprint(list(topics)), "qrels": fingerprint(rows), **measured}
 
     def folds(self, count: int) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-        """(train, test) topics of each fold; every topic is in one test part.
+        """(train, test) topics of each fold; each topic is in one test part.
 
         Raises:
-            InputError: fewer than 2 folds, or more than topics.
+            InputError: fewer than 2 folds, or more folds than topics.
         """
         if not 2 <= count <= len(self.topics):
             raise InputError(f"{count} folds of {len(self.topics)} topics: expected 2 to the number of topics")
@@ -219,10 +219,10 @@ class Objective:
 
 
 def judged_topics(topics: Topics, qrels: Qrels) -> dict[str, str]:
-    """The topics that have judgements: query id to text.
+    """The topics with judgements: query id → text.
 
     Raises:
-        InputError: files that cannot be read, no topic with a judgement.
+        InputError: unreadable files, no topic with a judgement.
     """
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
@@ -244,10 +244,10 @@ def load_objective(
     run: str | Path | Run | None = None,
     encoded: str | Path | None = None,
 ) -> Objective:
-    """The objective of one query set; unjudged topics are left out before anything is encoded.
+    """The objective of a query set; topics without judgements are not encoded.
 
     Raises:
-        InputError: files that cannot be read or do not belong together.
+        InputError: unreadable files, or files that do not belong together.
     """
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
@@ -275,7 +275,7 @@ def load_objective(
 
 
 def _name(given: Any, name: str) -> str:
-    """The file or name that was given, for messages; the argument itself where it is an object."""
+    """The given file or name for messages; the argument for an object."""
     return str(given) if isinstance(given, str | Path) else argument(name)
 
 

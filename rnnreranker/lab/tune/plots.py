@@ -1,4 +1,4 @@
-"""Pictures of sweeps and studies, one SVG file each."""
+"""SVG figures of sweeps and of the course of a search."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def write_plots(
     study: Search[Any] | None = None,
     searched: str | None = None,
 ) -> list[Path]:
-    """Draw every sweep, and the course of a study as trials.svg, into a folder that is made; the files written.
+    """Draw each sweep, and the course of a study as trials.svg, into a folder; returns the files.
 
-    searched: what the study maximised; None = the measure on the topics searched.
+    searched: the label of the objective; None = the measure on the topics searched.
 
     Raises:
-        InputError: the folder cannot be written; MissingDependencyError: without matplotlib.
+        InputError: the folder is not writable; MissingDependencyError: matplotlib is missing.
     """
     require("matplotlib", "plots", "'rnnreranker[plots]'")
     import pandas
@@ -58,7 +58,7 @@ def write_plots(
 
 
 def _line(axes: Axes, table: Any, measure: str) -> None:
-    """Means with their intervals against the first column, with the band of folds or the processor time of each."""
+    """Means with intervals by the first column, with the band of folds or the processor time."""
     swept, xs = table.columns[0], table.iloc[:, 0]
     if "fold_low" in table:
         about: dict[str, Any] = {"color": "#00000014", "linewidth": 0, "label": "means of five parts of the topics"}

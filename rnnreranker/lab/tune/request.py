@@ -1,4 +1,4 @@
-"""What a tuning is asked for: requests, the spaces that they search, and what can be seen to fail before any work."""
+"""Requests of tunings, their search spaces, and their checks before any work."""
 
 from __future__ import annotations
 
@@ -46,16 +46,13 @@ UNREAD = {  # settings of a training that nothing reads here
 
 @dataclass(frozen=True, kw_only=True)
 class TuningRequest(Request):
-    """What every tuning is asked for.
+    """The arguments of every tuning.
 
     Attributes:
-        hits: candidates of a query.
-        encoder: of queries, `name:key=value,…`; None = the one that made the index.
-        measure: one, that is maximised, or that the test measures; protocol: which grades count; None =
-            that of the judgements.
-        trials: of every study.
-        seed: of the sampler, and of what is drawn.
-        storage: a file that keeps the trials, to go on from after a kill; None = memory.
+        encoder: of queries, `name:key=value,…`; None = the one of the index.
+        measure: one measure, maximised or (for trainings) tested.
+        protocol: None = that of the judgements.
+        storage: a file that keeps the trials and resumes after a kill; None = memory.
     """
 
     hits: int = setting(100, "candidates per query", at_least=1)
@@ -69,14 +66,13 @@ class TuningRequest(Request):
 
 @dataclass(frozen=True, kw_only=True)
 class QuerySetRequest(TuningRequest):
-    """A tuning on one query set, with perhaps another to test on.
+    """A tuning on one query set, perhaps with another for the test.
 
     Attributes:
-        index: an opened index, a folder, `pydoc`, or the name of a prebuilt index of Pyserini.
+        index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini.
         topics: a name, a file, or qid → text.
-        qrels: judgements: a name, a file, {qid: {docid: grade}} or a data frame.
-        run: candidates, a Run or a file; None = retrieved densely.
-        test_topics, test_qrels: queries to test on, which took no part.
+        qrels: a name, a file, {qid: {docid: grade}} or a data frame.
+        run: a Run or a file; None = dense retrieval.
     """
 
     index: str | Path | IndexOnDisk = setting(MISSING, INDEX)
@@ -92,11 +88,10 @@ class RerankingRequest(ComputesOnDevices, TuningRequest):
     """A tuning of rNN reranking.
 
     Attributes:
-        rerank: rNN in its written form, `rnn:k_exp=2,preset=tas-b`: what it says is held at that value, all other
-            settings are searched; the preset is what a search begins with, and what is compared with.
-        space: ranges in place of the default ones: a file, setting → range as in such a file, or a Space.
-        threads: None = one per core; results do not depend on it.
-        device, compute_dtype: where and in which type queries are encoded, as of `devices_of`.
+        rerank: rNN in written form, `rnn:k_exp=2,preset=tas-b`; its settings are fixed, the others are searched. The
+            preset is the default: the first trial and the comparison.
+        space: a file, a mapping of settings to ranges, or a Space.
+        device, compute_dtype: of the query encoder, as in `devices_of`.
     """
 
     rerank: Form = setting(RERANKER, f"{RERANKER}:key=value,… with what is held", metavar="NAME")
@@ -105,10 +100,10 @@ class RerankingRequest(ComputesOnDevices, TuningRequest):
 
     @cached_property
     def searched(self) -> Space[RnnParams]:
-        """The space, with what the written form says held at its value.
+        """The space, without the settings that the written form fixes.
 
         Raises:
-            InputError: another reranker, settings that it does not have, or that no tuning varies.
+            InputError: another reranker, unknown settings, or settings that tuning cannot vary.
         """
         written = Written.read(self.rerank)
         chosen = choose("reranker", written, "rerank")
@@ -123,14 +118,7 @@ class RerankingRequest(ComputesOnDevices, TuningRequest):
 
 @dataclass(frozen=True, kw_only=True)
 class TuneRequest(QuerySetRequest, RerankingRequest):
-    """The settings of rNN reranking that suit a query set: what `tune_reranker` takes, and the flags of `tune`.
-
-    Attributes:
-        encoded_queries: a .npy file of the vectors of `topics`.
-        test_run: candidates of `test_topics`; None = retrieved densely.
-        folds: of the cross-validation, without `test_topics`.
-        trials: of every study; 0 = none, for sweeps alone.
-    """
+    """The arguments of `tune_reranker`, and flags of `tune`."""
 
     encoded_queries: str | Path | None = setting(None, ENCODED, metavar="NPY")
     test_run: str | Path | Run | None = setting(None, "candidates of --test-topics (default: retrieved densely)")
@@ -139,13 +127,13 @@ class TuneRequest(QuerySetRequest, RerankingRequest):
 
 @dataclass(frozen=True, kw_only=True)
 class LeaveOutRequest(RerankingRequest):
-    """Settings chosen on all collections but one: what `tune_collections` takes, and the flags with --collections.
+    """The arguments of `tune_collections`, and flags with --collections.
 
     Attributes:
-        collections: cells, a collection under one first stage each: a file, or name → {index: …, topics: …, qrels: …,
+        collections: cells, each a collection under one first stage: a file, or name → {index: …, topics: …, qrels: …,
             run: …, collection: …}.
-        rule: what chooses among settings, "capped" or "mean", see `collections.RULES`.
-        trials: settings that are tried, the default among them.
+        rule: "capped" or "mean", see `collections.RULES`.
+        trials: number of settings, the default included.
     """
 
     collections: str | Path | Mapping[str, Mapping[str, Any]]
@@ -154,19 +142,15 @@ class LeaveOutRequest(RerankingRequest):
 
 @dataclass(frozen=True, kw_only=True)
 class TuneTrainRequest(QuerySetRequest):
-    """The settings of labels and of a training that suit a data set: what `tune_training` takes, and the flags.
+    """The arguments of `tune_training`, and flags of `tune train`.
 
     Attributes:
-        relevant: grade from which on a document is positive.
-        encoder: that is trained, `name:pooling=cls,normalize=true`; None = the one that made the index.
-        method: of the labels, in its written form, `evidence:k=10,n_max=5`; what it says is held at that value.
-        model: `query` with settings of the training that are held, `query:epochs=1,batch_size=8`.
-        loss: what a training lowers, in its written form, `listnet`; the setting `loss` of the model says the same.
-        preset: what the search begins with, and what is compared with: published settings of rNN, or a file that a
-            tuning wrote, of similarity, labels and training.
+        encoder: the trained one, `name:pooling=cls,normalize=true`; None = the one of the index.
+        method: of the labels, in written form; its settings are fixed.
+        model: `query` with fixed settings of the training.
+        loss: in written form; `model` may give it too.
+        preset: the default: published settings of rNN, or a file of a tuning.
         validation_share, test_share: of the queries, by a hash of their ids.
-        final_seeds: trainings for the test.
-        device: "cpu", "cuda" or "auto".
     """
 
     hits: int = setting(200, "candidates per query", at_least=1)
@@ -185,10 +169,10 @@ class TuneTrainRequest(QuerySetRequest):
 
     @cached_property
     def labeler(self) -> ChosenLabeler:
-        """The method of the labels, with its settings and those of labels.
+        """The method of the labels with its settings.
 
         Raises:
-            InputError: no such method, settings that it does not have, a source other than vectors.
+            InputError: unknown method or settings, a source other than vectors.
         """
         given = Written.read(self.method)
         written = given
@@ -206,16 +190,16 @@ class TuneTrainRequest(QuerySetRequest):
 
     @cached_property
     def of_method(self) -> dict[str, Any]:
-        """Settings of the method that are none of the similarity, as the written form says them."""
+        """Settings of the method that belong neither to similarity nor to labels."""
         known = {*hints_of(RnnParams), *hints_of(LabelParams), LABEL_PRESET}
         return {name: value for name, value in Written.read(self.method).params.items() if name not in known}
 
     @cached_property
     def training(self) -> Training:
-        """The model, the settings of its training, and those of its loss.
+        """The model, the settings of its training and of its loss.
 
         Raises:
-            InputError: another model, no such loss, settings that they do not have or that nothing reads here.
+            InputError: another model, an unknown loss, unknown or unused settings.
         """
         written = Written.read(self.model)
         shown = argument("model", str(written))
@@ -229,7 +213,7 @@ class TuneTrainRequest(QuerySetRequest):
 
     @cached_property
     def searched(self) -> Space[Joint]:
-        """The space, with what the written forms say held at its value."""
+        """The space, without the settings that the written forms fix."""
         method, model = Written.read(self.method), Written.read(self.model)
         rnn = RnnParams.preset("vectors")
         if preset := str(self.preset or method.preset):
@@ -243,7 +227,7 @@ class TuneTrainRequest(QuerySetRequest):
 
     @property
     def encoding(self) -> QueryEncoding:
-        """How queries become vectors; InputError: settings that a training does not keep."""
+        """How queries are encoded; InputError for settings that a training does not keep."""
         how = QueryEncoding.of(self.encoder, None, self.topics)
         given, shown = how.settings.given(), argument("encoder")
         if strange := [name for name in given if name not in ENCODER_SETTINGS]:
@@ -255,16 +239,16 @@ class TuneTrainRequest(QuerySetRequest):
 
     @property
     def _sections(self) -> frozenset[str]:
-        """Of the preset file; none of a published preset, or of a file of one kind of settings."""
+        """The sections of the preset file; empty for a published preset or a file with one kind of settings."""
         return sections_of(self.preset) if self.preset is not None and is_file_name(str(self.preset)) else frozenset()
 
 
 def check(request: TuningRequest, *, ablations: bool = False) -> None:
-    """Refuse what can be seen to fail in a tuning; ablations: whether trainings leave parts out too.
+    """Check a tuning before any work; ablations: whether trainings without parts follow.
 
     Raises:
-        InputError: everything that is wrong; unknown settings.
-        MissingDependencyError: without the packages of tuning and training.
+        InputError: all faults of the arguments; unknown settings.
+        MissingDependencyError: packages of tuning or training are missing.
     """
     faults: list[tuple[object, str]] = []
     if isinstance(request, TuneRequest):

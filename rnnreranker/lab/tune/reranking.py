@@ -1,4 +1,4 @@
-"""`tune_reranker`: the settings of rNN reranking that suit a query set, and what they are worth."""
+"""`tune_reranker`: search settings of rNN reranking for a query set and measure their value."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ FEW = 50  # topics below which the best of many trials is mostly luck
 
 
 def tune_reranker(request: TuneRequest) -> Tuned[RnnParams]:
-    """Search the settings of rNN reranking on a query set, and say what they are worth on topics not searched.
+    """Search the settings of rNN reranking on a query set and measure them on topics that the search did not see.
 
     Raises:
-        InputError: everything that can be seen to be wrong, files that do not belong together, topics that are both
-            searched and tested on.
-        UnavailableError, MissingDependencyError: an index or an encoder that cannot be had here; no optuna.
+        InputError: all faults of the arguments, files that do not belong together, topics both searched and tested.
+        UnavailableError, MissingDependencyError: an index, an encoder or optuna is not available here.
     """
     check(request)
     from rnnreranker.data.topics import check_held_out

@@ -1,4 +1,4 @@
-"""Search spaces: what values each setting may take, and what a trial is asked to suggest."""
+"""Search spaces: the values of each setting."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NARROW_NAME = "boost (none, maxminmax)"  # of the trial's value: its range is an
 
 @dataclass(frozen=True)
 class Between:
-    """Numbers from `low` to `high`, whole ones for whole bounds, drawn evenly or evenly in the logarithm."""
+    """Numbers from `low` to `high`, integers for integer bounds; log: uniform in the logarithm."""
 
     low: float
     high: float
@@ -88,7 +88,7 @@ TRAINING: Ranges = {
 
 @dataclass(frozen=True)
 class Joint:
-    """Everything between a run with sparse judgements and a trained encoder; names of settings are distinct."""
+    """Settings of similarity, labels and training together; their names are distinct."""
 
     rnn: RnnParams = field(default_factory=lambda: RnnParams.preset("vectors"))
     labels: LabelParams = field(default_factory=LabelParams)
@@ -96,25 +96,25 @@ class Joint:
 
     @property
     def parts(self) -> dict[str, Params]:
-        """The settings of similarity, labels and training."""
+        """Section → settings."""
         return {"rnn": self.rnn, "labels": self.labels, "train": self.train}
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """Plain values of JSON; settings of the loss stand beside those of the training."""
+        """Plain values for JSON; settings of the loss are beside those of the training."""
         return self.sections() | {"train": self.train.described()}
 
     def sections(self) -> dict[str, dict[str, Any]]:
-        """The sections of a preset file; the loss is in its written form."""
+        """The sections of a preset file; the loss is in written form."""
         return {name: part.to_dict() for name, part in self.parts.items()}
 
 
 @dataclass(frozen=True)
 class Space(Generic[P]):
-    """What is searched: a range or a choice for each setting that varies; the others are as in `fixed`.
+    """A range or choice for each searched setting; the others have the values of `fixed`.
 
     Attributes:
-        ranges: name of a setting → `Between` or the tuple of its values.
-        fixed: the settings that everything else is taken from, RnnParams or Joint; the first trial.
+        ranges: setting → `Between` or a tuple of values.
+        fixed: RnnParams or Joint, the default and first trial.
     """
 
     ranges: Ranges = field(default_factory=lambda: dict(RERANKING))
@@ -142,13 +142,13 @@ class Space(Generic[P]):
         return list(fixed.parts.values()) if isinstance(fixed, Joint) else [fixed]
 
     def value(self, name: str, params: P | None = None) -> Any:
-        """The value of a setting, of `fixed` where no parameters are given."""
+        """The value of a setting in some settings, by default `fixed`."""
         given: Any = self.fixed if params is None else params
         parts = given.parts.values() if isinstance(given, Joint) else [given]
         return next(getattr(part, name) for part in parts if name in hints_of(type(part)))
 
     def replaced(self, **values: Any) -> P:
-        """The fixed settings with other values of some."""
+        """`fixed` with other values of some settings."""
         fixed: Any = self.fixed
         if not isinstance(fixed, Joint):
             made: P = dataclasses.replace(fixed, **values)
@@ -162,7 +162,7 @@ class Space(Generic[P]):
         return joint
 
     def within(self, deepest: int) -> Space[P]:
-        """The space for runs of that depth: no context goes beyond it."""
+        """The space with contexts of at most `deepest`."""
         ranges, values = dict(self.ranges), self.ranges.get("context")
         if isinstance(values, Between):
             high = min(values.high, deepest)
@@ -172,12 +172,12 @@ class Space(Generic[P]):
         return type(self)(ranges, self.replaced(context=min(self.value("context"), deepest)))
 
     def keeping(self, **values: Any) -> Space[P]:
-        """The space with some settings held at a value."""
+        """The space with some settings fixed."""
         ranges = {name: entry for name, entry in self.ranges.items() if name not in values}
         return type(self)(ranges, self.replaced(**values))
 
     def suggest(self, trial: optuna.trial.BaseTrial) -> P:
-        """The settings of a trial; boosts have a narrower range where the normalisation leaves values close."""
+        """The settings of a trial; a boost has a narrower range where the normalisation keeps values close."""
         drawn: dict[str, Any] = {}
         for name, values in self.ranges.items():
             if not isinstance(values, Between):
@@ -195,7 +195,7 @@ class Space(Generic[P]):
         return self.replaced(**drawn)
 
     def as_trial(self, params: P) -> dict[str, Any] | None:
-        """The settings as values of a trial; None where one lies outside the space."""
+        """The settings as values of a trial; None if one is outside the space."""
         of_trial: dict[str, Any] = {}
         for name, values in self.ranges.items():
             value, shown = self.value(name, params), name
@@ -210,7 +210,7 @@ class Space(Generic[P]):
 
     @classmethod
     def of(cls, given: str | Path | Mapping[str, Any] | Space[P] | None, fixed: P) -> Space[P]:
-        """The space of a file, of a mapping such as one has, or of another space's ranges; None = the default ones.
+        """The space of a file, a mapping, or another space's ranges; None = the default ranges.
 
         Raises:
             InputError: as `from_yaml`.
@@ -223,10 +223,10 @@ class Space(Generic[P]):
 
     @classmethod
     def from_yaml(cls, path: str | Path, fixed: P | None = None) -> Space[P]:
-        """A space from a file: `k: {low: 3, high: 30}`, `lam: {low: 0.001, high: 1, log: true}`, `scale: [minmax]`.
+        """Read a space: `k: {low: 3, high: 30}`, `lam: {low: 0.001, high: 1, log: true}`, `scale: [minmax]`.
 
         Raises:
-            InputError: no such file, not YAML, unknown names or values out of range, with the file named.
+            InputError: an unreadable file, unknown names or values out of range, with the file's name.
         """
         return cls._read(read_yaml(path, "search space"), fixed, str(path))
 

@@ -1,4 +1,4 @@
-"""One or two parameters varied while the others stay: what each is worth, and what the context costs."""
+"""Sweeps: one or two settings vary, the others stay."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ WHOLE = "all parts"  # the row that ablations are compared with
 
 
 def context_sweep(objective: Objective, params: RnnParams) -> Rows:
-    """Effectiveness and processor time against the context N, as in Figures 3 to 9 of paper 000.
+    """Measure and processor time by the context N, as in Figures 3 to 9 of paper 000.
 
-    Rows: context, value, low, high (95% bootstrap interval), milliseconds (a query, similarities of the vectors kept).
+    Rows: context, value, low, high (95% bootstrap interval), milliseconds (processor time a query).
     """
     rows = []
     for size in progress(_sizes(objective), unit="contexts", what="context"):
@@ -38,7 +38,7 @@ def context_sweep(objective: Objective, params: RnnParams) -> Rows:
 
 
 def lambda_sweep(objective: Objective, params: RnnParams) -> Rows:
-    """Effectiveness against lambda, with the band of the folds' means.
+    """The measure by lambda.
 
     Rows: lam, value, low, high, fold_low, fold_high (lowest and highest mean of five parts of the topics).
     """
@@ -51,7 +51,7 @@ def lambda_sweep(objective: Objective, params: RnnParams) -> Rows:
 
 
 def grid_sweep(objective: Objective, params: RnnParams) -> Rows:
-    """Effectiveness over context N and neighbours k. Rows: context, k, value, low, high."""
+    """The measure by context N and neighbours k. Rows: context, k, value, low, high."""
     pairs = [(size, k) for size in _sizes(objective) for k in NEIGHBOURS if k < size]
     rows = []
     for size, k in progress(pairs, unit="pairs", what="context and k"):
@@ -61,14 +61,15 @@ def grid_sweep(objective: Objective, params: RnnParams) -> Rows:
 
 
 def ablation_sweep(objective: Objective, params: RnnParams) -> Rows:
-    """Each part left out in turn. Rows: what, value, low, high, difference, its low and high (against all parts)."""
+    """Each part left out in turn. Rows: what, value, low, high, difference from all parts, difference_low,
+    difference_high."""
     variants = {WHOLE: params, **without_parts(params), **without_terms(params)}
     shown = progress(list(variants.items()), unit="variants", what="ablations")
     return compared({what: objective.values(variant) for what, variant in shown})
 
 
 def without_parts(params: RnnParams) -> dict[str, RnnParams]:
-    """The parameters with one part of the similarity left out or changed, by what it is called."""
+    """Name → the settings with one part of the similarity left out or changed."""
     return {
         "weights all equal": dataclasses.replace(params, weight="binary"),
         "no extension (tau 0)": dataclasses.replace(params, tau=0.0),
@@ -81,9 +82,9 @@ def without_parts(params: RnnParams) -> dict[str, RnnParams]:
 
 
 def without_terms(params: RnnParams) -> dict[str, RnnParams]:
-    """The parameters with one part of what the first stage and the query say left out, by what it is called.
+    """Name → the settings with one term of the first stage or the query left out.
 
-    Eq. 1 (scale "none") has no such parts; of a mixture with one term that term cannot be left out.
+    Eq. 1 (scale "none") has no such terms; a mixture keeps its only term.
     """
     if params.scale == "none":
         return {}
@@ -98,7 +99,7 @@ def without_terms(params: RnnParams) -> dict[str, RnnParams]:
 
 
 def compared(values: dict[str, np.ndarray]) -> Rows:
-    """Rows of `ablation_sweep` from (T,) values of each topic, by what was left out; those of WHOLE among them."""
+    """Rows of `ablation_sweep` from name → (T,) values; `WHOLE` is one of the names."""
     gaps = differences(values, [(what, WHOLE) for what in values])
     return [
         {"what": what, **_summary(own), "difference": gap["difference"]}
@@ -116,10 +117,10 @@ SWEEPS: dict[str, Callable[[Objective, RnnParams], Rows]] = {
 
 
 def sweep(names: Iterable[str], objective: Objective, params: RnnParams) -> dict[str, Rows]:
-    """The rows of some sweeps by name.
+    """Name → rows of some sweeps.
 
     Raises:
-        InputError: no such sweep.
+        InputError: an unknown sweep.
     """
     names = list(names)
     if unknown := [name for name in names if name not in SWEEPS]:

@@ -1,4 +1,4 @@
-"""`tune_training`: a study whose arms Optuna proposes: settings of labels and of training together."""
+"""`tune_training`: a study whose arms Optuna proposes, with settings of labels and of training."""
 
 from __future__ import annotations
 
@@ -34,18 +34,14 @@ LEAST = 8  # queries with positives, to be cut in three
 
 @dataclass(frozen=True, eq=False)
 class Trainings:
-    """What all trials of a tuning share.
-
-    Attributes:
-        request: that was asked for; studied: the study that takes trials; task: its queries.
-    """
+    """What all trials of a tuning share: the request, the study and its task."""
 
     request: TuneTrainRequest
     studied: Studied
     task: Task
 
     def arm(self, joint: Joint) -> Arm:
-        """The arm of a study that trains with some settings."""
+        """The arm that trains with some settings."""
         name = self.request.labeler.name
         labeler = find("labeler", name)
         known = [field.name for field in fields_of(labeler)] if issubclass(labeler.Params, RnnParams) else []
@@ -54,9 +50,9 @@ class Trainings:
         return Arm("trial", joint.train, joint.train.ranking.params, Written(name, own))
 
     def value(self, joint: Joint, report: Report | None = None) -> float:
-        """The best validation measure (`joint.train.key_measure`, larger is better) of a training.
+        """The best validation measure of a training (`joint.train.key_measure`; larger is better).
 
-        `report` gets the measure of every validation after the first step, and may raise to end the training.
+        `report` gets the measure of each validation after the first step and may raise to stop the training.
         """
         key, seen = joint.train.key_measure, 0
         sign = -1.0 if key == "loss" else 1.0
@@ -72,10 +68,7 @@ class Trainings:
         return sign * trained.measures[key]
 
     def tested(self, joint: Joint | None) -> np.ndarray:
-        """(T,) float64: what the test says of a search of the whole index, averaged over trainings with some seeds.
-
-        joint: None = the encoder as it is.
-        """
+        """(T,) float64: the test measure of each query, mean over seeds; joint: None = the untrained encoder."""
         of_seeds = []
         for seed in range(self.request.final_seeds if joint is not None else 1):
             task = dataclasses.replace(self.task, seed=seed)
@@ -85,11 +78,11 @@ class Trainings:
 
 
 def tune_training(request: TuneTrainRequest) -> Tuned[Joint]:
-    """Search the settings of labels and of a training together, and say what they are worth on queries not searched.
+    """Search the settings of labels and training together and measure them on queries that the search did not see.
 
     Raises:
-        InputError: everything that can be seen to be wrong, files that do not belong together, too few queries.
-        UnavailableError, MissingDependencyError: an index, an encoder or packages that cannot be had here.
+        InputError: all faults of the arguments, files that do not belong together, too few queries.
+        UnavailableError, MissingDependencyError: an index, an encoder or a package is not available here.
     """
     check(request)
     with tempfile.TemporaryDirectory(prefix="rnnreranker-tune-") as folder:
@@ -123,7 +116,7 @@ def tune_training(request: TuneTrainRequest) -> Tuned[Joint]:
 
 
 def ablations(trainings: Trainings, joint: Joint, names: Sequence[str] = ("ablations",)) -> dict[str, Rows]:
-    """Each part of similarity and labels left out in turn, trained and tested; rows as of `ablation_sweep`."""
+    """Train and test without each part of similarity and labels; rows as of `ablation_sweep`."""
     variants = {WHOLE: joint}
     for what, params in without_parts(joint.rnn).items():
         if params != joint.rnn:
@@ -137,12 +130,12 @@ def ablations(trainings: Trainings, joint: Joint, names: Sequence[str] = ("ablat
 def tune_jointly(
     trainings: Trainings, space: Space[Joint], trials: int, *, seed: int = 0, storage: str | Path | None = None
 ) -> Search[Joint]:
-    """Search the parameters whose training validates best; the first trial is the default.
+    """Search the settings whose training validates best; the first trial is the default.
 
-    A training is ended early when its validation so far is below the median of earlier trials at the same validation.
+    A training below the median of earlier trials at the same validation stops early.
 
     Raises:
-        InputError: as `search`, and for queries of the trial that cannot be labelled or trained on.
+        InputError: as `search`; the trial's queries cannot be labelled or trained on.
     """
     about = {"queries": fingerprint(trainings.studied.described(trainings.task, None))} if storage is not None else None
     random_trials = min(20, max(3, trials // 4))
@@ -151,10 +144,10 @@ def tune_jointly(
 
 
 def load_trainings(request: TuneTrainRequest, work: str | Path) -> Trainings:
-    """What trials share: queries to train on, to validate on and to test on.
+    """What trials share: queries for training, validation and test.
 
     Raises:
-        InputError: files that cannot be read or do not belong together, too few queries, an index without vectors or
+        InputError: unreadable files, files that do not belong together, too few queries, an index without vectors or
             without the name of its encoder.
     """
     from rnnreranker.data.qrels import qrels_of

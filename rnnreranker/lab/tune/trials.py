@@ -1,4 +1,4 @@
-"""Optuna studies over a space: the same trials from the same seed, in one go or after a kill."""
+"""Optuna searches over a space: the same seed gives the same trials, also after a kill."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ RANDOM_TRIALS = 20
 
 @dataclass(frozen=True)
 class Search(Generic[P]):
-    """What a search came to.
+    """The result of a search.
 
     Attributes:
-        params: of the best trial; among equals the first.
+        params: of the best trial; of equal trials the first.
         value: its objective.
-        trials: how many finished, pruned ones included.
-        pruned: how many were ended early.
-        history: objective of every trial in order, None where it was pruned.
+        trials: number of finished trials, pruned ones included.
+        pruned: number of trials that stopped early.
+        history: objective of each trial, None for a pruned one.
     """
 
     params: P
@@ -63,26 +63,26 @@ def search(
     random_trials: int = RANDOM_TRIALS,
     about: Mapping[str, str] | None = None,
 ) -> Search[P]:
-    """Maximise an objective by the tree-structured Parzen estimator, with median pruning.
+    """Maximise an objective by the tree-structured Parzen estimator with median pruning.
 
-    The first trial is the default (where the space has it), so that the result is no worse on the same topics. Every
-    trial draws from a generator of its own, seeded by its number: a study that was killed goes on to the same trials.
+    The first trial is the default if the space contains it. Each trial seeds its own generator by its number, so a
+    killed search resumes with the same trials.
 
     Args:
-        objective: params, report → value; report(step, value) ends a hopeless trial by raising. A `ParameterError`
-            leaves the trial out; any other error ends the search, and the next search takes the trial again.
-        space: what is searched.
-        trials: how many in all, those in the storage counted.
+        objective: (params, report) → value; report(step, value) raises to stop a trial below the median. A
+            `ParameterError` skips the trial; other errors end the search.
+        space: the search space.
+        trials: number in all, those in the storage included.
         seed: of the sampler.
-        storage: an SQLite file of Optuna to keep trials in, and to go on from; None = memory.
+        storage: an SQLite file of Optuna; None = memory.
         name: of the study in the storage.
-        random_trials: drawn at random before the sampler begins to learn, and before anything is pruned.
-        about: what the objective depends on, name → fingerprint or value: the storage must have been made with these.
+        random_trials: number of random trials before the sampler learns and before pruning.
+        about: name → fingerprint or value of what the objective depends on; the storage must agree.
 
     Raises:
-        InputError: trials below 1, a storage that cannot be read or holds another space or objective under this name.
-            Also when no trial could be computed.
-        MissingDependencyError: without optuna.
+        InputError: trials below 1, an unreadable storage, a storage of another space or objective, or no trial that
+            could be computed.
+        MissingDependencyError: optuna is missing.
     """
     if trials < 1:
         raise InputError(f"trials={trials}: expected an integer >= 1")
@@ -128,13 +128,13 @@ def search(
 def study_of(
     storage: str | Path | None, name: str, described: Mapping[str, Any], random_trials: int = RANDOM_TRIALS
 ) -> Iterator[tuple[Any, optuna.Study]]:
-    """Optuna, and its study of a name in a storage; another process that wants the storage waits.
+    """Optuna, and its study of a name in a storage; waits for another process that uses the storage.
 
-    It goes on from trials of the same description alone; trials that a killed process left running count as failed.
+    Trials that a killed process left running count as failed.
 
     Raises:
-        InputError: a file that is no storage, that cannot be written, or that has trials of another description.
-        MissingDependencyError: without optuna.
+        InputError: a file that is no storage, is not writable, or has trials of another description.
+        MissingDependencyError: optuna is missing.
     """
     optuna = require("optuna", "tuning", "'rnnreranker[tune]'")
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # it warns of every trial that an error or a signal ends
@@ -173,15 +173,15 @@ def _unusable(path: Path, error: Exception) -> InputError:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Values on topics that took no part in the choice of the parameters; every topic once.
+    """Values on topics that did not influence the choice of settings; each topic once.
 
     Attributes:
-        how: "5-fold cross-validation", "2-fold …", or "test set".
-        topics: T, how many.
-        base, default, tuned: means of the retrieved run, of the untuned default, of the tuned parameters.
+        how: "5-fold cross-validation", …, or "test set".
+        topics: number of topics.
+        base, default, tuned: means of the first stage, the default and the tuned settings.
         gain, low, high: tuned minus default, with its 95% bootstrap interval over the topics.
-        p: paired t-test of that difference, two-sided.
-        folds: parameters and value of each fold's study; one for a test set.
+        p: its two-sided paired t-test.
+        folds: settings and values of each fold's study; one for a test set.
     """
 
     how: str
@@ -197,7 +197,7 @@ class HeldOut:
 
     @classmethod
     def of(cls, how: str, base: Any, default: Any, tuned: Any, folds: Sequence[dict[str, Any]]) -> HeldOut:
-        """The summary of (T,) values of each topic: as retrieved, with the default, with what was tuned."""
+        """The summary of (T,) values of each topic in the first stage, with the default and with the tuned settings."""
         [gap] = differences({"tuned": tuned, "default": default}, [("tuned", "default")])
         base, default, gain = float(base.mean()), float(default.mean()), gap["difference"]
         mean, low, high = float(tuned.mean()), gap["low"], gap["high"]
@@ -205,7 +205,7 @@ class HeldOut:
 
 
 def fold_of(made: Search[Any], train: int, tuned: np.ndarray, default: np.ndarray) -> dict[str, Any]:
-    """What a search was worth on (T,) topics of the test, tuned and with the default; `train` is how many it saw."""
+    """The result of a search on (T,) test topics, tuned and default; train: number of topics searched."""
     return {
         "params": made.params.to_dict(),
         "train topics": train,
@@ -218,15 +218,15 @@ def fold_of(made: Search[Any], train: int, tuned: np.ndarray, default: np.ndarra
 
 @dataclass(frozen=True, eq=False)
 class Tuned(Generic[P]):
-    """What a tuning on a query set came to.
+    """The result of a tuning on a query set.
 
     Attributes:
-        params: of the best trial; without trials those that the request begins with.
-        settings: of `params`, as a preset file has them.
-        about: what the head of that file says, by name; said: what a record says; inputs: fingerprints.
-        sweep: the rows of some sweeps around `params` by their names.
-        study: the search, and held_out: what it is worth on topics not searched; None without trials.
-        searched: what trials are judged by.
+        params: of the best trial; without trials the default.
+        settings: `params` as in a preset file.
+        about: entries of that file's head; said: entries of the record; inputs: fingerprints.
+        sweep: names → rows of sweeps around `params`.
+        study: the search; held_out: its value on topics not searched; None without trials.
+        searched: label of the objective.
     """
 
     params: P
@@ -240,10 +240,10 @@ class Tuned(Generic[P]):
     searched: str | None = None
 
     def write(self, path: str | Path) -> None:
-        """Write the settings as YAML that `--preset FILE` reads; what they are worth is the comment at its head.
+        """Write the settings as YAML for `--preset FILE`; its head gives the held-out values.
 
         Raises:
-            InputError: the file cannot be written.
+            InputError: the file is not writable.
         """
         study, held_out = self.study, self.held_out
         if study is None or held_out is None:
@@ -261,7 +261,7 @@ class Tuned(Generic[P]):
             stream.write((comment + yaml.safe_dump(self.settings, sort_keys=False)).encode())
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values of JSON."""
+        """Plain values for JSON."""
         if self.study is None or self.held_out is None:
             return self.said
         params: Any = self.params
@@ -295,7 +295,7 @@ def tune(
     name: str = "all topics",
     **kept: Any,
 ) -> Search[RnnParams]:
-    """`search` for the parameters that rank some topics best (None = all); kept: its seed and storage."""
+    """Search the settings that rank some topics best (None = all); kept: seed and storage."""
     chosen = objective.topics if topics is None else topics
 
     def mean(params: RnnParams, report: Report) -> float:
@@ -306,7 +306,7 @@ def tune(
 
 
 def notice_if_few(number: int, what: str, few: int) -> None:
-    """Report a search on so few queries that the best trial is mostly chance."""
+    """Warn if so few queries make the best trial mostly chance."""
     if number < few:
         notice(
             f"{number} {what}, fewer than {few}: differences between trials are mostly chance; trust the held-out "
