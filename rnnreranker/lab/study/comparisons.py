@@ -82,7 +82,7 @@ def conclusion(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def observations(records: Records) -> dict[str, Any]:
-    """Further results by arm: `words`, `costs`, `distances`, `by_degrees`, `masses`, `positives`, where records have them.
+    """Further results by arm, as far as known: `words`, `costs`, `distances`, `by_degrees`, `masses`, `positives`.
 
     `positives` is paper 000, Figure 11: first rank of a bucket, positives in it, their mean probability.
     """
