@@ -47,7 +47,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _check(request: LabelsRequest, forms: FormsRequest) -> None:
-    """Refuse what can be seen to fail, before any work."""
     texts: frozenset[str] = frozenset({"topics", "texts"} if forms.listwise or forms.audit else ())
     check(
         request,
@@ -60,7 +59,7 @@ def _check(request: LabelsRequest, forms: FormsRequest) -> None:
 
 
 def _export(forms: FormsRequest, request: LabelsRequest, made: Made) -> None:
-    """Write the labels in the other forms that the flags ask for."""
+    """Write the other forms."""
     if not (forms.tsv or forms.qrels_output or forms.listwise or forms.audit):
         return
     from rnnreranker.labels import export

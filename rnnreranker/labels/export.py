@@ -1,4 +1,4 @@
-"""Soft labels in the forms that other programs read: TSV, a list-wise data set of texts, TREC qrels."""
+"""Soft labels for other programs: TSV, a list-wise data set, TREC qrels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FormsRequest(Request):
-    """What the command writes: the parquet file, other forms, the audit page."""
+    """Outputs of the command."""
 
     output: str = setting(MISSING, "labels to write", metavar="FILE.parquet")
     tsv: str | None = setting(None, "qid<TAB>docid<TAB>score")
@@ -36,19 +36,18 @@ class FormsRequest(Request):
 
 
 def write_tsv(labels: SoftLabels, path: str | os.PathLike[str]) -> int:
-    """The number of lines `qid<TAB>docid<TAB>score` written, as the CODER code reads extended labels.
+    """Write lines `qid<TAB>docid<TAB>score` of candidates with a score, as CODER reads them; returns their number.
 
-    Only candidates that took part have a line; the score is the label before normalisation, with 9 significant digits,
-    which give back the float32. Plain, or compressed when the name ends in .gz.
+    Scores are unnormalised, with 9 significant digits; a name in .gz is compressed.
     """
     frame = labels.frame()
     return _write_lines(frame.loc[np.isfinite(frame["score"]), ["qid", "docid", "score"]], path, "\t")
 
 
 def write_qrels(labels: SoftLabels, path: str | os.PathLike[str], highest: int = 100) -> int:
-    """The number of lines `qid 0 docid grade` written: targets scaled so that a query's largest becomes `highest`.
+    """Write lines `qid 0 docid grade`, targets scaled to a largest grade `highest` per query; returns their number.
 
-    Grades are rounded to whole numbers, halves to even; candidates with grade 0 have no line.
+    Grades are rounded, halves to even; grade 0 has no line.
 
     Raises:
         InputError: highest below 1.
@@ -63,7 +62,7 @@ def write_qrels(labels: SoftLabels, path: str | os.PathLike[str], highest: int =
 
 
 def _write_lines(frame: pandas.DataFrame, path: str | os.PathLike[str], sign: str) -> int:
-    """Write the rows of a frame, a sign between its columns; how many these are."""
+    """Write the rows of a frame; returns their number."""
     text = frame.to_csv(
         sep=sign, header=False, index=False, float_format="%.9g", quoting=csv.QUOTE_NONE, lineterminator="\n"
     )
@@ -79,17 +78,14 @@ def write_listwise(
     texts_of: Callable[[Iterable[str]], Mapping[str, str]],
     size: int = 16,
 ) -> int:
-    """The number of rows written to a parquet file that sentence-transformers trains list-wise losses on.
+    """Write a parquet file for list-wise losses of sentence-transformers; returns its number of rows.
 
-    Columns: query (text), docs (list of texts), labels (list of float32, the targets). Per query the `size`
-    candidates with the highest targets, ties in candidate order; labels keep their values.
+    Columns: query, docs (texts of the `size` highest targets), labels (float32 targets).
 
-    Args:
-        labels: soft labels; path: of the file; topics: query id → text.
-        texts_of: gives the texts of docids, as far as they are known; size: documents of a query.
+    texts_of: gives known texts of docids.
 
     Raises:
-        InputError: a query or document without a text.
+        InputError: a missing text.
     """
     import pyarrow
     import pyarrow.parquet as parquet
@@ -111,7 +107,7 @@ def write_listwise(
 def check_texts(
     qids: Iterable[str], docids: Iterable[str], topics: Mapping[str, str], texts: Mapping[str, str]
 ) -> None:
-    """Look that what is written has texts; InputError: how many queries or documents have none, and the first."""
+    """Check that queries and documents have texts. InputError: how many have none, and the first."""
     lost = [f"query {qid}" for qid in dict.fromkeys(qids) if qid not in topics]
     lost += [f"document {docid}" for docid in dict.fromkeys(docids) if docid not in texts]
     if lost:

@@ -1,4 +1,4 @@
-"""The contexts that labels are computed in: the positives of a query, then its other candidates, and their vectors."""
+"""Contexts of labels: the positives of a query, then other candidates, and their vectors in batches."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ Judged = Mapping[str, Sequence[tuple[str, int]]]  # query id -> its positives wi
 
 
 def positives_of(qrels: pandas.DataFrame, relevant: int = 1, source: str = "") -> dict[str, list[tuple[str, int]]]:
-    """The positives of every query with their grades, in the order of the judgements.
+    """Positives of every query with their grades, in the order of the judgements.
 
     Args:
         qrels: columns query_id, doc_id, relevance.
-        relevant: grades from here on are positive; at least 1.
-        source: where the judgements come from, for messages.
+        relevant: lowest positive grade, 1 or more; source: name of the judgements, for messages.
 
     Raises:
         InputError: `relevant` below 1, or no judgement reaches it.
@@ -49,17 +48,16 @@ def positives_of(qrels: pandas.DataFrame, relevant: int = 1, source: str = "") -
 
 
 def docids_of(judged: Judged) -> dict[str, set[str]]:
-    """Query id → the docids of its positives."""
     return {qid: {docid for docid, _ in pairs} for qid, pairs in judged.items()}
 
 
 @dataclass(frozen=True, eq=False)
 class JudgedContext:
-    """One query's n candidates: positives in the order of the judgements, then the rest in the order of the run.
+    """One query's n candidates: positives in the order of the judgements, then the run's.
 
-    docids: n, of which the first `size` are the context; rows: (size,) int64; grades: (R,) float64, of the first R
-    candidates; positive: (n,) bool. ranks: (size,) int64 in the run from 0, distinct, of positives put in behind its
-    end; scores: (size,) float64 of the run, of positives put in the lowest of the context.
+    docids: n, the first `size` are the context; rows: (size,) int64; grades: (R,) float64, of the first R candidates;
+    positive: (n,) bool; ranks: (size,) int64 in the run from 0, distinct; scores: (size,) float64 of the run, of
+    positives that it lacks the lowest of the context.
     """
 
     qid: str
@@ -72,7 +70,7 @@ class JudgedContext:
 
     @property
     def size(self) -> int:
-        """Candidates that take part: the first of `docids`."""
+        """Candidates in the context."""
         return len(self.rows)
 
 
@@ -80,9 +78,8 @@ class JudgedContext:
 class JudgedBatch:
     """Contexts with equally many positives R, stacked.
 
-    lengths: (B,) candidates of each; grades: (B, R); real: (B, N) bool; rows, ranks, scores: (B, N), behind a
-    context's end 0, ranks beyond every other. vectors: (B, N + 1, d) float32, row 0 = query, anything behind a
-    context's end; None where none were asked for.
+    indices: of the contexts; lengths: (B,); grades: (B, R); real: (B, N) bool; rows, ranks, scores: (B, N), padded;
+    vectors: (B, N + 1, d) float32, row 0 = query, or None.
     """
 
     indices: list[int]  # of its contexts in the list they came from
@@ -96,7 +93,7 @@ class JudgedBatch:
 
     @property
     def positives(self) -> np.ndarray:
-        """(R,) int64: the positives as elements of their contexts, of which 0 is the query."""
+        """(R,) int64: elements of the contexts, of which 0 is the query."""
         return np.arange(1, self.grades.shape[1] + 1)
 
     @property
@@ -108,18 +105,18 @@ class JudgedBatch:
 def contexts_of(
     run: Run, judged: Judged, size: int, vectors: HasRows | None, apart: bool = False, whole: bool = False
 ) -> tuple[list[JudgedContext], int]:
-    """The contexts of the queries of a run that have positives, and how many positives have no vector.
+    """Contexts of the run's queries with positives, and the number of positives without a vector.
 
-    A positive that is no candidate is put in and displaces the last candidate of a full context; one without a vector
-    is left out. `vectors` may be a graph; without them rows mean nothing, and all positives are taken.
+    A positive that the run lacks displaces the last candidate; one without a vector is dropped. Without `vectors`,
+    which may be a graph, rows are 0.
 
     Args:
-        run, judged: candidates and positives; size: candidates of a context.
-        apart: a context for every positive, of which it alone is known.
+        size: candidates of a context.
+        apart: a context for every positive alone.
         whole: all positives take part, however many.
 
     Raises:
-        InputError: a candidate of the run that has no vector.
+        InputError: a candidate of the run has no vector.
     """
     every = [docid for qid in run for docid, _ in judged.get(qid, ())]
     of_run = np.zeros(len(run.docids), np.int64) if vectors is None else vectors.rows(run.docids.tolist())
@@ -168,12 +165,9 @@ def batches(
     vectors: VectorSource | None = None,
     queries: Any = None,
 ) -> Iterator[JudgedBatch]:
-    """The contexts in batches of those with equally many positives; the vectors of a batch live until the next.
+    """Batches of contexts with equally many positives; vectors of a batch are overwritten by the next.
 
-    Args:
-        contexts: any number of them.
-        bytes_each: of a candidate, without vectors; a batch has no more than `BATCH_BYTES`.
-        vectors, queries: `VectorSource` and `QueryVectors`, for batches with vectors.
+    bytes_each: of a candidate, without vectors.
     """
     row_of = {} if queries is None else {qid: row for row, qid in enumerate(queries.qids)}
     bytes_each = bytes_each if vectors is None else 4 * vectors.dimension

@@ -1,4 +1,4 @@
-"""`make_labels` and the command: a request is checked and its labels made, from files to a file or in memory."""
+"""`make_labels` and the command: labels of a request, from files to a file or in memory."""
 
 from __future__ import annotations
 
@@ -47,17 +47,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """What labels are made of; a part of it may travel to another machine, which sees the same files.
+    """Inputs of labels; a part of it may travel to another machine, which sees the same files.
 
     Attributes:
-        labeler: the method with its settings; run: candidates; judged: positives by query, see `judged.positives_of`.
-        relevant: grade from which on positive.
-        index: whose parts and texts are read; None where nothing is.
-        documents: where texts come from in place of the index; fields: what they are, None = the usual ones.
-        queries, topics, tokens: a vector, a text and the tokens of every query to label; None where none are needed.
-        learnt: where the mass of the labels was learnt, from what.
-        devices: where a teacher that takes some computes; None = its own.
-        pairs: whose published pairs gave the candidates; None = the run alone.
+        judged: positives by query; relevant: lowest positive grade.
+        index: with parts and texts; documents: source of texts instead; fields: of them, None = the usual ones.
+        queries, topics, tokens: vectors, texts and tokens of queries, if needed.
+        learnt: how the mass was learnt.
+        devices: of a teacher; None = its own.
+        pairs: published pairs of the candidates; None = the run alone.
     """
 
     labeler: ChosenLabeler
@@ -75,7 +73,7 @@ class Job:
     pairs: str | None = None
 
     def of(self, numbers: Sequence[int]) -> Job:
-        """What is of these queries of the run, and nothing of the others."""
+        """The part of these queries of the run."""
         from rnnreranker.runs import Run
 
         run = self.run.of_queries(numbers)
@@ -92,12 +90,12 @@ class Job:
         return dataclasses.replace(self, **given)
 
     def with_labels(self, **changed: Any) -> Job:
-        """The same with other parameters of labels."""
+        """The job with other label parameters."""
         params = dataclasses.replace(self.labeler.label_params, **changed)
         return dataclasses.replace(self, labeler=dataclasses.replace(self.labeler, label_params=params))
 
     def method(self, threads: int | None = 1) -> Labeler:
-        """The labeler, with what it needs of these queries and their documents."""
+        """The labeler with its inputs."""
         needs = self.labeler.needs
         inputs = Inputs(
             **given_by(self.index, needs),
@@ -109,11 +107,7 @@ class Job:
         return made_of(self.labeler, inputs, relevant=self.relevant, threads=threads, devices=self.devices)
 
     def texts(self) -> Mapping[str, str]:
-        """The texts of the candidates and positives, perhaps of more documents, by docid.
-
-        Raises:
-            InputError: no documents, and an index without texts.
-        """
+        """Texts by docid, of candidates and positives at least. InputError: no source of texts."""
         if self.documents is not None:
             return _known_texts(self.documents, self.fields)
         positives = (docid for pairs in self.judged.values() for docid, _ in pairs)
@@ -127,7 +121,7 @@ class Job:
         return self.index.texts
 
     def digest_of_texts(self) -> str:
-        """What tells the texts from others: the digest of their file, or the name of a data set, and unusual fields."""
+        """The identity of the texts: digest of a file or name of a data set, with unusual fields."""
         if self.documents is None:
             return file_digest(file_of_texts(self._folder_of_texts))
         named = file_digest(Path(self.documents).expanduser()) if is_there(self.documents) else self.documents
@@ -135,7 +129,7 @@ class Job:
         return named if fields == usual_fields(self.documents) else fingerprint(named, fields)
 
     def describe(self) -> dict[str, Any]:
-        """The metadata of the labels: every parameter, the index, the versions that could change a digit."""
+        """Metadata of the labels: parameters, inputs, versions."""
         described = self.method().describe()
         if "texts" in self.labeler.needs:
             described["texts"] = self.digest_of_texts()
@@ -148,7 +142,7 @@ class Job:
         return described | {"schema": 1, "versions": {"rnnreranker": __version__, "numpy": np.__version__}}
 
     def contents(self) -> Iterator[Any]:
-        """All that is read, for a fingerprint: equal runs have equal contents, whatever their tables of docids are."""
+        """All inputs, for a fingerprint; equal runs have equal contents, whatever their tables of docids."""
         import pandas
 
         order = pandas.unique(self.run.rows)  # as the docids first appear
@@ -165,13 +159,13 @@ class Job:
 
 
 def given_by(index: IndexOnDisk | None, needs: frozenset[str]) -> dict[str, Any]:
-    """What the parts of an index give of what is needed, for `Inputs`: each opened when it is asked for."""
+    """`Inputs` that the parts of an index give; each opens at its first use."""
     of_parts = needs & {*givers()} if index is not None else ()
     return {need.replace(" ", "_"): partial(index.given, need) for need in of_parts}  # type: ignore[union-attr]
 
 
 def made_of(chosen: ChosenLabeler, inputs: Inputs, **others: Any) -> Labeler:
-    """The labeler that was chosen; others: as of `Labeler`."""
+    """The chosen labeler; others: as of `Labeler`."""
     return make_labeler(chosen.name, inputs, chosen.params, chosen.label_params, source=chosen.source, **others)
 
 
@@ -193,23 +187,20 @@ def make_shards(
     address: str | None = None,
     shard_size: int = SHARD,
 ) -> dict[str, Any]:
-    """Write the labels of the run's queries that have positives; the metadata of the file.
+    """Write the labels of the run's queries that have positives; returns the metadata of the file.
 
-    One process at a time writes an output: another waits, and takes what is there when it is the same.
+    One process at a time writes an output; another waits, and returns the file if it is the same.
 
     Args:
-        output: parquet file; `output.FINGERPRINT-SIZE.parts/` beside it holds finished shards meanwhile.
-        job: what to make labels of.
-        share: make only this share of the shards, without a lock. The answer is then how many were `made`, and how
-            many the share has, its `own`.
-        backend: of `BACKENDS`; workers of a cluster must see the same files.
-        jobs: shards made at the same time; None = one per core.
-        address: of the cluster; None starts one on this machine.
+        output: parquet file; `output.FINGERPRINT-SIZE.parts/` holds finished shards meanwhile.
+        share: make only these shards; returns the number of shards `made`, and of the share's `own`.
+        backend, address: who makes shards, of `BACKENDS`; a cluster must see the same files.
+        jobs: shards at the same time; None = one per core.
         shard_size: queries a shard; the file does not depend on it.
 
     Raises:
         InputError: no query of the run is judged, no positive has a vector, or as the labeler's `infer`.
-        MissingDependencyError: a backend that is not installed.
+        MissingDependencyError: a backend is not installed.
     """
     check_backend(backend)
     output, qids = Path(output), job.run.qids
@@ -228,7 +219,7 @@ def make_shards(
     }
 
     def make(paths: Sequence[Path]) -> int:
-        """The number of shards that were missing and are made."""
+        """Make the missing shards; their number."""
         folder.mkdir(parents=True, exist_ok=True)
         missing = [path for path in paths if not path.is_file()]
         if missing:  # the first one compiles, and shows bad input before workers start
@@ -268,7 +259,7 @@ def make_shards(
 
 
 def make_shard(job: Job, path: Path, threads: int | None = 1) -> None:
-    """Write the file of a shard; threads: of a method that has several, 1 where several shards are made at a time."""
+    """Write the file of a shard; threads: of the method."""
     labels, without = job.method(threads).infer_from(job.run, job.judged)
     counts = {"positives_without_vector": without, "queries": len(labels)}
     dataclasses.replace(labels, metadata=counts).write(path)
@@ -279,9 +270,9 @@ class Made:
     """Labels that were made.
 
     Attributes:
-        path: their file; metadata: what it says of them, or of a share how many shards were `made`, of its `own`.
-        topics: query id to text, empty where none were given; index: that was opened, None without one.
-        encoding_seconds: that opening the index and the vectors of queries took; seconds: that the labels took.
+        path: their file; metadata: of it, or for a share the numbers of shards `made` and `own`.
+        topics: qid → text; index: the opened index or None.
+        encoding_seconds: of index and query vectors; seconds: of the labels.
     """
 
     path: Path
@@ -306,11 +297,11 @@ def make_labels(
 
     Args:
         run, qrels, index, method, topics, others: as of `LabelsRequest`.
-        output: a parquet file that keeps them; work that was interrupted goes on when it is asked for again.
+        output: a parquet file; interrupted work resumes from it.
 
     Raises:
-        InputError: everything that can be seen to be wrong, at once; no such index, topics or run.
-        UnavailableError, MissingDependencyError: an index, an encoder or a teacher that cannot be had here.
+        InputError: all faults of the request at once; a missing index, topics or run.
+        UnavailableError, MissingDependencyError: a missing index, encoder or teacher.
     """
     given = {"run": run, "qrels": qrels, "index": index, "method": method, "topics": topics, **others}
     request = asked(LabelsRequest, given)
@@ -322,7 +313,7 @@ def make_labels(
 
 
 def write_labels(request: LabelsRequest, output: str | Path, share: Share | None = None) -> Made:
-    """Write the labels of a request that was checked to a parquet file, or make a share of their shards alone.
+    """Write the labels of a checked request to a parquet file, or make a share of their shards.
 
     Raises:
         InputError, UnavailableError, MissingDependencyError: as `make_labels`.
@@ -383,11 +374,7 @@ def write_labels(request: LabelsRequest, output: str | Path, share: Share | None
 
 
 def candidates_of(request: LabelsRequest) -> tuple[Run, str | None]:
-    """The candidates of each query of the run, and whose pairs gave them where they were asked for and are here.
-
-    Raises:
-        InputError: a run or pairs that cannot be read.
-    """
+    """The candidates of each query of the run, and the name of their published pairs if these are available."""
     from rnnreranker.data.pairs import load_pairs
     from rnnreranker.search.searching import first_stage_of
 
@@ -405,7 +392,7 @@ def candidates_of(request: LabelsRequest) -> tuple[Run, str | None]:
 
 
 def _first_of(pairs: Run, run: Run) -> Run:
-    """The queries of a run, each with its entries of the pairs, or of the run where the pairs have none."""
+    """The queries of a run with their entries of the pairs, or of the run if the pairs have none."""
     import pandas
 
     from rnnreranker.runs import Run
@@ -424,10 +411,10 @@ def _first_of(pairs: Run, run: Run) -> Run:
 def opened(
     request: JudgedRunRequest, needs: frozenset[str], run: Run, wanted: Sequence[str], threads: int | None
 ) -> tuple[dict[str, str], IndexOnDisk | None, QueryVectors | None]:
-    """The texts of topics, the index, and the vectors of the queries wanted, of a run, where they are needed.
+    """Texts of topics, index, and vectors of the wanted queries, as needed.
 
     Raises:
-        InputError: queries that the topics lack, where their texts are read or encoded; no such index or topics.
+        InputError: missing queries in the topics, missing index or topics.
     """
     from rnnreranker.data.topics import topics_of
     from rnnreranker.index.opening import open_index

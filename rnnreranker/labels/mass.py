@@ -1,6 +1,6 @@
-"""How much probability leaves the positives, learnt from judgements of queries that nothing is tested on.
+"""The share of probability that leaves the positives, learnt from judgements of validation queries.
 
-By the likelihood of positives that are hidden in turn, or by the loss on positives that are held out.
+It maximises the likelihood of positives hidden in turn, or minimises the loss on held-out positives.
 """
 
 from __future__ import annotations
@@ -30,12 +30,11 @@ EVEN = 0.5  # probability from which on a candidate is rather relevant than not
 
 @dataclass(frozen=True, eq=False)
 class HiddenPositives:
-    """The candidates of validation queries with one positive visible at a time, every one in turn: M in C cases.
+    """M candidates of validation queries in C cases, one visible positive each.
 
-    query, case: (M,) int64, numbers of the query and of the case; similarity: (M,) float64 to the visible positive;
-    given: (M,) float64, a candidate's part of what leaves the positive; hidden: (M,) bool, judged positive, too.
-    known: (C,) positives of the query of each case, those beyond the candidates too; weights: (C,) 1 / cases of its
-    query.
+    query, case: (M,) int64, numbers; similarity: (M,) float64 to the visible positive; given: (M,) float64, share of
+    what leaves the positive; hidden: (M,) bool, also judged positive. known: (C,) positives of the query, in the run or
+    not; weights: (C,) 1 / cases of the query.
     """
 
     query: np.ndarray
@@ -48,17 +47,11 @@ class HiddenPositives:
 
     @property
     def weight(self) -> np.ndarray:
-        """(M,): the weight of each candidate's case."""
         return self.weights[self.case]
 
 
 def hidden_positives(labeler: VectorLabeler, run: Run, judged: Judged) -> HiddenPositives:
-    """Every positive of every query in turn, alone with a grade of 1, in front of the run's candidates.
-
-    Args:
-        labeler: says how similar candidates are; its parameters cut and share out as in its labels.
-        run: candidates of the queries.
-        judged: positives of the validation queries, as many as are known.
+    """Each positive of each query in turn, alone with grade 1, before the run's candidates.
 
     Raises:
         InputError: as `VectorLabeler.infer_from`.
@@ -82,13 +75,12 @@ def hidden_positives(labeler: VectorLabeler, run: Run, judged: Judged) -> Hidden
 
 
 def likeliest_share(positives: HiddenPositives, threshold: float = -np.inf) -> float:
-    """The share of probability that leaves the positives under which the known positives are the likeliest, in [0, 1].
+    """The share of probability that maximises the likelihood of the known positives, in [0, 1].
 
-    A relevant document of a case is the visible positive with probability 1 - u, drawn from what the labels give the
-    others with u r, or from all candidates alike with u (1 - r). u and r of the highest likelihood make the share u r
-    / (1 - u + u r).
+    A relevant document is the visible positive with probability 1 - u, drawn by the labels with u r, or uniformly with
+    u (1 - r). The best u and r give the share u r / (1 - u + u r).
 
-    threshold: only candidates from it on take part, and cases that have such.
+    threshold: only candidates at or above it count, and cases that have such.
     """
     given = np.where(positives.similarity >= threshold, positives.given, 0.0)
     cases = len(positives.known)
@@ -107,7 +99,7 @@ def likeliest_share(positives: HiddenPositives, threshold: float = -np.inf) -> f
     lost = beyond[used].sum()
 
     def slope(r: float) -> float:
-        """Of the log-likelihood in r."""
+        """Derivative of the log-likelihood in r."""
         with np.errstate(divide="ignore"):
             return float(
                 (inside * (by_labels - by_chance) / (r * by_labels + (1 - r) * by_chance)).sum() - lost / (1 - r)
@@ -121,10 +113,9 @@ def likeliest_share(positives: HiddenPositives, threshold: float = -np.inf) -> f
 
 
 def even_threshold(hidden: HiddenPositives) -> float | None:
-    """The lowest similarity from which on a candidate is rather relevant than not; None where there is none.
+    """The lowest similarity at which isotonic regression gives relevance a probability of 1/2 or more.
 
-    The probability of relevance rises with the similarity as isotonic regression finds it; it must reach 1/2, and
-    `QUERIES` queries must have a candidate there.
+    None if there is none, or if fewer than `QUERIES` queries have a candidate there.
     """
     from scipy.optimize import isotonic_regression
 
@@ -148,11 +139,10 @@ SURE = 1.645  # standard errors below a mean that a normal variable exceeds 95 t
 
 @dataclass(frozen=True, eq=False)
 class Listwise:
-    """C queries with N candidates each: what a map is fitted to.
+    """C queries with N candidates each, to which a map is fitted.
 
-    queries: (C, d) float32; documents: (C, N, d) float32, 0 for padding; real: (C, N) bool. hard: (C, N) float64, the
-    targets of hard labels; others: (C, N) float64, what the method gives other candidates, rows sum to 1, or 0 where it
-    gives nothing.
+    queries: (C, d) float32; documents: (C, N, d) float32, 0 at padding; real: (C, N) bool. hard: (C, N) float64, hard
+    targets; others: (C, N) float64, the method's targets of other candidates, rows sum to 1 or 0.
     """
 
     queries: np.ndarray
@@ -165,7 +155,7 @@ class Listwise:
         return len(self.queries)
 
     def targets(self, share: float) -> np.ndarray:
-        """(C, N): labels that move a share from the positives to the others, where others take any."""
+        """(C, N): hard targets with a share moved to the others, if there are any."""
         given = share * (self.others.sum(axis=1, keepdims=True) > 0)
         targets: np.ndarray = (1.0 - given) * self.hard + given * self.others
         return targets
@@ -176,11 +166,10 @@ class Listwise:
 
 
 def held_out_losses(queries: Listwise, folds: np.ndarray, shares: Sequence[float] = SHARES) -> np.ndarray:
-    """(S, C) float64: cross-entropy of the hard targets of every query, by maps that were fitted without its fold.
+    """(S, C) float64: cross-entropy of hard targets, by maps fitted without the query's fold, with each share's best
+    penalty.
 
-    Of every share that of its best penalty, by the mean over all queries.
-
-    queries: the queries; folds: (C,) from 0.
+    folds: (C,) from 0.
     """
     with one_blas_thread():
         scale = _scale(queries)
@@ -190,7 +179,7 @@ def held_out_losses(queries: Listwise, folds: np.ndarray, shares: Sequence[float
 
 
 def best_share(losses: np.ndarray, shares: Sequence[float] = SHARES) -> float:
-    """The share whose gain over the first, 0, is surest: the largest one-sided 95% bound; 0 where none is above 0.
+    """The share with the highest one-sided 95% bound of its gain over the first, 0; 0 if no bound is positive.
 
     losses: (S, C), of each share and query.
     """
@@ -202,7 +191,7 @@ def best_share(losses: np.ndarray, shares: Sequence[float] = SHARES) -> float:
 def _best_penalty(
     splits: Sequence[tuple[Listwise, Listwise, np.ndarray]], count: int, share: float, scale: float
 ) -> np.ndarray:
-    """(C,): the losses with the best penalty, from the strongest on; beyond the first that is worse none is tried."""
+    """(C,): losses with the best penalty; the search stops at the first penalty that is worse."""
     d = splits[0][0].queries.shape[1]
     maps = [np.zeros(d * d) for _ in splits]
     best = np.full(count, np.inf)
@@ -218,7 +207,7 @@ def _best_penalty(
 
 
 def fitted(queries: Listwise, targets: np.ndarray, start: np.ndarray, penalty: float, scale: float) -> np.ndarray:
-    """(d * d,) float64: the map W whose q + W q has the lowest mean cross-entropy plus penalty |W|^2."""
+    """(d * d,) float64: the map W of the lowest mean cross-entropy of q + W q, plus penalty |W|^2."""
     from scipy.optimize import minimize
 
     def value(flat: np.ndarray) -> tuple[float, np.ndarray]:
@@ -241,7 +230,7 @@ def _products(queries: Listwise, flat: np.ndarray) -> np.ndarray:
 
 
 def _log_shares(scores: np.ndarray, real: np.ndarray) -> np.ndarray:
-    """(C, N): logarithms of the softmax over the real candidates, 0 for padding."""
+    """(C, N): log softmax over the real candidates, 0 at padding."""
     from scipy.special import log_softmax
 
     logs: np.ndarray = np.where(real, log_softmax(np.where(real, scores, -np.inf), axis=1), 0.0)
@@ -249,13 +238,13 @@ def _log_shares(scores: np.ndarray, real: np.ndarray) -> np.ndarray:
 
 
 def _losses(products: np.ndarray, queries: Listwise, scale: float) -> np.ndarray:
-    """(C,): the cross-entropy of the hard targets."""
+    """(C,): cross-entropy of the hard targets."""
     losses: np.ndarray = -(queries.hard * _log_shares(scale * products, queries.real)).sum(axis=1)
     return losses
 
 
 def _scale(queries: Listwise) -> float:
-    """What inner products are multiplied by before the softmax: the positives are the likeliest with it."""
+    """The factor of inner products before the softmax that makes the positives likeliest."""
     from scipy.optimize import minimize_scalar
 
     products = _products(queries, np.zeros(queries.queries.shape[1] ** 2))
@@ -274,13 +263,13 @@ SEVERAL = 0.5  # of the queries must have several positives for their judgements
 
 @dataclass(frozen=True)
 class LearntMass:
-    """What was learnt.
+    """A learnt mass.
 
     Attributes:
         params: of the labels, with `share` and `threshold`.
-        by: "judgements", where most validation queries have several positives, or "loss" on held-out positives.
-        queries: learnt from; several: those of them with several positives.
-        losses: share → mean loss on held-out positives; empty for "judgements".
+        by: "judgements" or "loss", of held-out positives.
+        queries: number of validation queries; several: those with several positives.
+        losses: share → mean loss; empty for "judgements".
     """
 
     params: LabelParams
@@ -290,7 +279,7 @@ class LearntMass:
     losses: dict[float, float]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as for the metadata of labels."""
+        """Plain values for the metadata of labels."""
         losses = {f"{share:g}": round(loss, 6) for share, loss in self.losses.items()}
         about = {"by": self.by, "queries": self.queries, "several": self.several, "losses": losses}
         return {name: value for name, value in about.items() if value != {}}
@@ -304,21 +293,17 @@ class LearntMass:
 
 @phase("learning the mass")
 def learn_mass(labeler: Labeler, mass: str, run: Run, validation: Judged) -> LearntMass:
-    """The share of probability that leaves the positives, and with "confident" the threshold of who takes it.
+    """The share of probability that leaves the positives, and with "confident" the threshold of similarity.
 
-    Where at least half of the validation queries have several positives, the share is `likeliest_share`, else the
-    `best_share` of `held_out_losses`. The threshold is `even_threshold`; a candidate without a judgement counts as
-    not relevant.
+    If half of the validation queries have several positives, the share is `likeliest_share`, else `best_share` of
+    `held_out_losses`. The threshold is `even_threshold`; unjudged candidates count as not relevant.
 
     Args:
-        labeler: of the labels, without learnt mass.
-        mass: "share" or "confident".
-        run: candidates of all these queries.
-        validation: positives of validation queries, as many as are known.
+        labeler: of the labels, without learnt mass; mass: "share" or "confident".
+        run: candidates of all these queries; validation: all known positives of validation queries.
 
     Raises:
-        InputError: another word for `mass`; no validation query with candidates; a loss asked of a labeler without
-            vectors; as `VectorLabeler.infer_from`.
+        InputError: another `mass`, no validation query with candidates, or a loss without vectors.
     """
     if mass not in SHARED:
         raise InputError(f"mass={mass}: nothing to learn; expected {' or '.join(SHARED)}")
@@ -350,19 +335,19 @@ def learn_mass(labeler: Labeler, mass: str, run: Run, validation: Judged) -> Lea
 
 
 def drawn(judged: Judged) -> dict[str, Any]:
-    """At most `MOST` of the queries, in an order that does not depend on theirs."""
+    """At most `MOST` of the queries, whatever their order."""
     ordered = sorted(judged, key=lambda qid: (fingerprint("mass", qid), qid))
     return {qid: judged[qid] for qid in ordered[:MOST]}
 
 
 def of_these(run: Run, judged: Judged) -> Run:
-    """The run of some queries, in their order."""
+    """The run of some queries."""
     index_of = {qid: index for index, qid in enumerate(run.qids)}
     return run.of_queries([index_of[qid] for qid in judged])
 
 
 def listwise(labeler: VectorLabeler, run: Run, judged: Judged) -> Listwise:
-    """The queries as `held_out_losses` learns from them: their first candidates, and the labels of their positives."""
+    """The queries of `held_out_losses`: first candidates, hard targets, and labels of the other candidates."""
     labeler.check(run, judged)
     vectors, queries = labeler.inputs.vectors, labeler.inputs.query_vectors
     labelled, _ = contexts_of(run, judged, labeler.params.context, labeler.source_of_rows)

@@ -1,4 +1,4 @@
-"""Parameters of soft labels: how scores of candidates become a target distribution."""
+"""Parameters of soft labels: from scores of candidates to a target distribution."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ SHARED = ("share", "confident")  # values of `mass` that say themselves what lea
 
 @dataclass(frozen=True)
 class LabelParams(Params):
-    """From the similarity of candidates to the positives to a distribution over them (paper 000, Algorithm 1).
+    """From similarities of candidates and positives to a distribution (paper 000, Algorithm 1).
 
-    The published values for a model belong to its data set: see `preset`. `compat` chooses the order of steps:
+    `compat` chooses the order of steps:
 
-    - "paper": normalise over all candidates; multiply the positives by `boost`; keep every positive, and of the others
-      those with one of the `n_max` highest scores before the boost and a value of at least `include_level`; softmax.
-    - "coder": what the published models were trained with: drop what is below `include_level`, keep the `n_max`
-      highest, normalise over these, round to float16, multiply as many labels as there are positives, from the highest
-      on, by `boost` whether they are positives or not, drop what is below `include_level` again, softmax.
+    - "paper": normalise all candidates; multiply positives by `boost`; keep positives, and of the others those among
+      the `n_max` highest scores before the boost with values from `include_level` on; softmax.
+    - "coder", of the published models: drop values below `include_level`; keep the `n_max` highest; normalise these;
+      round to float16; multiply the highest labels, as many as there are positives, by `boost`; drop values below
+      `include_level` again; softmax.
 
-    `mass` "share" and "confident" keep what the method gives the other candidates only in proportion to each other:
-    targets are (1 - share) times hard labels, plus share times that; with "confident" only candidates whose similarity
-    to the positives reaches `threshold` take any. Where no other candidate takes any, labels are hard.
+    `mass` "share" and "confident": targets are (1 - share) times hard labels plus share times the method's targets of
+    other candidates, normalised; "confident" counts only those with a similarity from `threshold` on. Without others
+    labels are hard.
 
     Raises:
-        InputError: values out of range, all of them in one message.
+        InputError: values out of range, in one message.
 
     >>> LabelParams(boost=0.5)
     Traceback (most recent call last):
@@ -74,6 +74,6 @@ LabelParams.presets = {  # paper 000, Table 6, b with the digits of the publishe
 
 
 def unlearnt(params: LabelParams) -> list[str]:
-    """What labels with these parameters lack of `share` and `threshold`, which is to be learnt."""
+    """Those of `share` and `threshold` that must be learnt."""
     wanted = {"share": ("share",), "confident": ("share", "threshold")}.get(params.mass or "", ())
     return [name for name in wanted if getattr(params, name) is None]

@@ -1,4 +1,4 @@
-"""A request for labels, and the method that it names with its settings, checked before any work."""
+"""A request for labels, and its method with checked settings."""
 
 from __future__ import annotations
 
@@ -46,12 +46,9 @@ TEXT = (".txt", ".tsv", ".csv", ".json", ".jsonl", ".trec", ".qrels", ".html")  
 
 @dataclass(frozen=True)
 class ChosenLabeler:
-    """A method of labels with settings that were checked.
+    """A method of labels with checked settings.
 
-    Attributes:
-        name: of the method; params: its settings.
-        label_params: from its scores to a distribution.
-        source: where similarities of documents come from, "vectors" or "neighbours".
+    params: of the method; label_params: from scores to a distribution; source: "vectors" or "neighbours".
     """
 
     name: str
@@ -61,20 +58,20 @@ class ChosenLabeler:
 
     @cached_property
     def needs(self) -> frozenset[str]:
-        """What must be opened for it: with a teacher, what the teacher needs."""
+        """Needed inputs, with those of a teacher."""
         needs: frozenset[str] = find("labeler", self.name).needs_from(self.source, self.params)
         return needs
 
     @property
     def takes_device(self) -> bool:
-        """Whether it can compute elsewhere than on the processor: with a teacher that can."""
+        """Whether its teacher can compute on another device."""
         taught = find("labeler", self.name).inner is not None
         return taught and bool(self.params.chosen.method.takes_device)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
 class SimilarityRequest(Request):
-    """Settings of similarities that are flags of their own, beside the written form of a method."""
+    """Settings of similarities that are flags of their own."""
 
     source: str | None = setting(
         None,
@@ -87,17 +84,13 @@ class SimilarityRequest(Request):
 
 
 def add_similarity_flags(group: Any, shown: Collection[str]) -> None:
-    """The flags of `SimilarityRequest`, and of the settings of rNN, of which the help shows some."""
+    """Add the flags of `SimilarityRequest` and of rNN; the help shows only some."""
     command.add_request_flags(group, SimilarityRequest, "source", "preset")
     command.add_dataclass_flags(group, RnnParams, OF_THE_MIXTURE, RnnParams.preset("vectors"), shown=shown)
 
 
 def with_flags(name: str, args: Any, *kinds: type) -> Written:
-    """The written form of the flag of a name, with what other flags say of its settings, and of those of `kinds`.
-
-    Raises:
-        InputError: flags of what the written form says too.
-    """
+    """The written form of a flag, with the settings that other flags give. InputError: a setting is given twice."""
     typed = {key: value for kind in (RnnParams, *kinds) for key, value in command.given(args, kind).items()}
     of_similarity = {SOURCE: args.source, PRESET: args.preset}
     typed |= {key: value for key, value in of_similarity.items() if value is not None}
@@ -106,16 +99,15 @@ def with_flags(name: str, args: Any, *kinds: type) -> Written:
 
 
 def choose_labeler(form: Form, of: str = "") -> ChosenLabeler:
-    """The method of labels of a written form, `evidence:k=21,from=neighbours,boost=1.2,label_preset=coder-tas-b`.
+    """The labels of a written form, `evidence:k=21,from=neighbours,boost=1.2,label_preset=coder-tas-b`.
 
-    Settings are those of the method, with `preset` and `from`, and those of `LabelParams`, with `label_preset`. A
-    preset file with a section `labels` is the label preset too, unless one is given.
+    Settings are those of the method, with `preset` and `from`, and of `LabelParams`, with `label_preset`. A preset file
+    with a section `labels` is the default label preset.
 
-    Args:
-        form: the method; of: the argument that it was given with, for messages; "" = none.
+    of: name of the argument, for messages.
 
     Raises:
-        InputError: no such method, preset or source, settings that it does not have, values out of range.
+        InputError: unknown method, preset, source or setting, values out of range.
     """
     with naming(of, form):
         chosen = _chosen(Written.read(form))
@@ -147,17 +139,16 @@ def _chosen(written: Written) -> ChosenLabeler:
 
 @dataclass(frozen=True)
 class JudgedRunRequest(ComputesOnDevices, Request):
-    """A run, its judgements, and where its queries and documents come from; of Python objects as well as of files.
+    """A run, its judgements, and the sources of queries and documents: Python objects or files.
 
     Attributes:
         run: a Run or a file; qrels: a name, a file, {qid: {docid: grade}} or a data frame.
-        index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini; None where nothing reads it.
-        topics: a name, a file, or qid → text; None where nothing reads a text of a query.
-        encoder: `name:key=value,…`; None = the one that made the index.
-        encoded_queries: a .npy file of query vectors, `QueryVectors`, or (Q, d) floats of the topics in their order.
+        index: an opened index, a folder, `pydoc`, or a prebuilt index of Pyserini; None if unused.
+        topics: a name, a file, or qid → text; None if unused.
+        encoder: `name:key=value,…`; None = that of the index.
+        encoded_queries: a .npy file, `QueryVectors`, or (Q, d) floats in the order of the topics.
         fields: "title,text" or "text".
-        device, compute_dtype: where and in which type queries are encoded, and of labels a teacher such as a
-            cross-encoder computes, as of `devices_of`; None = on the processor.
+        device, compute_dtype: for query encoders and teachers, as of `devices_of`; None = the processor.
     """
 
     run: str | Path | Run = setting(MISSING, "candidates (TREC or MS MARCO format)")
@@ -172,11 +163,11 @@ class JudgedRunRequest(ComputesOnDevices, Request):
 
     @property
     def encoding(self) -> QueryEncoding:
-        """How queries become vectors."""
+        """The encoding of queries."""
         return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics, self.devices)
 
     def lacking(self, needs: frozenset[str], who: str) -> list[tuple[object, str]]:
-        """What is not given of what a method, or a file, needs: faults as of `refuse`; who: needs it, for messages."""
+        """Faults, as of `refuse`: missing arguments for some needs; who: has these needs."""
         without, reads = self.topics is None, bool(needs & {"topics", "query tokens"})
         from_index = sorted(needs & {*givers(), *([] if self.documents else ["texts"])}, reverse=True)
         blind = without and not reads and "query vectors" in needs and self.encoded_queries is None
@@ -190,15 +181,14 @@ class JudgedRunRequest(ComputesOnDevices, Request):
 
 @dataclass(frozen=True)
 class LabelsRequest(JudgedRunRequest):
-    """Labels to be made: the arguments of `make_labels`, and the flags of the command.
+    """Labels to make: the arguments of `make_labels`, and the flags of the command.
 
     Attributes:
-        method: in its written form, see `choose_labeler`.
-        depth: candidates kept of the run, or of the pairs.
-        pairs: published pairs, see `load_pairs`, whose other documents are candidates in place of those of the run;
-            where the pairs are not here, the run's are taken.
-        validation_qrels: all known positives of queries of the run; None = `qrels`.
-        backend, address, jobs, shard_size: who makes shards, as of `make_shards`; labels depend on none of these.
+        method: written form, see `choose_labeler`.
+        depth: candidates of the run, or of the pairs.
+        pairs: published pairs (see `load_pairs`) as candidates; if they are missing, the run's candidates.
+        validation_qrels: all known positives of the run's queries; None = `qrels`.
+        backend, address, jobs, shard_size: as of `make_shards`; labels do not depend on them.
     """
 
     method: Form = setting("evidence", "NAME:key=value,…, one of " + ", ".join(names("labeler")))
@@ -212,20 +202,17 @@ class LabelsRequest(JudgedRunRequest):
 
     @cached_property
     def labeler(self) -> ChosenLabeler:
-        """The method, and how its scores become labels."""
         return choose_labeler(self.method, "method")
 
 
 def check(request: LabelsRequest, output: str | Path | None = None, *others: tuple[object, str]) -> None:
-    """Refuse what can be seen to fail, before any work.
+    """Check a request before any work.
 
-    Args:
-        request: what to make; output: the file to write, None = none.
-        others: more faults, reported with those of the request, see `refuse`.
+    output: the file to write or None; others: further faults, see `refuse`.
 
     Raises:
-        InputError: everything that is wrong; an unknown method, settings that it does not have.
-        MissingDependencyError: a backend that is not installed.
+        InputError: all faults at once.
+        MissingDependencyError: a backend is not installed.
     """
     asked_fields(request.documents, request.fields)
     labeler = request.labeler

@@ -1,4 +1,4 @@
-"""How like the candidates of a batch of contexts are to some of its elements: by products, by neighbours, by both."""
+"""Similarities of the candidates of contexts to some of their elements: by products, neighbours, or both."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ OUTWEIGHED = 8.0  # times the range of a row: beyond that float32 products lose 
 
 @dataclass(frozen=True, eq=False)
 class Similarity(ABC):
-    """Similarity of probes to all candidates: (B, P, N) float32 each, 0 for padding.
+    """Similarity of probes to all candidates: (B, P, N) float32 each, 0 at padding.
 
-    probes: (P,) elements, distinct: 0 is the query, i the candidate i of a context, from 1. lengths: (B,) real
-    candidates; params: rNN parameters; threads: None = one per core; nothing depends on it.
+    probes: (P,) distinct elements, 0 is the query, i candidate i from 1. lengths: (B,); threads: None = one per core.
     """
 
     lengths: np.ndarray
@@ -30,14 +29,14 @@ class Similarity(ABC):
 
     @abstractmethod
     def geometric(self, probes: np.ndarray) -> np.ndarray:
-        """s(p, c): the inner product, mapped over the candidates or divided as `params` says."""
+        """s(p, c): inner products, scaled or divided as `params` says."""
 
     @abstractmethod
     def jaccard(self, probes: np.ndarray) -> np.ndarray:
-        """J(p, c): what the reciprocal neighbours of both have in common; all probes in one pass."""
+        """J(p, c) of reciprocal neighbours, all probes in one pass."""
 
     def mixed(self, probes: np.ndarray) -> np.ndarray:
-        """s*(p, c) = lambda s + (1 - lambda) J, each computed where it has a weight."""
+        """s*(p, c) = lambda s + (1 - lambda) J."""
         if self.params.lam == 1.0:
             return self.geometric(probes)
         neighbourhoods = self.jaccard(probes)
@@ -47,19 +46,19 @@ class Similarity(ABC):
         return (self.params.lam * near + (1.0 - self.params.lam) * neighbourhoods).astype(np.float32)
 
     def joint(self, probes: np.ndarray, weight: float) -> np.ndarray:
-        """a s*(p, c) + (1 - a) s*(q, c), a = `weight`: similarity to each probe and to the query q together."""
+        """a s*(p, c) + (1 - a) s*(q, c) with a = `weight` and the query q."""
         similarities = self.mixed(np.append(0, probes)).astype(np.float64)
         return (weight * similarities[:, 1:] + (1.0 - weight) * similarities[:, :1]).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class VectorSimilarity(Similarity):
-    """Similarity from vectors: (B, N + 1, d) float32, row 0 = query, then the candidates."""
+    """Similarity of vectors: (B, N + 1, d) float32, row 0 = query, then the candidates."""
 
     vectors: np.ndarray
 
     def geometric(self, probes: np.ndarray) -> np.ndarray:
-        """As `Similarity.geometric`; InputError: inner products beyond the range of float32."""
+        """As `Similarity.geometric`. InputError: inner products beyond float32."""
         out = np.zeros((len(self.vectors), len(probes), self.vectors.shape[1] - 1), dtype=np.float32)
         with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):  # infinities are seen in the result
             for b, length in enumerate(self.lengths.tolist()):
@@ -85,7 +84,7 @@ class VectorSimilarity(Similarity):
 
 
 def _divisor(rows: np.ndarray, how: str) -> np.ndarray:
-    """(P, 1): the maximum of each row, or 1e-8 + its mean, the query's column included; 1 where it is 0."""
+    """(P, 1): the maximum of each row, or 1e-8 + its mean, with the query's column; 1 for 0."""
     wide = rows.astype(np.float64)
     divisor = wide.max(axis=1, keepdims=True) if how == "max" else 1e-8 + wide.mean(axis=1, keepdims=True)
     return np.where(divisor == 0.0, 1.0, divisor)
@@ -95,7 +94,7 @@ BYTES = 16  # for each neighbour of a candidate, while similarities are made of 
 
 
 class Edges(Protocol):
-    """A graph of D documents, as `NeighbourGraph` has it."""
+    """A graph of D documents, as `NeighbourGraph`."""
 
     @property
     def edges(self) -> np.ndarray:
@@ -110,11 +109,10 @@ class Edges(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What is known of query and candidates where no graph knows it; anything at padding.
+    """Known similarities of query and candidates that a graph lacks; any values at padding.
 
-    ranks: (B, N) int64, the candidates' ranks in the run, distinct in a row, padding last; scores: (B, N) float64 of
-    the run; products: (B, N) inner products of query and candidates on the scale of the graph's weights, None where
-    they are not known.
+    ranks: (B, N) int64 in the run, distinct, padding last; scores: (B, N) float64 of the run; products: (B, N) inner
+    products with the query in the graph's scale, or None.
     """
 
     ranks: np.ndarray
@@ -124,12 +122,12 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class GraphSimilarity(Similarity):
-    """Similarity from a graph; rows: (B, N) int64, the candidates' rows in it.
+    """Similarity of a graph; rows: (B, N) int64, the candidates' rows.
 
-    A pair that neither document names counts as the lowest similarity of the context; a document is as similar to
-    itself as the most similar pair is. `asked` holds what is known of the query. Without its products the query's
-    neighbours are those of the run's first candidate, and s(q, c) is the mean of mm(1 / (10 + rank)) and mm(score),
-    see `RnnParams`. Without `asked` the query is no probe, and the first of `rows` stands for the first candidate.
+    A pair without an edge has the lowest similarity of the context, a document with itself the highest. Without
+    products in `asked` the query's neighbours are those of the run's first candidate, and s(q, c) is the mean of mm(1 /
+    (10 + rank)) and mm(score), see `RnnParams`. Without `asked` the query is no probe, and the first of `rows` is the
+    first candidate.
     """
 
     graph: Edges
@@ -140,8 +138,7 @@ class GraphSimilarity(Similarity):
         """As `Similarity.geometric`.
 
         Raises:
-            InputError: rows divided by `normalize` with scale "none", or similarities to the query that are not known
-                there; rows of the graph that cannot be used.
+            InputError: `normalize` with scale "none", unknown similarities to the query with it, or invalid rows.
         """
         if self.params.scale == "none" and self.params.normalize:
             raise InputError(f"normalize={self.params.normalize}: a graph has no whole rows to divide; expected none")
@@ -155,7 +152,7 @@ class GraphSimilarity(Similarity):
         return similarities
 
     def jaccard(self, probes: np.ndarray) -> np.ndarray:
-        """As `Similarity.jaccard`; InputError: rows of the graph that cannot be used."""
+        """As `Similarity.jaccard`. InputError: invalid rows."""
         if self.asked is None:
             return self._alike(self.rows, probes, None)
         order = np.argsort(self.asked.ranks, axis=1, kind="stable")
@@ -168,7 +165,7 @@ class GraphSimilarity(Similarity):
         return np.take_along_axis(similarities, back[:, None], axis=2)
 
     def _alike(self, rows: np.ndarray, probes: np.ndarray, query: np.ndarray | None) -> np.ndarray:
-        """(B, P, N) float32: J of `graph_jaccard` without the query's column, 0 for padding."""
+        """(B, P, N) float32: J of `graph_jaccard` without the query's column, 0 at padding."""
         edges, weights = np.asarray(self.graph.edges), np.asarray(self.graph.weights)
         similarities = graph_jaccard(
             edges,
@@ -183,7 +180,7 @@ class GraphSimilarity(Similarity):
         return np.where(np.isfinite(similarities), similarities, np.float32(0.0))
 
     def _of_query(self) -> np.ndarray:
-        """(B, N) float64: s(q, c), 0 for padding."""
+        """(B, N) float64: s(q, c), 0 at padding."""
         assert self.asked is not None
         counts = self.lengths[:, None]
         real = np.arange(self.rows.shape[1]) < counts
@@ -202,7 +199,7 @@ class GraphSimilarity(Similarity):
 
 
 def _mapped(similarities: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """(B, P, N) float32: each row mapped so that its lowest real value is 0 and its highest 1; a constant row is 0."""
+    """(B, P, N) float32: rows mapped to [0, 1] over their real values; a constant row is 0."""
     real = (np.arange(similarities.shape[2]) < lengths[:, None])[:, None]
     wide = similarities.astype(np.float64)
     low = np.where(real, wide, np.inf).min(axis=2, initial=np.inf, keepdims=True)

@@ -1,4 +1,4 @@
-"""From similarities of candidates and positives to label distributions, of one query or a batch."""
+"""From similarities of candidates and positives to label distributions."""
 
 from __future__ import annotations
 
@@ -25,16 +25,14 @@ def smooth_labels(
 ) -> np.ndarray:
     """The target distribution over a query's candidates: (N,) float32 in candidate order, sums to 1.
 
-    Evidence-based label smoothing (paper 000, Algorithm 1): candidates share relevance by their mixed similarity
-    s*(l, c) = lambda s(l, c) + (1 - lambda) J(l, c) to the positives l. All candidates given take part and the query is
-    element 0 of the context; `params.context` is not applied here.
+    Evidence-based label smoothing (paper 000, Algorithm 1): candidates share relevance by s*(l, c) = lambda s(l, c) +
+    (1 - lambda) J(l, c) to the positives l. All candidates take part, without `params.context`.
 
-    query: (d,); candidates: (N, d), the positives among them; positives: row numbers of candidates, each once.
-    grades: > 0, one a positive (None = all 1).
+    query: (d,); candidates: (N, d); positives: distinct row numbers of candidates; grades: > 0, one per positive (None
+    = all 1).
 
     Raises:
-        InputError: other types, shapes that do not fit, no positives, row numbers outside 0..N-1 or twice, grades not
-            above 0, NaN or infinity in a vector.
+        InputError: other types, shapes or row numbers, no positives, grades not above 0, NaN or infinity in a vector.
 
     >>> import numpy as np
     >>> query = np.array([1.0, 0.0], dtype=np.float32)
@@ -75,10 +73,9 @@ def smooth_labels(
 def from_scores(
     scores: np.ndarray, grades: np.ndarray, real: np.ndarray, params: LabelParams
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scores, aggregated and redistributed, and targets: (B, N) float32 each.
+    """Aggregated and redistributed scores, and targets: (B, N) float32 each.
 
-    The first R candidates of a row are its positives. scores: (B, R, N) with respect to each positive; grades: (B, R);
-    real: (B, N).
+    scores: (B, R, N), to each positive, which are the first R candidates; grades: (B, R); real: (B, N).
     """
     return of_candidates(targets.aggregated(scores, grades, params.aggregate), grades, real, params)
 
@@ -86,7 +83,7 @@ def from_scores(
 def of_candidates(
     raw: np.ndarray, grades: np.ndarray, real: np.ndarray, params: LabelParams
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scores, redistributed, and targets: (B, N) float32 each; raw: (B, N), the rest as in `from_scores`."""
+    """Redistributed scores, and targets: (B, N) float32 each; raw: (B, N), the rest as in `from_scores`."""
     by_candidate = np.zeros(raw.shape)
     by_candidate[:, : grades.shape[1]] = grades
     labels = targets.redistributed(raw, by_candidate, real, params, literal=params.compat == "coder")

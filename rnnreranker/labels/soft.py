@@ -1,4 +1,4 @@
-"""The SoftLabels type: per query the candidates, their scores and the target distribution; a parquet file on disk."""
+"""SoftLabels: candidates, scores and target distributions of queries, and their parquet file."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ class Labels:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SoftLabels:
-    """For Q queries the target distribution over their L candidates in all; every invariant below is checked.
+    """Target distributions of Q queries over their L candidates in all; the constructor checks every invariant.
 
     Attributes:
         qids: Q distinct query ids.
-        offsets: (Q+1,) int64; query i owns the entries offsets[i]:offsets[i+1].
-        docids: (L,) object array of docids, distinct within a query, positives that were put in first.
-        scores: (L,) float32, what the method gave each candidate; -inf where it gave nothing, never NaN or +inf.
-        targets: (L,) float32, probabilities in [0, 1] that sum to 1 over a query, within .001.
-        positive: (L,) bool, whether the candidate is judged relevant; one of a query at least.
-        metadata: what made them: method, parameters, fingerprints, versions (JSON values).
+        offsets: (Q+1,) int64; query i has the entries offsets[i]:offsets[i+1].
+        docids: (L,) objects, distinct within a query, missing positives first.
+        scores: (L,) float32 of the method, -inf for none, never NaN or +inf.
+        targets: (L,) float32 in [0, 1], sum to 1 over a query, within .001.
+        positive: (L,) bool, judged relevant; one per query at least.
+        metadata: JSON values: method, parameters, fingerprints, versions.
 
     Raises:
-        InputError: arrays that break one of these, with the query.
+        InputError: a broken invariant, with the query.
 
     >>> labels = SoftLabels.from_lists(["q"], [["b", "a"]], [[0.5, 0.5]], [[0.75, 0.25]], [[True, False]])
     >>> [(one.qid, one.docids, one.targets.tolist()) for one in labels]
@@ -118,7 +118,7 @@ class SoftLabels:
                 raise InputError(f"query {self.qids[at]}: {said.format(sums[at], TOLERANCE)}")
 
     def _sums(self, values: np.ndarray) -> np.ndarray:
-        """(Q,): the sum of each query's values."""
+        """(Q,): sums of each query's values."""
         return np.diff(np.concatenate([[0.0], np.cumsum(values)])[self.offsets])
 
     @classmethod
@@ -131,11 +131,7 @@ class SoftLabels:
         positive: Sequence[Sequence[bool]],
         metadata: Mapping[str, Any] | None = None,
     ) -> SoftLabels:
-        """Labels from one list a query in each column.
-
-        Raises:
-            InputError: columns of different lengths, and as the constructor.
-        """
+        """Labels from one list per query in each column. InputError: different lengths, or as the constructor."""
         lengths, flat = [len(own) for own in docids], dict[str, np.ndarray]()
         for (name, kind), column in zip(KINDS.items(), (docids, scores, targets, positive), strict=True):
             if len(column) != len(qids):
@@ -150,11 +146,10 @@ class SoftLabels:
     @classmethod
     @phase("reading labels")
     def read(cls, path: str | os.PathLike[str]) -> SoftLabels:
-        """The labels of a parquet file written by `write`.
+        """The labels of a parquet file of `write`.
 
         Raises:
-            InputError: no such file, not parquet, damaged, without the columns and metadata of soft labels, or with
-                columns, values or metadata that break what they must be, with the file and the query.
+            InputError: a missing, damaged or other file, or invalid values, with file and query.
         """
         table, metadata = _read(path_of(path, "a label file"))
         lists = {name: table.column(name).combine_chunks() for name in KINDS}
@@ -170,11 +165,7 @@ class SoftLabels:
             raise InputError(f"{path}: {error}") from None
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write a parquet file (zstd), one row a query, whole or not at all; equal labels give equal bytes.
-
-        Raises:
-            InputError: a path that cannot be written.
-        """
+        """Write a parquet file (zstd), one row a query, whole or not at all; equal labels give equal bytes."""
         import pyarrow
 
         schema = _schema(self.metadata)
@@ -189,7 +180,7 @@ class SoftLabels:
         _write(path, [table], self.metadata)
 
     def frame(self) -> pandas.DataFrame:
-        """A row a candidate, in their order: qid, docid, score, target, positive."""
+        """A row a candidate: qid, docid, score, target, positive."""
         import pandas
 
         qids = np.repeat(np.array(self.qids, dtype=object), np.diff(self.offsets))
@@ -222,7 +213,7 @@ class SoftLabels:
 
 
 def _check_ids(ids: Sequence[str], what: str) -> None:
-    """Look that ids are strings that are not empty, each once; `what` they are, for the InputError."""
+    """Check that ids are distinct strings that are not empty."""
     distinct = set(ids)
     if "" in distinct or not set(map(type, ids)) <= {str}:
         bad = next(one for one in ids if not isinstance(one, str) or not one)
@@ -233,11 +224,7 @@ def _check_ids(ids: Sequence[str], what: str) -> None:
 
 
 def described(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The metadata of a label file, without reading its labels.
-
-    Raises:
-        InputError: as `SoftLabels.read`, of what is no label file.
-    """
+    """The metadata of a label file, without its labels; errors as `SoftLabels.read`."""
     path = path_of(path, "a label file")
     with _opened(path) as file:
         return _metadata(path, file.schema_arrow)
@@ -246,24 +233,19 @@ def described(path: str | os.PathLike[str]) -> dict[str, Any]:
 def write_joined(
     output: str | os.PathLike[str], paths: Sequence[str | os.PathLike[str]], metadata: Mapping[str, Any]
 ) -> None:
-    """Write the queries of several label files, one after the other, into one.
+    """Write the queries of several label files, with distinct queries, into one.
 
-    The bytes are those of `SoftLabels.write` on all of them, while memory holds one file and one row group.
-
-    Args:
-        output: the file to write.
-        paths: label files with distinct queries; one at least.
-        metadata: of the file that is written.
+    The bytes are those of `SoftLabels.write`; memory holds one file and one row group.
 
     Raises:
-        InputError: a path that cannot be written, a label file that is damaged.
+        InputError: an output that cannot be written, a damaged file.
     """
     _write(output, (_read(Path(path))[0] for path in paths), metadata)
 
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[pyarrow.parquet.ParquetFile]:
-    """A parquet file; what Arrow says of it, while it is open too, becomes one line."""
+    """A parquet file; errors of Arrow become one line, while it is open too."""
     import pyarrow
     import pyarrow.parquet as parquet
 
@@ -285,7 +267,7 @@ def _opened(path: Path) -> Iterator[pyarrow.parquet.ParquetFile]:
 
 
 def _read(path: Path) -> tuple[pyarrow.Table, dict[str, Any]]:
-    """The columns of a label file, in the types that `write` gives them and of equal lengths, and its metadata."""
+    """The columns of a label file, cast to the types of `write`, and its metadata."""
     with _opened(path) as file:
         names = file.schema_arrow.names
         if wrong := [name for name in COLUMNS if names.count(name) != 1]:
@@ -302,7 +284,7 @@ def _read(path: Path) -> tuple[pyarrow.Table, dict[str, Any]]:
 
 
 def _check_columns(table: pyarrow.Table) -> None:
-    """Look at the types of the columns of a label file, at null values, and at lists of one row in several lengths."""
+    """Check types and nulls of the columns, and equal lengths of lists in a row."""
     import pyarrow.compute as compute
 
     lengths: np.ndarray | None = None
@@ -330,7 +312,6 @@ def _check_columns(table: pyarrow.Table) -> None:
 
 
 def _metadata(path: Path, schema: pyarrow.Schema) -> dict[str, Any]:
-    """What a label file says of how its labels were made."""
     described = (schema.metadata or {}).get(KEY)
     if described is None:
         raise InputError(f"{path}: no soft labels, it lacks the metadata that says how they were made; {EXPECTED}")
@@ -355,7 +336,7 @@ def _schema(metadata: Mapping[str, Any]) -> pyarrow.Schema:
 
 
 def _write(path: str | os.PathLike[str], tables: Iterable[pyarrow.Table], metadata: Mapping[str, Any]) -> None:
-    """Write the rows of tables in row groups of ROW_GROUP, wherever the tables end: the rows alone make the bytes."""
+    """Write tables in row groups of ROW_GROUP rows, whatever the length of each table."""
     import pyarrow
     import pyarrow.parquet as parquet
 

@@ -1,7 +1,7 @@
-"""From scores to targets, for a batch of queries at once: aggregation, redistribution, normalisation, cut, softmax.
+"""From scores to targets of a batch: aggregation, redistribution, normalisation, cut, softmax.
 
-Every array is (B, N): row = query, column = candidate, `real` marks what is no padding. Sums run from left to right
-(`_total`), so that the width of the padding, and with it the batch, leaves no trace in the last digit.
+Arrays are (B, N) for queries and candidates; `real` is False at padding. `_total` sums from left to right, so padding
+has no effect on the last digit.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rnnreranker.labels.params import LabelParams
 
 
 def aggregated(scores: np.ndarray, grades: np.ndarray, how: str) -> np.ndarray:
-    """(B, N) float64: the scores with respect to each positive, times its grade, as mean, max or sum over positives.
+    """(B, N) float64: scores times grades, as mean, max or sum over the positives.
 
     scores: (B, R, N), positive l against candidate c; grades: (B, R) > 0.
     """
@@ -29,11 +29,11 @@ def aggregated(scores: np.ndarray, grades: np.ndarray, how: str) -> np.ndarray:
 def redistributed(
     scores: np.ndarray, grades: np.ndarray, real: np.ndarray, params: LabelParams, literal: bool = False
 ) -> np.ndarray:
-    """(B, N) float64 labels: the scores ("radically"), or the grades with a share given away ("fully").
+    """(B, N) float64 labels: the scores ("radically"), or the grades of which a share is given away ("fully").
 
-    grades: (B, N), 0 for candidates that are not positive. Fully: a positive keeps (1 - rho) of its grade, the other
-    candidates share rho times the sum of grades in proportion to their scores. Scores below 0 count as 0, unless
-    `literal`, and where no score is above 0 all share alike.
+    grades: (B, N), 0 for other candidates. Fully: a positive keeps (1 - rho) of its grade; the others share rho times
+    all grades in proportion to their scores. Unless `literal`, negative scores count as 0, and all-zero scores share
+    equally.
     """
     if params.redistribute == "radically":
         return scores
@@ -47,7 +47,7 @@ def redistributed(
 
 
 def of_grades(grades: np.ndarray) -> np.ndarray:
-    """Hard targets of positives with these grades, float64, the last axis sums to 1: their softmax (001, eq. 3).
+    """Hard targets of positives, float64: the softmax of their grades over the last axis (001, eq. 3).
 
     >>> of_grades(np.array([1.0, 3.0])).round(2).tolist()
     [0.12, 0.88]
@@ -58,11 +58,10 @@ def of_grades(grades: np.ndarray) -> np.ndarray:
 
 
 def targets(labels: np.ndarray, positive: np.ndarray, real: np.ndarray, params: LabelParams) -> np.ndarray:
-    """(B, N) float32 probabilities, rows sum to 1; 0 for padding and for what the parameters cut.
+    """(B, N) float32 probabilities, rows sum to 1; 0 at padding and for candidates that are cut.
 
-    labels: (B, N) float64, what stands in padding is not looked at; positive: (B, N) bool; every row has a real
-    positive. Ties at the cut fall to the candidate further left. A row of which nothing is left gets equal
-    probability on its positives.
+    labels: (B, N) float64, ignored at padding; positive: (B, N) bool, one real positive per row at least. Earlier
+    candidates win ties. If all are cut, positives share alike.
     """
     values = transformed(labels, positive, real, params)
     values = values / params.temperature
@@ -78,7 +77,7 @@ def targets(labels: np.ndarray, positive: np.ndarray, real: np.ndarray, params: 
 
 
 def transformed(labels: np.ndarray, positive: np.ndarray, real: np.ndarray, params: LabelParams) -> np.ndarray:
-    """(B, N) float64: what goes into the softmax, -inf where a candidate gets no probability."""
+    """(B, N) float64: input of the softmax, -inf for candidates without probability."""
     labels = np.where(real, labels, -np.inf).astype(np.float64)
     if params.compat == "coder":
         return _as_published(labels, positive & real, real, params)
@@ -94,7 +93,7 @@ def transformed(labels: np.ndarray, positive: np.ndarray, real: np.ndarray, para
 
 
 def _as_published(labels: np.ndarray, positive: np.ndarray, real: np.ndarray, params: LabelParams) -> np.ndarray:
-    """The order of steps that the published models were trained with; see LabelParams."""
+    """The order of steps of the published models; see LabelParams."""
     level = -np.inf if params.include_level is None else params.include_level
     ranks = _ranks(np.where(labels >= level, labels, -np.inf))
     kept = real & (labels >= level)
@@ -110,10 +109,10 @@ def _as_published(labels: np.ndarray, positive: np.ndarray, real: np.ndarray, pa
 
 
 def normalized(labels: np.ndarray, real: np.ndarray, how: str) -> np.ndarray:
-    """(B, N) float64: the labels through f_n over the real entries of each row; -inf elsewhere.
+    """(B, N) float64: labels normalised over the real entries of each row; -inf elsewhere.
 
     maxmin (s - min) / (max - min); std (s - min) / population sigma; max s / max; maxminmax: maxmin times max; none.
-    Equal labels become 1 by maxmin and std, and a maximum that is not above 0 divides nothing.
+    Equal labels become 1 by maxmin and std; a maximum of 0 or less divides by 1.
     """
     low = np.where(real, labels, np.inf).min(axis=1, initial=np.inf, keepdims=True)
     high = np.where(real, labels, -np.inf).max(axis=1, initial=-np.inf, keepdims=True)
@@ -137,9 +136,9 @@ def normalized(labels: np.ndarray, real: np.ndarray, how: str) -> np.ndarray:
 
 
 def with_mass_of(control: np.ndarray, evidence: np.ndarray, positive: np.ndarray) -> np.ndarray:
-    """(B, N) float32: the control's targets, positives and others each scaled to the share that evidence gives them.
+    """(B, N) float32: the control's targets, with positives and others scaled to evidence's shares of both.
 
-    Where the control gives one of the two sides nothing, the other has all.
+    If the control gives one side nothing, the other has all.
     """
     share = np.minimum(_total(np.where(positive, evidence, 0.0).astype(np.float64)), 1.0)  # float32 may sum to more
     out = np.zeros(control.shape)
@@ -152,9 +151,9 @@ def with_mass_of(control: np.ndarray, evidence: np.ndarray, positive: np.ndarray
 
 
 def with_share(own: np.ndarray, hard: np.ndarray, takers: np.ndarray, share: float) -> np.ndarray:
-    """(B, N) float32: (1 - share) hard + share times what `own` gives the takers; hard where it gives them nothing.
+    """(B, N) float32: (1 - share) hard + share times `own` over the takers, normalised; hard if that is 0.
 
-    own, hard: (B, N), rows sum to 1; takers: (B, N) bool, none of them positive.
+    own, hard: (B, N), rows sum to 1; takers: (B, N) bool, without positives.
     """
     given = np.where(takers, own, 0.0).astype(np.float64)
     sums = _total(given)[:, None]
@@ -164,7 +163,7 @@ def with_share(own: np.ndarray, hard: np.ndarray, takers: np.ndarray, share: flo
 
 
 def _ranks(labels: np.ndarray) -> np.ndarray:
-    """(B, N) int64: the rank of each label in its row by descending value, from 0; ties from left to right."""
+    """(B, N) int64: ranks in a row by descending value, from 0; earlier ties first."""
     order = np.argsort(-labels, axis=1, kind="stable")
     ranks = np.empty_like(order)
     np.put_along_axis(ranks, order, np.broadcast_to(np.arange(labels.shape[1]), labels.shape), axis=1)

@@ -1,4 +1,4 @@
-"""`python -m rnnreranker.train`: labels or negatives, texts and a model to a better model."""
+"""`python -m rnnreranker.train`: trains a model from labels or negatives and texts."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _presets(ours: bool) -> str:
-    """Model by model the presets that have published values, or those that are ours."""
+    """Presets by model, published or ours."""
     presets_of = {
         name: sorted(preset for preset in model.Params.presets if (preset in model.Params.ours) == ours)
         for name, model in methods(KIND).items()

@@ -1,4 +1,4 @@
-"""A query encoder while it learns, or a scorer of candidates on top of it (CODER), and its dynamic candidates."""
+"""The learner of query encoders and of scorers of candidates (CODER), and its dynamic candidates."""
 
 from __future__ import annotations
 
@@ -50,10 +50,7 @@ AT_ONCE = 256  # queries encoded and searched together
 
 
 def make_optimizer(model: torch.nn.Module, params: TrainParams) -> torch.optim.Optimizer:
-    """RAdam over the trained parameters; weight decay only on those with two dimensions or more.
-
-    A scorer has its own learning rate.
-    """
+    """RAdam over the trained parameters; biases and norms do not decay, and a scorer has its own learning rate."""
     parts: list[tuple[torch.nn.Module, float]] = [(model, params.learning_rate)]
     if isinstance(model, CandidateScorer):
         parts = [(model.encoder, params.learning_rate), (model.scorer, model.params.learning_rate)]
@@ -67,13 +64,12 @@ def make_optimizer(model: torch.nn.Module, params: TrainParams) -> torch.optim.O
 
 
 class Schedule(LRScheduler):
-    """The learning rate of every group by step; its whole state is in `state_dict`.
+    """The learning rate of every group by step.
 
-    Plateau: torch's ReduceLROnPlateau cuts the highest rates, for as long as the loss is not below
-    (1 - plateau_threshold) times the best; none falls below `final_ratio` of what it was. Patience and cool-down are
-    given in steps and come to patience / every validations, rounded, and those that fall into the cool-down.
+    Plateau: torch's ReduceLROnPlateau cuts the peak rates, down to `final_ratio` of them; patience and cool-down of
+    `params` are steps, here turned into validations.
 
-    steps: of the whole training; every: steps between two validations.
+    steps: of the training; every: steps between validations.
     """
 
     def __init__(self, optimizer: torch.optim.Optimizer, params: TrainParams, steps: int, every: int) -> None:
@@ -94,7 +90,6 @@ class Schedule(LRScheduler):
         super().__init__(optimizer)
 
     def get_lr(self) -> list[Any]:
-        """The learning rate of every group."""
         step = self.last_epoch  # torch's name for the number of steps taken
         highest = self.base_lrs if self._plateau is None else self._plateau.get_last_lr()
         factor = 1.0
@@ -106,17 +101,16 @@ class Schedule(LRScheduler):
         return [rate * factor for rate in highest]
 
     def observe(self, loss: float) -> None:
-        """Take note of a validation loss: with a plateau, cut the learning rate where it is due."""
+        """Cut the learning rates of a plateau if the validation loss is due for it."""
         if self._plateau is not None:
             self._plateau.step(loss)
             _set_rates(self.optimizer, self.get_lr())
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain values, the plateau's among them."""
+        """Plain values, with the plateau's state."""
         return super().state_dict() | {"_plateau": self._plateau and self._plateau.state_dict()}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take up a state of `state_dict`."""
         super().load_state_dict({name: value for name, value in state_dict.items() if name != "_plateau"})
         if self._plateau is not None:
             self._plateau.load_state_dict(state_dict["_plateau"])
@@ -129,10 +123,10 @@ def _set_rates(optimizer: torch.optim.Optimizer, rates: list[Any]) -> None:
 
 
 class CoderLearner(Learner):
-    """See `Learner`; what is written is a folder for `--rerank scorer` where a scorer is trained.
+    """Trains a query encoder against fixed vectors; with a scorer it writes a folder for `--rerank scorer`.
 
     Raises:
-        InputError: labels that do not fit topics or index, or are of another index, an encoder that cannot be trained.
+        InputError: labels of other topics or of another index, an encoder that cannot be trained.
     """
 
     folder: Path
@@ -183,16 +177,13 @@ class CoderLearner(Learner):
         self.content = [learnt, neutral, self.made, dense.pooling, dense.normalize]
 
     def batch(self, rows: Sequence[int]) -> dict[str, Any]:
-        """The batch of samples by their numbers."""
         return {"batch": self._samples.batch(rows)}
 
     def optimizers(self, steps: int, every: int) -> tuple[Any, Any]:
-        """RAdam, with a learning rate that may follow the loss of validation."""
         optimizer = make_optimizer(self.model, self.params)
         return optimizer, Schedule(optimizer, self.params, steps, every)
 
     def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
-        """The mean loss of a batch; rng draws negatives."""
         params, batch = self.params, inputs["batch"]
         if self.kept is not None:
             batch = self.kept.current(self.model.dense, batch, step)
@@ -212,7 +203,7 @@ class CoderLearner(Learner):
         return validate(self._scored(), self.ranking, self.params.seed)
 
     def _scored(self) -> Iterator[Scored]:
-        """The scores of every validation query's candidates; queries of about the same length are computed together."""
+        """Scores of all validation queries, in batches of about the same length."""
         collator, size = self._checked, self.params.batch_size
         order = sorted(range(len(collator.samples)), key=lambda number: (len(collator.cut[number]), number))
         for start in range(0, len(order), size):
@@ -234,10 +225,10 @@ class CoderLearner(Learner):
 
 
 def start_encoder(start: Start, dimension: int, params: TrainParams) -> tuple[QueryEncoder, PromptedTokens, Path]:
-    """`load_query_encoder` with the dropout, temperature and query length of a training, and its frozen layers.
+    """`load_query_encoder` by the settings of a training, with its frozen layers.
 
     Raises:
-        InputError: as `load_query_encoder`, and more layers to freeze than there are.
+        InputError: as `load_query_encoder`; the encoder has fewer layers than should be frozen.
     """
     encoder, tokens, folder = load_query_encoder(
         start.name,
@@ -263,17 +254,17 @@ def start_encoder(start: Start, dimension: int, params: TrainParams) -> tuple[Qu
 
 
 class DynamicContext:
-    """Makes the samples of a collator again, with the method and parameters that the label file names.
+    """Replaces the samples of a collator by new labels of the same method and parameters.
 
     Args:
-        labels: that the training began with; its positives are the judgements.
-        source: of the documents, which is searched; rows: (D,) int64, those that the table has, all of them.
-        collator: of the training queries; its samples are replaced.
-        candidates: a query, at most, or the longest list of the labels where that is shorter.
-        every: steps between two times, 1 or more.
+        labels: the first labels; their positives are the judgements.
+        source: of the documents; rows: (D,) int64, rows of the table, all of them.
+        collator: of the training queries.
+        candidates: most per query, or the longest list of the labels if that is shorter.
+        every: steps between refreshes, 1 or more.
 
     Raises:
-        InputError: labels that do not say how they were made.
+        InputError: the labels do not say how they were made.
     """
 
     def __init__(
@@ -293,10 +284,10 @@ class DynamicContext:
         _labeler(labels, source, (), np.empty((0, source.dimension), dtype=np.float32))
 
     def current(self, encoder: QueryEncoder, batch: Batch, step: int) -> Batch:
-        """The batch with the candidates that are due at a step; the data loader may have made it before they changed.
+        """The batch with the candidates of a step; a data loader may have made it before a refresh.
 
-        With `every` 1 the queries of the batch alone are searched for, in every step; otherwise all of them, in each
-        `every`-th. The steps before the first time use the candidates of the label file.
+        With `every` 1 each step searches for the queries of the batch; else each `every`-th step searches for all
+        queries.
         """
         if step and step % self._every == 0 and self._done != step:
             alone = self._every == 1
@@ -322,7 +313,7 @@ class DynamicContext:
             self._collator.samples[number] = made.get(qid, self._collator.samples[number])
 
     def save(self, folder: Path) -> None:
-        """Write the samples in use into a checkpoint: with them a resumed training goes on exactly."""
+        """Write the current samples into a checkpoint."""
         samples = self._collator.samples
         columns = {
             name: np.concatenate([getattr(one, name) for one in samples]) for name in ("rows", "targets", "positive")
@@ -331,7 +322,6 @@ class DynamicContext:
         save_file(columns | {"done": np.array([self._done], dtype=np.int64)}, str(folder / KEPT))
 
     def load(self, folder: Path) -> None:
-        """Take up the samples of a checkpoint."""
         kept = load_file(str(folder / KEPT))
         ends = np.cumsum(kept["lengths"])[:-1]
         parts = [np.split(kept[name], ends) for name in ("rows", "targets", "positive")]
@@ -341,10 +331,7 @@ class DynamicContext:
 
 
 def query_vectors(encoder: QueryEncoder, collator: Collator, numbers: Sequence[int]) -> np.ndarray:
-    """(n, d) float32: vectors of the queries of samples, by number, without dropout; the mode of the encoder stays.
-
-    The random state is not touched, so dropout and order of a training are the same with and without it.
-    """
+    """(n, d) float32: vectors of the queries of samples, by number, without dropout and without random draws."""
     was_training = encoder.training
     encoder.eval()
     order = sorted(range(len(numbers)), key=lambda line: (len(collator.cut[numbers[line]]), line))
@@ -359,10 +346,7 @@ def query_vectors(encoder: QueryEncoder, collator: Collator, numbers: Sequence[i
 
 
 def judged_of(labels: SoftLabels, qid: str) -> list[tuple[str, int]]:
-    """The positives of a query with their grades.
-
-    Label files keep grades only where the scores are the grades (hard, uniform); elsewhere each positive counts as 1.
-    """
+    """Positives of a query with their grades; 1 each if the scores of the labels are no grades."""
     one = labels[qid]
     graded = labels.metadata.get("method") in ("hard", "uniform")
     grades = {
@@ -373,7 +357,7 @@ def judged_of(labels: SoftLabels, qid: str) -> list[tuple[str, int]]:
 
 
 def _labeler(labels: SoftLabels, source: VectorSource, qids: Sequence[str], vectors: np.ndarray) -> Any:
-    """The labeler that a label file was made by, for queries with vectors; InputError: the file does not say it."""
+    """The labeler that made some labels, for queries with vectors. InputError: the labels do not name it."""
     from rnnreranker.labels.methods.base import make_labeler
     from rnnreranker.parts.vectors import QueryVectors
 

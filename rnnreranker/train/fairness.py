@@ -1,4 +1,4 @@
-"""How neutral texts and rankings are towards gender: of a text, of a ranking (FaiRR, NFaiRR), in a loss."""
+"""Gender neutrality of texts and rankings (FaiRR, NFaiRR), and as a loss."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ MALE = frozenset(
 
 
 def neutrality(text: str, female: frozenset[str] = FEMALE, male: frozenset[str] = MALE) -> float:
-    """In [0, 1]: 1 - sum over genders g of |p_g - 1/2| for a text with more than one gendered word, else 1.
+    """In [0, 1]: 1 - sum over genders g of |p_g - 1/2| for a text with two gendered words or more, else 1.
 
-    p_g is the share of gender g among the gendered words; words are what stands between blanks, lower-cased.
+    p_g is the share of gender g among the gendered words of the lower-cased text, split at white space.
 
     >>> neutrality("she told him"), neutrality("she told her mother"), neutrality("he he she")
     (1.0, 0.0, 0.6666666666666667)
@@ -57,7 +57,7 @@ def neutrality(text: str, female: frozenset[str] = FEMALE, male: frozenset[str] 
 
 
 def fairr(values: Sequence[float], cutoff: int) -> float:
-    """FaiRR@cutoff: sum over ranks i of neutrality_i / log2(i + 1); `values` are neutralities in rank order."""
+    """FaiRR@cutoff: sum over ranks i of neutrality_i / log2(i + 1); `values` in rank order."""
     seen = np.asarray(values[:cutoff], dtype=np.float64)
     return float((seen / np.log2(np.arange(2, len(seen) + 2))).sum())
 
@@ -65,12 +65,12 @@ def fairr(values: Sequence[float], cutoff: int) -> float:
 def ranking_fairness(
     rankings: Mapping[str, Sequence[str]], background: Mapping[str, Sequence[str]], neutral: Mapping[str, float]
 ) -> dict[str, float]:
-    """FaiRR and NFaiRR at 5, 10, 20 and 50, means over the queries of the rankings; larger = more neutral.
+    """FaiRR and NFaiRR at 5, 10, 20 and 50, means over queries; larger = more neutral.
 
     Args:
         rankings: by query id, docids from rank 1 on.
-        background: by query id, the documents whose best order by neutrality NFaiRR divides by.
-        neutral: neutrality of every document of both.
+        background: by query id, documents whose ideal order normalises NFaiRR.
+        neutral: neutrality of all these documents.
 
     Raises:
         InputError: no query, a query without background, a document without neutrality.
@@ -99,11 +99,7 @@ def ranking_fairness(
 
 
 def neutrality_of(given: str | os.PathLike[str] | Mapping[str, float]) -> dict[str, float]:
-    """The neutrality of documents of a file, see `read_neutrality`, or of a mapping docid → value as it is.
-
-    Raises:
-        InputError: as `read_neutrality`; a value outside [0, 1].
-    """
+    """Neutrality by docid, of a file or a mapping. InputError: as `read_neutrality`."""
     if not isinstance(given, Mapping):
         return read_neutrality(given)
     if wrong := [(docid, value) for docid, value in given.items() if not 0 <= value <= 1]:
@@ -112,10 +108,10 @@ def neutrality_of(given: str | os.PathLike[str] | Mapping[str, float]) -> dict[s
 
 
 def read_neutrality(path: str | os.PathLike[str]) -> dict[str, float]:
-    """Neutrality by docid from lines docid<TAB>value.
+    """Neutrality by docid, from lines docid<TAB>value.
 
     Raises:
-        InputError: a line of another form, a value outside [0, 1], a docid twice, all in one message; no lines.
+        InputError: malformed lines, values outside [0, 1], repeated docids, or no lines.
     """
     value_of: dict[str, float] = {}
     problems = []
@@ -137,12 +133,9 @@ def read_neutrality(path: str | os.PathLike[str]) -> dict[str, float]:
 
 
 def neutrality_divergence(scores: Tensor, neutral: Tensor, valid: Tensor, cutoff: int = 100) -> Tensor:
-    """KL(softmax(neutrality) || softmax(scores)) over the `cutoff` candidates with the highest scores (001, fairness).
+    """KL(softmax(neutrality) || softmax(scores)) over the `cutoff` highest-scored candidates (001, fairness).
 
-    Args:
-        scores, valid: as for a `Loss`.
-        neutral: (B, N) float in [0, 1], see `neutrality`.
-        cutoff: candidates of each query that count.
+    scores, valid: as for a `Loss`; neutral: (B, N) float in [0, 1].
     """
     import torch
 

@@ -1,4 +1,4 @@
-"""Groups to train on: a positive with negatives that are drawn anew in every epoch, and their inputs."""
+"""Groups to train on: a positive with negatives drawn anew in every epoch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AT_RANDOM = ("random", "mixed")  # kinds that read the names of all documents
 
 
 def shares(kind: Kind, size: int, rng: np.random.Generator) -> tuple[int, int]:
-    """How many negatives of a group come from the run and from the collection; of mixed, the odd one by a draw.
+    """Numbers of a group's negatives from the run and from the collection; "mixed" draws the side of an odd one.
 
     >>> [shares(kind, 3, np.random.default_rng(0)) for kind in ("run", "random", "mixed", "in-batch")]
     [(2, 0), (0, 2), (1, 1), (0, 0)]
@@ -42,11 +42,7 @@ def shares(kind: Kind, size: int, rng: np.random.Generator) -> tuple[int, int]:
 
 
 def sampled(qid: str, known: Collection[str], collection: Sequence[str], count: int, seed: int) -> list[str]:
-    """Documents drawn for a query from a whole collection, none of its positives among them.
-
-    known: its positives; collection: docids, ascending; count: documents wanted, fewer where the collection has no
-    more; seed: of the draw, which depends on the query besides.
-    """
+    """At most `count` random documents of a collection (docids, ascending), without a query's positives (`known`)."""
     rng = np.random.default_rng([seed, int(fingerprint("random negatives", qid)[:15], 16)])
     wanted = min(count + len(known), len(collection))
     drawn = rng.choice(len(collection), wanted, replace=False).tolist()
@@ -55,10 +51,10 @@ def sampled(qid: str, known: Collection[str], collection: Sequence[str], count: 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """A query with n candidates, the first of them the positive it was drawn for.
+    """A query with n candidates, first the positive it was drawn for.
 
-    targets: (n,) float32, sums to 1 over the group; positive: (n,) bool; known: all positives of the query; pool: what
-    it was drawn from; scale: what the targets of the pool were divided by, 0 where they were not taken.
+    targets: (n,) float32, sums to 1; positive: (n,) bool; known: all positives of the query; scale: divisor of the
+    pool's targets, 0 if they are unused.
     """
 
     qid: str
@@ -70,7 +66,7 @@ class Group:
     scale: float = 0.0
 
     def targets_of(self, docids: Sequence[str]) -> np.ndarray:
-        """(m,) float32: the targets of any documents by the labels of the query, as those of the group are scaled."""
+        """(m,) float32: targets of any documents, scaled as those of the group; 0 for unlabelled ones."""
         target_of: dict[str, float] = {}
         if self.pool is not None and self.scale > 0:
             target_of = dict(zip(self.pool.docids, (self.pool.targets / self.scale).tolist(), strict=True))
@@ -80,16 +76,12 @@ class Group:
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The groups of a whole training, in the order of its steps; a group is drawn when it is asked for.
-
-    A draw depends on the seed, the epoch, the query and its positives alone.
+    """The groups of a training in the order of its steps; a draw depends on seed, epoch, query and its positives.
 
     Args:
-        pools: what groups are drawn from; a query may have several.
-        count: groups in all; size: candidates of a group.
-        depth: the negatives are drawn from the first so many of a pool, or from as many random documents.
-        seed: of order and draws; kind: where the negatives come from.
-        collection: docids of all documents, ascending, of kinds that draw at random.
+        pools: a query may have several; count: number of groups; size: candidates of a group.
+        depth: negatives come from the first `depth` of a pool, or from as many random documents.
+        kind: source of negatives; collection: docids of all documents, ascending, for random ones.
     """
 
     pools: Sequence[Labels]
@@ -146,7 +138,7 @@ class Groups:
 
 
 def enough(pools: Sequence[Labels], size: int, depth: int) -> list[Labels]:
-    """The pools that have negatives for a group; how many have not is said; InputError: none is left."""
+    """The pools with enough negatives for a group; prints how many lack them. InputError: all lack them."""
     counts = [int((~pool.positive).sum()) for pool in pools]
     kept = [p for p, most in zip(pools, counts, strict=True) if p.positive.any() and min(most, depth) >= size - 1]
     if not kept:
@@ -161,12 +153,12 @@ def enough(pools: Sequence[Labels], size: int, depth: int) -> list[Labels]:
 
 
 def pools_of(mined: Sequence[Mined]) -> list[Labels]:
-    """One pool for every positive of mined negatives, with the whole probability on it."""
+    """One pool for each positive of mined negatives, with all probability on it."""
     return [_hard(one.qid, one.positives, one.negatives) for one in mined]
 
 
 def merged(pools: Sequence[Labels]) -> list[Labels]:
-    """One list a query of the pools of mined negatives: to validate on, all its positives first."""
+    """One list per query of the pools of mined negatives, all positives first, for validation."""
     own: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for pool in pools:
         sides = own.setdefault(pool.qid, ({}, {}))
@@ -195,11 +187,10 @@ LabelScale = Literal["scores", "cosine", "maxmin", "targets"]
 
 
 def scaled_labels(labels: Labels, scale: LabelScale) -> np.ndarray:
-    """(n,) float32 in [0, 1]: the scaled labels of a query's n candidates; 0 of one without a score.
+    """(n,) float32 in [0, 1]: labels of a query's candidates; 0 without a score.
 
-    scale: "scores": the scores of the method, cut to [0, 1], as of paper 004's eq. 5; "cosine": (1 + score) / 2, which
-    is 1 - f of its eq. 6; "maxmin": from 0, the lowest score of the query, to 1, the highest (all 0 where they are
-    equal); "targets": over the largest target.
+    "scores": scores clipped to [0, 1] (paper 004, eq. 5); "cosine": (1 + score) / 2, 1 - f of its eq. 6; "maxmin":
+    (score - lowest) / (highest - lowest), 0 if they are equal; "targets": targets over the largest.
 
     >>> one = Labels("q", ["a", "b", "c"], np.array([0.5, -0.5, -np.inf], dtype=np.float32), np.array([0.8, 0.2, 0],
     ...     dtype=np.float32), np.array([True, False, False]))
@@ -223,10 +214,9 @@ def scaled_labels(labels: Labels, scale: LabelScale) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class GroupInputs:
-    """What groups are drawn from, the validation queries, and all texts.
+    """Candidates of training (`pools`) and validation queries (`checked`), with all texts by id.
 
-    pools, checked: candidates of training and validation queries; queries, documents: texts by id; made: how the
-    candidates were made, for the record; teacher: a `late.BatchTeacher`, or None; collection: as of `Groups`.
+    made: source of the candidates, for the record; teacher: a `late.BatchTeacher`; collection: as of `Groups`.
     """
 
     pools: Sequence[Labels]
@@ -238,7 +228,7 @@ class GroupInputs:
     collection: Sequence[str] = ()
 
     def content(self) -> list[Any]:
-        """What a training is of, for its fingerprint: candidates and texts."""
+        """What a training reads, for its fingerprint."""
         both = [*self.pools, *self.checked]
         candidates = [[one.qid, one.docids, one.targets.tolist(), one.positive.tolist()] for one in both]
         texts = [self.queries[qid] for qid in sorted({one.qid for one in both})], sorted(self.documents.items())
@@ -246,11 +236,11 @@ class GroupInputs:
 
 
 def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
-    """Everything that a request names.
+    """Read all inputs of a request.
 
     Raises:
-        InputError: files that cannot be read or do not belong together, queries or documents without a text, queries
-            without negatives, targets that the loss needs, half of the validation flags, a too small collection.
+        InputError: unreadable or mismatched files, missing texts or negatives, missing targets that the loss needs,
+            incomplete validation flags, or a collection that is too small.
     """
     from rnnreranker.base.files import file_digest
     from rnnreranker.data.topics import topics_of
@@ -311,7 +301,7 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
 
 
 def _texts(request: TrainRequest, wanted: Mapping[str, None]) -> dict[str, str]:
-    """The texts of documents, from a source or the index; InputError: neither is given, or documents without a text."""
+    """Texts of documents, from a source or the index. InputError: no source, or missing texts."""
     if not wanted:
         return {}
     if not request.documents and request.index is None:

@@ -1,4 +1,4 @@
-"""A late-interaction encoder while it learns, and the teacher that scores all documents of its batches."""
+"""The learner of late-interaction encoders, and the teacher that scores all documents of a batch."""
 
 from __future__ import annotations
 
@@ -38,13 +38,11 @@ PLAIN = LabelParams(normalization="none", boost=1.0, n_max=None, mass="own")  # 
 
 
 class LateLearner(TwoSidedLearner):
-    """See `TwoSidedLearner`.
-
-    start: a late-interaction encoder, or a transformer, of which one is made.
+    """A late-interaction encoder, from one or from a transformer.
 
     Raises:
-        InputError: a model that cannot be loaded so, lengths beyond its own, another dimension than its own, a
-            tokenizer with other words than its model.
+        InputError: the model cannot be loaded, its limits or dimension differ from the settings, or its tokenizer has
+            other words.
     """
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
@@ -62,7 +60,7 @@ class LateLearner(TwoSidedLearner):
         self._contrast = find("loss", "info-nce")()
 
     def label(self, groups: Sequence[Group], docids: Sequence[str]) -> dict[str, Any]:
-        """As of every model; with "contrast", what info-nce over the batch reads."""
+        """As of every model; "contrast" has the labels of info-nce over the batch."""
         label: dict[str, Any] = super().label(groups, docids)
         return label | ({"contrast": in_batch(groups, docids)} if self.params.contrast else {})
 
@@ -72,7 +70,7 @@ class LateLearner(TwoSidedLearner):
         return tensors | {WRITTEN: torch.tensor([[bool(text.strip())] for text in texts])}
 
     def tokens(self, features: dict[str, Tensor], kind: TextKind) -> tuple[Tensor, Tensor]:
-        """Vectors (n, t, d) float32 and which of them count (n, t): none of a text of white space."""
+        """Vectors (n, t, d) float32, and which tokens count (n, t): none in blank texts."""
         features = dict(features)
         written = features.pop(WRITTEN)
         vectors, real = self._late.tokens(features, kind)
@@ -109,7 +107,7 @@ class LateLearner(TwoSidedLearner):
 
 
 def _blocks(lists: Sequence[Labels]) -> Iterator[list[Labels]]:
-    """The lists in their order, as many together as have at most KEPT documents."""
+    """The lists in order, in blocks of at most KEPT documents."""
     block: list[Labels] = []
     seen: set[str] = set()
     for one in lists:
@@ -130,14 +128,12 @@ def late_scores(
 ) -> Tensor:
     """(B, U) float32: every query with every document.
 
-    maxsim: sum over a query's tokens of max_j q_i . d_j, as `rnn.maxsim.maxsim`; 0 for a document without
-    tokens. l2: sum of max(max_j -|q_i - d_j|^2, -|q_i|^2), where a document has a vector of zeros besides its tokens,
-    as padding is in the program of paper 002: with vectors of length 1, 2 q_i . d_j - 2, and never below -1.
+    maxsim: sum over query tokens i of max_j q_i . d_j, 0 for a document without tokens. l2: sum of max(max_j -|q_i -
+    d_j|^2, -|q_i|^2): the program of paper 002 pads documents with zero vectors.
 
     Args:
-        queries: (B, q, d) float32; asked: (B, q) bool, their tokens that count.
-        documents: (U, t, d) float32; real: (U, t) bool, their tokens. What is not real has no part, NaN included.
-        similarity: which of the two.
+        queries: (B, q, d) float32; asked: (B, q) bool, tokens that count.
+        documents: (U, t, d) float32; real: (U, t) bool, tokens that count; others are ignored, NaN included.
     """
     documents = torch.where(real.unsqueeze(2), documents, 0)
     products = torch.einsum("bqd,utd->buqt", queries, documents)
@@ -151,7 +147,7 @@ def late_scores(
 
 
 def load_late(request: TrainRequest, params: LateParams) -> GroupInputs:
-    """As `load_groups`, with the teacher of the labels where it is asked about the documents of a batch."""
+    """As `load_groups`, with the teacher of the labels if `batch_teacher` is set."""
     from rnnreranker.index.opening import open_index
 
     inputs = load_groups(request, params)
@@ -166,18 +162,17 @@ def load_late(request: TrainRequest, params: LateParams) -> GroupInputs:
 
 
 class BatchTeacher:
-    """The teacher over tokens that made a file of labels: what it says of any document.
+    """The token-based teacher of a label file; it scores any document.
 
-    The query as the teacher reads it, its tokens and the centroids beside them, is made of the candidates of its labels
-    once: the collective centroids are reused "for estimating R*_q(p) of any p" (paper 002, 2.3.1).
+    It expands each query once, by the candidates of its labels: paper 002 (2.3.1) reuses the centroids "for estimating
+    R*_q(p) of any p".
 
     Args:
         metadata: of the labels.
-        index: with the tokens that they were made from; topics: texts of all queries that are trained on.
+        index: with the tokens that made them; topics: texts of all training queries.
 
     Raises:
-        InputError: labels of another index, or made with unknown settings; a labeler whose targets are not the softmax
-            of scores by MaxSim.
+        InputError: labels of another index or with unknown settings, or targets that are no softmax of MaxSim.
     """
 
     def __init__(self, metadata: Mapping[str, Any], index: IndexOnDisk, topics: Mapping[str, str]) -> None:
@@ -218,13 +213,12 @@ class BatchTeacher:
         self.fingerprint = fingerprint(source.fingerprint, labeler.describe())
 
     def logits(self, pools: Sequence[Labels], docids: Sequence[str]) -> np.ndarray:
-        """(B, U) float64: scores of every query with every document, over the temperature.
+        """(B, U) float64: scores over the temperature.
 
-        Args:
-            pools: of the queries, the whole of their labels; docids: of any documents.
+        pools: whole labels of the queries.
 
         Raises:
-            InputError: a document or a query without tokens in the index.
+            InputError: a document or query has no tokens in the index.
         """
         rows = self._source.rows(list(docids))
         if (rows < 0).any():

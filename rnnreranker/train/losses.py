@@ -1,6 +1,6 @@
-"""Losses of training, over the candidates of a batch of queries; a class with a name is one.
+"""Losses of training, over the candidates of a batch of queries; each class with a name is one.
 
-Sums run over the candidates of a query; padding has no part.
+Sums run over the candidates of a query, without padding.
 """
 
 from __future__ import annotations
@@ -17,16 +17,13 @@ if TYPE_CHECKING:
 
 
 class Loss(ABC):
-    """A loss over the candidates of a batch of queries; a subclass writes `mean_of`.
+    """A loss over the candidates of a batch of queries.
 
     Attributes:
-        needs: {"teacher"} where a candidate without probability has no part.
-        over_batch: whether the candidates of the other queries of a batch have a part.
-        of_cosines: whether scores are cosines, and targets labels in [0, 1], each by itself.
-        targets: whether it reads the targets; else only what is positive.
-
-    Args:
-        params: of the loss; None = the defaults.
+        needs: {"teacher"} if candidates without probability are ignored.
+        over_batch: whether candidates of the other queries of a batch count.
+        of_cosines: whether it takes cosines, and labels in [0, 1] as targets.
+        targets: whether it reads targets; else only positives.
     """
 
     name: ClassVar[str]
@@ -43,8 +40,8 @@ class Loss(ABC):
         """The mean over the queries of a batch, a scalar.
 
         Args:
-            scores: (B, N) float, larger = closer, inverse temperature already multiplied in.
-            targets: (B, N) float, probabilities that sum to 1 over the valid candidates of a query.
+            scores: (B, N) float, larger = closer, times the inverse temperature.
+            targets: (B, N) float, sum to 1 over the valid candidates of a query.
             positive: (B, N) bool, judged relevant.
             valid: (B, N) bool, False at padding, whose values have no effect, NaN included.
 
@@ -59,26 +56,23 @@ class Loss(ABC):
         return self.mean_of(scores, targets, positive & valid, valid)
 
     def reads_targets(self) -> bool:
-        """Whether the targets count, at its settings."""
+        """Whether targets count with these settings."""
         return self.targets
 
     @abstractmethod
     def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
-        """What a call returns; all tensors have one shape, and what is positive is valid."""
+        """As a call; tensors have one shape, and positives are valid."""
 
 
 @dataclass(frozen=True)
 class KlParams(Params):
-    """Settings of the loss kl."""
-
     raise_positives: bool = setting(False, "positives raised to the highest target of their query")
 
 
 class KlLoss(Loss):
     """KL(targets || softmax(scores)), averaged over the queries (001, Eq. 3).
 
-    Raised, the positives' targets are first the highest of their query, and all are scaled to sum to 1 again: where
-    targets are the softmax of a teacher's scores, positives have the score of its favourite (paper 002's program).
+    raise_positives sets positives to the highest target of their query, then normalises again (paper 002's program).
     """
 
     name = "kl"
@@ -114,10 +108,7 @@ class CrossEntropyLoss(Loss):
 
 
 class LceLoss(Loss):
-    """-log(e^s_p / (e^s_p + sum over negatives of e^s_n)), averaged over positives, which do not compete (LCE).
-
-    Queries without a positive do not count.
-    """
+    """-log(e^s_p / (e^s_p + sum over negatives of e^s_n)), averaged over the positives of queries with any (LCE)."""
 
     name = "lce"
     targets = False
@@ -128,7 +119,7 @@ class LceLoss(Loss):
 
 
 class InfoNceLoss(LceLoss):
-    """As `lce`, where the candidates of the other queries of a batch are negatives too (InfoNCE)."""
+    """As `lce`, with candidates of the other queries of a batch as negatives (InfoNCE)."""
 
     name = "info-nce"
     over_batch = True
@@ -146,20 +137,15 @@ class BceLoss(Loss):
 
 @dataclass(frozen=True)
 class DistanceParams(Params):
-    """Settings of the loss distance."""
-
     alpha: float = setting(0.5, "weight of the labels; hard labels have the rest", at_least=0, at_most=1)
 
 
 class DistanceLoss(Loss):
     """alpha (f + d - 1)^2 + (1 - alpha) (f + l - 1)^2, averaged over a query's candidates (paper 004, eq. 8).
 
-    f = (1 - s) / 2 is the distance of a query and a document whose cosine is s (eq. 6), l is 1 for a positive and 0 for
-    another document, d is its degree of relevance, a number in [0, 1] by itself (eq. 5).
-
-    The paper sums where this averages, a factor of the learning rate. It leaves open which documents are paired with a
-    query: here they are the candidates of its group. It states alpha 1 for SQuAD and for a cold start, .2 for Natural
-    Questions; 0 is LE-None, 1 is the label distribution alone.
+    f = (1 - s) / 2 for the cosine s (eq. 6); l is 1 for positives, else 0; d in [0, 1] is the label (eq. 5). The paper
+    sums, a factor of the learning rate, and does not say which documents it pairs with a query. It states alpha 1 for
+    SQuAD and cold starts, .2 for Natural Questions; 0 is LE-None.
     """
 
     name = "distance"
@@ -167,7 +153,6 @@ class DistanceLoss(Loss):
     Params = DistanceParams
 
     def reads_targets(self) -> bool:
-        """Not where hard labels have all the weight."""
         return bool(self.params.alpha > 0)
 
     def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
@@ -177,10 +162,10 @@ class DistanceLoss(Loss):
 
 
 class MarginMseLoss(Loss):
-    """((s_p - s_n) - (log y_p - log y_n))^2, averaged over the pairs of a positive p and another candidate n.
+    """((s_p - s_n) - (log y_p - log y_n))^2, averaged over pairs of a positive p and another candidate n.
 
-    Targets that are the softmax of a teacher's scores give its margins, as the logarithms differ from the scores by a
-    constant of the query. Candidates without probability have no part, nor do queries without a pair.
+    Softmax targets have the margins of their teacher's scores. Candidates without probability and queries without a
+    pair do not count.
     """
 
     name = "margin-mse"
@@ -215,7 +200,7 @@ class MarginLoss(Loss):
 
 @dataclass(frozen=True)
 class TripletParams(MarginParams):
-    """Settings of the loss triplet; cosines lie between -1 and 1."""
+    """Settings of the loss triplet, of cosines."""
 
     margin: float = 0.5
 
@@ -223,9 +208,8 @@ class TripletParams(MarginParams):
 class TripletLoss(MarginLoss):
     """max(0, D(q, p) - D(q, n) + margin) with D = 1 - cosine, over positives p and others n, divided by the candidates.
 
-    The loss of F-EBR (Huang et al., KDD 2020) as we remember it, not read from that paper: a sum there, which is a
-    factor of the learning rate. Others are the negatives of a query and the candidates of the other queries of its
-    batch. Paper 004 (4.2), which has F-EBR as a baseline, states neither loss nor margin.
+    F-EBR's loss (Huang et al., KDD 2020) from memory; others are the negatives and the candidates of other queries.
+    Paper 004 (4.2), whose baseline F-EBR is, states neither loss nor margin.
     """
 
     name = "triplet"
@@ -237,8 +221,7 @@ class TripletLoss(MarginLoss):
 class MultiTierLoss(Loss):
     """The multi-label margin twice: positives over all others, and others with probability over those without.
 
-    So the judged documents are above the soft positives, and these above the rest, each by a margin. Where no other
-    document has probability it equals the loss `margin`.
+    Without soft positives it equals the loss `margin`.
     """
 
     name = "multi-tier"
@@ -251,22 +234,19 @@ class MultiTierLoss(Loss):
 
 
 def divergence(scores: Tensor, targets: Tensor, valid: Tensor) -> Tensor:
-    """KL(targets || softmax(scores)) over the valid candidates, averaged over the queries that have any.
-
-    sum_c y_c (log y_c - log softmax(s)_c), with 0 log 0 = 0.
-    """
+    """KL(targets || softmax(scores)) over the valid candidates, averaged over queries with any; 0 log 0 = 0."""
     targets = targets.where(valid, 0)
     each = targets.xlogy(targets) - targets * log_shares(scores, valid)  # (B, N)
     return mean_over(each.sum(dim=1), valid.any(dim=1))
 
 
 def log_shares(scores: Tensor, valid: Tensor) -> Tensor:
-    """(B, N): log softmax over the valid candidates, 0 at the others: finite everywhere, and so are its gradients."""
+    """(B, N): log softmax over the valid candidates, 0 at the others; values and gradients are finite."""
     return scores.where(valid, _low(scores)).log_softmax(dim=1).where(valid, 0)
 
 
 def _low(scores: Tensor) -> float:
-    """A low score that is finite, so that a row without any candidate gives no NaN."""
+    """A finite low score: a row without candidates gives no NaN."""
     import torch
 
     return torch.finfo(scores.dtype).min / 2
@@ -279,18 +259,18 @@ def _softplus(values: Tensor) -> Tensor:
 
 
 def mean_over(each: Tensor, counts: Tensor) -> Tensor:
-    """The mean over the rows that count; 0 where none does."""
+    """Mean over the rows that count; 0 if none does."""
     return each.where(counts, 0).sum() / counts.sum().clamp(min=1)
 
 
 def _over(each: Tensor, chosen: Tensor) -> Tensor:
-    """The mean over what is chosen of each query, then over queries that have any."""
+    """Mean over the chosen candidates of each query, then over queries that have any."""
     count = chosen.sum(dim=1)
     return mean_over(each.where(chosen, 0).sum(dim=1) / count.clamp(min=1), count > 0)
 
 
 def hinge(scores: Tensor, upper: Tensor, lower: Tensor, valid: Tensor, margin: float) -> Tensor:
-    """What is missing to the margin between every pair of upper and lower, over the count of valid candidates."""
+    """Sum of max(0, margin - s_u + s_l) over pairs of upper and lower, over the count of valid candidates."""
     import torch
 
     scores = scores.where(valid, 0)

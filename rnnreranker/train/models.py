@@ -1,4 +1,4 @@
-"""The kinds of models that are trained, one class a kind, with their settings and presets."""
+"""The kinds of trained models, with their settings and presets."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ class TrainedModel(ABC):
     """A kind of model that `python -m rnnreranker.train --model NAME` trains.
 
     Attributes:
-        loads: module:function, which reads what a request names, given the request and the settings.
-        learns: module:class, a `trainer.Learner`, given the start, the settings, what was read, and the device.
-        reads: arguments, but for the common ones, that it takes.
-        part: of an index, whose encoder it begins with where none is given.
-        trains: kind of encoder that comes out; "" = none that makes a part.
-        encoder_settings: of `EncoderParams`, that its training takes.
-        cosines: whether its scores are cosines, where a loss asks for such.
-        packages: that it needs.
+        loads: module:function that reads the inputs of a request.
+        learns: module:class, a `trainer.Learner`.
+        reads: arguments of the request beyond the common ones.
+        part: of an index; its encoder is the default start.
+        trains: kind of encoder that results; "" = none that makes a part.
+        encoder_settings: settings of `EncoderParams` that the training takes.
+        cosines: whether a loss of cosines can train it.
+        packages: required packages.
     """
 
     name: ClassVar[str]
@@ -60,7 +60,7 @@ class TrainedModel(ABC):
     packages: ClassVar[tuple[str, ...]] = ("accelerate",)
 
     def train(self, request: TrainRequest, params: Any, device: str) -> Trained:
-        """Train as a request asks for, by these settings, on a device; errors as `check` and `train_on`."""
+        """Train a request on a device; errors as `check` and `train_on`."""
         self.check(request, params)
         with phase("reading the inputs"):
             inputs = _named(self.loads)(request, params)
@@ -78,16 +78,16 @@ class TrainedModel(ABC):
         device: str = "cpu",
         on_validation: Callable[[int, dict[str, float]], None] | None = None,
     ) -> Trained:
-        """Train on what was read, and write a folder.
+        """Train on inputs that were read, and write a folder.
 
         Args:
-            inputs: what `loads` gives; start: what the training begins with.
-            output: the folder; OUTPUT.checkpoints has the checkpoints until the training ends.
+            inputs: result of `loads`; start: initial model.
+            output: the folder; OUTPUT.checkpoints holds checkpoints during training.
             checkpoints, on_validation: as of `TrainRequest`.
 
         Raises:
-            InputError: a model that cannot be trained so, checkpoints of another training, a loss that is not finite.
-            MissingDependencyError: without a package of training.
+            InputError: an unsuitable model, checkpoints of another training, a loss that is not finite.
+            MissingDependencyError: a package of training is missing.
         """
         for package in self.packages:
             require(package, "training", "'rnnreranker[train]'")
@@ -122,11 +122,7 @@ class TrainedModel(ABC):
         return Trained(output, best, steps, after.measures, tuple(history), speed, seconds, record, learner.unit)
 
     def check(self, request: TrainRequest, params: Any) -> None:
-        """Refuse settings that do not go together, before anything is read.
-
-        Raises:
-            InputError: a loss of cosines for a model with other scores.
-        """
+        """Check settings before any file is read. InputError: a loss of cosines for other scores."""
         if params.ranking.of_cosines and not self.cosines:
             raise InputError(
                 f"loss={params.ranking.name}: expected another with {argument('model', self.name)}; it is of cosines, "
@@ -135,7 +131,7 @@ class TrainedModel(ABC):
 
 
 def _named(path: str) -> Any:
-    """What a module of this folder has; path: module:name."""
+    """An attribute of a module of this folder; path: module:name."""
     module, _, name = path.partition(":")
     with phase("importing torch and transformers", "imports"):
         return getattr(importlib.import_module(f"rnnreranker.train.{module}"), name)
@@ -161,7 +157,7 @@ class GroupModel(TrainedModel):
     packages = ("accelerate", "sentence_transformers")
 
     def check(self, request: TrainRequest, params: Any) -> None:
-        """As of every model, and that there is a negative for a loss that has no others."""
+        """As of every model; a loss without in-batch negatives also needs negatives in the group."""
         super().check(request, params)
         if params.group_size < 2 and not params.of_batch:
             raise InputError(
@@ -173,11 +169,10 @@ class GroupModel(TrainedModel):
 @in_order
 @dataclass(frozen=True)
 class DualParams(OneLengthParams):
-    """How a dual encoder is trained; the presets have what paper 004 states: length, loss and alpha.
+    """Settings of a dual encoder; the presets have the length, loss and alpha of paper 004.
 
-    It states neither learning rate nor batch size, epochs or negatives: those are the defaults. `f-ebr` is ours: of
-    that row the paper names another alone (Huang et al., KDD 2020), whose loss and two towers stand here as we remember
-    them, for `--encoder none`; rate, epochs and margin are in neither.
+    The paper states no learning rate, batch size, epochs or negatives: those are defaults. `f-ebr` is ours, for
+    `--encoder none`: the paper only cites Huang et al. (KDD 2020), whose loss and two towers we know from memory.
     """
 
     loss: str = "distance"
@@ -229,7 +224,7 @@ class Dual(GroupModel):
 @in_order
 @dataclass(frozen=True)
 class CrossParams(OneLengthParams):
-    """How a cross-encoder is trained; the presets have the values of published rerankers."""
+    """Settings of a cross-encoder; the presets have the values of published rerankers."""
 
 
 CrossParams.presets = {
@@ -247,7 +242,7 @@ class Cross(GroupModel):
     learns = "text:CrossLearner"
 
     def check(self, request: TrainRequest, params: CrossParams) -> None:
-        """As of every model, and that the loss asks for no other query's candidates."""
+        """As of every model; the loss must not need candidates of other queries."""
         super().check(request, params)
         if params.ranking.over_batch:
             raise InputError(
@@ -259,7 +254,7 @@ class Cross(GroupModel):
 @in_order
 @dataclass(frozen=True)
 class SparseParams(OneLengthParams):
-    """How a sparse encoder is trained; the presets have the values of published SPLADE models."""
+    """Settings of a sparse encoder; the presets have the values of published SPLADE models."""
 
     loss: str = "info-nce"
     group_size: int = 2
@@ -310,7 +305,7 @@ class Sparse(GroupModel):
 @in_order
 @dataclass(frozen=True)
 class LateParams(GroupParams):
-    """How a late-interaction encoder is trained; the presets have the values of paper 002 and of its program."""
+    """Settings of a late-interaction encoder; the presets have the values of paper 002 and of its program."""
 
     loss: str = "info-nce"
     group_size: int = 2
@@ -374,20 +369,20 @@ class Late(GroupModel):
     part = "tokens"
 
     def check(self, request: TrainRequest, params: LateParams) -> None:
-        """As of every model, and that a teacher is asked about documents of a batch."""
+        """As of every model; a batch teacher needs in-batch negatives."""
         super().check(request, params)
         if params.batch_teacher and not params.in_batch_negatives:
             raise InputError("batch_teacher=True: expected with in_batch_negatives, whose documents it is asked about")
 
 
 class SingleTextModel(TrainedModel):
-    """A model that is trained on texts one by one, with a loss of its own and validation texts that it holds out."""
+    """A model of single texts, with its own loss and held-out validation texts."""
 
     without: ClassVar[frozenset[str]] = frozenset({"loss"})
     reads = frozenset({"documents", "fields"})
 
     def check(self, request: TrainRequest, params: Any) -> None:
-        """As of every model, and that no validation queries are given."""
+        """As of every model; refuses validation queries."""
         names = [field.name for field in fields(request) if field.name.startswith("validation_")]
         if given := [argument(name) for name in names if getattr(request, name) is not None]:
             model = argument("model", self.name)
@@ -397,7 +392,7 @@ class SingleTextModel(TrainedModel):
 @in_order
 @dataclass(frozen=True)
 class MaskedParams(TextParams):
-    """How a masked language model is trained, and the shape of a new one: BERT's, with four of its twelve layers."""
+    """Settings of a masked language model; a new one has BERT's shape with four of its twelve layers."""
 
     epochs: float = 10.0
     learning_rate: float = 1e-4
@@ -414,7 +409,7 @@ class MaskedParams(TextParams):
 
 
 class Masked(SingleTextModel):
-    """A masked language model (BERT) of a collection's texts, from one or, with `--encoder none`, from nothing."""
+    """A masked language model (BERT) of a collection's texts, from another one or, with `--encoder none`, a new one."""
 
     name = "masked"
     trains = "encoder"
@@ -423,7 +418,7 @@ class Masked(SingleTextModel):
     loads, learns = "single_text:load_texts", "single_text:MaskedLearner"
 
     def check(self, request: TrainRequest, params: MaskedParams) -> None:
-        """As of every model of single texts, without labels, topics, and the shape of a model that has one."""
+        """As of every model of single texts; refuses labels, topics, and a new shape for an existing model."""
         super().check(request, params)
         if request.start.name != NOTHING:
             for field in fields_of(type(self)):
@@ -439,7 +434,7 @@ class Masked(SingleTextModel):
 @in_order
 @dataclass(frozen=True)
 class TermScorerParams(TextParams):
-    """How a term scorer is trained; paper 004's eq. 4 is over the words of queries alone."""
+    """Settings of a term scorer; paper 004's eq. 4 is over the words of queries alone."""
 
     texts: Literal["queries", "documents", "both"] = setting(
         "queries",
@@ -449,7 +444,7 @@ class TermScorerParams(TextParams):
 
 
 class TermScorerModel(SingleTextModel):
-    """Weights of words in their context, learnt from their TF-IDF (paper 004, eq. 1 to 4); the base is any encoder."""
+    """Weights of words in their context, learnt from TF-IDF (paper 004, eq. 1 to 4), from any encoder."""
 
     name = "term-scorer"
     needs = frozenset({"topics", "texts", "terms"})

@@ -1,4 +1,4 @@
-"""The settings of trainings: how the optimiser steps, when it validates and stops; those of query encoders."""
+"""Settings of trainings: optimiser, validation and stopping; query encoders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONGEST = 256  # tokens of a text where nothing else is said
 
 @dataclass(frozen=True)
 class TrainingParams(Params):
-    """How any model is trained, whatever the loss; a subclass has defaults and settings of its own."""
+    """Settings of any training; subclasses add settings and defaults."""
 
     section: ClassVar[str] = "train"
 
@@ -50,7 +50,7 @@ class TrainingParams(Params):
 
     @classmethod
     def of_section(cls, content: Mapping[str, Any]) -> Mapping[str, Any]:
-        """See `Params.of_section`; the loss may be a mapping, as YAML writes the form."""
+        """See `Params.of_section`; the loss may be a mapping."""
         return {**content, "loss": str(Written.read(content["loss"]))} if content.get("loss") else content
 
     @property
@@ -59,17 +59,13 @@ class TrainingParams(Params):
         return loss_of(self.loss)
 
     def described(self) -> dict[str, Any]:
-        """Plain values by name, the settings of the loss among them."""
+        """Plain values by name, with the settings of the loss."""
         ranking = self.ranking
         return {**self.to_dict(), "loss": ranking.name, **ranking.params.to_dict()}
 
 
 def loss_of(form: Form) -> Loss:
-    """The loss of a written form.
-
-    Raises:
-        InputError: no such loss, settings that it does not have, values out of range.
-    """
+    """The loss of a written form. InputError: unknown loss or settings, values out of range."""
     written = Written.read(form)
     shown = argument("loss", str(written))
     if written.name not in names("loss"):
@@ -85,15 +81,12 @@ P = TypeVar("P", bound=TrainingParams)
 
 
 def settings_for(kind: type[P], values: Mapping[str, Any], preset: str | None = None, base: P | None = None) -> P:
-    """The settings of a training: `values`, before a preset, before `base` (the defaults).
+    """Settings of a training: `values`, else those of a preset (a name or a file), else `base` (the defaults).
 
-    Args:
-        kind: of settings: those of the model that is trained.
-        values: fields of `kind`.
-        preset: a published name, or a file.
+    kind: settings of the trained model.
 
     Raises:
-        InputError: settings that this loss does not read, values out of range, no such loss or preset.
+        InputError: settings that the loss ignores, values out of range, unknown loss or preset.
     """
     hints = hints_of(kind)
     params = kind.named(preset, base) if preset else base or kind()
@@ -110,7 +103,7 @@ def settings_for(kind: type[P], values: Mapping[str, Any], preset: str | None = 
 
 
 def unread(params: Any, loss: Loss) -> dict[str, str]:
-    """Settings of a training that are not read, by its loss and its other settings → why; only those that it has.
+    """Settings that the loss or another setting makes ineffective → the reason.
 
     >>> from rnnreranker.train.models import DualParams
     >>> from rnnreranker.train.losses import TripletLoss
@@ -147,7 +140,7 @@ def unread(params: Any, loss: Loss) -> dict[str, str]:
 @in_order
 @dataclass(frozen=True)
 class RankedParams(TrainingParams):
-    """As `TrainingParams`, of a model that is validated by how it ranks candidates of queries."""
+    """Settings of a model that ranks candidates of validation queries."""
 
     key_measure: Literal["loss", "RR@10", "nDCG@10"] = setting(
         "nDCG@10", "validation measure that chooses the best checkpoint", before="patience"
@@ -158,25 +151,21 @@ class RankedParams(TrainingParams):
 
 
 def in_batch_setting() -> Any:
-    """The field `in_batch_negatives` of models whose candidates may be those of a whole batch."""
     text = "in-batch negatives: the other queries' positives (of groups: all candidates) are candidates too"
     return setting(False, text, tunable=False)
 
 
 def temperature_setting() -> Any:
-    """The field `inverse_temperature` of models whose scores have one."""
     text = "factor of scores at first; none = 1, or 20 where the encoder's vectors have length 1"
     return setting(None, text, above=0)
 
 
 def decay_setting() -> Any:
-    """The field `decay` of models without a schedule of their own."""
     text = "linear decay of the learning rate to 0 after warm-up; no = it stays at its highest"
     return setting(True, text, tunable=False, before="clip")
 
 
 def length_setting(before: str = "") -> Any:
-    """The field `max_length` of models that cut all texts at one length."""
     text = f"tokens at which texts are cut; none = {LONGEST}, or the model's limit where it is lower"
     return setting(None, text, at_least=1, before=before)
 
@@ -184,7 +173,7 @@ def length_setting(before: str = "") -> Any:
 @in_order
 @dataclass(frozen=True)
 class TextParams(TrainingParams):
-    """How a model is trained on texts one by one."""
+    """Settings of a training on single texts."""
 
     key_measure: ClassVar[str] = "loss"
 
@@ -195,14 +184,14 @@ class TextParams(TrainingParams):
     max_length: int | None = length_setting(before="seed")
 
     def described(self) -> dict[str, Any]:
-        """As of every training, without the loss, which is the model's own."""
+        """As of every training, without the loss, which the model fixes."""
         return {name: value for name, value in self.to_dict().items() if name != "loss"}
 
 
 @in_order
 @dataclass(frozen=True)
 class GroupParams(RankedParams):
-    """How a model is trained on groups of a positive and drawn negatives, whatever the model and the loss."""
+    """Settings of a training on groups of a positive and drawn negatives."""
 
     loss: str = "lce"
     batch_size: int = 8
@@ -223,12 +212,12 @@ class GroupParams(RankedParams):
 
     @property
     def of_batch(self) -> bool:
-        """Whether the documents of other groups of a batch are negatives."""
+        """Whether documents of other groups of a batch are negatives."""
         return self.ranking.over_batch or bool(getattr(self, "in_batch_negatives", False)) or self.kind == "in-batch"
 
     @property
     def kind(self) -> Kind:
-        """Where the negatives of a group come from."""
+        """Source of a group's negatives."""
         kind: Kind = getattr(self, "negatives_from", "run")
         return kind
 
@@ -236,7 +225,7 @@ class GroupParams(RankedParams):
 @in_order
 @dataclass(frozen=True)
 class OneLengthParams(GroupParams):
-    """As `GroupParams`, of a model that cuts all texts at one length."""
+    """As `GroupParams`, with one length for all texts."""
 
     max_length: int | None = length_setting()
 
@@ -244,10 +233,9 @@ class OneLengthParams(GroupParams):
 @in_order
 @dataclass(frozen=True)
 class TrainParams(RankedParams):
-    """How a query encoder is trained, whatever the loss; the presets have the values of published models.
+    """Settings of a query encoder; the presets have the values of published models.
 
-    The published learning rates and warm-ups belong to half a million training queries; the defaults are for hundreds
-    to thousands.
+    Published learning rates and warm-ups suit half a million queries; the defaults suit hundreds to thousands.
 
     >>> TrainParams(batch_size=0, clip=-1)
     Traceback (most recent call last):

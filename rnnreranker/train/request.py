@@ -1,4 +1,4 @@
-"""`train_model`: the request of a training, the model and encoder that it names, and its held-out queries."""
+"""`train_model`: the request of a training, its model and start, and its validation queries."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ RECORD = "training.json"  # beside the trained model
 
 
 class Training(NamedTuple):
-    """A kind of model with the settings of its training, and those of the loss that they name."""
+    """A kind of model, the settings of its training, and those of the loss."""
 
     model: Any
     params: TrainingParams
@@ -54,7 +54,7 @@ class Training(NamedTuple):
 
 
 class Start(NamedTuple):
-    """What a training begins with: a name, a folder or a hub id; None = what the model's own files say."""
+    """The initial model: a name, a folder or a hub id; None = as the model's own files say."""
 
     name: str
     pooling: str | None = None
@@ -63,16 +63,16 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainRequest(Request):
-    """A training: the arguments of `train_model`, and the flags of the command.
+    """A training: the arguments of `train_model` and the flags of the command.
 
     Attributes:
-        model: with settings of the training in its written form, `late:preset=colbert,epochs=3`; those of `EVERYDAY`,
-            `preset` and `loss` are its settings of these names.
-        labels, validation_labels: `SoftLabels`, or files; index: opened, or a name; topics: files, or qid → text.
-        encoder: "none" = a new model; None = the encoder that made the index.
-        validation_labels, validation_run, validation_qrels, validation_topics: of the queries that validate, labels or
-            the other three; None = a share of the training queries is held out.
-        on_validation: called with step and measures after every validation; what it raises ends the training.
+        model: written form with settings, `late:preset=colbert,epochs=3`; `EVERYDAY`, `preset` and `loss` set the
+            settings of these names.
+        labels, validation_labels: `SoftLabels` or files; index: opened, or a name; topics: files, or qid → text.
+        encoder: "none" = a new model; None = the encoder of the index.
+        validation_labels, validation_run, validation_qrels, validation_topics: validation queries, by labels or by the
+            other three; None = a share of the training queries is held out.
+        on_validation: called with step and measures after each validation; its exceptions end the training.
     """
 
     output: str | Path = setting(MISSING, "folder of the trained model")
@@ -122,11 +122,7 @@ class TrainRequest(Request):
 
     @cached_property
     def scoring(self) -> ScorerParams | None:
-        """What scores the candidates; None = the inner product.
-
-        Raises:
-            InputError: no such scorer, settings that it does not have.
-        """
+        """Settings of the scorer of candidates; None = the inner product. InputError: unknown scorer or settings."""
         if self.scorer is None:
             return None
         written = Written.read(self.scorer)
@@ -137,11 +133,7 @@ class TrainRequest(Request):
 
     @cached_property
     def start(self) -> Start:
-        """What the training begins with.
-
-        Raises:
-            InputError: none is given where the index does not say what made it, settings that mean nothing here.
-        """
+        """The initial model. InputError: none is given or known to the index, or settings without effect."""
         model = self.training.model
         if self.encoder is None:
             encoder = self._encoder_of_index(model)
@@ -162,7 +154,7 @@ class TrainRequest(Request):
         return Start(written.name, **given)
 
     def _encoder_of_index(self, model: Any) -> dict[str, Any]:
-        """What the index says of the encoder that made the part whose encoder is trained."""
+        """The recorded encoder of the index's part."""
         from rnnreranker.index.opening import open_index
 
         if self.index is None:
@@ -177,20 +169,19 @@ class TrainRequest(Request):
         return encoder
 
     def lacking(self, *names: str) -> list[str]:
-        """Those of some arguments that were not given, as their user writes them."""
+        """Those of the arguments that are None, as users write them."""
         return [argument(name) for name in names if getattr(self, name) is None]
 
 
 def training_of(model: Form, loss: Form | None = None, base: Any = None) -> Training:
-    """The model of a written form, the settings of its training, and those of its loss.
+    """The model of a written form, `dual:preset=le-bs,loss="distance:alpha=0.5"`, with its settings and its loss's.
 
     Args:
-        model: `dual:preset=le-bs,loss="distance:alpha=0.5"`.
-        loss: in place of the setting `loss`.
-        base: settings where nothing else is said; None = the defaults.
+        loss: replaces the setting `loss`.
+        base: values of other settings; None = the defaults.
 
     Raises:
-        InputError: unknown models, losses, presets or settings, settings without effect, values out of range.
+        InputError: unknown names, settings without effect, values out of range.
     """
     written = Written.read(model)
     if written.name not in names(KIND):
@@ -219,7 +210,7 @@ def training_of(model: Form, loss: Form | None = None, base: Any = None) -> Trai
 
 
 def _no_setting(name: str, known: list[str]) -> str:
-    """That a model has no such setting, and what has one."""
+    """A message: the model lacks this setting, and what has it."""
     own = [one for one, model in methods(KIND).items() if name in [field.name for field in fields_of(model)]]
     losses = [one for one, loss in methods("loss").items() if name in hints_of(loss.Params)]
     if own:
@@ -230,14 +221,14 @@ def _no_setting(name: str, known: list[str]) -> str:
 
 
 def labels_of(given: str | Path | SoftLabels) -> SoftLabels:
-    """The labels of a file; labels as they are; errors as `SoftLabels.read`."""
+    """The labels of a file, or the labels themselves; errors as `SoftLabels.read`."""
     from rnnreranker.labels import SoftLabels
 
     return given if isinstance(given, SoftLabels) else SoftLabels.read(given)
 
 
 def all_documents(request: TrainRequest, what: str) -> Iterable[Document]:
-    """All documents of the source of a request, else of its index; InputError: neither has texts, which are `what`."""
+    """All documents of a request's source, else of its index. InputError: neither has texts (`what` says their use)."""
     from rnnreranker.data.documents import load_documents
     from rnnreranker.index.opening import open_index
     from rnnreranker.parts.texts import documents_of
@@ -257,13 +248,12 @@ GIVEN = ("validation_run", "validation_topics", "validation_qrels")  # they go t
 def validation_of(
     request: TrainRequest, queries: int, topics: Mapping[str, str]
 ) -> tuple[SoftLabels | None, dict[str, str]]:
-    """The labels of the validation queries that were given, None = none, and the texts of these.
+    """Labels of the given validation queries (None if none are given), and their texts.
 
-    Args:
-        queries: how many of a run are taken, at most; topics: texts of the training queries.
+    queries: the most that are taken of a run; topics: texts of the training queries.
 
     Raises:
-        InputError: labels and a run, half of what goes together, files that cannot be read, a query with two texts.
+        InputError: labels beside a run, incomplete arguments, unreadable files, or a query with two texts.
     """
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
@@ -292,16 +282,13 @@ def validation_of(
 
 
 def hard_labels(run: Run, topics: Mapping[str, str], qrels: pandas.DataFrame, queries: int) -> SoftLabels:
-    """The original labels of validation queries over the candidates of a run, positives that it lacks put in.
+    """Hard labels of validation queries over a run's candidates, with missing positives added.
 
-    The papers validate on 10,000 queries of the development set with one relevance level (000, A.2.1; 001, 3.2).
-
-    Args:
-        topics: of more queries, perhaps; the first of them that have a judgement of grade 1 or more are taken.
-        queries: how many, at most.
+    The papers validate on 10,000 queries with one relevance level (000, A.2.1; 001, 3.2). The first `queries` topics
+    with a judgement of grade 1 or more count.
 
     Raises:
-        InputError: none of the topics has such a judgement, or none of those with one has candidates.
+        InputError: no topic has such a judgement, or none of those has candidates.
     """
     from rnnreranker.labels.methods.base import make_labeler
 
@@ -325,7 +312,7 @@ def hard_labels(run: Run, topics: Mapping[str, str], qrels: pandas.DataFrame, qu
 
 
 def split(qids: Sequence[str], share: float, seed: int) -> set[str]:
-    """The queries that are held out: those whose hash with the seed is lowest, so their order does not matter.
+    """The held-out ids: those with the lowest hash of seed and id, whatever their order.
 
     >>> sorted(split(["a", "b", "c", "d"], 0.5, 1)) == sorted(split(["d", "c", "b", "a"], 0.5, 1))
     True
@@ -335,11 +322,7 @@ def split(qids: Sequence[str], share: float, seed: int) -> set[str]:
 
 
 def held_out_of(ids: Sequence[str], params: Any, what: tuple[str, ...]) -> set[str]:
-    """What is held out to validate, see `split`, by the share and the seed of a training.
-
-    Raises:
-        InputError: nothing is left on one of the two sides; what: the noun of the ids, for the message.
-    """
+    """The ids that `split` holds out. InputError: one side is empty; what: the noun of the ids, for the message."""
     held_out = split(ids, params.validation_share, params.seed)
     if not held_out or len(held_out) == len(ids):
         raise InputError(
@@ -351,7 +334,7 @@ def held_out_of(ids: Sequence[str], params: Any, what: tuple[str, ...]) -> set[s
 
 
 def check_different(training: Iterable[str], validation: Iterable[str]) -> None:
-    """Look that no query is trained on and validated, too; InputError: some are, with the first."""
+    """Check that no query is both for training and for validation. InputError: the first three that are."""
     if twice := sorted(set(training) & set(validation)):
         raise InputError(
             f"{counted(len(twice), 'query', 'queries')} in both training and validation (first: "
@@ -361,13 +344,13 @@ def check_different(training: Iterable[str], validation: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class Trained:
-    """What a training came to.
+    """The result of a training.
 
     Attributes:
-        path: the folder of the model; record: what its `training.json` holds.
-        best_step: the step whose weights were written, 0 where no step was better than the start; steps: taken.
-        measures: of validation at `best_step`; history: step and measures of every validation.
-        queries_per_second: trained queries, or texts (`unit`), a second; seconds: of training alone.
+        path: the folder of the model; record: content of its `training.json`.
+        best_step: step of the written weights, 0 if the start was best; steps: taken.
+        measures: of validation at `best_step`; history: step and measures of each validation.
+        queries_per_second: trained queries, or texts (`unit`), a second; seconds: without validations.
     """
 
     path: Path
@@ -393,22 +376,22 @@ def train_model(
     """Train a model and write it to a folder, as `python -m rnnreranker.train`.
 
     Args:
-        labels: `SoftLabels` or a file; None with `negatives`, and for models that read texts alone.
-        index: what the labels were made from; topics: a name, a file, or qid → text.
+        labels: `SoftLabels` or a file; None with `negatives`, and for models of single texts.
+        index: source of the labels; topics: a name, a file, or qid → text.
         kind: query, dual, sparse, late, cross, term-scorer or masked, in its written form `late:epochs=3`.
-        output: the folder; a training that was killed goes on when it is asked for again.
+        output: the folder; a killed training resumes when it is requested again.
         others: as of `TrainRequest`: encoder, loss, negatives, documents, scorer, validation_run, device, …
 
     Raises:
-        InputError: bad arguments, files that do not belong together.
-        UnavailableError, MissingDependencyError: an encoder, or packages of training, that cannot be had here.
+        InputError: bad arguments, mismatched files.
+        UnavailableError, MissingDependencyError: a missing encoder or package.
     """
     given = {"output": output, "model": kind, "labels": labels, "index": index, "topics": topics}
     return train(asked(TrainRequest, given | others))
 
 
 def train(request: TrainRequest) -> Trained:
-    """The model of a request, trained and written; errors as `train_model`."""
+    """Train the model of a request and write it; errors as `train_model`."""
     check(request)
     model, params, _ = request.training
     with phase("training"), sole(Path(request.output), "training to it"):
@@ -419,7 +402,7 @@ def train(request: TrainRequest) -> Trained:
 
 
 def notice_doubts(validated: int | None, *others: str) -> None:
-    """Report, in one line, that few queries validated a training, and other doubts about it that are not empty."""
+    """Print one warning of few validation queries and of the other doubts that are not empty."""
     doubts = [doubt for doubt in others if doubt]
     if validated is not None and validated < FEW:
         queries = counted(validated, "validation query", "validation queries")
@@ -429,11 +412,11 @@ def notice_doubts(validated: int | None, *others: str) -> None:
 
 
 def check(request: TrainRequest) -> None:
-    """Refuse what can be seen to fail, before any work.
+    """Check a request before any work.
 
     Raises:
-        InputError: unknown methods or settings, arguments that mean nothing to the model, an output that cannot be
-            written, or that is or holds something that is read.
+        InputError: unknown methods or settings, arguments without effect, or an output that cannot be written or
+            contains an input.
     """
     model, kinds, output = request.training.model, methods(KIND), Path(request.output)
     for read in {read: None for kind in kinds.values() for read in sorted(kind.reads)}:

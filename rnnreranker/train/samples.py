@@ -1,4 +1,4 @@
-"""Labelled queries with their candidates as rows of a table: which train, which validate, and in which batches."""
+"""Labelled queries with candidates as rows of a table: samples, batches and their scores."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CHUNK = 8  # queries that go through the encoder together on a CPU
 class Sample:
     """One query with its n candidates.
 
-    rows: (n,) int64, of the table; targets: (n,) float32, probabilities that sum to 1; positive: (n,) bool.
+    rows: (n,) int64, of the table; targets: (n,) float32, sum to 1; positive: (n,) bool.
     """
 
     qid: str
@@ -43,16 +43,15 @@ class Sample:
 
 
 class CoderInputs(NamedTuple):
-    """What a query encoder learns from.
+    """Inputs of the training of a query encoder.
 
     Attributes:
-        labels: candidates and target distributions of the training queries; topics: texts of all queries.
-        source: the fixed vectors of the documents.
-        validation: labels of the validation queries, of which all candidates count; None = a share of the training
-            queries, held out by seed.
-        neutrality: of documents, by docid, in [0, 1]; others count as 1. Needed with `neutrality_weight`.
-        scorer: of candidates, trained with the encoder; None = their inner product with the query.
-        other_index: take labels whose metadata name another index than `source`.
+        labels: of the training queries; topics: texts of all queries.
+        source: fixed vectors of the documents.
+        validation: labels of the validation queries; None = a share of the training queries.
+        neutrality: by docid, in [0, 1]; other documents have 1. Needed with `neutrality_weight`.
+        scorer: of candidates, trained with the encoder; None = the inner product.
+        other_index: accept labels of another index than `source`.
     """
 
     labels: SoftLabels
@@ -65,11 +64,10 @@ class CoderInputs(NamedTuple):
 
 
 def load_inputs(request: TrainRequest, params: TrainParams) -> CoderInputs:
-    """What a request names.
+    """Read the inputs of a request.
 
     Raises:
-        InputError: labels, an index or topics are missing, files that cannot be read or do not belong together, half
-            of the validation flags.
+        InputError: missing arguments, unreadable or mismatched files, incomplete validation flags.
     """
     from rnnreranker.data.topics import topics_of
     from rnnreranker.index.opening import open_index
@@ -94,13 +92,7 @@ def load_inputs(request: TrainRequest, params: TrainParams) -> CoderInputs:
 def check_index(
     labels: SoftLabels, source: VectorSource, labels_name: str = "the labels", index_name: str = "the index"
 ) -> None:
-    """Look that labels were made from the vectors they are to be trained on; labels that name no index pass.
-
-    labels_name, index_name: what the two are called in the message.
-
-    Raises:
-        InputError: two different indexes.
-    """
+    """Check that labels were made from these vectors; labels without an index pass. InputError: another index."""
     made_from = labels.metadata.get("vectors", labels.metadata.get("index"))
     if made_from is not None and made_from != source.fingerprint:
         raise InputError(
@@ -112,13 +104,13 @@ def check_index(
 def read_samples(
     labels: SoftLabels, source: VectorSource, candidates: int | None, *, qids: Iterable[str] | None = None
 ) -> tuple[list[Sample], np.ndarray, int]:
-    """Samples whose rows are rows of the source, the distinct rows in use, and how many candidates had no vector.
+    """Samples with rows of the source, the distinct rows, and the number of candidates without a vector.
 
-    A query keeps every candidate that is positive or has probability, and others in the order of the label file up to
-    `candidates`; None = all. Candidates without a vector are left out, and queries that lose all probability.
+    A query keeps its positives, candidates with probability, and others in order up to `candidates` (None = all).
+    Candidates without a vector are dropped, and queries without probability.
 
     Raises:
-        InputError: no query is left.
+        InputError: no query remains.
     """
     wanted = None if qids is None else set(qids)
     samples, lost = [], 0
@@ -144,14 +136,14 @@ def read_samples(
 
 
 def renumber(samples: Sequence[Sample], rows: np.ndarray) -> list[Sample]:
-    """The samples with rows of the table that `load_table(source, rows)` made; `rows` ascending."""
+    """Samples with rows of the table of `load_table(source, rows)`; `rows` ascending."""
     return [replace(sample, rows=np.searchsorted(rows, sample.rows)) for sample in samples]
 
 
 def training_and_validation(
     inputs: CoderInputs, params: TrainParams, *, whole: bool
 ) -> tuple[list[Sample], list[Sample], np.ndarray, int]:
-    """Training and validation samples with rows of the source, the rows that the table needs, candidates lost.
+    """Training and validation samples with rows of the source, rows of the table, and candidates without a vector.
 
     whole: the table needs all documents.
     """
@@ -180,9 +172,8 @@ class VectorTable:
         return len(self.vectors)
 
     def distinct(self, rows: np.ndarray) -> tuple[Tensor, np.ndarray]:
-        """The vectors of the distinct rows, (U, d) float32, and the position of every row among them.
-
-        Padding (-1) points at position 0.
+        """Vectors of the distinct rows, (U, d) float32, and positions of all rows among them; padding (-1) has position
+        0.
         """
         distinct, positions = np.unique(rows, return_inverse=True)
         padded = int(len(distinct) > 0 and distinct[0] == PAD)
@@ -191,7 +182,7 @@ class VectorTable:
 
 
 def load_table(source: VectorSource, rows: np.ndarray, dtype: str = "float16") -> VectorTable:
-    """The table of the given rows of a source, in their order; InputError: a vector too large for float16."""
+    """The table of some rows of a source. InputError: a value beyond float16."""
     vectors = np.empty((len(rows), source.dimension), dtype=dtype)
     for start in range(0, len(rows), BLOCK):
         fetched = source.fetch(rows[start : start + BLOCK])
@@ -205,8 +196,8 @@ def load_table(source: VectorSource, rows: np.ndarray, dtype: str = "float16") -
 class Batch:
     """b queries and N columns of candidates.
 
-    tokens, attention: (b, T) int64; rows: (b, N) int64 rows of the table, -1 where padded; targets: (b, N) float32;
-    positive: (b, N) bool; samples: numbers of the b samples in their collator.
+    tokens, attention: (b, T) int64; rows: (b, N) int64, -1 at padding; targets: (b, N) float32; positive: (b, N) bool;
+    samples: b numbers in the collator.
     """
 
     tokens: Tensor
@@ -218,23 +209,23 @@ class Batch:
 
     @property
     def valid(self) -> np.ndarray:
-        """(b, N) bool: where there is a candidate."""
+        """(b, N) bool: False at padding."""
         return self.rows != PAD
 
 
 class Collator:
-    """Makes batches of samples and their cut texts."""
+    """Makes batches of samples and their tokens."""
 
     def __init__(self, samples: Sequence[Sample], cut: Sequence[Sequence[int]], tokens: PromptedTokens) -> None:
         self.samples, self.cut, self.tokens = list(samples), cut, tokens
 
     def batch(self, numbers: Sequence[int]) -> Batch:
-        """The batch of the samples with the given numbers."""
+        """The batch of the samples with these numbers."""
         tokens, attention = self.tokens.pad([self.cut[number] for number in numbers])
         return Batch(tokens, attention, *self.candidates(numbers), tuple(numbers))
 
     def candidates(self, numbers: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows, targets, positive, (b, N) each, as the samples have them now."""
+        """Current rows, targets, positive, (b, N) each."""
         chosen = [self.samples[number] for number in numbers]
         shape = len(chosen), max(len(sample.rows) for sample in chosen)
         rows, targets = np.full(shape, PAD, dtype=np.int64), np.zeros(shape, dtype=np.float32)
@@ -248,10 +239,9 @@ class Collator:
 def add_negatives(
     batch: Batch, table_size: int, random_negatives: int, in_batch: bool, rng: np.random.Generator
 ) -> Batch:
-    """The batch with further columns of candidates without probability.
+    """The batch with further candidates without probability, each distinct and new to its query.
 
-    Random ones are drawn from the whole table for each query by itself; in-batch ones are the other queries' positives.
-    What a query has as a candidate already stays padding there, so no document counts twice.
+    Random ones are drawn from the whole table for each query; in-batch ones are the other queries' positives.
     """
     blocks = []
     if in_batch:
@@ -272,10 +262,7 @@ def add_negatives(
 
 
 def score(model: QueryEncoder | CandidateScorer, table: VectorTable, batch: Batch) -> Tensor:
-    """(b, N) float32: inner products times the inverse temperature, or a scorer's scores; any value where padded.
-
-    A document that several queries of the batch have as a candidate is gathered and multiplied once.
-    """
+    """(b, N) float32: inner products times the inverse temperature, or a scorer's scores; any value at padding."""
     device = model.inverse_temperature.device
     vectors, positions = table.distinct(batch.rows)
     documents, columns = vectors.to(device), torch.from_numpy(positions).to(device)
@@ -286,16 +273,12 @@ def score(model: QueryEncoder | CandidateScorer, table: VectorTable, batch: Batc
 
 
 def encode(encoder: QueryEncoder, batch: Batch) -> Tensor:
-    """(b, d): the query vectors of a batch.
-
-    On a CPU, eight queries of about the same length go through the encoder at a time: padding a batch to its longest
-    query would nearly double the work.
-    """
+    """(b, d): the query vectors of a batch."""
     return _by_length(encoder, batch, encoder)
 
 
 def token_states(encoder: QueryEncoder, batch: Batch) -> Tensor:
-    """(b, T, h): the token states of the queries of a batch, 0 at padding; grouped by length as in `encode`."""
+    """(b, T, h): token states of the queries of a batch, 0 at padding."""
 
     def padded(tokens: Tensor, attention: Tensor) -> Tensor:
         states = encoder.states(tokens, attention) * attention.unsqueeze(2)
@@ -305,7 +288,7 @@ def token_states(encoder: QueryEncoder, batch: Batch) -> Tensor:
 
 
 def _by_length(encoder: QueryEncoder, batch: Batch, compute: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """What is computed of tokens and attention: of the whole batch, on a CPU of eight queries at a time."""
+    """A computation on tokens and attention; a CPU takes eight queries of about the same length at a time."""
     device = encoder.inverse_temperature.device
     if device.type != "cpu":
         return compute(batch.tokens.to(device), batch.attention.to(device))

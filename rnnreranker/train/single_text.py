@@ -1,4 +1,4 @@
-"""Models that learn from texts one by one: a masked language model, and a scorer of words."""
+"""Learners of single texts: a masked language model, and a scorer of words."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ AT_ONCE = 32  # texts of validation
 
 
 class SingleTextLearner(Learner):
-    """See `Learner`; a subclass sets `training`, one row a text."""
+    """A learner with one text a row."""
 
     unit = "texts"
 
@@ -57,19 +57,16 @@ class SingleTextLearner(Learner):
 
     @abstractmethod
     def measures(self) -> dict[str, float]:
-        """Of the validation texts, "loss" among them."""
+        """Measures of the validation texts, "loss" among them."""
 
 
 class MaskedLearner(SingleTextLearner):
-    """Guesses masked tokens, as BERT does: of those to guess .8 are masked, .1 are replaced by other tokens.
+    """BERT's task: of the tokens to predict, 80% are masked and 10% replaced by random ones.
 
-    Args:
-        start: a masked-language model; "none" = a new one.
-        params: of the training.
-        inputs: texts to train on, and to validate with.
+    start: a masked-language model; "none" = a new one. inputs: training and validation texts.
 
     Raises:
-        InputError: a model that cannot be trained so.
+        InputError: the model cannot be trained.
     """
 
     def __init__(self, start: Start, params: Any, inputs: tuple[Sequence[str], Sequence[str]], device: str) -> None:
@@ -104,7 +101,7 @@ class MaskedLearner(SingleTextLearner):
         return {"tokens": tokens, "attention": attention}
 
     def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
-        """The mean cross-entropy of the tokens to guess, which `rng` draws."""
+        """Mean cross-entropy of the tokens that `rng` draws."""
         device = inputs["tokens"].device
         tokens, targets = self._masked(inputs["tokens"].cpu(), rng)
         logits: Tensor = self.model(input_ids=tokens.to(device), attention_mask=inputs["attention"]).logits
@@ -113,7 +110,7 @@ class MaskedLearner(SingleTextLearner):
         return cross_entropy(logits.flatten(0, 1), targets.to(device).flatten(), ignore_index=UNMASKED)
 
     def measures(self) -> dict[str, float]:
-        """The mean cross-entropy, and the share of tokens that are guessed right; each text is masked once for all."""
+        """Mean cross-entropy and accuracy; the masks of a text are always the same."""
         loss = right = count = 0.0
         for tokens, targets in self._checked:
             with torch.no_grad():
@@ -129,7 +126,7 @@ class MaskedLearner(SingleTextLearner):
         self._tokenizer.save_pretrained(folder)
 
     def _masked(self, tokens: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-        """Tokens of which some are masked, and those to guess; the others are `UNMASKED`."""
+        """Masked tokens and targets, `UNMASKED` at the other tokens."""
         self._masking.generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         special = torch.isin(tokens, torch.tensor(self._tokenizer.all_special_ids))
         drawn: tuple[Tensor, Tensor] = self._masking.torch_mask_tokens(tokens.clone(), special)
@@ -137,7 +134,7 @@ class MaskedLearner(SingleTextLearner):
 
 
 def load_texts(request: TrainRequest, params: Any) -> tuple[list[str], list[str]]:
-    """The texts of documents, in the order of their docids, to train on and to validate with.
+    """Texts for training and for validation, in the order of docids.
 
     Raises:
         InputError: documents that cannot be read, too few of them.
@@ -153,14 +150,14 @@ def load_texts(request: TrainRequest, params: Any) -> tuple[list[str], list[str]
 
 
 class WeighedText(NamedTuple):
-    """A text, and the weight of each of its words by word."""
+    """A text, and the weights of its words."""
 
     text: str
     weights: dict[str, float]
 
 
 class TermInputs(NamedTuple):
-    """Texts to learn from and to validate with; terms: what counts as a word; made: for the record; content: digest."""
+    """Training and validation texts; terms: what counts as a word; made: for the record; content: digest."""
 
     training: Sequence[WeighedText]
     checked: Sequence[WeighedText]
@@ -170,22 +167,18 @@ class TermInputs(NamedTuple):
 
 
 class Example(NamedTuple):
-    """A text in pieces, and the weights of its tokens that are of words."""
+    """A text in pieces, and target weights by token number, for tokens of words."""
 
     pieces: Pieces
     targets: dict[int, float]
 
 
 class TermLearner(SingleTextLearner):
-    """Learns weights of words: eq. 4 of paper 004, as a mean over the tokens of words.
-
-    Args:
-        start: an encoder; params: of the training.
-        inputs: texts.
+    """Learns weights of words: eq. 4 of paper 004, as a mean over tokens of words.
 
     Raises:
-        InputError: a model that cannot be trained so.
-        MissingDependencyError: jieba or PyStemmer is needed and not installed.
+        InputError: the model cannot be trained.
+        MissingDependencyError: jieba or PyStemmer is missing.
     """
 
     def __init__(self, start: Start, params: Any, inputs: TermInputs, device: str) -> None:
@@ -200,7 +193,7 @@ class TermLearner(SingleTextLearner):
         self.training, self._checked = self._examples(inputs.training), self._examples(inputs.checked)
 
     def batch(self, rows: Sequence[Example]) -> dict[str, Tensor]:
-        """Arguments of the network, and targets (B, T), NaN where a token has no word."""
+        """Arguments of the network, and targets (B, T), NaN at tokens without a word."""
         batch = padded_pieces([one.pieces for one in rows], self._reader.tokenizer.pad_token_id or 0)
         targets = torch.full(batch["tokens"].shape, torch.nan)
         for row, one in enumerate(rows):
@@ -208,11 +201,11 @@ class TermLearner(SingleTextLearner):
         return batch | {"targets": targets}
 
     def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
-        """The mean squared error."""
+        """Mean squared error."""
         return mse_loss(*self._of_words(inputs))
 
     def measures(self) -> dict[str, float]:
-        """The mean squared error and Pearson's correlation, over the tokens of words."""
+        """Mean squared error and Pearson's correlation, over tokens of words."""
         examples, device = (
             sorted(self._checked, key=lambda one: len(one.pieces.tokens)),
             self.model.linear.weight.device,
@@ -247,15 +240,14 @@ class TermLearner(SingleTextLearner):
 
 
 def load_terms(request: TrainRequest, params: Any) -> TermInputs:
-    """What a term scorer learns from labels, of which the positives alone are read.
+    """Texts of the positive pairs of labels, with the weights of their words.
 
-    For every query x with a positive y: the words of x with t(w, x, y), eq. 1 of paper 004, which is 0 for a word that
-    y lacks (eq. 4); where `params.texts` asks for it, once each, the positives with their own words' weights. Positives
-    of held-out queries, too, are held out, unless a training query has them.
+    For every query x with a positive y, each word w of x has t(w, x, y) (eq. 1 of paper 004), 0 if y lacks it (eq. 4).
+    `params.texts` adds each positive once with its own weights. Positives of held-out queries are held out, unless a
+    training query has them.
 
     Raises:
-        InputError: files that cannot be read or do not belong together, queries or positives without a text, no text
-            with a word, too few queries to hold some out.
+        InputError: unreadable or mismatched files, missing texts or words, too few queries.
     """
     from rnnreranker.data.topics import topics_of
     from rnnreranker.index.opening import open_index
@@ -316,10 +308,10 @@ POSITIONS = 512
 
 
 def new_tokenizer(texts: Sequence[str], size: int) -> Any:
-    """BERT's tokenizer, in small letters, with a vocabulary of these texts; Chinese characters stand alone.
+    """A lowercase BERT tokenizer with at most `size` tokens of `texts`.
 
-    First all characters, as they begin a word and as they go on with one, then words that stand at least twice, the
-    most frequent first, up to `size` tokens in all; what stands equally often in the order of its characters.
+    All characters come first, as first and as further ones of a word; then words that occur twice or more. Both are
+    ordered by frequency, then alphabetically.
 
     Raises:
         InputError: texts without a word.
@@ -342,11 +334,7 @@ def new_tokenizer(texts: Sequence[str], size: int) -> Any:
 
 
 def new_model(vocabulary: int, layers: int, hidden_size: int, heads: int) -> Any:
-    """A BertForMaskedLM of BERT's proportions (the inner layers four times as wide), its weights drawn as BERT's are.
-
-    Raises:
-        InputError: a width that the heads do not divide.
-    """
+    """A new BertForMaskedLM; the inner layers are four times as wide. InputError: the heads do not divide the width."""
     if hidden_size % heads:
         raise InputError(f"hidden_size={hidden_size}: expected a multiple of heads={heads}")
     shape: dict[str, Any] = {"num_hidden_layers": layers, "hidden_size": hidden_size, "num_attention_heads": heads}

@@ -1,4 +1,4 @@
-"""A sparse encoder while it learns: sentence-transformers' SparseEncoder, the weights of its words, the FLOPS."""
+"""The learner of sparse encoders: SPLADE's weights of words, and its FLOPS regularisation."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ class _Largest(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        """Block after block of words; no logit is kept but the largest."""
         largest = hidden.new_empty((hidden.shape[0], weight.shape[0]))
         step = max(64, AT_ONCE[hidden.device.type] // (hidden.shape[0] * hidden.shape[1]))
         for start in range(0, weight.shape[0], step):
@@ -47,7 +46,7 @@ class _Largest(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Only words with a gradient, those whose weight is above 0, are looked at again, for their token."""
+        """Computes only words with a gradient: those with a weight above 0."""
         hidden, weight = ctx.saved_tensors
         (gradient,) = gradients
         of_hidden, of_weight = torch.zeros_like(hidden), torch.zeros_like(weight)
@@ -63,14 +62,10 @@ class _Largest(torch.autograd.Function):
 
 
 def largest_logits(hidden: Tensor, attention: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """(b, V): max over tokens of <hidden, weight> + bias.
-
-    The logits of all tokens are neither kept nor given gradients, nearly all of which are 0: that takes a fraction of
-    the time and memory.
+    """(b, V): max over tokens of <hidden, weight> + bias, in a fraction of the time and memory of all logits.
 
     Args:
-        hidden: (b, T, h) what the head of a masked-language model is given; attention: (b, T), 0 at padding, never at
-            the first token.
+        hidden: (b, T, h), input of the head; attention: (b, T), 0 at padding, 1 at the first token.
         weight: (V, h) and bias: (V,) of the head.
     """
     padded = torch.where(attention.unsqueeze(2) > 0, hidden, hidden[:, :1])  # a repeated token changes no maximum
@@ -80,7 +75,7 @@ def largest_logits(hidden: Tensor, attention: Tensor, weight: Tensor, bias: Tens
 
 @contextlib.contextmanager
 def skipped(head: torch.nn.Linear) -> Iterator[None]:
-    """A block in which a layer returns its input."""
+    """A context in which a layer returns its input."""
     head.forward = lambda given: given
     try:
         yield
@@ -89,12 +84,10 @@ def skipped(head: torch.nn.Linear) -> Iterator[None]:
 
 
 class SparseLearner(TwoSidedLearner):
-    """See `TwoSidedLearner`.
-
-    start: a masked-language model, or as sentence-transformers saves a SparseEncoder.
+    """A SPLADE encoder, from a masked-language model or a saved SparseEncoder.
 
     Raises:
-        InputError: a model that is no masked-language model, a tokenizer with other words than its model.
+        InputError: the model is no masked-language model, or its tokenizer has other words.
     """
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
@@ -115,7 +108,7 @@ class SparseLearner(TwoSidedLearner):
         self._check(path)
 
     def _check(self, path: Path) -> None:
-        """Look that the weights are those of SpladePooling: a model may do more than one layer to its logits."""
+        """Check that one linear layer makes the logits, so that weights equal those of SpladePooling."""
         with torch.no_grad():
             self.model.eval()
             features = self.there(PROBE, "document")
@@ -128,7 +121,7 @@ class SparseLearner(TwoSidedLearner):
             )
 
     def features(self, texts: list[str], kind: TextKind) -> dict[str, Tensor]:
-        """As of every model; of queries of SPLADE-doc their words, (b, V): 1 for each, or its count."""
+        """As of every model; queries of SPLADE-doc have their words, (b, V): 1 or the count of each."""
         if kind == "document" or self.params.architecture != "doc":
             return super().features(texts, kind)
         counts = torch.zeros((len(texts), len(self._head.weight)))
@@ -138,7 +131,7 @@ class SparseLearner(TwoSidedLearner):
         return {"words": counts}
 
     def weights(self, features: dict[str, Tensor]) -> Tensor:
-        """(b, V): log(1 + relu(max over tokens of the logits)); words as they are."""
+        """(b, V): log(1 + relu(max over tokens of the logits)), or given words."""
         return features["words"] if "words" in features else by_length(features, self._part)
 
     def _part(self, features: dict[str, Tensor]) -> Tensor:
@@ -153,7 +146,7 @@ class SparseLearner(TwoSidedLearner):
         return self.weights(query) @ self.weights(document).T
 
     def losses(self, inputs: Any, step: int) -> tuple[Tensor, Tensor, Tensor]:
-        """The loss, and the weighed FLOPS of documents and of queries (or their l1), which rise quadratically."""
+        """The loss, and the weighted regularisation of documents and of queries, which rises quadratically."""
         queries, documents = self.weights(inputs["query"]), self.weights(inputs["document"])
         params, of_docs = self.params, self.params.architecture == "doc"
         rise = params.regularizer_warmup
@@ -174,7 +167,7 @@ class SparseLearner(TwoSidedLearner):
         return list(csr_matrix(self.weights(self.there(texts, kind)).float().cpu().numpy()))
 
     def scored(self, lists: Sequence[Labels], others: dict[str, float]) -> Iterator[Scored]:
-        """With how many words queries and documents use, and the FLOPS of a pair."""
+        """Adds the numbers of used words, and the FLOPS of a pair."""
         *sides, candidates = self.encoded(lists)
         queries, documents = (vstack(side, "csr") for side in sides)
         frequencies = np.bincount(documents.indices, minlength=documents.shape[1])
@@ -185,5 +178,5 @@ class SparseLearner(TwoSidedLearner):
 
 
 def flops(weights: Tensor) -> Tensor:
-    """Of (b, V) weights the sum over words of the squared mean."""
+    """Sum over words of the squared mean of (b, V) weights."""
     return torch.sum(torch.mean(weights, dim=0) ** 2)

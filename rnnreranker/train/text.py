@@ -1,4 +1,4 @@
-"""Models of texts while they learn: groups as batches, and the two that give one vector or one score a text."""
+"""Learners of texts on groups: their base, the dual encoder and the cross-encoder."""
 
 from __future__ import annotations
 
@@ -38,9 +38,7 @@ TOKENS = {"cpu": 2**11, "cuda": 2**17}  # padded tokens of the texts that go thr
 class GroupLearner(Learner):
     """A model of sentence-transformers that is trained on groups.
 
-    Args:
-        start: what it begins as; params: of the training.
-        inputs: candidates and texts; device: cpu or cuda.
+    params: a `GroupParams`; device: "cpu" or "cuda".
     """
 
     in_order = True
@@ -69,17 +67,17 @@ class GroupLearner(Learner):
 
     @abstractmethod
     def scored(self, lists: Sequence[Labels], others: dict[str, float]) -> Iterable[Scored]:
-        """The scores of every query's candidates; further measures are put into `others`."""
+        """Scores of the candidates of each query; further measures go into `others`."""
 
     def save(self, folder: Path) -> None:
         self.model.save_pretrained(str(folder), create_model_card=False)
 
 
 class CrossLearner(GroupLearner):
-    """See `GroupLearner`; a classification head is put on a model without one.
+    """A cross-encoder; a model without a classification head gets a new one.
 
     Raises:
-        InputError: a model that is no encoder, a tokenizer with other words than its model.
+        InputError: the model is no encoder, or its tokenizer has other words.
     """
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
@@ -95,7 +93,7 @@ class CrossLearner(GroupLearner):
                 raise ValueError("its tokenizer has no padding")
 
     def batch(self, rows: Sequence[Group]) -> dict[str, Any]:
-        """Pairs of texts, group after group, and targets and positive, (B, n) each."""
+        """Pairs of texts, group after group; targets and positive, (B, n) each."""
         pairs = [(self.inputs.queries[one.qid], self.inputs.documents[docid]) for one in rows for docid in one.docids]
         targets, positive = np.stack([one.targets for one in rows]), np.stack([one.positive for one in rows])
         return {"pairs": pairs, "targets": torch.from_numpy(targets), "positive": torch.from_numpy(positive)}
@@ -111,7 +109,7 @@ class CrossLearner(GroupLearner):
             yield Scored(one.qid, one.docids, one.targets, one.positive, own)
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> Tensor:
-        """(n,): the scores of pairs of texts; those of about the same length are computed together."""
+        """(n,): scores of pairs; pairs of about the same length are computed together."""
         order = sorted(range(len(pairs)), key=lambda i: (len(pairs[i][0]) + len(pairs[i][1]), i))
         device, parts = self.model.device, []
         for start in range(0, len(order), PAIRS[device.type]):
@@ -122,32 +120,32 @@ class CrossLearner(GroupLearner):
 
 
 class TwoSidedLearner(GroupLearner):
-    """A model that reads queries and documents apart; a subclass writes `features`, `scores`, `rows` and `scored`.
+    """A model that encodes queries and documents separately.
 
-    prompts: what is put before texts.
+    prompts: prefixes of texts, by kind.
     """
 
     prompts: Mapping[TextKind, str]
 
     def features(self, texts: list[str], kind: TextKind) -> dict[str, Tensor]:
-        """What the model takes of texts: tensors, padded on the right."""
+        """Inputs of the model: tensors, padded on the right."""
         features = self.model.preprocess(texts, prompt=self.prompts[kind] or None, task=kind)
         return {name: value for name, value in features.items() if torch.is_tensor(value) and value.dim()}
 
     @abstractmethod
     def scores(self, query: dict[str, Tensor], document: dict[str, Tensor]) -> Tensor:
-        """(B, U): every query with every document, by their features."""
+        """(B, U): every query with every document."""
 
     @abstractmethod
     def rows(self, texts: list[str], kind: TextKind) -> Sequence[Any]:
-        """What the model makes of texts, on the CPU, one text after the other."""
+        """Encoded texts on the CPU, one by one."""
 
     def label(self, groups: Sequence[Group], docids: Sequence[str]) -> dict[str, Tensor]:
-        """Which of the documents of a batch are candidates of which query, with which targets."""
+        """The candidates and targets of each query among the documents of a batch."""
         return in_batch(groups, docids, self.inputs.teacher) if self.params.of_batch else in_groups(groups, docids)
 
     def batch(self, rows: Sequence[Group]) -> dict[str, Any]:
-        """Features of the queries and of the U distinct documents of all groups, and which documents are whose."""
+        """Features of the queries and of the U distinct documents of all groups, and labels."""
         docids = documents_of(rows)
         documents = [self.inputs.documents[docid] for docid in docids]
         queries = [self.inputs.queries[one.qid] for one in rows]
@@ -158,7 +156,7 @@ class TwoSidedLearner(GroupLearner):
         return of_columns(self.ranking, self.scores(inputs["query"], inputs["document"]), inputs["label"])
 
     def encoded(self, lists: Sequence[Labels]) -> tuple[list[Any], list[Any], list[list[int]]]:
-        """The queries of lists, their distinct documents, and which of these are the candidates of each query."""
+        """Encoded queries, their distinct documents, and the columns of each query's candidates."""
         column_of = {docid: column for column, docid in enumerate(documents_of(lists))}
         queries = self._side([self.inputs.queries[one.qid] for one in lists], "query")
         documents = self._side([self.inputs.documents[docid] for docid in column_of], "document")
@@ -173,18 +171,16 @@ class TwoSidedLearner(GroupLearner):
         return [made[i] for i in range(len(texts))]
 
     def there(self, texts: list[str], kind: TextKind) -> dict[str, Tensor]:
-        """The features of texts on the device of the model."""
+        """Features of texts on the device of the model."""
         return {name: value.to(self.model.device) for name, value in self.features(texts, kind).items()}
 
 
 class DualLearner(TwoSidedLearner):
-    """See `TwoSidedLearner`; tokens are averaged, whatever the pooling of the start.
-
-    start: "none" makes new towers, of the words of the documents and of the training queries.
+    """A dual encoder with mean pooling, whatever the pooling of the start; "none" starts new towers of words.
 
     Raises:
-        InputError: a model with modules behind its pooling or with two towers already, a tokenizer with other words
-            than its model, new towers of texts without a word.
+        InputError: modules after the pooling, two towers already, a tokenizer with other words, or texts without a
+            word.
     """
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
@@ -220,7 +216,7 @@ class DualLearner(TwoSidedLearner):
             )
 
     def label(self, groups: Sequence[Group], docids: Sequence[str]) -> dict[str, Tensor]:
-        """As of every model; for a loss of cosines with scaled labels for targets, 0 where the labels know none."""
+        """As of every model; a loss of cosines gets scaled labels as targets, 0 for unlabelled documents."""
         label = super().label(groups, docids)
         if self._labels is None:
             return label
@@ -236,7 +232,7 @@ class DualLearner(TwoSidedLearner):
         return self.scale * (self.vectors(query, "query") @ self.vectors(document, "document").T)
 
     def vectors(self, features: dict[str, Tensor], kind: TextKind) -> Tensor:
-        """(b, d): the vectors of texts."""
+        """(b, d): vectors of texts."""
 
         def compute(part: dict[str, Tensor]) -> Tensor:
             vectors: Tensor = self.model(dict(part), task=kind)["sentence_embedding"]
@@ -264,7 +260,7 @@ def _tower(path: Path, longest: int | None) -> list[Any]:
 
 
 def documents_of(lists: Iterable[Group | Labels]) -> list[str]:
-    """The U distinct documents of groups or labels, in their order."""
+    """The U distinct documents of groups or labels, in order."""
     return list(dict.fromkeys(docid for one in lists for docid in one.docids))
 
 
@@ -279,11 +275,11 @@ def in_groups(groups: Sequence[Group], docids: Sequence[str]) -> dict[str, Tenso
 
 
 def in_batch(groups: Sequence[Group], docids: Sequence[str], teacher: Any = None) -> dict[str, Tensor]:
-    """Every query with the candidates of all groups; the targets of a query sum to 1 over what is valid.
+    """Every query with the candidates of all groups; targets sum to 1 over the valid ones.
 
-    A teacher's targets are the softmax of its scores over all of them (paper 002, eqs. 2, 3 and 6: every passage p').
-    Without a teacher a query's known positives in other groups are not valid, as they are no negatives, and candidates
-    of other groups have the targets that the labels of the query give them, or 0.
+    A teacher's targets are the softmax of its scores over all candidates (paper 002, eqs. 2, 3 and 6). Without a
+    teacher, a query's known positives of other groups are invalid; other candidates have the targets of the query's
+    labels, or 0.
 
     Returns:
         As `in_groups`, (B, U) each.
@@ -313,14 +309,14 @@ def _tensors(*given: np.ndarray) -> dict[str, Tensor]:
 
 
 def of_columns(loss: Loss, scores: Tensor, label: Mapping[str, Tensor]) -> Tensor:
-    """A loss of the scores (B, U) of every query with every document, at the columns that a label names."""
+    """The loss of scores (B, U) at the columns of a label."""
     return loss(scores.gather(1, label["columns"]), label["targets"], label["positive"], label["valid"])
 
 
 def by_length(features: dict[str, Tensor], compute: Callable[[dict[str, Tensor]], Tensor]) -> Tensor:
-    """(n, …): what is computed of texts, those of about the same length together, without needless padding.
+    """(n, …): computes texts of about the same length together, to avoid padding.
 
-    features: (n, t) each, `attention_mask` among them; texts are padded on the right.
+    features: (n, t) each, with `attention_mask`, padded on the right.
     """
     lengths, order = torch.sort(features["attention_mask"].sum(dim=1), stable=True)
     ordered, sizes = {name: value[order] for name, value in features.items()}, lengths.tolist()
@@ -340,17 +336,14 @@ RUN = r"[\p{L}\p{N}](?:[\p{L}\p{N}]|[\u0300-\u036f])*"  # letters and digits, as
 
 
 def word_tower(texts: Sequence[str], longest: int | None) -> list[Any]:
-    """A tower of random word embeddings: sentence-transformers' StaticEmbedding, then Normalize.
+    """A tower of random word embeddings: StaticEmbedding, then Normalize; a text without a known word gets the vector
+    0.
 
-    A text without a known word gets the vector 0.
-
-    Args:
-        texts: whose words are embedded.
-        longest: words at which texts are cut; None = nowhere.
+    longest: words at which texts are cut; None = never.
 
     Raises:
         InputError: texts without a word.
-        MissingDependencyError: Chinese texts, and jieba is not installed.
+        MissingDependencyError: the texts are Chinese and jieba is missing.
     """
     tokenizer = word_tokenizer(texts)
     if longest is not None:
@@ -363,15 +356,14 @@ def word_tower(texts: Sequence[str], longest: int | None) -> list[Any]:
 
 
 def word_tokenizer(texts: Sequence[str]) -> Tokenizer:
-    """Cuts texts into the words of these ones, in small letters and NFKC; punctuation is left out.
+    """Splits texts into the words of `texts`, lowercase and NFKC, without punctuation.
 
-    In English every run of letters and digits is a word, known or not. Chinese words are cut off as jieba cuts them to
-    make the vocabulary; after that, so that no other program needs jieba, a text has the most probable words by how
-    often they stand in `texts` (a unigram model).
+    English words are runs of letters and digits. Chinese words of the vocabulary come from jieba; a unigram model of
+    their counts then splits texts, so no other program needs jieba.
 
     Raises:
         InputError: texts without a word.
-        MissingDependencyError: Chinese texts, and jieba is not installed.
+        MissingDependencyError: the texts are Chinese and jieba is missing.
     """
     language = language_of("".join(texts))
     counts = Counter(word for text in texts for word in words(text, language))

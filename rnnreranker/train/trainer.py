@@ -39,13 +39,12 @@ class Learner(ABC):
     """A model and how it learns.
 
     Attributes:
-        unit: what `training` has: queries or texts.
-        in_order: whether `training` has the rows of all epochs in the order of the steps.
-        model: what is trained; folder: what it began as, None = a new model; encoder: the name of that.
-        settings: of the training and its loss; made: what the record says of the inputs; content: what is learnt from,
-            for the fingerprint of checkpoints.
-        training: rows that `batch` makes batches of.
-        kept: what a resumed training needs besides the weights, with `save` and `load`; None = nothing.
+        unit: rows of `training`: queries or texts.
+        in_order: whether `training` lists the rows of all epochs in order.
+        model: the trained module; folder: its start, None = a new model; encoder: name of the start.
+        settings, made: settings and inputs, for the record; content: inputs, for the fingerprint of checkpoints.
+        training: rows for `batch`.
+        kept: further state of checkpoints, with `save` and `load`, or None.
     """
 
     unit: ClassVar[str] = "queries"
@@ -62,52 +61,52 @@ class Learner(ABC):
 
     @abstractmethod
     def batch(self, rows: Sequence[Any]) -> dict[str, Any]:
-        """The inputs of some rows."""
+        """Inputs of some rows."""
 
     @abstractmethod
     def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
-        """The mean loss of a batch; `rng` draws what is random, so that a resumed training draws the same."""
+        """Mean loss of a batch; `rng` makes all random draws, so resumed trainings repeat them."""
 
     @abstractmethod
     def validation(self) -> Validation:
-        """The validation of the weights as they are, in the mode of evaluation."""
+        """Validation of the current weights, in evaluation mode."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:
-        """Write the model into a folder that exists."""
+        """Write the model into an existing folder."""
 
     def beside(self) -> dict[str, float]:
-        """What validations and the record say of the weights besides the measures."""
+        """Further values of the weights, for validations and the record."""
         return {}
 
     def optimizers(self, steps: int, every: int) -> tuple[Any, Any]:
-        """Optimizer and schedule, which may `observe` the loss of validations; None = AdamW, and linear decay or none.
+        """Optimizer and schedule; the schedule may `observe` validation losses. None = AdamW, and linear decay or none.
 
-        steps: of the training; every: steps between two validations.
+        steps: of the training; every: steps between validations.
         """
         return None, None
 
     @property
     def epoch(self) -> int:
-        """The steps of an epoch."""
+        """Steps of an epoch."""
         return self.steps_of(len(self.training))
 
     @property
     def steps(self) -> int:
-        """The steps of the training."""
+        """Steps of the training."""
         return self.params.max_steps or math.ceil(self.params.epochs * self.epoch)
 
     def steps_of(self, rows: int) -> int:
-        """The steps that rows take."""
+        """Steps for a number of rows."""
         return math.ceil(rows / (self.params.batch_size * self.params.accumulate))
 
     def record(self, model: str, device: str, threads: int) -> dict[str, Any]:
-        """What `training.json` says first; model: the name of its kind."""
+        """First entries of `training.json`; model: name of the kind."""
         of_machine = {"threads": threads, "device": device}
         return {"model": model, "params": self.settings, "encoder": self.encoder, **self.made, **of_machine}
 
     def identity(self, model: str, device: str, threads: int) -> str:
-        """The fingerprint of what a checkpoint belongs to."""
+        """Fingerprint of the training, for its checkpoints."""
         begins = content_of(self.folder) if self.folder else ""
         return fingerprint(model, self.settings, begins, device, threads, *self.content)
 
@@ -119,14 +118,14 @@ class Checkpoints(transformers.TrainerCallback):
         self._trainer = trainer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Validate the start, which is a candidate for the best weights."""
+        """Validate the start, a candidate for the best weights."""
         if state.global_step == 0:
             begun = time.perf_counter()
             self._trainer.evaluate()
             self._trainer.seconds_aside += time.perf_counter() - begun
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Write the best weights into the checkpoint, and the mark that it is whole."""
+        """Add the best weights to the checkpoint, and mark it as whole."""
         folder, trainer = Path(args.output_dir) / f"checkpoint-{state.global_step}", self._trainer
         save_file(trainer.weights, str(folder / BEST))
         if trainer.learner.kept is not None:
@@ -136,14 +135,14 @@ class Checkpoints(transformers.TrainerCallback):
 
 
 class FitTrainer(SecondsAside, transformers.Trainer):
-    """Trains a learner; what is drawn depends on seed, step and pass alone.
+    """Trains a learner; random draws depend on seed, step and pass alone.
 
-    folder: of checkpoints; checkpoints: whether they are written; tell: called after every validation.
+    folder: of checkpoints; checkpoints: whether to write them; tell: called after each validation.
 
     Attributes:
-        best: value of the key measure, its step, and the validations since; weights: those of that step, on the CPU.
+        best: value of the key measure, its step, and validations since; weights: of that step, on the CPU.
         validations: by step, of this process.
-        seen: rows trained on; seconds_aside: spent on validations and checkpoints.
+        seen: trained rows; seconds_aside: of validations and checkpoints.
     """
 
     def __init__(
@@ -196,7 +195,7 @@ class FitTrainer(SecondsAside, transformers.Trainer):
             self.remove_callback(shown)
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> Tensor:
-        """The loss of one pass, which must be a number."""
+        """Loss of one pass. ParameterError: it is not finite."""
         step = int(self.state.global_step)
         phases.tell(f"step {step + 1} of {self.state.max_steps}")
         self.seen += inputs.pop("rows")
@@ -207,7 +206,7 @@ class FitTrainer(SecondsAside, transformers.Trainer):
         return loss
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
-        """Validate, log, and keep the weights where they are better; stop where they have not been for long."""
+        """Validate and log; keep better weights, or stop when patience ends."""
         step = int(self.state.global_step)
         validation = self.validations[step] = self.validation()
         measures = {**validation.measures, **self.learner.beside()}
@@ -230,7 +229,7 @@ class FitTrainer(SecondsAside, transformers.Trainer):
         return metrics
 
     def validation(self) -> Validation:
-        """The validation of the weights as they are."""
+        """Validation of the current weights."""
         was_training = self.learner.model.training
         self.learner.model.eval()
         with torch.no_grad():
@@ -239,7 +238,7 @@ class FitTrainer(SecondsAside, transformers.Trainer):
         return validation
 
     def train_to_end(self, resumed: Path | None) -> float:
-        """Train, from a checkpoint where there is one, and load the best weights; the seconds of training alone."""
+        """Train, perhaps from a checkpoint, and load the best weights; the seconds of training alone."""
         ended = False
         if resumed:
             kept = read_mark(resumed)
@@ -260,7 +259,7 @@ class FitTrainer(SecondsAside, transformers.Trainer):
 
     @property
     def history(self) -> list[dict[str, float]]:
-        """One entry a validation, in the order of the steps, the measures by name."""
+        """Step and measures of each validation, in order."""
         names = [*self.validations[0].measures, *self.learner.beside()]
         entries = [entry for entry in self.state.log_history if "eval_loss" in entry]
         return [{"step": entry["step"], **{name: entry[f"eval_{name}"] for name in names}} for entry in entries]
@@ -279,7 +278,7 @@ class FitTrainer(SecondsAside, transformers.Trainer):
 
 
 def resume_from(folder: Path, belongs: str) -> Path | None:
-    """The whole checkpoint of this very training with the most steps; None where there is none, and the folder is made.
+    """The newest whole checkpoint of this training, or None; makes the folder if it is missing.
 
     Raises:
         InputError: checkpoints of another training, damaged ones, a folder that cannot be written.
@@ -303,12 +302,12 @@ def resume_from(folder: Path, belongs: str) -> Path | None:
 
 
 def write_mark(checkpoint: Path, kept: dict[str, Any]) -> None:
-    """Mark a checkpoint as whole: what the mark keeps, and a digest of that and of all files."""
+    """Mark a checkpoint as whole, with `kept` and a digest of it and of all files."""
     write_json(checkpoint / MARK, {"kept": kept, "check": _digest(checkpoint, kept)})
 
 
 def read_mark(checkpoint: Path) -> dict[str, Any]:
-    """What the mark of a checkpoint keeps; InputError: the mark or another file is not as it was written."""
+    """What the mark of a checkpoint keeps. InputError: the mark or another file has changed."""
     repair = f"delete {checkpoint}, and the training goes on from the one before"
     mark = read_json(checkpoint / MARK, "mark of a checkpoint", repair)
     if not isinstance(mark, dict) or mark.get("check") != _digest(checkpoint, mark.get("kept")):
@@ -323,30 +322,24 @@ def _digest(checkpoint: Path, kept: Any) -> str:
 
 
 def start_folder(name: str, kinds: Sequence[str]) -> tuple[Path, Path]:
-    """The folder of a model, and the folder in it with its transformer; errors as `find_model`.
+    """The folder of a model, and the folder of its transformer; errors as `find_model`.
 
-    Args:
-        name: of a model of these kinds, a folder or a hub id.
-        kinds: of methods whose names are known, the first first.
+    kinds: of methods whose names are known, in order of preference.
     """
     folder = find_model(name, next((kind for kind in kinds if known_model(name, kind)), kinds[0])).path
     return folder, folder / read_settings(folder).transformer
 
 
 def loading(path: Path, what: str) -> AbstractContextManager[None]:
-    """A block that loads a model to train: whatever libraries raise in it becomes one line.
-
-    Raises:
-        InputError: a model that cannot be loaded.
-    """
+    """A context that turns any error of loading a model into an InputError of one line."""
     return model_folder.loading(path, what, f"give another {argument('encoder')}", "trained")
 
 
 def limit_of(path: Path, model: Any, wanted: int | None) -> int:
-    """Tokens at which texts are cut: as wanted, else LONGEST, never more than the model takes.
+    """Tokens at which texts are cut: `wanted`, else LONGEST or the model's limit.
 
     Raises:
-        InputError: more are wanted; a model that is no encoder, or with other words than its tokenizer.
+        InputError: `wanted` is above the limit; the model is no encoder, or its tokenizer has other words.
     """
     if model.config.is_encoder_decoder:
         raise InputError(f"{path}: an encoder-decoder model; expected an encoder")

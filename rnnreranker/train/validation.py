@@ -1,4 +1,4 @@
-"""What a model is worth on held-out queries: loss, RR@10, nDCG@10, and the ranks of the positives."""
+"""Validation of a model on held-out queries: loss, RR@10, nDCG@10, and ranks of the positives."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ BINS = 10
 
 
 class Scored(NamedTuple):
-    """The n candidates of a query as a model scores them, (n,) each.
+    """The n candidates of a query with a model's scores, (n,) each.
 
-    ids: of the candidates; targets: float32; positive: bool; trained: float32, the scores that the loss reads;
-    searched: float32, those that rank in a search, None = `trained`; aims: float32, what the loss reads in place of
-    the targets, None = the targets.
+    targets: float32; positive: bool; trained: float32 scores of the loss; searched: float32 scores of a search, None =
+    `trained`; aims: float32 targets of the loss, None = `targets`.
     """
 
     qid: str
@@ -35,13 +34,12 @@ class Scored(NamedTuple):
 
 @dataclass(frozen=True)
 class Validation:
-    """Means over texts, or over queries; measures over the queries with a positive among their candidates.
+    """Means over texts, or over queries; ranking measures over queries with a positive candidate.
 
     Attributes:
-        measures: "loss" (of training), of queries "kl", "RR@10", "nDCG@10" too.
-        ranks: of every positive, from 1.
-        probabilities: softmax share of the same positives, in [0, 1].
-        calibration_error: of the softmax shares of all candidates, in [0, 1]; None = no candidates.
+        measures: "loss", and of queries "kl", "RR@10", "nDCG@10".
+        ranks: of every positive, from 1; probabilities: their softmax shares.
+        calibration_error: of all softmax shares, in [0, 1]; None = no candidates.
     """
 
     measures: dict[str, float]
@@ -50,7 +48,7 @@ class Validation:
     calibration_error: float | None = None
 
     def of_candidates(self, before: Validation) -> dict[str, Any]:
-        """For the record: the calibration error, and rank and probability of every positive, before and after."""
+        """Calibration error, ranks and probabilities of positives, before and after, for the record."""
         if self.calibration_error is None:
             return {}
         both = {"before": before, "after": self}
@@ -60,7 +58,7 @@ class Validation:
 
 
 def validate(queries: Iterable[Scored], loss: Loss, seed: int, others: Mapping[str, float] | None = None) -> Validation:
-    """The validation of scored queries; others: further measures. The order of queries and candidates has no effect."""
+    """The validation of scored queries, with further measures; independent of the order of queries and candidates."""
     queried = []
     for one in queries:
         given = one.trained, one.targets if one.aims is None else one.aims, one.targets, one.positive
@@ -81,7 +79,7 @@ def validate(queries: Iterable[Scored], loss: Loss, seed: int, others: Mapping[s
 
 
 def rank_positives(scores: np.ndarray, positive: np.ndarray, seed: Sequence[int]) -> np.ndarray:
-    """The ranks (from 1, ascending) of the positives by descending score, equal scores in random order.
+    """Ranks (from 1, ascending) of the positives by descending score, ties in random order.
 
     >>> rank_positives(np.array([3.0, 1.0, 2.0]), np.array([False, False, True]), [0]).tolist()
     [2]
@@ -92,12 +90,12 @@ def rank_positives(scores: np.ndarray, positive: np.ndarray, seed: Sequence[int]
 
 
 def reciprocal_rank(ranks: np.ndarray) -> float:
-    """RR@10 from the ranks of the positives, ascending."""
+    """RR@10 from ascending ranks of the positives."""
     return 1.0 / float(ranks[0]) if len(ranks) and ranks[0] <= CUT else 0.0
 
 
 def ndcg(ranks: np.ndarray) -> float:
-    """nDCG@10 with gain 1 for every positive, from their ranks; all positives are among the candidates."""
+    """nDCG@10 with binary gain from the ranks of all positives."""
     if not len(ranks):
         return 0.0
     ideal = (1 / np.log2(np.arange(1, min(len(ranks), CUT) + 1) + 1)).sum()
@@ -107,9 +105,7 @@ def ndcg(ranks: np.ndarray) -> float:
 def calibration_error(probabilities: np.ndarray, relevant: np.ndarray, bins: int = BINS) -> float:
     """The expected calibration error, in [0, 1]: sum over bins of n_b / n * |mean probability - share of relevant|.
 
-    Args:
-        probabilities: (n,) float in [0, 1]; relevant: (n,) bool.
-        bins: of equal width; 1 falls into the last.
+    probabilities: (n,) float in [0, 1]; relevant: (n,) bool; bins: of equal width, 1 in the last.
 
     >>> calibration_error(np.array([0.75, 0.75, 0.25, 0.25]), np.array([True, True, True, False]))
     0.25

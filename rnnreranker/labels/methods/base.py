@@ -1,7 +1,6 @@
-"""What a labeler is: a run and sparse judgements in, soft labels out.
+"""Labelers: from a run and sparse judgements to soft labels.
 
-`Labeler` is the base of all; `ContextLabeler` looks at one query at a time, `VectorLabeler` compares vectors, or
-documents by a graph, several queries at once, with a mass that can be chosen.
+`ContextLabeler` scores one query at a time; `VectorLabeler` compares vectors, or documents of a graph, in batches.
 """
 
 from __future__ import annotations
@@ -38,23 +37,21 @@ Labelled = Iterator[tuple[int, np.ndarray, np.ndarray]]  # index of a context, i
 
 
 class Labeler(ABC):
-    """Makes labels of every query's positives and first candidates: `params.context` in all, or all without such.
+    """Makes labels of every query's positives and first `params.context` candidates, or of all without such a setting.
 
     Args:
         inputs: what the method needs.
-        params: of the class `Params`; None = the defaults.
-        label_params: from scores to targets; None = the defaults.
-        relevant: grades from here on are positive.
+        params: of the class `Params`; label_params: from scores to targets; None = the defaults.
+        relevant: lowest positive grade.
         threads: None = one per core; results do not depend on it.
-        devices: where a teacher that takes some computes; None = its own.
-        source: where similarities of documents come from, "vectors" or "neighbours", the graph of the collection.
+        devices: of a teacher; None = its own.
+        source: of similarities, "vectors" or "neighbours", the graph of the collection.
 
     Raises:
-        InputError: parameters of another method, inputs that lack what the method needs, a mass or a source that is
-            not for this method.
+        InputError: other parameters, missing inputs, a mass or source that the method does not take.
 
-    A method is a subclass that sets `name`, `needs` and `Params`, and derives from `ContextLabeler` or
-    `VectorLabeler`, or writes `labelled` itself.
+    A subclass sets `name`, `needs` and `Params`, and writes `labelled` or derives from `ContextLabeler` or
+    `VectorLabeler`.
     """
 
     name: ClassVar[str]
@@ -95,11 +92,7 @@ class Labeler(ABC):
 
     @classmethod
     def needs_from(cls, source: Source, params: Any) -> frozenset[str]:
-        """What the method needs with these parameters where similarities of documents come from a source.
-
-        Raises:
-            InputError: no such source, or not for this method or these parameters.
-        """
+        """Needed inputs with these parameters and a source. InputError: unknown or unsuitable source."""
         if source not in get_args(Source):
             raise InputError(f"from {source}: {nearest(str(source), get_args(Source))}")
         if source == "neighbours":
@@ -110,20 +103,20 @@ class Labeler(ABC):
 
     @abstractmethod
     def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
-        """The index of every context with the scores and targets, (n,) float32 each, of its n = `size` candidates."""
+        """The index of every context with scores and targets, (n,) float32 each, of its n = `size` candidates."""
 
     def infer(self, run: Run, qrels: pandas.DataFrame) -> SoftLabels:
-        """The labels of the queries of a run that have a positive, in the order of the run.
+        """The labels of the run's queries with positives, in the order of the run.
 
         Candidates beyond the context follow with score -inf and target 0.
 
         Raises:
-            InputError: no positives at all, and what the inputs raise that lack a query or candidate.
+            InputError: no positives, or inputs that lack a query or candidate.
         """
         return self.infer_from(run, positives_of(qrels, self.relevant))[0]
 
     def infer_from(self, run: Run, judged: Judged) -> tuple[SoftLabels, int]:
-        """The labels, and how many positives were left out for want of a vector; says what is to remark."""
+        """The labels, and the number of positives without a vector; prints the remark."""
         self.check(run, judged)
         size = getattr(self.params, "context", 2**31 - 1)
         contexts, without = contexts_of(run, judged, size, self.source_of_rows, whole=self.whole)
@@ -141,14 +134,14 @@ class Labeler(ABC):
         return SoftLabels(qids, offsets, docids, scores, given, positive, self.describe()), without
 
     def check(self, run: Run, judged: Judged) -> None:  # noqa: B027  not every method reads vectors
-        """Look, before any work, that the inputs have what the method reads; InputError: where they lack it."""
+        """Check that the inputs cover the run. InputError: they do not."""
 
     def remark(self) -> str:
-        """What a person should know of the queries labelled since it was last asked for; "" = nothing."""
+        """A remark on the queries labelled since the last call, or ""."""
         return ""
 
     def describe(self) -> dict[str, Any]:
-        """What goes into the metadata of the labels."""
+        """Metadata of the labels."""
         metadata: dict[str, Any] = {"method": self.name, "relevant": self.relevant}
         if self.params.to_dict():
             metadata[self.Params.section or "params"] = self.params.to_dict()
@@ -160,18 +153,18 @@ class Labeler(ABC):
 
     @property
     def source_of_rows(self) -> Any:
-        """What must have rows of positives and candidates; None where the method reads nothing by rows."""
+        """The input that numbers documents, or None."""
         by_rows = ("neighbours",) if self.source == "neighbours" else ("vectors", "tokens", "terms")
         need = next((need for need in by_rows if need in self.reads), None)
         return None if need is None else getattr(self.inputs, need)
 
 
 class ContextLabeler(Labeler):
-    """Base of the labelers that look at one query at a time; a subclass says how relevant its candidates are."""
+    """A labeler that scores one query at a time."""
 
     @abstractmethod
     def scores(self, one: JudgedContext) -> np.ndarray:
-        """(n,): how relevant each of the n = `one.size` candidates of a query is, larger = more."""
+        """(n,): relevance of the n = `one.size` candidates, larger = more."""
 
     def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
         for index, one in enumerate(contexts):
@@ -185,10 +178,9 @@ class ContextLabeler(Labeler):
 
 
 class VectorLabeler(Labeler):
-    """Base of the labelers that look at vectors, several queries at once; a subclass writes `similarities`.
+    """A labeler of similarities to positives, in batches; from a graph it reads neither vectors nor queries.
 
-    The first `params.context` candidates take part, positives included. From a graph of the collection neither vectors
-    nor queries are read, by those that ask nothing of the query itself (`of_documents`).
+    of_documents: whether it never compares the query itself.
     """
 
     needs = frozenset({"vectors", "query vectors"})
@@ -207,7 +199,7 @@ class VectorLabeler(Labeler):
 
     @property
     def takes_mass(self) -> bool:
-        """Whether positives get the share of probability that evidence would give them."""
+        """Whether positives get the share of probability that evidence gives them."""
         return self.label_params.mass == "evidence"
 
     @abstractmethod
@@ -215,18 +207,12 @@ class VectorLabeler(Labeler):
         """(B, R, N) float32: every candidate against every positive."""
 
     def similarity(self, batch: JudgedBatch) -> Similarity:
-        """Of the candidates of a batch to its elements."""
+        """Similarities of a batch's candidates to its elements."""
         if self.source == "neighbours":
             return GraphSimilarity(batch.lengths, self.params, self.threads, self.inputs.neighbours, batch.rows)
         return VectorSimilarity(batch.lengths, self.params, self.threads, batch.vectors)
 
     def check(self, run: Run, judged: Judged) -> None:
-        """Look that queries with positives have vectors where they are read, and that a graph has the rows of vectors.
-
-        Raises:
-            InputError: queries or candidates without a vector, vectors of another dimension, or in other rows than in
-                the graph.
-        """
         if "query vectors" in self.reads:
             labelled = run.of_queries([bool(judged.get(qid)) for qid in run])
             query_rows(labelled, self.inputs.query_vectors, self.inputs.vectors.dimension)
@@ -261,16 +247,16 @@ class VectorLabeler(Labeler):
         return raw, targets.with_share(own, hard, takers, self.label_params.share or 0.0)
 
     def own_targets(self, batch: JudgedBatch, similarities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Scores and targets of a batch, (B, N) float32 each, with the mass that the method itself gives.
+        """Scores and targets of a batch, (B, N) float32 each, with the method's own mass.
 
-        similarities: (B, R, N), those of the batch.
+        similarities: (B, R, N).
         """
         return smooth.from_scores(similarities, batch.grades, batch.real, self.label_params)
 
     def similar(self, contexts: Sequence[JudgedContext]) -> Labelled:
         """The index of every context with similarities to its positives and the method's own targets, (n,) each.
 
-        Similarities are the mean over the positives, or the highest where `aggregate` says so; grades do not weigh.
+        Similarities are the mean, or the maximum if `aggregate` says so; grades have no effect.
         """
 
         def near(batch: JudgedBatch) -> tuple[np.ndarray, np.ndarray]:
@@ -285,7 +271,7 @@ class VectorLabeler(Labeler):
     def _of_each(
         self, contexts: Sequence[JudgedContext], of_batch: Callable[[JudgedBatch], tuple[np.ndarray, np.ndarray]]
     ) -> Labelled:
-        """The index of every context with its rows, without padding, of what is made of its batch."""
+        """The index of every context with its two rows of `of_batch`, without padding."""
         for batch in self.batches(contexts):
             first, second = of_batch(batch)
             for row, (index, length) in enumerate(zip(batch.indices, batch.lengths.tolist(), strict=True)):
@@ -297,7 +283,7 @@ class VectorLabeler(Labeler):
         return targets.aggregated(similarities, np.ones(similarities.shape[:2]), how)
 
     def batches(self, contexts: Sequence[JudgedContext]) -> Iterator[JudgedBatch]:
-        """The contexts in batches, with vectors where the method reads them."""
+        """The contexts in batches, with vectors if the method reads them."""
         if "vectors" in self.reads:
             return batches(contexts, vectors=self.inputs.vectors, queries=self.inputs.query_vectors)
         return batches(contexts, BYTES * self.source_of_rows.k)
@@ -306,13 +292,12 @@ class VectorLabeler(Labeler):
 def make_labeler(
     name: str, inputs: Inputs, params: Any = None, label_params: LabelParams | None = None, **others: Any
 ) -> Labeler:
-    """The labeler of a name, of this package or of another one; the arguments are those of `Labeler`.
+    """The labeler of a name, of any package; the arguments are those of `Labeler`.
 
-    Parameters of another class are left out: so the rNN parameters of a study go to all labelers that have such, and
-    those of a labeler that has more settings are completed by its defaults.
+    Parameters of another class are ignored, but those of a base class are completed by the defaults.
 
     Raises:
-        InputError: no such method, and what its constructor raises.
+        InputError: unknown method, or as its constructor.
     """
     kind = find("labeler", name)
     own = params if isinstance(params, kind.Params) else None

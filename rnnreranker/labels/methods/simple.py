@@ -1,4 +1,4 @@
-"""The simple labelers: judgements, a run, and how similar candidates are to positives or the query, each on its own."""
+"""The simple labelers: judgements, a run, and similarities to positives or the query."""
 
 from __future__ import annotations
 
@@ -50,8 +50,7 @@ class JaccardLabeler(VectorLabeler):
 class QueryLabeler(VectorLabeler):
     """The inner product of candidate and query, transformed as the scores of evidence are (paper 000, Section 5.2).
 
-    It is the same for every positive; grades weigh it as they weigh evidence. The control that distils the encoder into
-    itself.
+    This control distils the encoder into itself. Grades weigh it as they weigh evidence.
     """
 
     name = "query"
@@ -63,25 +62,22 @@ class QueryLabeler(VectorLabeler):
 
 
 class UniformLabeler(VectorLabeler):
-    """Hard labels of which the other candidates get a part, all alike (paper 000, eq. 2).
+    """Hard labels with a share for the other candidates, all alike (paper 000, eq. 2).
 
-    The part is what evidence takes from the positives with the same parameters (Section 5.2), so a comparison gives
-    both the same ones; with `mass` "own" the positives keep as much as they are.
+    The share is that of evidence with the same parameters (Section 5.2), or with `mass` "own" that of their number.
     """
 
     name = "uniform"
 
     @property
     def takes_mass(self) -> bool:
-        """Whether positives get the share of probability that evidence would give them: unless asked otherwise."""
         return self.label_params.mass in (None, "evidence")
 
     def similarities(self, batch: JudgedBatch) -> np.ndarray:
-        """Zeros: no candidate is like another."""
         return np.zeros((*batch.grades.shape, batch.real.shape[1]), dtype=np.float32)
 
     def own_targets(self, batch: JudgedBatch, similarities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Scores, the grades, and targets: the positives as in hard labels, times their number, the others 1 each."""
+        """Scores, the grades, and targets: hard labels times their number and 1 for each other candidate, normalised."""
         positives = batch.grades.shape[1]
         scores = np.zeros(batch.real.shape)
         scores[:, :positives] = batch.grades
@@ -92,9 +88,9 @@ class UniformLabeler(VectorLabeler):
 
 
 class HardLabeler(Labeler):
-    """The positives share all probability: the softmax of their grades (paper 001, eq. 3), alike where those are equal.
+    """The positives share all probability: the softmax of their grades (paper 001, eq. 3).
 
-    Needs no vectors, and takes no label parameters.
+    It needs no vectors, and takes no label parameters.
     """
 
     name = "hard"
@@ -103,39 +99,33 @@ class HardLabeler(Labeler):
         return {"method": self.name, "relevant": self.relevant}
 
     def labelled(self, contexts: Sequence[JudgedContext]) -> Labelled:
-        """The grades of the positives, which come first, as scores, and their softmax; see `Labeler.labelled`."""
         for index, one in enumerate(contexts):
             yield index, one.grades.astype(np.float32), targets.of_grades(one.grades).astype(np.float32)
 
 
 @dataclass(frozen=True)
 class RunLabelParams(Params):
-    """Settings of labels by a run."""
-
     context: int = context_setting()
 
 
 class RunLabeler(ContextLabeler):
     """The scores of the run itself, the same for every positive, transformed as those of evidence are.
 
-    So a query encoder learns from whatever made the run: first stages fused, a reranker, scores of a model that was run
-    elsewhere. A positive that the run does not have gets the lowest score of its context, before grades count.
+    A positive that the run lacks gets the lowest score of its context, before grades count.
     """
 
     name = "run"
     Params = RunLabelParams
 
     def scores(self, one: JudgedContext) -> np.ndarray:
-        """(n,) float64: those of the run."""
         return one.scores
 
 
 @dataclass(frozen=True)
 class JointParams(RnnParams):
-    """Settings of joint labels: those of the similarity, and how much its two ends count.
+    """Settings of joint labels.
 
-    `queries` says what a graph knows of query and candidates: "encoded", inner products of query vectors and
-    vectors; "run", the run's scores are these products; "none", they are not known.
+    `queries`: similarities of query and candidates with a graph: "encoded" vectors, the "run"'s scores, or "none".
     """
 
     positive_weight: float = setting(
@@ -153,10 +143,7 @@ JointParams.presets = {name: JointParams(**params.to_dict()) for name, params in
 
 
 class JointLabeler(VectorLabeler):
-    """a s*(l, c) + (1 - a) s*(q, c) of candidate c, positive l and query q; s* = lambda s + (1 - lambda) J.
-
-    So inner products and reciprocal neighbours in common are asked of both ends, in one pass over a context.
-    """
+    """a s*(l, c) + (1 - a) s*(q, c) of candidate c, positive l and query q; s* = lambda s + (1 - lambda) J."""
 
     name = "joint"
     Params = JointParams
@@ -176,7 +163,6 @@ class JointLabeler(VectorLabeler):
         return self.similarity(batch).joint(batch.positives, self.params.positive_weight)
 
     def similarity(self, batch: JudgedBatch) -> Similarity:
-        """Of the candidates of a batch to its elements, the query among them."""
         if self.source == "vectors":
             return super().similarity(batch)
         products = {
@@ -189,7 +175,7 @@ class JointLabeler(VectorLabeler):
 
 
 def _products(batch: JudgedBatch) -> np.ndarray:
-    """(B, N) float64: inner products of query and candidates, 0 for padding."""
+    """(B, N) float64: inner products of query and candidates, 0 at padding."""
     products = np.zeros(batch.real.shape)
     for row, length in enumerate(batch.lengths.tolist()):
         products[row, :length] = inner_products(batch.vectors[row, 0], batch.vectors[row, 1 : length + 1])

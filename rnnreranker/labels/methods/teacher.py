@@ -1,4 +1,4 @@
-"""Labels by a teacher: whatever reranker scores a query's candidates says how relevant they are."""
+"""Labels by a teacher: the scores of any reranker."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RNN = "rnn"
 
 @dataclass(frozen=True)
 class TeacherParams(Params):
-    """Settings of labels by a teacher; in the written form those of the teacher stand beside them.
+    """Settings of labels by a teacher, with those of the teacher beside them in the written form.
 
     >>> TeacherParams("zhong:k1=5").chosen.params.k1
     5
@@ -41,10 +41,10 @@ class TeacherParams(Params):
 
     @property
     def chosen(self) -> Chosen:
-        """The teacher with its settings; rNN compares vectors alone where no preset is said: a teacher sees no run.
+        """The teacher with its settings; rNN without a preset compares vectors alone.
 
         Raises:
-            InputError: no such reranker, settings that it does not have, similarities that are not of vectors.
+            InputError: unknown reranker or settings, or similarities of other sources than vectors.
         """
         written = Written.read(self.teacher)
         if written.name == RNN and not written.preset:
@@ -58,10 +58,8 @@ class TeacherParams(Params):
 class TeacherLabeler(ContextLabeler):
     """The scores of a reranker, the same for every positive whatever its grade, transformed as those of evidence are.
 
-    A context holds all positives, also where there are more of them than its size. Normalisation none, boost 1 and no
-    n_max make the targets the softmax of the scores, which distillation learns from.
-
-    Args and Raises: as `Labeler`; the inputs are those that the teacher needs.
+    A context holds all positives. With normalization=none, boost=1 and n_max=none targets are the softmax of the
+    scores, for distillation.
     """
 
     name = "teacher"
@@ -72,7 +70,7 @@ class TeacherLabeler(ContextLabeler):
 
     @classmethod
     def needs_from(cls, source: Source, params: Any) -> frozenset[str]:
-        """See `Labeler.needs_from`: what the teacher needs; InputError: also for one that reads scores of the run."""
+        """Needs of the teacher. InputError: a teacher that reads scores of the run."""
         needs = super().needs_from(source, params) if cls.inner is None or source != "vectors" else params.chosen.needs
         if "run scores" in needs:
             raise InputError(f"teacher {params.teacher}: reads scores of the run, which positives put in have not")
@@ -82,17 +80,14 @@ class TeacherLabeler(ContextLabeler):
         return super().describe() | {"teacher": self.teacher.describe()}
 
     def remark(self) -> str:
-        """See `Labeler.remark`: of the teacher."""
         return self.teacher.remark()
 
     def scores(self, one: JudgedContext) -> np.ndarray:
-        """(n,) float64: what the teacher gives the candidates, all beside each other."""
         scores: np.ndarray = self.teacher.scores(*self.teacher.alone(one.qid, one.docids[: one.size]))
         return scores
 
     @cached_property
     def teacher(self) -> Reranker:
-        """Whose scores these are."""
         chosen = self.params.chosen
         teacher: Reranker = chosen.method(self.inputs, chosen.params, threads=self.threads, device=self.devices)
         return teacher
@@ -100,7 +95,7 @@ class TeacherLabeler(ContextLabeler):
 
 @dataclass(frozen=True)
 class CollectiveParams(ColbertParams):
-    """Settings of labels by the collective teacher: those of ColBERT-PRF, and whether positives give feedback."""
+    """Settings of labels by the collective teacher."""
 
     positives: bool = setting(False, "positives as the first feedback, whatever their MaxSim")
     context: int = context_setting()
@@ -109,10 +104,7 @@ class CollectiveParams(ColbertParams):
 class CollectiveLabeler(TeacherLabeler):
     """Weighted MaxSim with the query that ColBERT-PRF expands (paper 002, eq. 6), the same for every positive.
 
-    The scores are those of the reranker `prf` with the feedback `colbert`, of the first of the query's candidates by
-    MaxSim, its positives among them.
-
-    Args and Raises: as `Labeler`; MissingDependencyError where scikit-learn is not installed.
+    The scores are those of the reranker `prf` with feedback `colbert`, over the query's candidates and positives.
     """
 
     name = "collective"
@@ -126,7 +118,6 @@ class CollectiveLabeler(TeacherLabeler):
         return PrfReranker(self.inputs, params, threads=self.threads)
 
     def scores(self, one: JudgedContext) -> np.ndarray:
-        """(n,) float64: weighted MaxSim."""
         known = range(len(one.grades)) if self.params.positives else ()
         return self.teacher.scores_knowing(*self.teacher.alone(one.qid, one.docids[: one.size]), known)
 

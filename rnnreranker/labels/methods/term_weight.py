@@ -1,4 +1,4 @@
-"""Label enhancement by the weights of words that a query and a document share (paper 004)."""
+"""Label enhancement by weights of words that query and document share (paper 004)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TermWeightParams(SharedWords):
-    """Settings of labels by the weights of words.
-
-    Raises:
-        InputError: weights of a scorer without one, or a scorer for others.
-    """
+    """Settings of labels by weights of words. InputError: weights of a scorer without one, or a scorer for others."""
 
     weights: Literal["tf-idf", "scorer"] = setting(
         "tf-idf",
@@ -50,8 +46,8 @@ class TermWeightParams(SharedWords):
 class TermWeightLabeler(ContextLabeler):
     """The label distribution of paper 004, eq. 5: tanh of the products of weights over the words in common.
 
-    Scores are eq. 5, of positives and other candidates alike; targets are made of them as those of evidence are. A
-    candidate without a word in common with the query has 0; how many these are is said on stderr.
+    Positives and other candidates have the same formula; targets are made as those of evidence. Pairs without a common
+    word have 0; a remark counts them.
     """
 
     name = "term-weight"
@@ -61,7 +57,6 @@ class TermWeightLabeler(ContextLabeler):
 
     @classmethod
     def needs_from(cls, source: Source, params: Any) -> frozenset[str]:
-        """See `Labeler.needs_from`; a scorer reads texts in place of counts."""
         needs = super().needs_from(source, params)
         return needs - {"terms"} | {"texts"} if params.weights == "scorer" else needs
 
@@ -70,11 +65,10 @@ class TermWeightLabeler(ContextLabeler):
         return metadata if self._scorer is None else metadata | {"scorer": self._scorer.digest}
 
     def check(self, run: Run, judged: Judged) -> None:
-        """Begin to count the pairs, those that share no word, and the queries without a word."""
+        """Reset the counts of the remark."""
         self._pairs = self._apart = self._wordless = 0
 
     def remark(self) -> str:
-        """See `Labeler.remark`: how many pairs share no word, and how many queries have none."""
         apart = (
             f"{self._apart} of {counted(self._pairs, 'pair')} of query and candidate share no word: their score is 0"
         )
@@ -83,7 +77,6 @@ class TermWeightLabeler(ContextLabeler):
         return "; ".join(text for text, count in said.items() if count)
 
     def scores(self, one: JudgedContext) -> np.ndarray:
-        """(n,) float64: eq. 5 of the candidates."""
         text = self.inputs.topics[one.qid]
         if self._scorer is None:
             [query] = self._weights.of_texts([text])
@@ -111,7 +104,7 @@ class TermWeightLabeler(ContextLabeler):
 
 @lru_cache(maxsize=1)
 def _loaded(path: str) -> TermScorer:
-    """The scorer that all shards of a process share, with the weights of the texts that it has read."""
+    """The scorer that all shards of a process share."""
     from rnnreranker.encode.words.scorer import TermScorer
 
     return TermScorer(path)

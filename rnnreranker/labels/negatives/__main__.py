@@ -1,4 +1,4 @@
-"""`python -m rnnreranker.negatives`: hard negatives of a run, without what is likely relevant, as training triplets."""
+"""`python -m rnnreranker.negatives`: hard negatives of a run, without likely positives, as training triplets."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _print(tolls: list[Toll]) -> None:
-    """A line a filter, all at the share of pairs that the chosen one discards."""
+    """A line per filter."""
     header = ["filter", "threshold", "discarded", "hidden positives", "share", "true negatives", "share"]
     table = []
     for one in tolls:

@@ -1,7 +1,7 @@
-"""Hard negatives: which candidates are none, by their similarity to positives or by query score, and which are chosen.
+"""Hard negatives: filters of likely positives, and the choice among the rest.
 
-Every filter gives each pair of a positive and a candidate a suspicion, and discards what is above a threshold: so
-filters can be compared at the same share of discarded pairs.
+Every filter gives each pair of positive and candidate a suspicion and discards pairs above a threshold, so filters are
+comparable at one share of discarded pairs.
 """
 
 from __future__ import annotations
@@ -30,11 +30,7 @@ SIMILAR = {"rnn": "evidence", "joint": "joint"}  # filter → the labels whose s
 
 @dataclass(frozen=True)
 class NegativeParams(Params):
-    """How hard negatives are mined; see `suspicion` for the filters.
-
-    Raises:
-        InputError: values out of range, a threshold beside a rate.
-    """
+    """Settings of mining; see `suspicion` for filters. InputError: values out of range, a threshold beside a rate."""
 
     filter: Literal["rnn", "joint", "margin", "relative-margin", "max-score", "none"] = setting(
         "rnn", "what is discarded"
@@ -63,10 +59,9 @@ FILTERS = tuple(choices(hints_of(NegativeParams)["filter"]))
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """One query's R positives and the n candidates that nobody judged relevant, in the order of the run.
+    """One query's R positives and n other candidates, in the order of the run.
 
-    positives: R docids; candidates: n docids; positive_scores: (R,) and scores: (n,) inner products with the query;
-    similarity: filter → (R, n) the similarity of positive and candidate that it goes by: s* of "rnn", joint of "joint".
+    positive_scores: (R,) and scores: (n,) inner products with the query; similarity: filter of `SIMILAR` → (R, n).
     """
 
     qid: str
@@ -88,14 +83,13 @@ class Pool:
 
 
 def pools(run: Run, judged: Judged, labelers: Mapping[str, VectorLabeler], size: int = 0) -> list[Pool]:
-    """The pools of the queries of a run that have positives with a vector, in the order of the run.
+    """The pools of the run's queries with positives, in order.
 
     Args:
-        run: candidates, of which the first `context` of the labelers, positives included, take part.
         judged: positives by query, see `labels.judged.positives_of`.
-        labelers: filter of `SIMILAR` → the labeler whose similarities it goes by, all of one context; inner products
-            are 0 where it reads no vectors, and without a labeler.
-        size: in place of the context where there is no labeler.
+        labelers: filter of `SIMILAR` → labeler of its similarities, all of one context; without vectors inner products
+            are 0.
+        size: the context if there are no labelers.
 
     Raises:
         InputError: queries or candidates without a vector, or of another dimension.
@@ -123,14 +117,13 @@ def pools(run: Run, judged: Judged, labelers: Mapping[str, VectorLabeler], size:
 
 
 def suspicion(pool: Pool, how: str) -> np.ndarray:
-    """(R, n) float64: how likely each candidate is a positive, too, seen from each positive; -inf for filter "none".
+    """(R, n) float64: suspicion that a candidate is positive, seen from each positive; -inf for "none".
 
-    rnn and joint: the highest s* or joint similarity of the candidate with any positive. The others are what
-    sentence-transformers' mine_hard_negatives compares: margin = s(q, c) - s(q, l), relative-margin = (s(q, c) - s(q,
-    l)) / |s(q, l)|, max-score = s(q, c).
+    rnn and joint: the highest similarity to any positive. As sentence-transformers' mine_hard_negatives: margin = s(q,
+    c) - s(q, l), relative-margin = (s(q, c) - s(q, l)) / |s(q, l)|, max-score = s(q, c).
 
     Raises:
-        InputError: no such filter.
+        InputError: unknown filter.
     """
     positives = pool.positive_scores[:, None]
     if how in SIMILAR:
@@ -149,10 +142,10 @@ def suspicion(pool: Pool, how: str) -> np.ndarray:
 
 
 def threshold_at(several: Sequence[Pool], how: str, rate: float) -> float:
-    """The smallest threshold that discards at most this share of all pairs; ties stay together, on the kept side.
+    """The smallest threshold that discards at most this share of all pairs; ties are kept.
 
     Raises:
-        InputError: no such filter, no pairs.
+        InputError: unknown filter, no pairs.
     """
     values = np.concatenate([np.zeros(0), *(suspicion(pool, how).ravel() for pool in several)])
     if not len(values):
@@ -162,13 +155,12 @@ def threshold_at(several: Sequence[Pool], how: str, rate: float) -> float:
 
 
 def discarded(pool: Pool, how: str, threshold: float) -> np.ndarray:
-    """(R, n) bool: the candidates that are no negatives to use with each positive: suspicion above the threshold."""
     return suspicion(pool, how) > threshold
 
 
 @dataclass(frozen=True)
 class Mined:
-    """A query, one of its positives or all of them, and negatives for them."""
+    """A query, one of its positives or all, and their negatives."""
 
     qid: str
     positives: tuple[str, ...]
@@ -177,10 +169,10 @@ class Mined:
 
 @phase("choosing negatives")
 def mine(several: Iterable[Pool], threshold: float, params: NegativeParams) -> list[Mined]:
-    """Up to `params.negatives` candidates for every positive that its filter keeps: the first of the run, or drawn.
+    """Up to `params.negatives` kept candidates of every positive, the first of the run or drawn.
 
-    A draw depends on the seed, the query and the positive alone. Positives without a candidate are missing. Of the
-    form "labeled-pair" negatives are those kept beside each positive of a query, and no query is missing.
+    A draw depends on the seed, the query and the positive. Positives without a candidate are dropped. Negatives of the
+    form "labeled-pair" are kept beside each positive of a query, and every query remains.
     """
     mined, together = [], params.form == "labeled-pair"
     for pool in several:
@@ -200,7 +192,7 @@ def mine(several: Iterable[Pool], threshold: float, params: NegativeParams) -> l
 
 @dataclass(frozen=True)
 class Toll:
-    """What a filter does by full judgements: judged pairs it discards, of positives hidden from it and of negatives."""
+    """Judged pairs that a filter discards: all, hidden positives, and true negatives."""
 
     filter: str
     threshold: float
@@ -215,9 +207,9 @@ class Toll:
 def toll(
     several: Sequence[Pool], how: str, threshold: float, truth: Mapping[tuple[str, str], int], relevant: int = 1
 ) -> Toll:
-    """Hidden positives that a filter removes and true negatives that it loses; pairs without a judgement do not count.
+    """Discarded pairs of a filter by full judgements; unjudged pairs do not count.
 
-    truth: (query id, docid) -> grade, of full judgements.
+    truth: (query id, docid) → grade.
     """
     counts = np.zeros((3, 2), dtype=np.int64)
     for pool in several:

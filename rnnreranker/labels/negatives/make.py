@@ -1,4 +1,4 @@
-"""`mine_negatives` and the command: a request is checked, its negatives mined and written, and filters compared."""
+"""`mine_negatives` and the command: mines, writes and reads negatives, and compares filters."""
 
 from __future__ import annotations
 
@@ -49,11 +49,9 @@ OF_MINING = tuple(name for name in hints_of(NegativeParams) if name != "filter")
 
 @dataclass(frozen=True)
 class ChosenFilter:
-    """A filter with settings that were checked.
+    """A filter with checked settings.
 
-    Attributes:
-        mining: the filter, and which of the rest become negatives.
-        similar: filter of `SIMILAR` → the labels whose similarities it goes by.
+    mining: the filter and the choice of negatives; similar: filter of `SIMILAR` → its labels.
     """
 
     mining: NegativeParams
@@ -61,11 +59,11 @@ class ChosenFilter:
 
     @property
     def source(self) -> Source:
-        """Where similarities come from, "vectors" or "neighbours"."""
+        """Source of similarities, "vectors" or "neighbours"."""
         return self.similar["rnn"].source
 
     def labelers(self, compared: bool) -> dict[str, ChosenLabeler]:
-        """Those of `similar` that are read: by a filter without any "rnn"; compared: with the other filters, all."""
+        """The needed labels of `similar`; compared: all filters are needed."""
         how = self.mining.filter
         if how == "none" and (self.source == "neighbours" or not compared):
             return {}
@@ -75,13 +73,10 @@ class ChosenFilter:
 def choose_filter(form: Form, of: str = "") -> ChosenFilter:
     """The filter of a written form, `rnn:rate=0.1,negatives=5,k=21,preset=tas-b,from=neighbours`.
 
-    Args:
-        form: the filter, with settings of `NegativeParams` and of joint labels; of: the argument that it was given
-            with, for messages; "" = none.
+    of: name of the argument, for messages.
 
     Raises:
-        InputError: no such filter, settings that it does not have, values out of range, no such preset, no such
-            source.
+        InputError: unknown filter, setting, preset or source, values out of range.
     """
     with naming(of, form):
         written = Written.read(form)
@@ -101,11 +96,11 @@ def choose_filter(form: Form, of: str = "") -> ChosenFilter:
 
 @dataclass(frozen=True)
 class NegativesRequest(JudgedRunRequest):
-    """Negatives to be mined: the arguments of `mine_negatives`, and the flags of the command.
+    """Negatives to mine: the arguments of `mine_negatives`, and the flags of the command.
 
     Attributes:
-        filter: in its written form, see `choose_filter`.
-        truth: fuller judgements, by which all filters are compared at the same share of discarded pairs.
+        filter: written form, see `choose_filter`.
+        truth: fuller judgements that compare all filters.
         threads: None = one per core; negatives do not depend on it.
     """
 
@@ -115,17 +110,16 @@ class NegativesRequest(JudgedRunRequest):
 
     @cached_property
     def chosen(self) -> ChosenFilter:
-        """The filter, and how negatives are chosen."""
         return choose_filter(self.filter, "filter")
 
     @cached_property
     def labelers(self) -> dict[str, ChosenLabeler]:
-        """Filter → the labels whose similarities are read."""
+        """Filter → labels of the needed similarities."""
         return self.chosen.labelers(self.truth is not None)
 
     @cached_property
     def needs(self) -> frozenset[str]:
-        """What must be opened of the index and of the queries."""
+        """Parts of the index and of the queries that are needed."""
         return frozenset[str]().union(*(one.needs for one in self.labelers.values()))
 
 
@@ -134,11 +128,10 @@ class MinedNegatives:
     """Negatives that were mined.
 
     Attributes:
-        request: that they are of.
-        pools: the positives and candidates of every query.
-        threshold: of the filter: what is above it is no negative.
-        tolls: of all filters at the same share of discarded pairs, the chosen one first; empty without truth.
-        topics: query id to text, empty where none were given; index: that was opened, None without one.
+        pools: positives and candidates of every query.
+        threshold: of the filter; pairs above it are discarded.
+        tolls: of all filters at one share of discarded pairs, the chosen one first; empty without truth.
+        topics: qid → text; index: the opened index or None.
     """
 
     request: NegativesRequest
@@ -150,14 +143,13 @@ class MinedNegatives:
 
     @cached_property
     def mined(self) -> list[Mined]:
-        """Queries, positives and negatives, see `mine`."""
         return mine(self.pools, self.threshold, self.request.chosen.mining)
 
     def write(self, output: str | Path) -> int:
-        """The number of rows written: texts in .parquet and .jsonl, ids in .tsv.
+        """Write the rows: texts in .parquet and .jsonl, ids in .tsv; returns their number.
 
         Raises:
-            InputError: another suffix, labels in a file of ids, a query or document without a text.
+            InputError: another suffix, labels in a file of ids, missing texts.
         """
         mining = self.request.chosen.mining
         refuse(_of_name(output, mining.form, str(output)))
@@ -177,17 +169,17 @@ def mine_negatives(
     output: str | Path | None = None,
     **others: Any,
 ) -> MinedNegatives:
-    """Hard negatives of a run without what is likely relevant, as `python -m rnnreranker.negatives`.
+    """Hard negatives of a run without likely positives, as `python -m rnnreranker.negatives`.
 
-    No negative is the document whose docid is the qid, nor, where texts are known, has the text of a positive.
+    No negative has the qid as docid, nor, if texts are known, the text of a positive.
 
     Args:
         run, qrels, index, filter, topics, others: as of `NegativesRequest`.
         output: a file to write, as `MinedNegatives.write` does.
 
     Raises:
-        InputError: everything that can be seen to be wrong, at once; no such index, topics or run.
-        UnavailableError, MissingDependencyError: an index or an encoder that cannot be had here.
+        InputError: all faults of the request at once; a missing index, topics or run.
+        UnavailableError, MissingDependencyError: a missing index or encoder.
     """
     given = {"run": run, "qrels": qrels, "index": index, "filter": filter, "topics": topics, **others}
     request = asked(NegativesRequest, given)
@@ -199,14 +191,12 @@ def mine_negatives(
 
 
 def check(request: NegativesRequest, output: str | Path | None = None, *others: tuple[object, str]) -> None:
-    """Refuse what can be seen to fail, before any work.
+    """Check a request before any work.
 
-    Args:
-        request: what is asked for; output: the file to write, None = none.
-        others: more faults, reported with those of the request, see `refuse`.
+    output: the file to write or None; others: further faults, see `refuse`.
 
     Raises:
-        InputError: everything that is wrong; an unknown filter, settings that it does not have.
+        InputError: all faults at once.
     """
     asked_fields(request.documents, request.fields)
     chosen, shown = request.chosen, argument("output", output)
@@ -227,7 +217,7 @@ def check(request: NegativesRequest, output: str | Path | None = None, *others: 
 
 
 def mined_negatives(request: NegativesRequest) -> MinedNegatives:
-    """The negatives of a request that was checked; errors as `mine_negatives`."""
+    """The negatives of a checked request; errors as `mine_negatives`."""
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.evaluate.scores import notice_unjudged
     from rnnreranker.labels.judged import docids_of, positives_of
@@ -258,9 +248,9 @@ def mined_negatives(request: NegativesRequest) -> MinedNegatives:
 def _without_texts_of_positives(
     several: list[Pool], threshold: float, request: NegativesRequest, index: IndexOnDisk | None
 ) -> list[Pool]:
-    """The pools without candidates that would be chosen and have the text of a positive, white space aside.
+    """The pools without chosen candidates that have the text of a positive, white space aside.
 
-    Only the texts of positives and of chosen negatives are read, where the index or `documents` has texts.
+    Reads only texts of positives and of chosen negatives.
     """
     kept, looked_at, texts = list(several), list(range(len(several))), dict[str, str]()
     if not request.documents and (index is None or index.texts is None):
@@ -285,13 +275,13 @@ def _without_texts_of_positives(
 
 
 def _texts(docids: Collection[str], request: NegativesRequest, index: IndexOnDisk | None) -> dict[str, str]:
-    """The texts of documents, by docid; some may have none."""
+    """Known texts by docid."""
     fields = asked_fields(request.documents, request.fields)
     return texts_for(docids, index, request.documents, fields) if docids else {}
 
 
 def _tolls(request: NegativesRequest, mined: list[Pool], threshold: float) -> list[Toll]:
-    """What every filter does by full judgements, at the share of pairs that the chosen one discards."""
+    """All filters by full judgements, at the chosen one's share of discarded pairs."""
     from rnnreranker.data.qrels import grades_of
 
     if request.truth is None:
@@ -313,23 +303,21 @@ Row = tuple[Any, ...]  # a query, then documents or lists of them, and labels or
 
 
 def _of_name(output: str | Path, form: str, shown: str) -> tuple[object, str]:
-    """A fault, as of `refuse`: a file of this name is not for rows of this form."""
+    """A fault, as of `refuse`: the suffix does not fit the form."""
     suffixes = OF_TEXTS if form in LABELED else SUFFIXES
     why = f", as form={form} has labels, and a .tsv file ids alone" if form in LABELED else ""
     return not str(output).endswith(suffixes), f"{shown}: expected a name that ends in {', '.join(suffixes)}{why}"
 
 
 def holds_texts(path: str | Path) -> bool:
-    """Whether a file of negatives holds texts in place of ids."""
     return not str(path).endswith(".tsv")
 
 
 def rows_of(mined: Sequence[Mined], form: str, negatives: int) -> tuple[list[str], list[Row]]:
-    """Column names, and rows of ids: query, positive, then its negatives.
+    """Column names, and rows of ids: query, positive, negatives.
 
-    One negative a row ("triplet"), all of a positive in columns ("n-tuple", of positives that have all `negatives`),
-    positive and negatives in one list beside a list of their labels ("labeled-list"), or a document and its label
-    ("labeled-pair"), whose column of documents is called "positive", as there.
+    "triplet" has one negative a row; "n-tuple" a column for each of `negatives`; "labeled-list" lists of documents and
+    labels; "labeled-pair" a document and its label.
     """
     rows: list[Row] = []
     for one in mined:
@@ -348,7 +336,7 @@ def rows_of(mined: Sequence[Mined], form: str, negatives: int) -> tuple[list[str
 
 
 def documents_in(rows: Sequence[Row]) -> Iterator[str]:
-    """The docids of rows of ids, as often as they occur."""
+    """Docids of rows of ids, with repetitions."""
     for _, *cells in rows:
         for cell in cells:
             yield from (one for one in (cell if isinstance(cell, tuple) else (cell,)) if isinstance(one, str))
@@ -361,10 +349,10 @@ def write_rows(
     topics: Mapping[str, str],
     texts: Mapping[str, str],
 ) -> None:
-    """Write texts (.parquet, .jsonl: the columns that sentence-transformers' losses take) or ids (.tsv).
+    """Write texts (.parquet, .jsonl, as sentence-transformers' losses take) or ids (.tsv).
 
     Raises:
-        InputError: a query or document without a text.
+        InputError: a missing text.
     """
     if not holds_texts(path):
         with write_atomically(path) as stream:
@@ -390,14 +378,12 @@ def write_rows(
 
 
 def read_negatives(path: str | Path) -> list[Mined]:
-    """The negatives of every query and positive, in the order of the file; triplets of one pair come together.
+    """Negatives of every query and positive, in the order of the file; triplets of one pair are joined.
 
-    Ids of a .tsv file; of .parquet and .jsonl files, which hold texts, the texts themselves. Every positive of a file
-    of labeled pairs has all negatives of its query.
+    Ids of a .tsv file, texts of .parquet and .jsonl. In labeled pairs every positive has all negatives of its query.
 
     Raises:
-        InputError: another suffix, no such file, rows without an anchor, a positive and a negative, or with labels that
-            are neither 0 nor 1.
+        InputError: another suffix, no such file, incomplete rows, labels other than 0 and 1.
     """
     path = Path(path)
     if path.suffix not in SUFFIXES:
@@ -429,7 +415,7 @@ def read_negatives(path: str | Path) -> list[Mined]:
 
 
 def _records(path: Path) -> Iterator[tuple[str, dict[Any, Any]]]:
-    """file:line of each row of a file, and its cells by the names of their columns, of ids by their numbers."""
+    """Yield file:line and the cells by column, or by number in a .tsv file."""
     if path.suffix == ".parquet":
         yield from of_parquet(path)
         return

@@ -1,7 +1,4 @@
-"""A page for people to judge what the labels propose: query, positives, and documents that nobody judged relevant.
-
-Verdicts leave the page as TREC qrels, made by the browser without any network.
-"""
+"""A page to judge what labels propose: query, positives, and unjudged documents; the browser saves TREC qrels."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ PER_QUERY = 3  # documents proposed for a query at most
 
 @dataclass(frozen=True)
 class Proposal:
-    """One query's positives and what the labels propose beside them, with its probability, highest first."""
+    """One query's positives, and proposed documents with probabilities, highest first."""
 
     number: int  # on the page, from 1
     qid: str
@@ -32,15 +29,10 @@ class Proposal:
 
 
 def proposals(labels: SoftLabels, queries: int, per_query: int = PER_QUERY) -> list[Proposal]:
-    """The queries to audit: those whose most probable unjudged document has most, ties by query id.
-
-    Args:
-        labels: soft labels.
-        queries: how many at most; fewer when labels give others than positives nothing.
-        per_query: documents a query at most.
+    """The queries with the highest probability of an unjudged document, ties by query id.
 
     Raises:
-        InputError: no query of the labels gives a document beside its positives any probability.
+        InputError: no unjudged document has probability.
     """
     frame = labels.frame()
     others = frame[~frame["positive"] & (frame["target"] > 0)].sort_values("target", ascending=False, kind="stable")
@@ -68,17 +60,14 @@ def write_audit(
     metadata: Mapping[str, Any],
     curve: Sequence[Mapping[str, float]] = (),
 ) -> None:
-    """Write the page, one HTML file that needs nothing else.
+    """Write the page, one HTML file.
 
     Args:
-        path: of the page.
-        to_judge: what is to be judged.
-        topics: query id → text; texts_of: gives the texts of docids, as far as they are known.
-        metadata: of the labels.
-        curve: rows of `by_confidence`, what judgements that are there already say; the page shows them first.
+        topics: query id → text; texts_of: gives known texts of docids.
+        curve: rows of `by_confidence`, shown first.
 
     Raises:
-        InputError: a query or a document without a text.
+        InputError: a missing text.
     """
     docids = [docid for one in to_judge for docid in (*one.positives, *one.proposed)]
     texts = texts_of(docids)
@@ -96,11 +85,11 @@ PROBABILITIES = (0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 1.0)  # and of 
 def by_confidence(
     values: np.ndarray, relevant: np.ndarray, edges: Sequence[float], weights: np.ndarray | None = None
 ) -> list[dict[str, float]]:
-    """A reliability curve: rows of low, high, candidates (their number), mean (of their values) and relevant (share).
+    """A reliability curve: rows of low, high, candidates (count), mean (of values) and relevant (share), without empty
+    bins.
 
-    values, relevant: (n,), what is said of each candidate, and whether it is relevant; weights: (n,), None = alike. A
-    bin has the values above its low edge, up to its high one, the first and last also those beyond; empty bins are
-    missing.
+    values, relevant, weights: (n,), weights None = equal. Bins include their high edge; the first and last also values
+    beyond.
 
     >>> by_confidence(np.array([0.1, 0.4, 0.45]), np.array([False, True, False]), (0.0, 0.2, 0.5))[1]["relevant"]
     0.5
@@ -117,12 +106,11 @@ def by_confidence(
 
 
 def of_labels(labels: SoftLabels, truth: Mapping[tuple[str, str], int], relevant: int = 1) -> list[dict[str, float]]:
-    """The reliability curve of labels: of candidates beside the positives, by the probability that labels give them.
+    """The reliability curve of labels over candidates beside the positives.
 
     Args:
-        labels: soft labels.
-        truth: (query id, docid) → grade, of judgements that the labels were not made from; others do not count.
-        relevant: grades from here on are relevant.
+        truth: (query id, docid) → grade, of independent judgements; unjudged candidates do not count.
+        relevant: lowest relevant grade.
 
     Raises:
         InputError: none of these candidates is judged.
