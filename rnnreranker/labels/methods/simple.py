@@ -77,7 +77,7 @@ class UniformLabeler(VectorLabeler):
         return np.zeros((*batch.grades.shape, batch.real.shape[1]), dtype=np.float32)
 
     def own_targets(self, batch: JudgedBatch, similarities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Scores, the grades, and targets: hard labels times their number and 1 for each other candidate, normalised."""
+        """Scores, the grades, and targets: hard labels times their number and 1 for other candidates, normalised."""
         positives = batch.grades.shape[1]
         scores = np.zeros(batch.real.shape)
         scores[:, :positives] = batch.grades
