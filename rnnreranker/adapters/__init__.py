@@ -1,4 +1,4 @@
-"""Other tools' forms of results: Pyserini's searchers, rank_llm's requests, PyTerrier's data frames."""
+"""Adapters: Pyserini's searchers, rank_llm's requests, PyTerrier's frames."""
 
 from __future__ import annotations
 

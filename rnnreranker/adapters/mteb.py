@@ -1,4 +1,4 @@
-"""MTEB: any of its models plus rNN, an index of ours as one of its models, and a task from local BEIR files."""
+"""MTEB: any of its models with rNN, an index of ours as a model, and a task from local BEIR files."""
 
 from __future__ import annotations
 
@@ -36,16 +36,17 @@ SPLIT = "test"
 
 
 class RnnSearch(SearchEncoderWrapper):
-    """A model of MTEB that searches, and reranks what it finds by reciprocal nearest neighbours.
+    """A model of MTEB that searches and reranks by reciprocal nearest neighbours.
 
-    `mteb.evaluate(RnnSearch(model), tasks)`; results are kept apart from the model's own by its `experiment_kwargs`,
-    which are the parameters that are not the usual ones. Search is exact, by Faiss. A document with the id of the query
-    takes no part in the query's context where the task leaves it out (`ignore_identical_ids`).
+    `mteb.evaluate(RnnSearch(model), tasks)`; the parameters that differ from the defaults are in its
+    `experiment_kwargs`,
+    so results are kept apart from the model's own. Search is exact, by Faiss. If the task ignores a document with the
+    id of
+    the query (`ignore_identical_ids`), the context excludes it.
 
     Args:
         model: an encoder of MTEB, its name, or a `SentenceTransformer`; its similarity is cosine or the inner product.
-        params: rNN's, or a mapping of some; of a query the first `params.context` are reranked, also of a task's own
-            candidates.
+        params: rNN's, or a mapping of some; reranks the first `params.context` hits, also of a task's own candidates.
         threads: None = one per core; results do not depend on it.
 
     Raises:
@@ -73,19 +74,20 @@ class RnnSearch(SearchEncoderWrapper):
         self.mteb_model_meta = _marked(meta, {"rnn": _form(self._reranked.params)})
 
     def search(self, queries: Any, *, task_metadata: TaskMetadata, **others: Any) -> dict[str, dict[str, float]]:
-        """As MTEB's, without a query's own document where the task leaves it out."""
+        """As MTEB's, without a query's own document if the task ignores it."""
         self._reranked.without = list(queries["id"]) if _leaves_out(task_metadata) else []
         scores: dict[str, dict[str, float]] = super().search(queries, task_metadata=task_metadata, **others)
         return scores
 
 
 class HybridSearch:
-    """An index of ours as a model of MTEB: made of the documents of each task, in a folder that goes with it.
+    """An index of ours as a model of MTEB, built from the documents of each task in a temporary folder.
 
     Args:
-        parts: of the index, as of `build_index`; encoder: of its vectors, others as of `build_index`.
-        retrieve, rerank: as of `Index.search`; of a task's own candidates, which come without scores, the order is that
-            of the first of `rerank` that needs none: "encoder", before these.
+        parts, encoder, others: as of `build_index`.
+        retrieve, rerank: as of `Index.search`. A task's own candidates have no scores; the reranker "encoder" gives
+            their
+            first order.
     """
 
     def __init__(
@@ -107,11 +109,11 @@ class HybridSearch:
 
     @property
     def mteb_model_meta(self) -> ModelMeta:
-        """What MTEB keeps results under."""
+        """The name of the results in MTEB."""
         return self._meta
 
     def index(self, corpus: Any, **others: Any) -> None:
-        """Make the index of a task's documents, of their titles and texts; others: MTEB's, of no use here."""
+        """Build the index of a task's documents, from their titles and texts."""
         self._folder = tempfile.TemporaryDirectory(prefix="rnnreranker-")
         titles = corpus["title"] if "title" in corpus.column_names else [""] * len(corpus)
         documents = zip(corpus["id"], titles, corpus["text"], strict=True)
@@ -131,7 +133,7 @@ class HybridSearch:
     ) -> dict[str, dict[str, float]]:
         """The scores of the first `top_k` documents of each query, or of its candidates.
 
-        Without the query's own document where the task leaves it out (`ignore_identical_ids`).
+        Excludes the query's own document if the task ignores it (`ignore_identical_ids`).
 
         Raises:
             InputError: no index yet; a query whose text is a dialogue.
@@ -156,14 +158,14 @@ class HybridSearch:
 
 
 def local_task(folder: str | Path, name: str | None = None, *, remove_query: bool = True) -> AbsTaskRetrieval:
-    """A retrieval task of a folder in the layout of BEIR: corpus.jsonl, queries.jsonl, qrels/test.tsv.
+    """A retrieval task of a folder in BEIR's layout: corpus.jsonl, queries.jsonl, qrels/test.tsv.
 
     Args:
-        folder: as `--documents`, `--topics` and `--qrels` read it; name: of the task, None = the folder's.
-        remove_query: whether a document with the id of the query is left out of its results, as BEIR does.
+        name: of the task, None = the folder's.
+        remove_query: ignores a document with the id of the query, as BEIR does.
 
     Raises:
-        InputError: no such folder, files that are not there or cannot be read.
+        InputError: no such folder, missing or unreadable files.
     """
     folder = Path(folder).expanduser()
     if not folder.is_dir():
@@ -193,7 +195,7 @@ def local_task(folder: str | Path, name: str | None = None, *, remove_query: boo
 
 
 def _leaves_out(task: TaskMetadata | None) -> bool:
-    """Whether a task leaves a query's own document out of its evaluation: its class says so, models see metadata."""
+    """Whether a task's class ignores a query's own document; models get only its metadata."""
     kinds = [AbsTaskRetrieval]
     for kind in kinds:
         kinds += kind.__subclasses__()
@@ -205,7 +207,7 @@ def _leaves_out(task: TaskMetadata | None) -> bool:
 
 
 def _data_of(folder: Path) -> Any:
-    """A task's data, of those topics that are judged."""
+    """A task's data, with the judged topics only."""
     from datasets import Dataset
     from mteb.abstasks.retrieval_dataset_loaders import RetrievalSplitData
 
@@ -223,7 +225,7 @@ def _data_of(folder: Path) -> Any:
 
 
 class _Reranked:
-    """What MTEB searches in: its exact index of Faiss, whose first hits are reranked."""
+    """MTEB's exact Faiss index with reranking of its first hits."""
 
     def __init__(self, model: Any, params: RnnParams) -> None:
         self._first = FaissSearchIndex(model)
@@ -265,7 +267,7 @@ class _Reranked:
     def _reranked(
         self, query: np.ndarray, scores: list[float], hits: list[int], rows: Iterable[int]
     ) -> tuple[list[float], list[int]]:
-        """The hits in their new order: the first by s*, the others below them as they stood."""
+        """The hits in their new order: the first by s*, the others below them."""
         context = min(self.params.context, len(hits))
         if not context:
             return [], []
@@ -283,5 +285,5 @@ def _form(params: RnnParams) -> str:
 
 
 def _marked(meta: ModelMeta, said: Mapping[str, Any]) -> ModelMeta:
-    """The description of a model with these parameters among its own."""
+    """The description of a model with more parameters."""
     return meta.model_copy(update={"experiment_kwargs": {**(meta.experiment_kwargs or {}), **said}})

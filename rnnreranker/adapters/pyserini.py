@@ -1,4 +1,4 @@
-"""A searcher of Pyserini that reranks what it finds: existing scripts change the line that makes the searcher."""
+"""A reranking searcher for Pyserini: existing scripts change one line."""
 
 from __future__ import annotations
 
@@ -25,29 +25,30 @@ if TYPE_CHECKING:
 
 
 class RnnSearcher:
-    """Wraps a searcher: `search` and `batch_search` return what it returns, reranked by reciprocal nearest neighbours.
+    """Wraps a searcher: `search` and `batch_search` rerank its hits by reciprocal nearest neighbours.
 
     Works with FaissSearcher, LuceneSearcher, LuceneImpactSearcher, LuceneHnswDenseSearcher, LuceneFlatDenseSearcher,
-    HybridSearcher, and anything with their `search(q, k=)` and `batch_search(queries, qids, k=, threads=)`. Results are
-    of the same type, in the new order, with the new scores. Everything else is the wrapped searcher's own
-    (`searcher.doc(docid)`, `set_bm25`, ...).
+    HybridSearcher, and anything with their `search(q, k=)` and `batch_search(queries, qids, k=, threads=)`. Hits keep
+    their
+    type and get the new scores. Other attributes are the wrapped searcher's (`searcher.doc(docid)`, `set_bm25`, ...).
 
     Args:
         searcher: of Pyserini 1.x or 2.x.
-        vectors: document vectors, or a path that `open_vectors` takes; None = those the searcher has itself: the index
-            of a FaissSearcher or a Lucene dense searcher, for a HybridSearcher that of its dense one. Or a graph of
-            neighbours, of `open_neighbours`: then neither vectors nor an encoder are needed.
-        params: rNN parameters, or a mapping of some; at least `params.context` candidates are asked for, whatever k is.
-        encoder: what encodes queries for the vectors: anything with `encode`, of Pyserini or of ours, or a name or
-            folder of an encoder. None = the searcher's own `query_encoder`; without one, only queries that are vectors.
-        queries: with a graph, "run" where the searcher's scores are inner products of the vectors that the graph was
-            made from, as those of a FaissSearcher can be; "none" (None) where they are not.
+        vectors: document vectors, or a path for `open_vectors`; None = the searcher's own: of a FaissSearcher, a Lucene
+            dense searcher, or the dense one of a HybridSearcher. A graph of `open_neighbours` needs neither vectors nor
+                an
+            encoder.
+        params: rNN parameters, or a mapping of some; the searcher returns at least `params.context` candidates.
+        encoder: of queries: an object with `encode`, of Pyserini or of ours, or the name or folder of an encoder. None
+            =
+            the searcher's own `query_encoder`; without one, queries must be vectors.
+        queries: with a graph, "run" if the searcher's scores are inner products of the graph's vectors, as a
+            FaissSearcher's can be; "none" (None) if they are not.
         threads: of reranking; None = one per core.
         missing: as in `RnnReranker`.
 
     Raises:
-        InputError: no vectors, or no encoder, and the searcher has none of its own nor takes vectors as queries; with a
-            graph, an encoder.
+        InputError: no vectors or no encoder, neither given nor the searcher's; an encoder with a graph.
 
     Example::
 
@@ -84,12 +85,11 @@ class RnnSearcher:
         self._encodes_first = encoder is None and _takes_arrays(searcher)
 
     def search(self, q: Any, k: int = 10, **options: Any) -> list[Any]:
-        """The k best of the reranked hits of one query, as the wrapped searcher gives them.
+        """The k best reranked hits of one query, in the type of the wrapped searcher.
 
         Args:
             q: text; for a FaissSearcher also a vector, (d,) or (1, d); for a Lucene dense one also "[0.5, ...]".
-            k: hits returned.
-            options: handed on to the wrapped searcher.
+            options: of the wrapped searcher.
 
         Raises:
             InputError: k below 1, a hit without a vector, a vector of another dimension.
@@ -103,14 +103,12 @@ class RnnSearcher:
     def batch_search(
         self, queries: Sequence[Any], qids: Sequence[str], k: int = 10, threads: int = 1, **options: Any
     ) -> dict[str, list[Any]]:
-        """The k best of the reranked hits of every query, by query id.
+        """The k best reranked hits of every query, by query id.
 
         Args:
             queries: Q texts; for a FaissSearcher also (Q, d) vectors.
             qids: Q query ids.
-            k: hits returned for each.
-            threads: of the wrapped searcher.
-            options: handed on to it.
+            threads, options: of the wrapped searcher.
 
         Raises:
             InputError: as `search`, and another number of ids than queries.
@@ -159,7 +157,7 @@ class RnnSearcher:
         return {qid: ranked.get(qid, []) for qid in hits}
 
     def _vectors(self, queries: Sequence[Any]) -> np.ndarray:
-        """(Q, d) float32: the vectors of queries; some may be vectors already."""
+        """(Q, d) float32: the vectors of queries, which may be vectors already."""
         vectors: list[Any] = [_as_vector(query) for query in queries]
         texts = [row for row, vector in enumerate(vectors) if vector is None]
         if texts:
@@ -177,7 +175,7 @@ class RnnSearcher:
 
 
 def _own_vectors(searcher: Any) -> VectorSource:
-    """What a FaissSearcher has in memory, or a Lucene dense searcher in its folder, as a source of vectors."""
+    """The vectors of a FaissSearcher in memory, or of a Lucene dense searcher's folder."""
     dense = _dense(searcher)
     index, docids = getattr(dense, "index", None), getattr(dense, "docids", None)
     if index is not None and docids is not None and hasattr(index, "reconstruct_batch"):
@@ -193,7 +191,7 @@ def _own_vectors(searcher: Any) -> VectorSource:
 
 
 def _encoder(searcher: Any, given: Any) -> Callable[[list[Any]], Iterable[Any]] | None:
-    """A function from texts to their vectors; None where queries are vectors themselves."""
+    """A function from texts to vectors; None if queries must be vectors."""
     if isinstance(given, (str, os.PathLike)):
         from rnnreranker.encode.dense import Encoder
 
@@ -227,12 +225,12 @@ def _is_lucene_dense(searcher: Any) -> bool:
 
 
 def _takes_arrays(searcher: Any) -> bool:
-    """Whether queries can be vectors: a FaissSearcher, though not its binary kin, which encodes them in two ways."""
+    """Whether queries can be vectors: true of a FaissSearcher, not of the binary one, which encodes queries twice."""
     return hasattr(searcher, "index") and hasattr(searcher, "docids") and not hasattr(searcher, "binary_dense_search")
 
 
 def _as_vector(query: Any) -> np.ndarray | None:
-    """(d,) float32 of a query that is a vector, or the text of one, "[0.5, ...]", as Anserini takes it; else None."""
+    """(d,) float32 of a query that is a vector or the text of one, "[0.5, ...]", as in Anserini; else None."""
     if isinstance(query, np.ndarray) or hasattr(query, "detach"):
         return array_of(query, "query").astype(np.float32).reshape(-1)
     if isinstance(query, str) and query.lstrip().startswith("["):
@@ -246,7 +244,7 @@ def _as_vector(query: Any) -> np.ndarray | None:
 
 
 def _best(hits: Sequence[Any]) -> dict[str, Any]:
-    """Hits by docid; of one that is there twice, as segments of a document can be, the first."""
+    """Hits by docid; of a repeated docid the first."""
     hit_of: dict[str, Any] = {}
     for hit in hits:
         hit_of.setdefault(str(hit.docid), hit)
@@ -254,7 +252,7 @@ def _best(hits: Sequence[Any]) -> dict[str, Any]:
 
 
 def _scored(hit: Any, score: float) -> Any:
-    """The hit with its new score; Python's are copied, Java's, which cannot be, are changed."""
+    """The hit with its new score: a copy of a Python object; a Java object is changed."""
     if type(hit).__module__.startswith("jnius"):
         hit.score = score
         return hit

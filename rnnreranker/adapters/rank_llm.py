@@ -1,4 +1,4 @@
-"""rank_llm's requests and results as JSON: candidates reranked in place, everything else kept as it was."""
+"""rank_llm's requests and results as JSON: reranked candidates, other keys unchanged."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Request = dict[str, Any]
 
 
 def read_requests(path: str | os.PathLike[str]) -> list[Request]:
-    """Requests or results of a file: a JSON list, or one JSON object a line.
+    """The requests or results of a file: a JSON list, or one JSON object a line.
 
     Raises:
-        InputError: no such file, not JSON, an object that is no request, a query id twice: with file and line.
+        InputError: no such file, not JSON, an object that is no request, a repeated query id: with file and line.
     """
     text = read_text(path, "rank_llm requests")
     if text.lstrip().startswith("["):
@@ -50,7 +50,7 @@ def read_requests(path: str | os.PathLike[str]) -> list[Request]:
 def as_run(requests: Sequence[Request]) -> Run:
     """The candidates of requests as a run; qids and docids become strings.
 
-    Of a docid that is there twice, as segments of a document can be, the one with the higher score counts.
+    Of a repeated docid, as of segments, the highest score counts.
     """
     return Run.from_dict(
         {
@@ -65,12 +65,11 @@ def as_run(requests: Sequence[Request]) -> Run:
 def inputs_of(requests: Sequence[Request]) -> Inputs:
     """The texts of the queries and of their candidates, for rerankers that read texts.
 
-    Of a docid that is there twice, as segments of a document can be, the text of the one with the higher score counts,
-    and of several queries that have it the first.
+    Of a repeated docid the text with the highest score counts, and of several queries the first one's.
 
     Raises:
-        InputError: a query or candidate without text: `doc` is one, or has it under `contents`, `text`, `segment`,
-            `passage` or `body`.
+        InputError: no text: `doc` must be a string, or have one under `contents`, `text`, `segment`, `passage` or
+            `body`.
     """
     topics: dict[str, str] = {}
     texts: dict[str, str] = {}
@@ -85,14 +84,14 @@ def inputs_of(requests: Sequence[Request]) -> Inputs:
 def rerank_requests(
     requests: Sequence[Request], reranker: Reranker, queries: QueryVectors | None = None
 ) -> list[Request]:
-    """The requests with their candidates in the new order and with the new scores; given ones are not changed.
+    """Copies of the requests with their candidates in the new order and with the new scores.
 
-    A docid that is there twice comes back once, as the candidate with the higher score.
+    A repeated docid comes back once, with its highest score.
 
     Args:
-        requests: as `read_requests` gives them.
+        requests: of `read_requests`.
         reranker: any of `rerank`.
-        queries: a vector for every query, by qid; None for a reranker that needs none, or has them.
+        queries: a vector for every query, by qid; None if the reranker needs none, or has them.
 
     Raises:
         InputError: as the reranker.
@@ -118,7 +117,7 @@ def write_requests(path: str | os.PathLike[str], requests: Sequence[Request]) ->
 
 
 def _best(candidates: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Candidates by docid; of one that is there twice that with the highest score, among equals the first."""
+    """Candidates by docid; of a repeated docid the first with the highest score."""
     candidate_of: dict[str, dict[str, Any]] = {}
     for candidate in candidates:
         other = candidate_of.setdefault(str(candidate["docid"]), candidate)
@@ -139,7 +138,7 @@ def _check(request: Any, where: str) -> str:
 
 
 def _text(record: Any, where: str) -> str:
-    """The text of a query or document of rank_llm, a title before it."""
+    """The text of a query or document of rank_llm, with its title first."""
     if isinstance(record, str):
         return record
     known = record if isinstance(record, dict) else {}

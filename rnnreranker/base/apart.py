@@ -1,4 +1,4 @@
-"""No command writes over what it reads: all paths of a command are compared before any work."""
+"""No command writes over its inputs: all paths of a command are compared before any work."""
 
 from __future__ import annotations
 
@@ -30,16 +30,17 @@ WRITTEN, READ, FORMS = (frozenset(names.split()) for names in _ARGUMENTS)
 def check_apart(
     values: Mapping[str, Any], flags: Collection[str] = (), *, replaces: str | os.PathLike[str] | None = None
 ) -> None:
-    """Refuse outputs that would replace an input or another output, by resolved paths, links and hard links too.
+    """Refuse outputs that would replace an input or another output; compares resolved paths, links and hard links.
 
     Args:
-        values: arguments by name: paths, lists of paths, written forms; other values are left out.
-        flags: of a command, which messages show; writers then refuse its inputs too, until the next command.
+        values: arguments by name: paths, lists of paths, written forms; others are ignored.
+        flags: of a command, for messages; writers then refuse its inputs until the next command.
         replaces: a folder that is written as a whole, so that no input may be in it.
 
     Raises:
-        InputError: an output that is an input, is inside an input folder, holds an input and is replaced, or is
-            another output.
+        InputError: an output that is an input, is inside an input folder, contains an input and is replaced, or is
+            another
+            output.
     """
 
     def shown(name: str) -> str:
@@ -89,7 +90,7 @@ def _paths_in(name: str, value: Any) -> Iterator[Path]:
 
 
 def _texts_in(name: str, text: str) -> Iterable[str]:
-    """What may be a path in the text of an argument."""
+    """The possible paths in the text of an argument."""
     if name in FORMS:
         return [value for value in _values(text) if not _is_name(value)]
     if name in ("index", "encoder") and _is_name(text):
@@ -98,7 +99,7 @@ def _texts_in(name: str, text: str) -> Iterable[str]:
 
 
 def _values(text: str) -> Iterator[str]:
-    """The values of settings in written forms, those of forms inside them too."""
+    """The values of settings in written forms, also of forms inside them."""
     for reader in (read_joined, read_listed):
         with contextlib.suppress(InputError):  # the reader of the form reports what is wrong
             for form in reader(text):
@@ -108,12 +109,12 @@ def _values(text: str) -> Iterator[str]:
 
 
 def _is_name(text: str) -> bool:
-    """Whether an existing file's name is also that of a method or of the built-in collection, which come first."""
+    """Whether an existing file has the name of a method or of the built-in collection, which take precedence."""
     return os.path.exists(text) and (text == "pydoc" or any(text in names(kind) for kind in KINDS))
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Whether two paths lead, or would lead, to the same file or folder; devices and pipes are left out."""
+    """Whether two paths lead, or would lead, to the same file or folder; ignores devices and pipes."""
     if (identity := file_identity(one)) is not None:
         return (one.is_file() or one.is_dir()) and identity == file_identity(other)
     return os.path.realpath(one) == os.path.realpath(other)

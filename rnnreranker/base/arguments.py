@@ -1,4 +1,4 @@
-"""How messages name an argument: by its flag in a command, by its name in Python."""
+"""Names of arguments in messages: the flag in a command, the name in Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _commands = 0  # of this process, that are at work
 
 @contextlib.contextmanager
 def of_command() -> Iterator[None]:
-    """The block, or a function that this decorates, is the work of a command: messages are for its user."""
+    """The block, or the decorated function, works for a command: messages name flags and are shown."""
     global _commands
     _commands += 1
     try:
@@ -27,7 +27,7 @@ def of_command() -> Iterator[None]:
 
 @contextlib.contextmanager
 def for_others() -> Iterator[None]:
-    """The block, inside a command, answers others than its user: messages name arguments, and nothing is said."""
+    """The block, inside a command, answers other clients: messages name arguments, and notices are not printed."""
     global _commands
     before, _commands = _commands, 0
     try:
@@ -37,12 +37,12 @@ def for_others() -> Iterator[None]:
 
 
 def in_command() -> bool:
-    """Whether a command of this package is at work."""
+    """Whether a command of this package runs."""
     return _commands > 0
 
 
 def argument(name: str, value: Any = None) -> str:
-    """An argument as its user wrote it; of a flag without a value, `value` is True.
+    """An argument as its user wrote it; value: True for a flag without a value.
 
     >>> argument("hits", 5)
     'hits=5'
@@ -56,9 +56,5 @@ def argument(name: str, value: Any = None) -> str:
 
 
 def flag(name: str) -> str:
-    """The flag of an argument or a setting: `k_exp` is `--k-exp`.
-
-    >>> flag("k_exp")
-    '--k-exp'
-    """
+    """The flag of an argument or a setting: `k_exp` is `--k-exp`."""
     return "--" + name.replace("_", "-")

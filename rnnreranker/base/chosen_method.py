@@ -1,4 +1,4 @@
-"""A method that was chosen in its written form: its class, its settings, and where its similarities come from."""
+"""A method chosen by its written form: its class, its settings, and the source of its similarities."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ SOURCES: dict[str, tuple[str, ...]] = {  # of a method that compares documents: 
 
 @dataclass(frozen=True)
 class Chosen:
-    """A method with settings that were checked.
+    """A method with checked settings.
 
     Attributes:
-        kind: of `rnnreranker.base.method.KINDS`; name: of the method.
-        params: its settings.
+        kind: of `rnnreranker.base.method.KINDS`; name: of the method; params: its settings.
         source: "vectors", "neighbours" or "tokens", of a method that `takes_source`.
-        queries: "encoded", "run", "none", or None = what suits the source.
+        queries: "encoded", "run", "none", or None = by the source.
     """
 
     kind: str
@@ -43,12 +42,12 @@ class Chosen:
 
     @property
     def takes_source(self) -> bool:
-        """Whether its similarities can come from vectors, a graph or tokens."""
+        """Whether its similarities may come from vectors, a graph or tokens."""
         return bool(getattr(self.method, "takes_source", False))
 
     @property
     def needs(self) -> frozenset[str]:
-        """What it reads, by its settings where it has `needs_with`; from a graph, untold, as little as may be."""
+        """The inputs that it reads with these settings; from a graph without `queries`, the fewest possible."""
         if not self.takes_source:
             by_params = getattr(self.method, "needs_with", None)
             return frozenset(by_params(self.params) if by_params else self.method.needs)
@@ -57,7 +56,7 @@ class Chosen:
         return needs
 
     def replaced(self, **changed: Any) -> Chosen:
-        """The same with another source, or other queries."""
+        """The same method with another source or other queries."""
         return replace(self, **changed)
 
 
@@ -66,11 +65,11 @@ def choose(kind: str, form: Form, of: str = "") -> Chosen:
 
     Args:
         kind: of method.
-        form: `name:key=value,…`, `{name: {key: value}}`, or one that was read.
+        form: `name:key=value,…`, `{name: {key: value}}`, or a `Written`.
         of: the argument that it was given with, for messages; "" = none.
 
     Raises:
-        InputError: no such method, settings that it does not have, values out of range.
+        InputError: unknown method or settings, values out of range.
     """
     with naming(of, form):
         written = Written.read(form)
@@ -89,7 +88,7 @@ def choose(kind: str, form: Form, of: str = "") -> Chosen:
 
 
 def choose_all(kind: str, forms: Iterable[Form], of: str) -> list[Chosen]:
-    """The methods of several written forms, see `choose`; InputError: what is wrong with all of them."""
+    """The methods of several written forms, see `choose`; InputError: all their problems."""
     chosen: list[Chosen] = []
     wrong = problems_of(*(lambda form=form: chosen.append(choose(kind, form, of)) for form in forms))
     refuse(*((True, problem) for problem in wrong))
@@ -98,7 +97,7 @@ def choose_all(kind: str, forms: Iterable[Form], of: str) -> list[Chosen]:
 
 @contextlib.contextmanager
 def naming(of: str, form: Form) -> Iterator[None]:
-    """A block that reads a written form: errors begin with the argument `of` that it was given with; "" = none."""
+    """A block that reads a written form: its errors begin with the argument `of`; "" = unchanged."""
     try:
         yield
     except InputError as error:
@@ -107,12 +106,12 @@ def naming(of: str, form: Form) -> Iterator[None]:
 
 
 def needs_together(chosen: Iterable[Chosen]) -> frozenset[str]:
-    """What some methods read."""
+    """The inputs that several methods read."""
     return frozenset[str]().union(*(one.needs for one in chosen))
 
 
 def as_list(forms: Form | Sequence[Form] | None) -> list[Form]:
-    """One written form, or a list of them, as a list; of None an empty one."""
+    """One written form or several as a list; None is an empty one."""
     if forms is None:
         return []
     return list(forms) if isinstance(forms, list | tuple) else [forms]  # type: ignore[list-item]  # Written reads it

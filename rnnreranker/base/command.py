@@ -1,4 +1,4 @@
-"""What every command shares: one-line errors with exit code 2, progress on a terminal, flags from dataclasses."""
+"""Parts of every command: one-line errors with exit code 2, progress on a terminal, flags from dataclasses."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ TRACEBACK = "RNNRERANKER_TRACEBACK"  # set: errors that nobody foresaw show wher
 
 
 def run(main: Callable[[Sequence[str]], int]) -> int:
-    """Call a command's `main` with the process's arguments; whatever goes wrong is one line and an exit code.
+    """Call a command's `main` with the process's arguments; an error is one line and an exit code.
 
-    Ctrl-C and SIGTERM raise KeyboardInterrupt: `finally` removes what is half-written; the exit code is 130 or 143.
-    Where RNNRERANKER_TRACEBACK is set in the environment, an error that nobody foresaw shows where it was raised.
+    Ctrl-C and SIGTERM raise KeyboardInterrupt: `finally` removes half-written files; the exit code is 130 or 143. With
+    RNNRERANKER_TRACEBACK in the environment, an unforeseen error shows its traceback.
     """
     quiet_others()
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
@@ -70,7 +70,7 @@ def _terminate(number: int, frame: object) -> None:
 
 
 def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
-    """The interruption that a library made an error of, as the import of one does."""
+    """The interruption that a library turned into an error, as an import does."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error
@@ -99,7 +99,7 @@ def _run(main: Callable[[Sequence[str]], int]) -> int:
 
 @dataclasses.dataclass
 class _Done:
-    """How many of the items of a loop are done."""
+    """The number of finished items of a loop."""
 
     unit: str
     total: int | None
@@ -110,9 +110,9 @@ class _Done:
 
 
 def progress(iterable: Iterable[T], *, unit: str, total: int | None = None, what: str = "") -> Iterator[T]:
-    """The iterable, with a progress bar on stderr when that is a terminal; else the phase says how far it is.
+    """The iterable, with a progress bar on stderr if that is a terminal; else the phase counts its items.
 
-    From Python it shows where the logger `rnnreranker` lets messages of level INFO through.
+    In Python it shows progress if the logger `rnnreranker` has level INFO.
     """
     if not in_command() and not LOGGER.isEnabledFor(logging.INFO):
         yield from iterable
@@ -142,7 +142,7 @@ def cores() -> int:
 
 
 def say(message: str) -> None:
-    """One line for a person: of a command on stderr, where results alone go to stdout; from Python to the logger."""
+    """Print one line on stderr in a command; in Python, log it."""
     if not in_command():
         LOGGER.info(shown(message))
         return
@@ -153,8 +153,8 @@ def say(message: str) -> None:
 def notice(message: str) -> None:
     """Report data that look wrong, in one line.
 
-    A command writes `warning: MESSAGE` to stderr, on a terminal and in a pipe. A call from Python raises the warning
-    `DataWarning` through `warnings`, once for each message and caller.
+    A command prints `warning: MESSAGE` on stderr. In Python, `warnings` raises `DataWarning` once for a message and
+    caller.
     """
     if in_command():
         say(f"warning: {message}")
@@ -163,7 +163,7 @@ def notice(message: str) -> None:
 
 
 def put(result: object) -> None:
-    """One line of results, on stdout."""
+    """Print one line of results on stdout."""
     phases.clear()
     print(shown(str(result)))
 
@@ -176,10 +176,10 @@ class _Help(argparse.RawDescriptionHelpFormatter):
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong with the flags in one line, as every other error of a command."""
+    """A parser whose errors are one line."""
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse's; an unknown flag gets the nearest ones, and an output that is an input is refused."""
+        """As argparse's; names the nearest flags for an unknown one, and refuses an output that is an input."""
         parsed, unknown = self.parse_known_args(args, namespace)
         known = flags_of_parser(self)
         if unknown:
@@ -209,26 +209,25 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def main(function: Callable[[Sequence[str]], int]) -> Callable[[Sequence[str]], int]:
-    """A command's `main`: while it is at work, messages name flags and are shown."""
+    """Decorates a command's `main`: messages name flags and are shown."""
     return of_command()(function)
 
 
 def request(args: argparse.Namespace, kind: type[T], **given: Any) -> T:
-    """The request of a command: its fields by the flags of the same names, but for those that are given."""
+    """The request of a command: fields from the flags of the same names, and the given ones."""
     named = {field.name for field in dataclasses.fields(kind)} - set(given)  # type: ignore[arg-type]
     with naming_flags(named):
         return kind(**{name: value for name, value in vars(args).items() if name in named}, **given)
 
 
 def add_request_flags(group: Any, kind: type, *names: str, **metavars: str) -> None:
-    """The flags of fields of a request that `setting` declares: each has its name, type, words, default and help.
+    """Add the flags of fields of a request: name, type, words, default and help are those of the field.
 
-    A field that is true has the flag `--no-NAME`; a sequence takes one value or more.
+    A field with the default True has the flag `--no-NAME`; a sequence takes one value or more.
 
     Args:
-        group: of a parser; kind: the request.
-        names: of the fields, in the order of the help.
-        metavars: by name, what the help shows for a value, where the field does not say it; "" = it hides the flag.
+        group: of a parser; kind: the request; names: of the fields, in the order of the help.
+        metavars: name → value in the help, for fields without one; "" hides the flag.
     """
     fields = {field.name: field for field in dataclasses.fields(kind)}
     for name in names:
@@ -260,12 +259,12 @@ def add_request_flags(group: Any, kind: type, *names: str, **metavars: str) -> N
 
 
 def add_words(parser: Any, name: str, metavar: str, about: str, least: int = 1) -> None:
-    """Words that are given without a flag, as names of files; least: 0 or 1 of them."""
+    """Add words without a flag, such as files; least: 0 or 1 of them."""
     parser.add_argument(name, nargs="+" if least else "*", metavar=metavar, help=about)
 
 
 def parser(prog: str, description: str, epilog: str = "", usage: str = "") -> argparse.ArgumentParser:
-    """An argument parser for `python -m rnnreranker.<prog>` without abbreviated flags."""
+    """A parser of `python -m rnnreranker.<prog>`, without abbreviated flags."""
     return _Parser(
         prog=f"python -m rnnreranker.{prog}",
         usage=usage or None,
@@ -277,16 +276,13 @@ def parser(prog: str, description: str, epilog: str = "", usage: str = "") -> ar
 
 
 def first_word(argv: Sequence[str], known: Sequence[str]) -> str:
-    """The first word of a command, one of those that have flags of their own; empty where a flag comes first.
+    """The first word of a command if it is one of `known`; "" for a flag.
 
     Raises:
         InputError: another word, with the nearest of these.
 
     >>> first_word(["scores", "one.parquet"], ["scores", "words"]), first_word(["--run", "x"], ["scores"])
     ('scores', '')
-    >>> first_word(["score"], ["scores", "words"])
-    Traceback (most recent call last):
-    rnnreranker.base.errors.InputError: score: expected a flag, or scores or words first; did you mean scores?
     """
     word = next(iter(argv), "-")
     if word.startswith("-"):
@@ -297,7 +293,7 @@ def first_word(argv: Sequence[str], known: Sequence[str]) -> str:
 
 
 def positive(text: str) -> int:
-    """The value of a flag that takes a whole number from 1."""
+    """The value of a flag that takes an integer from 1."""
     if not (text.isascii() and text.isdecimal()) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text}: expected an integer >= 1")
     return int(text)
@@ -310,12 +306,13 @@ def add_dataclass_flags(
     base: Params | None = None,
     shown: Collection[str] | None = None,
 ) -> None:
-    """One flag per field of a settings class, so that the class stays the only home of names, limits and defaults.
+    """Add a flag for each field of a settings class.
 
-    Every flag defaults to None: `given(args, settings)` returns those that were typed. A field's help text is its
-    `metadata["help"]`; a bool has two flags, `--name` and `--no-name`. Fields in `skip` get none. base: the values
-    that the help says are the defaults, where they are not those of the class. shown: those that the help shows; None
-    = all.
+    Each flag defaults to None: `given(args, settings)` returns the typed ones. A bool has `--name` and `--no-name`.
+
+    Args:
+        skip: fields without a flag; shown: fields in the help, None = all.
+        base: the defaults in the help; None = those of the class.
     """
     for field in dataclasses.fields(settings):
         if field.name not in skip:
@@ -331,7 +328,7 @@ def shown_default(default: Any) -> str:
 def add_flag(
     group: Any, field: dataclasses.Field[Any], hint: Any, about: str, hidden: bool = False, before: str = ""
 ) -> None:
-    """The flag of a setting; about, before: what its help says behind and before what the setting is."""
+    """Add the flag of a setting; about, before: text behind and before the help of the setting."""
     text = f"{before}{field.metadata.get('help', '')} ({about})".strip().replace("%", "%%")
     options: dict[str, Any] = {"default": None, "dest": typed_name(field)}
     options["help"] = argparse.SUPPRESS if hidden else text
@@ -345,7 +342,7 @@ def add_flag(
 
 
 def given(args: argparse.Namespace, settings: type) -> dict[str, Any]:
-    """The fields of `settings` that were typed on the command line; 'none' is None where the field allows it."""
+    """The fields of `settings` that were typed on the command line; 'none' is None if the field allows it."""
     hints = hints_of(settings)
     values: dict[str, Any] = {}
     for field in dataclasses.fields(settings):
@@ -357,10 +354,10 @@ def given(args: argparse.Namespace, settings: type) -> dict[str, Any]:
 
 
 def chosen(args: argparse.Namespace, settings: type[P], preset: str | None = None, base: P | None = None) -> P:
-    """The settings of a command: what was typed, before those of a preset or preset file, before `base` (the defaults).
+    """The settings of a command: typed values, then a preset or preset file, then `base` (None = the defaults).
 
     Raises:
-        InputError: no such preset or file, values out of range, by the flags that they were given with.
+        InputError: no such preset or file, values out of range, by the names of their flags.
     """
     base = settings.named(preset, base) if preset else base or settings()
     typed = given(args, settings)
@@ -370,7 +367,7 @@ def chosen(args: argparse.Namespace, settings: type[P], preset: str | None = Non
 
 @contextlib.contextmanager
 def naming_flags(typed: Collection[str]) -> Iterator[None]:
-    """Errors inside the block name flags in place of the settings fields in `typed`.
+    """A block whose errors name flags in place of the settings fields in `typed`.
 
     >>> with naming_flags(["k_exp"]):
     ...     raise InputError("k_exp=0: expected an integer >= 1; lam=2: expected a number in [0, 1]")
@@ -389,7 +386,7 @@ def naming_flags(typed: Collection[str]) -> Iterator[None]:
 
 
 def _reader(hint: Any) -> Any:
-    """What turns a flag's text into a value of the type; an optional number also takes `none`."""
+    """A function from a flag's text to a value of the type; an optional number also takes `none`."""
     members = [member for member in typing.get_args(hint) if member is not type(None)]
     if not members:
         return READERS.get(hint, hint)

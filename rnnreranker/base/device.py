@@ -1,4 +1,4 @@
-"""Where models compute, and in which arithmetic: `--device` and `--compute-dtype`, read and checked in one way."""
+"""The device and the arithmetic of models: `--device` and `--compute-dtype`."""
 
 from __future__ import annotations
 
@@ -22,33 +22,29 @@ KNOWN = f"cpu, cuda, cuda:1, several as cuda:0,cuda:1, mps or {AUTO}"
 
 @dataclass(frozen=True)
 class Devices:
-    """Devices of torch that share the work; on the processor it is computed as on a GPU, by torch.
-
-    Attributes:
-        names: as torch has them, of one kind; dtype: of the models' weights and states.
-    """
+    """Devices of torch that share the work; dtype: of the models' weights and states."""
 
     names: tuple[str, ...] = ("cpu",)
     dtype: str = EXACT
 
     @property
     def kind(self) -> str:
-        """What they are: "cpu", "cuda" or "mps"."""
+        """ "cpu", "cuda" or "mps"."""
         return self.names[0].partition(":")[0]
 
     @property
     def elsewhere(self) -> bool:
-        """Whether they are something else than the processor."""
+        """Whether they are not the processor."""
         return self.kind != "cpu"
 
     @property
     def of_tensors(self) -> str | None:
-        """Where what computes in float32 works on tensors; None = compiled, as of other types on the processor."""
+        """The device for float32 work on tensors; None = compiled code on the processor."""
         return self.names[0] if self.elsewhere or self.dtype == EXACT else None
 
     @property
     def marks(self) -> list[str]:
-        """What other numbers come of in the last bits; empty of the processor in float32, which models are for."""
+        """The kind and type if they change the last bits of numbers; empty for the processor in float32."""
         return [] if (self.kind, self.dtype) == ("cpu", EXACT) else [self.kind, self.dtype]
 
     def __str__(self) -> str:
@@ -56,14 +52,14 @@ class Devices:
 
 
 def devices_of(device: str | Devices | None, compute_dtype: str = EXACT) -> Devices | None:
-    """The devices of an argument; None where neither it nor the type asks for other than is usual on the processor.
+    """The devices of an argument; None = the processor in float32.
 
     Args:
-        device: one of `KNOWN`, None = the processor; `auto` is the GPU that torch has here, else None. Devices stay.
+        device: one of `KNOWN`, or `Devices`; None = the processor; `auto` is torch's GPU, else None.
         compute_dtype: one of `DTYPES`.
 
     Raises:
-        InputError: no such name or type, a device that torch does not have here (with those that there are).
+        InputError: unknown name or type, a device that torch does not have here.
         MissingDependencyError: torch is not installed.
     """
     if isinstance(device, Devices):
@@ -94,16 +90,16 @@ class ComputesOnDevices:
 
     @cached_property
     def devices(self) -> Devices | None:
-        """Where models compute; None = the processor.
+        """The devices of models; None = the processor.
 
         Raises:
-            InputError: no such device or type, or one that is not here.
+            InputError, MissingDependencyError: as `devices_of`.
         """
         return devices_of(self.device, self.compute_dtype)
 
 
 def one_device(device: str) -> str:
-    """The first of the devices of an argument, for what computes on one alone; `auto` may be the processor.
+    """The first of the devices of an argument; `auto` may be the processor.
 
     Raises:
         InputError, MissingDependencyError: as `devices_of`.
@@ -113,10 +109,10 @@ def one_device(device: str) -> str:
 
 
 def trained_on(device: str) -> str:
-    """The device of an argument for training, "cpu" or "cuda"; `auto` is the GPU where torch has one of CUDA.
+    """The device of a training, "cpu" or "cuda"; `auto` is torch's GPU of CUDA if there is one.
 
     Raises:
-        InputError: another one; as `devices_of`.
+        InputError: another device; as `devices_of`.
     """
     name = one_device(device)
     if device == AUTO:
@@ -128,14 +124,14 @@ def trained_on(device: str) -> str:
 
 
 def devices_here() -> list[str]:
-    """The names of the devices that torch has on this machine, the processor last."""
+    """The names of torch's devices on this machine, the processor last."""
     torch = require("torch", "computing on a device", "torch")
     gpus = [f"cuda:{number}" for number in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
     return [*gpus, *(["mps"] if torch.backends.mps.is_available() else []), "cpu"]
 
 
 def put(model: Any, device: str, dtype: str) -> Any:
-    """A module of torch on a device, its weights in the type; what it keeps besides, as angles, stays as it is."""
+    """A module of torch on a device, its weights in the type; buffers keep theirs."""
     torch = require("torch", "computing on a device", "torch")
     model.to(device)
     if dtype != EXACT:
@@ -145,19 +141,18 @@ def put(model: Any, device: str, dtype: str) -> Any:
 
 
 def least_cosine(*dtypes: str | None) -> float:
-    """What vectors that were computed in these types have, at least, to those of float32 on the processor."""
+    """The least cosine between vectors computed in these types and in float32 on the processor."""
     return 1 - 2e-3 if {*dtypes} - {EXACT, None} else 1 - 1e-4
 
 
 def moved(array: Any, device: str) -> Any:
-    """An array of numpy as a tensor on a device; to a GPU of CUDA it is copied while that computes."""
+    """An array of numpy as a tensor on a device; the copy to CUDA is asynchronous."""
     torch = require("torch", "computing on a device", "torch")
     tensor = torch.from_numpy(array)
     return tensor.pin_memory().to(device, non_blocking=True) if device.startswith("cuda") else tensor.to(device)
 
 
 def _check(name: str) -> None:
-    """Look that torch has a device here."""
     if not NAME.fullmatch(name):
         raise InputError(f"{argument('device', name)}: no name of a device; expected {KNOWN}")
     if name == "cpu":  # every build of torch has it: torch need not be imported to know

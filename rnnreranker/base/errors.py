@@ -1,4 +1,4 @@
-"""One family of errors, each a single clear line, and the lazy import of optional packages."""
+"""The errors of this package, each one clear line, and the late import of optional packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHOWN = 12  # names listed when none is near
 
 
 class RnnrerankerError(Exception):
-    """Base of every error that this package raises on purpose; the commands turn it into one line and exit code 2.
+    """Base of all errors of this package; commands print one line and exit with code 2.
 
     >>> str(InputError("a\\nb: expected a name"))
     'a b: expected a name'
@@ -26,33 +26,33 @@ class RnnrerankerError(Exception):
 
 
 class InputError(RnnrerankerError, ValueError):
-    """What was given cannot be used: the message says what was received, where, what was expected, what to do next."""
+    """Bad input: the message names the value, its location, the expected values and the remedy."""
 
 
 class ParameterError(InputError):
-    """Parameters that are in range fail on these data, as an exponential weight that overflows; others may not."""
+    """Valid parameters that fail on these data, as an exponential weight that overflows."""
 
 
 class UnavailableError(RnnrerankerError):
-    """Something outside the program cannot be had here: data, an index, Java, the network."""
+    """Something outside the program is missing: data, an index, Java, the network."""
 
 
 class DataWarning(UserWarning):
-    """The data look wrong, but the work goes on: the message says what was seen and what to check."""
+    """Data that look wrong; the work goes on. The message names what to check."""
 
 
 class MissingDependencyError(RnnrerankerError, ImportError):
-    """An optional Python package is not installed; the message says how to install it."""
+    """An optional Python package is not installed; the message has the command that installs it."""
 
 
 def refuse(*faults: tuple[object, str]) -> None:
-    """Say everything that is wrong at once.
+    """Raise all faults at once.
 
     Args:
-        faults: whether something is wrong, and what to say then.
+        faults: (whether it is one, message).
 
     Raises:
-        InputError: the messages of what is wrong.
+        InputError: the messages of all faults.
 
     >>> refuse((False, "--a is missing"), (True, "--b is missing"))
     Traceback (most recent call last):
@@ -63,11 +63,7 @@ def refuse(*faults: tuple[object, str]) -> None:
 
 
 def problems_of(*calls: Callable[[], object]) -> list[str]:
-    """The messages of those calls that raise `InputError`, in their order.
-
-    >>> problems_of(lambda: refuse((True, "--a is missing")), lambda: 1, lambda: refuse((True, "--b is missing")))
-    ['--a is missing', '--b is missing']
-    """
+    """The messages of the calls that raise `InputError`, in their order."""
     said = []
     for call in calls:
         try:
@@ -78,13 +74,10 @@ def problems_of(*calls: Callable[[], object]) -> list[str]:
 
 
 def require(module: str, purpose: str, install: str) -> ModuleType:
-    """The imported module, or an error that says what it is needed for and how to get it.
+    """The imported module.
 
     Raises:
-        MissingDependencyError: when the module is not installed.
-
-    >>> require("json", "reading JSON", "comes with Python").__name__
-    'json'
+        MissingDependencyError: the module is not installed; names `purpose` and how to `install` it.
     """
     try:
         return importlib.import_module(module)
@@ -100,7 +93,7 @@ UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u206
 
 
 def shown(text: str) -> str:
-    """A text as it may go to a terminal: characters that would steer it are written as escapes; breaks and tabs stay.
+    """A text for a terminal: control characters become escapes; breaks and tabs stay.
 
     >>> print(shown("a\\x1b[31mb"))
     a\\x1b[31mb
@@ -109,7 +102,7 @@ def shown(text: str) -> str:
 
 
 def brief(value: object, most: int = 80) -> str:
-    """A value in one line of a message: the beginning of a long one, of an array its shape and type.
+    """A value in one line of a message: the beginning of a long one, the shape and type of an array.
 
     >>> brief([1, 2]), brief("x" * 90, 5)
     ('[1, 2]', "'xxxx... of 92 characters")
@@ -121,9 +114,9 @@ def brief(value: object, most: int = 80) -> str:
 
 
 def no_space(error: BaseException | str | None) -> str:
-    """Why something could not be written, where the disk is the reason: full, over a quota, damaged; else empty.
+    """The reason of a failed write if it is the disk: full, over a quota, damaged; else "".
 
-    Libraries wrap that error in their own or keep its text alone, so causes and texts are looked at.
+    Looks at causes and texts too, because libraries wrap the error.
     """
     if isinstance(error, str) or error is None:
         return next((reason for reason in FULL.values() if error and reason.lower() in error.lower()), "")
@@ -135,7 +128,7 @@ def no_space(error: BaseException | str | None) -> str:
 
 
 def said_of(error: Exception) -> str:
-    """One sentence or two on any error that ends a command: what it was, and what to do."""
+    """One or two sentences on any error that ends a command: the error and the remedy."""
     if isinstance(error, RnnrerankerError):
         return str(error)
     of_file = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
@@ -154,25 +147,17 @@ def said_of(error: Exception) -> str:
 
 
 def _how_to(install: str) -> str:
-    """How to install something; the extras of this package from a checkout too, as it need not be on an index.
-
-    >>> _how_to("'rnnreranker[train]'")
-    "pip install '.[train]' in the checkout, or 'rnnreranker[train]'"
-    >>> _how_to("faiss-cpu")
-    'pip install faiss-cpu'
-    """
+    """The command that installs something; an extra of this package also from a checkout."""
     if install.startswith("'rnnreranker["):
         return f"pip install {install.replace('rnnreranker', '.')} in the checkout, or {install}"
     return f"pip install {install}"
 
 
 def nearest(name: str, known: Iterable[str], limit: int = 3) -> str:
-    """A hint that lists the known names most like `name`, to end an error message with.
+    """A hint with the known names nearest to `name`, for the end of an error message.
 
     >>> nearest("tas_b", ["tas-b", "cocondenser"])
     'did you mean tas-b?'
-    >>> nearest("zzz", ["b", "a"])
-    'known: a, b'
     >>> nearest("zzz", map(str, range(100)))
     'known: 0, 1, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19 and 88 more'
     """

@@ -1,4 +1,4 @@
-"""Figures of matplotlib as the pictures of pages and commands have them, and their SVG files."""
+"""Matplotlib figures of pages and commands, and their SVG files."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def save_figure(figure: Figure, path: Path) -> Path:
-    """Write a figure as SVG, equal figures with equal bytes; the path.
+    """Write a figure as SVG and return the path; equal figures give equal bytes.
 
-    Texts stay texts and coordinates have two decimals, which makes the file a quarter as large.
+    Texts stay texts and coordinates have two decimals: a quarter of the size.
     """
     import matplotlib
 
@@ -33,9 +33,8 @@ def save_figure(figure: Figure, path: Path) -> Path:
 
 
 def _shortened(svg: str) -> str:
-    """An SVG without indentation, its attributes with two decimals, marks of one style in a group of that style.
-
-    The font stands once, and what says nothing goes: names of groups, turns by 0 degrees, the type of the document.
+    """An SVG without indentation and empty attributes, with one font rule, two decimals, and a group for marks of one
+    style.
     """
     svg = svg[svg.index("<svg") :].replace(f"; {FONT}", "").replace('<style type="text/css">', f"<style>text{{{FONT}}}")
     svg = re.sub(r'<g id="[^"]*"', "<g", re.sub(r' transform="rotate\(-?0 [^)]*\)"', "", svg))
@@ -52,7 +51,7 @@ def _shortened(svg: str) -> str:
 
 
 def new_axes(width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure of that many inches with one pair of axes, without a frame above and to the right."""
+    """A figure of a size in inches with one pair of axes, without a frame above and to the right."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -62,7 +61,7 @@ def new_axes(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def new_figure() -> Figure:
-    """An empty figure of the size that all curves of trainings have."""
+    """An empty figure for the curves of a training."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(6, 3.6), layout="constrained")

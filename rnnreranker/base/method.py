@@ -1,4 +1,4 @@
-"""Methods: found by name in the files of their kind or by entry point, what they read, and how they are listed."""
+"""Methods: classes with a name, read from the files of their kind or from entry points, and the inputs they read."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ GIVEN = ("run scores", "topics", "query vectors", "texts", "qrels")  # to method
 
 
 class Kind(NamedTuple):
-    """Where methods of a kind are: a folder or a file of this package, whose classes have names, and an entry point.
+    """The folder or file of the methods of a kind, and their group of entry points.
 
-    folder: one that ends in .py is a file of several kinds, whose classes say `kind` too.
-    each: the file in every folder in it that is one, where methods of a kind have folders of their own.
+    folder: a name in .py is a file of several kinds, whose classes have a `kind` too.
+    each: the file of a method in its own folder, for kinds whose methods have folders.
     """
 
     folder: str
@@ -49,7 +49,7 @@ NAMED = re.compile(r'^    name(?:: ClassVar\[str\])? = "(.+)"$', re.MULTILINE)  
 
 
 class Method(Protocol):
-    """What every method says of itself, as class attributes."""
+    """The class attributes of every method."""
 
     name: ClassVar[str]  # on the command line and in YAML; `names` reads it without importing the file
     needs: ClassVar[frozenset[str]]  # of `known_needs`
@@ -57,10 +57,10 @@ class Method(Protocol):
 
 
 def names(kind: str) -> list[str]:
-    """The names of all methods of a kind, those of this package first; of parts alone something is imported.
+    """The names of all methods of a kind, those of this package first; imports only parts.
 
     Raises:
-        InputError: a package brings a method under a name that is taken.
+        InputError: another package uses a name that is taken.
 
     >>> names("loss")[-3:]
     ['margin-mse', 'multi-tier', 'triplet']
@@ -69,14 +69,10 @@ def names(kind: str) -> list[str]:
 
 
 def find(kind: str, name: str) -> Any:
-    """The class of a method; only its own file is imported.
-
-    Args:
-        kind: one of `KINDS`.
-        name: as users write it.
+    """The class of a method; imports only its own file.
 
     Raises:
-        InputError: no such method (with the nearest names), or one of another package that cannot be used.
+        InputError: unknown method (with the nearest names), or an unusable one of another package.
     """
     if name in _own(kind):
         return _class_in(_own(kind)[name], name)
@@ -86,7 +82,7 @@ def find(kind: str, name: str) -> Any:
 
 
 def no_method(kind: str, name: str) -> str:
-    """That there is no method of a name, and the nearest names."""
+    """The message for an unknown method, with the nearest names."""
     return f"no such {kind}; {nearest(str(name), names(kind))}"
 
 
@@ -96,10 +92,10 @@ def methods(kind: str) -> dict[str, Any]:
 
 
 def make_params(kind: str, name: str, values: dict[str, Any], preset: str | None = None) -> Any:
-    """The settings of a method: the values given, before those of a preset, before the defaults.
+    """The settings of a method: the given values, then those of a preset, then the defaults.
 
     Raises:
-        InputError: no such method, settings that it does not have, values out of range, no such preset.
+        InputError: unknown method, settings or preset, values out of range.
     """
     method = find(kind, name)
     of: type[Params] = method.Params
@@ -117,9 +113,10 @@ def make_params(kind: str, name: str, values: dict[str, Any], preset: str | None
 
 
 def with_inner(method: Any, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a method that has another one inside, as `prf` a feedback: what is not its own is the other's.
+    """Settings of a method with another one inside, as `prf` with a feedback: settings that it lacks go to the inner
+    method.
 
-    Its `inner` is the setting that names the other, in its written form, and the kind of that.
+    Its `inner` is (setting with the inner method's written form, kind of the inner method).
 
     >>> with_inner(find("reranker", "prf"), {"feedback": "rocchio", "fb_docs": 3, "context": 100})
     {'feedback': 'rocchio:fb_docs=3', 'context': 100}
@@ -136,18 +133,18 @@ def with_inner(method: Any, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def defaults_of(method: Any) -> Params:
-    """The settings of a method where none are given: its `defaults`, or those of its `Params`."""
+    """The default settings of a method: its `defaults`, or those of its `Params`."""
     defaults: Params = getattr(method, "defaults", None) or method.Params()
     return defaults
 
 
 def fields_of(method: Any) -> list[dataclasses.Field[Any]]:
-    """The fields of a method's settings, without those that mean nothing to it, which its `without` names."""
+    """The fields of a method's settings, except those in its `without`."""
     return [field for field in dataclasses.fields(method.Params) if field.name not in getattr(method, "without", ())]
 
 
 def known_needs() -> tuple[str, ...]:
-    """What a method may ask for: what commands are given, and what parts of an index give."""
+    """All inputs that a method may read: those of commands, and those of the parts of an index."""
     parts = methods("part").values()
     return (*GIVEN, *(need for part in parts for need in (part.gives, part.gives_queries) if need not in ("", *GIVEN)))
 
@@ -178,7 +175,7 @@ def _own(kind: str) -> dict[str, str]:
 
 @functools.cache
 def _class_in(module: str, name: str = "") -> Any:
-    """The class of a method in its module; "" = of whatever name it says."""
+    """The class of a method in its module; "" = with any name."""
     for one in vars(importlib.import_module(module)).values():
         own = vars(one).get("name") if isinstance(one, type) and one.__module__ == module else None
         if own and name in ("", own):
@@ -215,11 +212,10 @@ def _loaded(kind: str, entry: metadata.EntryPoint) -> Any:
 
 
 class Inputs:
-    """What methods read, each loaded when it is first asked for, and then kept.
+    """The inputs of methods, each loaded at its first use and then kept.
 
     Args:
-        sources: by the names of `known_needs` with _ for a space: the thing itself, or a function without arguments
-            that loads it.
+        sources: by the names of `known_needs` with _ for a space: the input, or a function that loads it.
 
     >>> inputs = Inputs(topics={"q1": "wing"}, texts=lambda: {"d1": "a wing"})
     >>> inputs.texts
@@ -237,7 +233,7 @@ class Inputs:
         self.compared: Any = None  # the query vectors that were compared with those of the documents
 
     def has(self, need: str) -> bool:
-        """Whether something was given for a name of `known_needs`; nothing is loaded."""
+        """Whether there is an input for a name of `known_needs`; loads nothing."""
         return need.replace(" ", "_") in self._sources
 
     def __getattr__(self, name: str) -> Any:
@@ -259,7 +255,7 @@ USUAL = {"reranker": "rnn", "labeler": "evidence", "trained-model": "query"}  # 
 
 
 def setting_of(unknown: str, flags: Collection[str]) -> str:
-    """Where an unknown flag is a setting of a method, in a command with these flags; "" where it is none.
+    """The place of an unknown flag that is a setting of a method, in a command with these flags; "" for other flags.
 
     >>> setting_of("--k1", ["--retriever"])
     '--k1 is a setting of bm25: --retriever bm25:k1=VALUE'
@@ -274,7 +270,7 @@ def setting_of(unknown: str, flags: Collection[str]) -> str:
 
 
 def listed() -> Iterator[str]:
-    """Every kind of method with its methods, a line each: the name and what it is."""
+    """A line for each kind of method, and for each of its methods: the name and the first line of its docstring."""
     for kind in KINDS:
         yield f"{kind}:"
         for name in names(kind):
@@ -282,7 +278,7 @@ def listed() -> Iterator[str]:
 
 
 def described(name: str) -> Iterator[str]:
-    """The settings of the methods of a name, a line each; InputError: no such method."""
+    """The settings of all methods of a name, in lines; InputError: unknown method."""
     kinds = [kind for kind in KINDS if name in names(kind)]
     if not kinds:
         known = sorted({one for kind in KINDS for one in names(kind)})
@@ -304,7 +300,7 @@ def described(name: str) -> Iterator[str]:
 
 
 def _settings(usual: Any, fields: Iterable[dataclasses.Field[Any]]) -> Iterator[str]:
-    """Two lines for each setting: its default and what it is, and what it takes."""
+    """Two lines a setting: its default and help, and the values it takes."""
     hints = hints_of(type(usual))
     for field in fields:
         yield f"  {field.name}={shown(getattr(usual, field.name))}  {field.metadata.get('help', '')}"
@@ -312,10 +308,10 @@ def _settings(usual: Any, fields: Iterable[dataclasses.Field[Any]]) -> Iterator[
 
 
 def first_line(method: Any) -> str:
-    """What the docstring of a method says first."""
+    """The first line of a method's docstring."""
     return next(iter((method.__doc__ or "").strip().splitlines()), "")
 
 
 def shown(value: Any) -> str:
-    """A value of a setting as its written form has it."""
+    """A value of a setting in its written form."""
     return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""Pages: templates filled in, HTML escaped, and files written whole."""
+"""Pages: filled templates, HTML escaped, and files written whole."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def render(where: str | Path, name: str, **values: Any) -> str:
-    """The template `name` of a folder of the package, as `regress`, or of a path, filled in; it needs all its values.
+    """The filled template `name` of a folder of the package, as `regress`, or of a path; all its values must be given.
 
-    A template may include those of the whole package: `base.css`, which all pages have.
+    A template may include those of the package's base folder, as `base.css`.
     """
     environment = _environment(where) if isinstance(where, Path) else _of_package(where)
     return environment.get_template(name).render(values)
@@ -25,7 +25,6 @@ def render(where: str | Path, name: str, **values: Any) -> str:
 
 @functools.cache
 def _of_package(folder: str) -> Environment:
-    """The templates of a folder of the package, compiled once."""
     return _environment(folder)
 
 
@@ -46,7 +45,7 @@ def _environment(where: str | Path) -> Environment:
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write a page atomically, making its folder; InputError: the folder cannot be made, or the page not be written."""
+    """Write a page atomically and make its folder; InputError: the folder or the page cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -56,10 +55,6 @@ def write_page(path: Path, text: str) -> None:
 
 
 def row(texts: Sequence[str]) -> str:
-    """A line of a Markdown table.
-
-    >>> row(["a|b", ""])
-    '| a\\\\|b | – |'
-    """
+    """A line of a Markdown table."""
     cells = " | ".join((text or "–").replace("|", r"\|") for text in texts)
     return f"| {cells} |"

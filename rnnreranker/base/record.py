@@ -1,4 +1,4 @@
-"""Records: what was run, on what, where, with which outcome; the only shape of a result on disk."""
+"""Records: the only form of a result on disk: what was run, on what, where, with which outcome."""
 
 from __future__ import annotations
 
@@ -40,21 +40,18 @@ VERSIONS_OF = (
 
 @dataclass(frozen=True)
 class Record:
-    """One result. What is not known of an old one is left empty, never made up.
+    """One result; unknown fields are empty.
 
     Attributes:
-        kind: one of `KINDS`; it says what `outcome` holds.
-        spec: the name of the spec that it belongs to.
-        name: what was run: a condition, a study, a benchmark.
-        outcome: the numbers, plain values of JSON in the shape of the kind.
-        inputs: what was read: its name or role → a fingerprint or sha256.
-        commands: `{"command": line to paste, "seconds": number}` of every step that made it, in their order; of a run
-            none, as they are the plan of its spec.
-        commit: of the code, `+` behind it for uncommitted changes.
-        date: UTC, ISO 8601, to the second.
-        machine: system, architecture, cores, Python.
-        versions: package → version.
-        seconds: of the whole; 0 where not known.
+        kind: one of `KINDS`; it determines the form of `outcome`.
+        spec: the name of its spec; name: of a condition, a study, a benchmark.
+        outcome: the numbers, plain values of JSON.
+        inputs: name or role of an input → a fingerprint or sha256.
+        commands: `{"command": line to paste, "seconds": number}` of every step, in their order; empty for a run, whose
+            steps are the plan of its spec.
+        commit: of the code, with `+` for uncommitted changes; date: UTC, ISO 8601, to the second.
+        machine: system, architecture, cores, Python; versions: package → version.
+        seconds: of the whole; 0 if unknown.
     """
 
     kind: str
@@ -92,7 +89,7 @@ def made_here(
     commands: Sequence[Mapping[str, Any]] = (),
     seconds: float = 0.0,
 ) -> Record:
-    """A record of something that was just run on this machine; see `Record` for the arguments."""
+    """A record of a result of this machine; arguments as of `Record`."""
     return Record(
         kind,
         spec,
@@ -109,7 +106,7 @@ def made_here(
 
 
 def typed(module: str, argv: Sequence[str], without: Sequence[str] = ("--output",)) -> str:
-    """A command as it was typed, without the flags, each with a value, that say where this machine keeps things.
+    """A command as typed, except the flags in `without` and their values.
 
     >>> typed("tune", ["--trials", "9", "--output", "/home/me/x.yaml"])
     'python -m rnnreranker.tune --trials 9'
@@ -135,12 +132,12 @@ def of_command(
     inputs: Mapping[str, str] | None = None,
     without: Sequence[str] = ("--output",),
 ) -> Record:
-    """The record of what a command just measured; its spec is for the one who runs it to say.
+    """The record of a command's measurement; its spec is empty.
 
     Args:
         kind, name, outcome, inputs: see `Record`.
         module: of the command, and `argv` its arguments; `without` as in `typed`.
-        begun: `time.perf_counter()` when it began.
+        begun: `time.perf_counter()` at its start.
     """
     seconds = round(time.perf_counter() - begun, 2)
     made = [{"command": typed(module, argv, without), "seconds": seconds}]
@@ -148,10 +145,10 @@ def of_command(
 
 
 def read_records(path: str | Path) -> list[Record]:
-    """The records of a file, in their order; none where there is no such file.
+    """The records of a file, in their order; empty if there is no file.
 
     Raises:
-        InputError: not a file that `write_records` wrote.
+        InputError: not a file of `write_records`.
     """
     path = Path(path)
     if not path.is_file():
@@ -178,10 +175,9 @@ def read_records(path: str | Path) -> list[Record]:
 
 
 def write_records(path: str | Path, records: Iterable[Record]) -> None:
-    """Write records as JSON, one a line, whole or not at all.
+    """Write records atomically as JSON, one a line.
 
-    Leaves out what is empty or unknown of a record; floats keep `DIGITS` significant digits, and each value of the
-    fields of `SHARED` stands once.
+    Leaves out empty fields; floats keep `DIGITS` significant digits; each value of the fields in `SHARED` occurs once.
 
     Raises:
         InputError: the file cannot be written.
@@ -214,7 +210,7 @@ def rounded(value: Any) -> Any:
 
 
 def add_records(path: str | Path, new: Sequence[Record]) -> None:
-    """Put records on file, each in place of one of the same kind, spec, name and inputs.
+    """Add records to a file; each replaces one of the same kind, spec, name and inputs.
 
     Raises:
         InputError: as `read_records` and `write_records`.
@@ -229,12 +225,12 @@ def add_records(path: str | Path, new: Sequence[Record]) -> None:
 
 
 def machine() -> str:
-    """One line about the machine: system, processor architecture, cores, Python."""
+    """System, processor architecture, cores and Python of this machine, in one line."""
     return f"{platform.system()} {platform.machine()}, {cores()} cores, Python {platform.python_version()}"
 
 
 def versions() -> dict[str, str]:
-    """The versions of this package and of those that measured values depend on."""
+    """The versions of this package and of those that results depend on."""
     version_of = {"rnnreranker": __version__}
     for name in VERSIONS_OF:
         with contextlib.suppress(metadata.PackageNotFoundError):  # an extra that is not installed
@@ -243,7 +239,7 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """The commit of the checkout that the package runs from, `+` for uncommitted changes; empty outside a checkout."""
+    """The commit of the package's checkout, with `+` for uncommitted changes; "" outside a checkout."""
     root = Path(__file__).resolve().parents[2]
     if not (root / ".git").exists():
         return ""

@@ -1,4 +1,4 @@
-"""What a command or a function is asked for: arguments that are checked by their types, and the share of a process."""
+"""Requests of commands and functions: arguments that are checked by their types, and the share of a process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def asked(kind: type[T], given: Mapping[str, Any]) -> T:
-    """The request of a call from Python; InputError: arguments that it does not have, with the nearest names."""
+    """The request of a call from Python; InputError: unknown arguments, with the nearest names."""
     known = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
     if unknown := [name for name in given if name not in known]:
         raise InputError("; ".join(f"no argument {name}, {nearest(name, known)}" for name in unknown))
@@ -27,9 +27,9 @@ def asked(kind: type[T], given: Mapping[str, Any]) -> T:
 
 
 class Request:
-    """What a command or a function of the library is asked for; a subclass is a frozen dataclass of its arguments.
+    """The arguments of a command or a library function; a subclass is a frozen dataclass.
 
-    Every argument is checked by the type and the limits of its field; numbers become plain Python numbers.
+    Checks each argument by its type and limits, and converts numbers to plain Python numbers.
 
     Raises:
         InputError: arguments of other types, or out of range, in one message.
@@ -50,7 +50,7 @@ class Request:
             raise InputError("; ".join(problems))
 
     def shown(self, name: str) -> str:
-        """The file or name that an argument has, for messages; the argument itself where it is an object."""
+        """An argument's path or name, for messages; the argument's own name if it is an object."""
         value = getattr(self, name)
         return str(value) if isinstance(value, str | Path) else argument(name)
 
@@ -77,7 +77,7 @@ ALIASES = {"Form": "str | Mapping | Written", "Qrels": "str | Path | Mapping | S
 
 @functools.cache
 def kinds_of(annotation: str) -> tuple[str, ...]:
-    """The names of the types in an annotation, without modules and what stands in brackets.
+    """The names of the types of an annotation, without modules and parameters.
 
     >>> kinds_of("str | Mapping[str, Mapping[str, int]] | pandas.DataFrame | None")
     ('str', 'Mapping', 'DataFrame', 'None')
@@ -93,7 +93,7 @@ def _of_alias(name: str) -> tuple[str, ...]:
 
 
 def _is_one_of(value: Any, kinds: tuple[str, ...]) -> bool:
-    """Whether a value is of one of these types; yes where one of them is not known here."""
+    """Whether a value has one of these types; True if a type is unknown here."""
     if any(kind not in TYPES and kind not in CLASSES for kind in kinds):
         return True
     names = {one.__name__ for one in type(value).__mro__}
@@ -101,7 +101,6 @@ def _is_one_of(value: Any, kinds: tuple[str, ...]) -> bool:
 
 
 def _name(value: Any) -> str:
-    """A value in messages: a short text or number, or the name of its type."""
     shown = repr(value) if isinstance(value, str | bytes | int | float | None) else ""
     return shown if 0 < len(shown) <= 40 else type(value).__name__
 
@@ -111,7 +110,7 @@ Share = tuple[int, int]  # its number, from 0, and how many there are
 
 @dataclass(frozen=True)
 class ShareRequest(Request):
-    """The share that a process makes of what encoders make, of blocks of a graph, of labels."""
+    """The share of a process: of encoded documents, of blocks of a graph, of labels."""
 
     shard_id: int | None = setting(None, "the share to make, from 0 (default: assemble them)", metavar="I")
     shard_num: int | None = setting(None, "how many shares there are", at_least=1)
@@ -123,10 +122,7 @@ class ShareRequest(Request):
 
 
 def share_of(shard_id: int | None, shard_num: int | None) -> Share | None:
-    """The share of two arguments; None = the whole.
-
-    >>> share_of(0, 4)
-    (0, 4)
+    """The share (number, count) of two arguments; None = the whole.
 
     Raises:
         InputError: one without the other, a number outside of 0 to N - 1.

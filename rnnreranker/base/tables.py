@@ -1,4 +1,4 @@
-"""Tables of results: aligned columns for a person at a terminal, tab-separated values in a pipe."""
+"""Tables of results: aligned columns on a terminal, tab-separated values in a pipe."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ NOTHING = ("", "-")  # cells that say "no value": they take the side of the numb
 
 
 def print_table(header: Sequence[object], rows: Iterable[Sequence[object]], stream: TextIO | None = None) -> None:
-    """Print a table: columns aligned on a terminal, numbers to the right; tab-separated otherwise.
+    """Print a table: aligned on a terminal with numbers to the right, else tab-separated.
 
     Args:
-        header: the column names.
-        rows: as many cells as the header has, turned to text with `str`; format numbers before.
-        stream: where to print; None = standard output.
+        header: the column names; rows: as many cells, converted with `str`.
+        stream: None = standard output.
     """
     stream = sys.stdout if stream is None else stream
     cells = [[_one_line(cell) for cell in row] for row in (header, *rows)]
@@ -43,7 +42,7 @@ def interval(middle: float, low: float, high: float) -> str:
 
 
 def aligned(cells: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table whose first row is the header: two spaces between columns, number columns to the right.
+    """The lines of a table whose first row is the header; columns of numbers are right-aligned.
 
     >>> aligned([["run", "hits"], ["bm25", "7"], ["rnn", "1000"]])
     ['run   hits', 'bm25     7', 'rnn   1000']

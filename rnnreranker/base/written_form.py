@@ -1,4 +1,4 @@
-"""A method with its settings in one line, `name:key=value,key=value`: the same in Python, in a shell and in YAML."""
+"""A method and its settings in one line, `name:key=value,key=value`: the same in Python, in a shell and in YAML."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _QUOTED = re.compile(r'("(?:[^"\\]|\\.)*")')
 
 @dataclass(frozen=True)
 class Written:
-    """A method and what was said of its settings.
+    """A method and its settings.
 
     Attributes:
         name: of the method.
-        params: settings by name; those of a line are `Typed`, and read as the type of the setting when it is known.
-        preset: a published name or a YAML file, which `params` come before; "" = none.
+        params: settings by name; those of a line are `Typed`.
+        preset: a published name or a YAML file, which `params` override; "" = none.
 
     >>> Written.read("rnn:k=5,preset=tas-b")
     Written(name='rnn', params={'k': '5'}, preset='tas-b')
@@ -38,10 +38,11 @@ class Written:
 
     @classmethod
     def read(cls, form: str | Mapping[str, Any] | Written) -> Written:
-        """The method of a line, or of a mapping `{name: {key: value}}` as YAML has it.
+        """The method of a line, or of a mapping `{name: {key: value}}`.
 
-        A value with a comma or a quotation mark stands in double quotes, a backslash before a quotation mark in it. A
-        colon that no `key=` follows belongs to the name, as in a path.
+        Double quotes enclose a value with a comma or a quotation mark; a backslash precedes a quotation mark in it. A
+        colon
+        without `key=` behind it belongs to the name, as in a path.
 
         Raises:
             InputError: another form.
@@ -77,10 +78,10 @@ class Written:
         return cls(str(next(iter(form))), params, str(params.pop(PRESET, "") or ""))
 
     def beside(self, typed: Mapping[str, Any], of: str) -> Written:
-        """This form with the settings that flags say too, `preset` perhaps among them; of: the flag of the form.
+        """This form with the settings of flags, perhaps `preset`; of: the flag of the form.
 
         Raises:
-            InputError: a setting that both say.
+            InputError: a setting in both.
 
         >>> str(Written.read("evidence:k=5").beside({"lam": 0.4, "preset": "tas-b"}, "--method"))
         'evidence:preset=tas-b,k=5,lam=0.4'
@@ -101,7 +102,7 @@ class Written:
 
 
 def read_joined(form: str | Mapping[str, Any] | Written | Sequence[Any], sign: str = "+") -> list[Written]:
-    """The methods that a line joins, or those of a list.
+    """The methods of a line with a sign between them, or of a list.
 
     >>> [one.name for one in read_joined("bm25:k1=0.9+dense")]
     ['bm25', 'dense']
@@ -114,7 +115,7 @@ def read_joined(form: str | Mapping[str, Any] | Written | Sequence[Any], sign: s
 
 
 def read_listed(line: str) -> list[Written]:
-    """The methods that stand in a line one after the other, a comma between them as between their settings.
+    """The methods of a line with commas between them, as between their settings.
 
     >>> [str(one) for one in read_listed("dense,terms:language=zh,stemmer=none,bm25")]
     ['dense', 'terms:language=zh,stemmer=none', 'bm25']

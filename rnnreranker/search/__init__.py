@@ -1,1 +1,1 @@
-"""Retrieval: topics in, a run out; dense by Faiss alone, BM25 and hybrid through Pyserini."""
+"""Search: topics to a run; dense by Faiss, BM25 by Pyserini."""

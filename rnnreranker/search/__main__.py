@@ -98,7 +98,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _checked(args: Any, wanted: OutputRequest) -> SearchRequest:
-    """What the flags ask for; what can be seen to fail is refused before any work, all at once."""
+    """The request of the flags; raises all faults that are visible before any work."""
     silent = args.query is None and (args.topics or args.run) and not wanted.output and not wanted.qrels
     wrong, rerank, explain = "", [*(args.rerank or [RNN])], wanted.explain is not None
     try:
@@ -141,12 +141,12 @@ def _checked(args: Any, wanted: OutputRequest) -> SearchRequest:
 
 
 def _rerankers(args: Any, explained: bool) -> list[Form]:
-    """The rerankers of --rerank with what other flags say of them; the usual one where nothing is said.
+    """The rerankers of --rerank with the settings of other flags; the default one if no flag says more.
 
-    explained: whether the page of a query shows what it does, so that it may not be left out.
+    explained: whether a page shows the reranker, so that it cannot be left out.
 
     Raises:
-        InputError: a flag that none of them has, or that a written form says too.
+        InputError: a flag that none of them has, or that a written form repeats.
     """
     typed = command.given(args, RnnParams)
     with command.naming_flags(typed):
@@ -182,7 +182,7 @@ def _explain_output(wanted: OutputRequest) -> Path:
 
 
 def _write(wanted: OutputRequest, argv: Sequence[str], work: Pipeline, run: Run, protocol: str) -> None:
-    """Write a run, and beside it what it was made of."""
+    """Write a run, and its ir_metadata beside it."""
     from rnnreranker.search.ir_metadata import file_beside, write_ir_metadata
 
     by = [work.retrieved_by or "run", *work.steps, *([] if work.rerankers else [NO_RERANKING])]
@@ -198,7 +198,7 @@ def _write(wanted: OutputRequest, argv: Sequence[str], work: Pipeline, run: Run,
 def _show(
     wanted: OutputRequest, work: Pipeline, stages: list[Run], runs: list[Run], qrels: pandas.DataFrame | None
 ) -> None:
-    """Show, explain and evaluate, as the flags say; runs: the documents of the stages."""
+    """Show, explain and evaluate as the flags say; runs: the documents of the stages."""
     request = work.request
     first = Path(str(request.run)).name if request.run else work.retrieved_by
     if request.query:
@@ -236,7 +236,7 @@ def _show(
 
 
 def _qrels(name: str, protocol: str | None, topics: dict[str, str]) -> pandas.DataFrame:
-    """The judgements of the topics that are searched, at least one of them."""
+    """The judgements of the searched topics; InputError: none."""
     from rnnreranker.data.qrels import load_qrels
 
     qrels = load_qrels(name)

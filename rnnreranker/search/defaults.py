@@ -1,4 +1,4 @@
-"""What commands say of the arguments that they share, and the reranking where nobody says another."""
+"""Help texts that commands share, and the default reranker."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ ENCODER = "of queries: NAME|DIR|hub id[:pooling=cls,…] (default: the index's)"
 
 
 class Usual(str):
-    """A reranker that is left out where the index has nothing for it."""
+    """A reranker that is dropped if the index lacks its inputs."""
 
 
 RNN = Usual("rnn")

@@ -1,4 +1,4 @@
-"""The flags that say how rNN reranks, as several commands have them."""
+"""The flags of rNN that several commands have."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ EVERYDAY = ("k", "k_exp", "tau", "lam", "context")  # settings of rNN that help 
 
 
 def with_rnn(args: Any, form: Form, of: str, settings: type[RnnParams] = RnnParams) -> Written:
-    """A written form with what the flags of rNN and --preset say too; of: the flag that the form was given with.
+    """A written form with the flags of rNN and --preset; of: the flag of the form.
 
     Raises:
-        InputError: values out of range, by their flags; a setting that both say.
+        InputError: values out of range, by their flags; a setting in both.
     """
     typed = command.given(args, settings)
     with command.naming_flags(typed):

@@ -1,4 +1,4 @@
-"""Texts of documents: of a source that is given, else of an index."""
+"""Texts of documents: of a given source, else of an index."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ if TYPE_CHECKING:
 
 
 def texts_in(index: IndexOnDisk) -> Mapping[str, str]:
-    """The texts of an index by docid, read when they are asked for; empty of an index that keeps no texts."""
+    """The texts of an index by docid, read on access; empty if it keeps none."""
     return Texts(index.texts) if index.texts is not None else {}
 
 
 def document_texts(documents: str | None, index: IndexOnDisk, fields: Sequence[str] | None = None) -> Mapping[str, str]:
-    """The texts of a source of documents, by docid, else those of the index.
+    """The texts by docid of a source of documents, else of the index.
 
-    Args:
-        documents: the source; fields: what its texts are, None = as in the index.
+    fields: of the source's documents, None = as in the index.
 
     Raises:
-        InputError: neither, and as `texts_by_id`.
+        InputError: neither has texts, and as `texts_by_id`.
     """
     if documents:
         from rnnreranker.data.documents import texts_by_id
@@ -40,11 +39,9 @@ def document_texts(documents: str | None, index: IndexOnDisk, fields: Sequence[s
 def texts_for(
     docids: Iterable[str], index: IndexOnDisk | None, documents: str | None, fields: Sequence[str] | None = None
 ) -> dict[str, str]:
-    """The texts of documents, by docid: from `documents` where given, else from the index; some may have none.
+    """The texts of `docids`: from `documents` if given, else from the index; some may be missing.
 
-    Args:
-        docids: those wanted.
-        index, documents: where they come from; fields: what the texts of `documents` are, None = as in the index.
+    fields: of `documents`, None = as in the index.
     """
     wanted = set(docids)
     if fields is None and index is not None:

@@ -1,7 +1,7 @@
-"""What a run was made of and with, as a file of ir_metadata beside it: https://www.ir-metadata.org.
+"""The ir_metadata file of a run: https://www.ir-metadata.org.
 
-The six components of PRIMAD: platform, research goal, implementation, method, actor, data. The file names the actor of
-`RNNRERANKER_ACTOR`, and of a path on this machine the last name alone.
+Six components (PRIMAD): platform, research goal, implementation, method, actor, data. The actor comes from
+`RNNRERANKER_ACTOR`; a path on this machine appears by its last name.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TOOLKITS = ("rnnreranker", "pyserini")
 
 
 def file_beside(run: str | os.PathLike[str]) -> Path | None:
-    """The file beside a run: `run.ir-metadata.yml` of `run.txt` and `run.txt.gz`; None of stdout, a device, a pipe."""
+    """The file of a run: `run.ir-metadata.yml` of `run.txt` and `run.txt.gz`; None for stdout, a device, a pipe."""
     path = Path(run)
     if os.fspath(run) == STDOUT or (path.exists() and not path.is_file()):
         return None
@@ -46,10 +46,10 @@ def file_beside(run: str | os.PathLike[str]) -> Path | None:
 
 
 def actor() -> dict[str, Any]:
-    """Who makes the run, of RNNRERANKER_ACTOR; empty where it is not set.
+    """The actor of RNNRERANKER_ACTOR; empty if it is not set.
 
     Raises:
-        InputError: another form, or a key that ir_metadata does not have for an actor.
+        InputError: another form, or an unknown key.
     """
     if not (said := os.environ.get(ACTOR)):
         return {}
@@ -67,8 +67,8 @@ def write_ir_metadata(
     """Write the file.
 
     Args:
-        tag: of the run; words: of the command, after its name; work: what made the run.
-        wanted: qrels and measures; protocol: that they were measured by.
+        tag: of the run; words: of the command, after its name; work: the search.
+        wanted: qrels and measures; protocol: of the measures.
 
     Raises:
         InputError: the file cannot be written, and as `actor`.
@@ -98,7 +98,7 @@ def write_ir_metadata(
 
 
 def stages(work: Pipeline) -> list[dict[str, Any]]:
-    """The methods in their order, each with its settings and the name of what it reranks, expands or fuses."""
+    """The methods in their order, each with its settings and the name of the stage it reads."""
     entries: list[dict[str, Any]] = []
     request = work.request
 
@@ -138,7 +138,7 @@ def stages(work: Pipeline) -> list[dict[str, Any]]:
 
 
 def shown_command(words: Sequence[str]) -> str:
-    """The command with these words, as a shell takes it, without the folders of this machine.
+    """The command for a shell, without the folders of this machine.
 
     >>> shown_command(["--run", "/home/ada/a.txt", "--rerank", "scorer:model=/home/ada/m", "--query", "/ a"])
     "python -m rnnreranker.search --run a.txt --rerank scorer:model=m --query '/ a'"
@@ -194,7 +194,7 @@ def _data(qrels: str | None, work: Pipeline) -> dict[str, Any]:
 
 
 def _encoder(retriever: Any, work: Pipeline) -> str:
-    """The name of the encoder of a retriever's queries; "" of one that has none, and of encoded queries."""
+    """The name of the encoder of a retriever's queries; "" without one, or with encoded queries."""
     own: list[Any] = [work.index.described(part).get("encoder") for part in sorted(parts_of(retriever.needs))]
     name = next((one["name"] for one in own if isinstance(one, dict) and one.get("name")), "")
     if "query vectors" in retriever.needs:
@@ -203,7 +203,7 @@ def _encoder(retriever: Any, work: Pipeline) -> str:
 
 
 def _first_tag(work: Pipeline) -> str:
-    """The tag that the run of the first stage has or would have; "" of a given run without one."""
+    """The tag of the first stage's run; "" for a given run without one."""
     if work.retrieved_by:
         return f"{work.retrieved_by}.none"
     words = first_line(work.request.run).split() if isinstance(work.request.run, str | Path) else []

@@ -1,4 +1,4 @@
-"""`build_index` and `open_index`: an index that is made and searched from Python."""
+"""`build_index` and `open_index`: an index in Python."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENCODER = "minilm"
 
 
 class Index(opening.IndexOnDisk):
-    """An index and its parts, with what the command `search` does to it.
+    """An index with the search of the command.
 
     >>> Index("my-index").parts
     ()
@@ -42,16 +42,17 @@ class Index(opening.IndexOnDisk):
         """Retrieve and rerank, as `python -m rnnreranker.search`.
 
         Args:
-            topics: a name, a file, {qid: text}, or the text of one query, which is called `query`.
+            topics: a name, a file, {qid: text}, or the text of one query, which gets the id `query`.
             retrieve, rerank, hits, device, others: as of `SearchRequest`.
 
         Returns:
-            A run, of at most `hits` documents a query, with the scores of its file: what follows from it (a reranked
-            run, labels, a model) is the same to the last digit as from the file that the command writes.
+            A run of at most `hits` documents a query, with the scores of its file, so that later results are the same
+                as from
+            the command's file.
 
         Raises:
-            InputError: everything that can be seen to be wrong, at once.
-            UnavailableError, MissingDependencyError: an encoder or Java that cannot be had here.
+            InputError: all visible faults at once.
+            UnavailableError, MissingDependencyError: an encoder or Java is missing here.
         """
         asked = {"retrieve": retrieve, "rerank": rerank, "hits": hits, "device": device, **others}
         return search(request_of(self, topics, **asked)).as_written()
@@ -63,9 +64,9 @@ class Index(opening.IndexOnDisk):
         topics: str | Path | Mapping[str, str] | None = None,
         **others: Any,
     ) -> Run:
-        """A run of candidates, a Run or a file, reranked: as `python -m rnnreranker.search --run`.
+        """Rerank the candidates of a Run or a file, as `python -m rnnreranker.search --run`.
 
-        topics: as of `search`, None where no query needs its text; rerank, others: as of `SearchRequest`.
+        topics: as of `search`, None if no method reads texts; rerank, others: as of `SearchRequest`.
 
         Raises:
             InputError, UnavailableError, MissingDependencyError: as `search`.
@@ -79,11 +80,12 @@ def open_index(name: str | Path, bm25: str | None = None) -> Index:
     """The index of a name or path, see `rnnreranker.index.opening.open_index`.
 
     Args:
-        name: a folder that `build_index` or Pyserini wrote, a `.npy` matrix with its ids, `pydoc`, or a prebuilt index
-            of Pyserini; bm25: a Lucene index that stands elsewhere.
+        name: a folder of `build_index` or Pyserini, a `.npy` matrix with its ids, `pydoc`, or a prebuilt index of
+            Pyserini.
+        bm25: a Lucene index in another folder.
 
     Raises:
-        InputError: nothing of that name (with the nearest names), or no index in the folder.
+        InputError: unknown name (with the nearest names), or no index in the folder.
         UnavailableError: a prebuilt index that cannot be downloaded.
     """
     opened = opening.open_index(name, bm25)
@@ -106,24 +108,25 @@ def build_index(
     cluster: str | None = None,
     **settings: Any,
 ) -> Index:
-    """An index of documents in a folder, opened; an interrupted build goes on, and parts that are there stay.
+    """Build an index of documents in a folder, and open it; resumes an interrupted build and keeps existing parts.
 
     Args:
-        documents: a name, a file, pairs (docid, text), triples with a vector, (d,) floats, that no encoder makes,
-            {docid: text}, or records or a data frame with id, text and perhaps title and vector.
+        documents: a name, a file, pairs (docid, text), triples with a vector, (d,) floats, {docid: text}, or records or
+            a
+            data frame with id, text and perhaps title and vector.
         output: the folder.
         parts: in their written form, as "dense", "neighbours:k=32"; `python -m rnnreranker methods` lists them.
         encoder: of the vectors, `minilm`, a folder or `name:pooling=cls,…`.
-        device, compute_dtype: where documents are encoded ("cuda", "cuda:0,cuda:1", "mps", "auto"; None = the
-            processor), and in which type: "float32", "bfloat16", "float16".
+        device, compute_dtype: of the encoder: "cuda", "cuda:0,cuda:1", "mps", "auto", None = the processor; "float32",
+            "bfloat16", "float16".
         threads: None = one per core; the index does not depend on it, nor on backend and cluster.
-        overwrite: make again what is there, and replace an index of other documents.
+        overwrite: build existing parts again, and replace an index of other documents.
         fields, from_index, backend, cluster: as of `IndexRequest`.
         settings: of parts that are flags of `index`: dtype, impact_encoder, token_encoder.
 
     Raises:
-        InputError: no documents, a docid twice, unknown arguments, an index of other documents in the folder.
-        UnavailableError: a BM25 part without Java 21 or newer, an encoder that cannot be had.
+        InputError: no documents, a repeated docid, unknown arguments, an index of other documents in the folder.
+        UnavailableError: a BM25 part without Java 21 or newer, a missing encoder.
     """
     known = [typed_name(field) for _, field in settings_with_flags()]
     if unknown := [name for name in settings if name not in known]:

@@ -1,4 +1,4 @@
-"""Documents of a run: those that are queries themselves, as in ArguAna, and those that passages are of."""
+"""Documents of a run: those that are queries themselves, as in ArguAna, and those of passages."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ FIRST = 10  # entries of a query among which its own document is looked for
 def own_entries(run: Run, documents: Sequence[str] | np.ndarray | None = None) -> np.ndarray:
     """(L,) bool: whether the docid of an entry is the id of its query.
 
-    Args:
-        run: L entries of V distinct docids.
-        documents: (V,) the document of each passage, in the order of `run.docids`; None = the docids themselves.
+    documents: (V,) the document of each of the run's docids; None = the docids themselves.
 
     >>> own_entries(Run.from_dict({"a": {"a": 2.0, "b": 1.0}, "c": {"a": 1.0}})).tolist()
     [True, False, False]
@@ -36,12 +34,12 @@ def own_entries(run: Run, documents: Sequence[str] | np.ndarray | None = None) -
 
 
 def without_own(run: Run, passages: PassageParams | None = None) -> Run:
-    """The run without the entries whose docid is the id of their query; every query stays.
+    """The run without entries whose docid is the id of their query; all queries stay.
 
-    passages: what documents the docids are of; None = they are documents.
+    passages: maps docids to documents; None = they are documents.
 
     Raises:
-        InputError: passages whose document is not known.
+        InputError: passages without a known document.
     """
     documents = None
     if passages is not None:
@@ -51,12 +49,11 @@ def without_own(run: Run, passages: PassageParams | None = None) -> Run:
 
 
 def notice_own(run: Run, remedy: str) -> None:
-    """Report, in one line, queries that have their own document among their first entries.
+    """Report in one line the queries that have their own document among their first entries; remedy: for the user.
 
-    Numbers may name a query and another document by chance. They count where at least half of the own documents come
-    first, those of three queries or of half the queries.
-
-    remedy: what the user can do.
+    Numbers may name a query and another document by chance. They count if at least half of the own documents come
+    first,
+    for three queries or for half of them.
     """
     top = run.head(FIRST)
     rows, numbers = np.unique(top.rows, return_inverse=True)
@@ -77,7 +74,7 @@ def documents_of(run: Run, params: PassageParams) -> Run:
     """The documents of a run of passages.
 
     Raises:
-        InputError: passages whose document is not known, and as `to_documents`.
+        InputError: passages without a known document, and as `to_documents`.
         UnavailableError: an ir_datasets id whose data are not here.
     """
     names, order = documents_by(params.passages, run.docids, ordered=params.aggregate == "firstp")

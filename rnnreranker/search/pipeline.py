@@ -1,4 +1,4 @@
-"""A search from its request to its runs: what `auto` chooses, and the methods in their order on one index."""
+"""A search from its request to its runs: the choices of `auto`, and the methods in their order."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ GRAPH = "neighbours"
 
 @dataclass(frozen=True, eq=False)
 class Pipeline:
-    """What a search works with.
+    """An opened search.
 
     Attributes:
-        request: what is asked for; index: where documents come from; inputs: what methods read of it and of the topics.
-        retrievers: empty where a run is given; expander: None without one; rerankers: in their order.
-        retrieved_by: the retrievers, of `auto` those that it chose; and the feedback.
+        request, index; inputs: of the methods, from the index and the topics.
+        retrievers: empty with a given run; expander: None without one; rerankers: in their order.
+        retrieved_by: the retrievers (those that `auto` chose) and the feedback.
         depth: candidates per query.
     """
 
@@ -56,9 +56,9 @@ class Pipeline:
     depth: int
 
     def stages(self, given: Run | None = None) -> list[Run]:
-        """The run of every stage: retrieved or given, expanded, reranked once or more.
+        """The run of each stage: retrieved or given, expanded, reranked once or more.
 
-        Runs have their whole depth and passages stay passages: see `documents`.
+        Runs have their whole depth, and passages stay passages: see `documents`.
         """
         remove, passages = self.request.remove_query, self.request.passages
         with phase("query vectors"):
@@ -87,12 +87,12 @@ class Pipeline:
 
     @property
     def needs(self) -> frozenset[str]:
-        """What all methods together read."""
+        """The inputs that all methods read."""
         needs = frozenset[str]() if self.expander is None else self.expander.needs
         return needs.union(*(one.needs for one in self.retrievers), *(one.needs for one in self.rerankers))
 
     def documents(self, run: Run) -> Run:
-        """The documents of a run of passages, or a run as it is."""
+        """The documents of a run of passages; other runs unchanged."""
         return run if self.request.passages is None else documents_of(run, self.request.passages)
 
     def retrieved(self) -> Run:
@@ -120,15 +120,14 @@ def open_pipeline(
     qrels: pandas.DataFrame | None = None,
     given: Run | None = None,
 ) -> Pipeline:
-    """The index and the methods of a search; what they lack is noticed here, before queries are encoded.
+    """Open the index and the methods of a search, and check that nothing is missing, before queries are encoded.
 
     Args:
-        request: what is asked for.
         topics: query id to text; qrels: judgements, for methods that read them.
         given: a run in place of retrieving.
 
     Raises:
-        InputError: no such index, a part that is not in it, something that this search cannot give to a method.
+        InputError: no such index, a part that it lacks, an input that this search cannot give to a method.
         UnavailableError: a prebuilt index that cannot be downloaded, BM25 without Java.
     """
     retrieving, rerankers = request.retrievers, request.rerankers
@@ -188,7 +187,7 @@ def open_pipeline(
 def _inputs(
     request: SearchRequest, index: IndexOnDisk, topics: Mapping[str, str], qrels: pandas.DataFrame | None
 ) -> Inputs:
-    """Everything that an index and a request can give; each is opened when it is asked for."""
+    """The inputs that an index and a request can give; each loads at its first use."""
     fields, own = asked_fields(request.documents, request.fields), (topics, request.threads, request.devices)
     of_index: dict[str, Any] = {need: partial(index.given, need) for need in givers()}
     for need in set(givers(queries=True)) - {*of_index, *GIVEN}:
@@ -203,17 +202,16 @@ def _inputs(
 
 
 def _with_queries(chosen: Chosen, request: SearchRequest, index: IndexOnDisk, retrieved_by: list[str]) -> Chosen:
-    """A reranker with `queries` decided.
+    """A reranker with its `queries`.
 
-    With vectors and tokens "encoded". From a graph of the vectors that dense retrieval has just searched, "run", whose
-    scores are their inner products; of an index that has these vectors, "encoded"; else "none".
+    "encoded" with vectors and tokens. From a graph: "run" after dense retrieval from the graph's vectors, whose scores
+    are
+    their inner products; else "encoded" if the index has these vectors; else "none".
 
-    Args:
-        chosen: the reranker; index: that the graph is in.
-        retrieved_by: the retrievers right before it; empty where a run is given, or another reranker comes before.
+    retrieved_by: the retrievers just before it; empty for a given run or behind another reranker.
 
     Raises:
-        InputError: queries to be encoded without vectors, or with those of another part than the graph is of.
+        InputError: encoded queries without the vectors of the graph.
     """
     if not chosen.takes_source:
         return chosen
@@ -234,15 +232,15 @@ def _with_queries(chosen: Chosen, request: SearchRequest, index: IndexOnDisk, re
 
 
 def choose_parts(request: SearchRequest, index: IndexOnDisk, inputs: Inputs) -> tuple[list[Chosen], list[Chosen], str]:
-    """The retrievers, the rerankers, and a line: what is used, what is left out and why; "" of a lone part, used whole.
+    """The retrievers, the rerankers, and a line that says which parts are used or not, and why; "" for a single part.
 
-    One retriever of words and one of vectors take part: those that the index has what they need for and that this
-    machine can search. The usual reranker is left out where the index has no vectors, or the queries cannot have them,
-    and no graph replaces them.
+    `auto` takes one retriever of words and one of vectors whose parts the index has and this machine can search. It
+    drops
+    the usual reranker if vectors or query vectors are missing and no graph replaces them.
 
     Raises:
-        InputError: an index with no part to search, a fusion for an index with one.
-        UnavailableError, MissingDependencyError: none of its parts can be searched here, or the encoder that was given.
+        InputError: an index without a part to search, a fusion for one with a single part.
+        UnavailableError, MissingDependencyError: no part, or the given encoder, works here.
     """
     lost: dict[str, str] = {}
     used: list[Chosen] = []
@@ -288,7 +286,7 @@ def choose_parts(request: SearchRequest, index: IndexOnDisk, inputs: Inputs) -> 
 
 
 def _obstacle(request: SearchRequest, index: IndexOnDisk, inputs: Inputs, kind: type[Retriever]) -> str:
-    """Why a part that is there cannot be searched on this machine; "" where it can.
+    """The reason why a part of the index cannot be searched here; "" if it can.
 
     Raises:
         UnavailableError, MissingDependencyError: as `_without_query_vectors`.
@@ -301,7 +299,7 @@ def _obstacle(request: SearchRequest, index: IndexOnDisk, inputs: Inputs, kind: 
 
 
 def _lacking(request: SearchRequest, index: IndexOnDisk, rerankers: list[Chosen]) -> str:
-    """What the rerankers need and cannot have; "" where that is nothing."""
+    """The inputs that the rerankers need and cannot have; "" for none."""
     needs = needs_together(rerankers)
     if lacking := [need for need in sorted(needs) if not index.has(need)]:
         return f"{' and '.join(lacking)}, which this index does not have"
@@ -310,10 +308,10 @@ def _lacking(request: SearchRequest, index: IndexOnDisk, rerankers: list[Chosen]
 
 
 def _without_query_vectors(request: SearchRequest, index: IndexOnDisk) -> str:
-    """Why queries cannot become vectors here; "" where they can.
+    """The reason why queries cannot become vectors here; "" if they can.
 
     Raises:
-        UnavailableError, MissingDependencyError: the same of an encoder that was given.
+        UnavailableError, MissingDependencyError: the same for a given encoder.
     """
     try:
         check_query_vectors(request.encoding, index)

@@ -1,4 +1,4 @@
-"""How queries become vectors: of a file, or encoded by the encoder that made the index or by a named one."""
+"""Query vectors: from a file, by the encoder of the index, or by a named one."""
 
 from __future__ import annotations
 
@@ -26,14 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QueryEncoding:
-    """How queries become vectors.
+    """The source of query vectors.
 
     Attributes:
-        encoder: a name, a folder or a hub id; None = the encoder that made the index.
-        settings: those of it that were given.
-        encoded: a .npy file of query vectors, see `load_encoded_queries`, or these, or their matrix.
-        topics: where the texts of queries come from, for messages.
-        devices: where they are encoded; None = the processor.
+        encoder: a name, a folder or a hub id; None = the encoder of the index. settings: its given settings.
+        encoded: a .npy file of query vectors, see `load_encoded_queries`, or `QueryVectors`, or their matrix.
+        topics: the source of the texts, for messages.
+        devices: of the encoder; None = the processor.
     """
 
     encoder: str | None = None
@@ -50,10 +49,10 @@ class QueryEncoding:
         topics: Any = None,
         devices: Devices | None = None,
     ) -> QueryEncoding:
-        """That of an encoder in its written form, `minilm:pooling=cls`; `:pooling=cls` is of that of the index.
+        """With an encoder in its written form, `minilm:pooling=cls`; `:pooling=cls` is for the encoder of the index.
 
         Raises:
-            InputError: settings that encoders do not have, values out of range.
+            InputError: unknown settings, values out of range.
         """
         name, params = encoder_of(encoder)
         shown = str(topics) if isinstance(topics, str | Path) else argument("topics")
@@ -64,7 +63,7 @@ def encoder_of(form: Form | None, of: str = "encoder") -> tuple[str, EncoderPara
     """The name and the settings of an encoder in its written form.
 
     Raises:
-        InputError: settings that encoders do not have, values out of range.
+        InputError: unknown settings, values out of range.
     """
     if form is None:
         return "", EncoderParams()
@@ -84,16 +83,14 @@ def query_vectors(
     """The vectors of queries.
 
     Args:
-        how: encoded by what, or the file that has them.
-        index: whose vectors the queries are compared with.
-        topics: query id to text, in the order of the rows of `how.encoded`; empty: the file has its ids beside it.
-        wanted: the queries whose vectors are needed; None = all topics.
+        index: whose vectors are compared with them.
+        topics: query id to text, in the order of the rows of `how.encoded`; empty if its file has ids beside it.
+        wanted: the queries; None = all topics.
         threads: None = one per core; the vectors do not depend on it.
 
     Raises:
-        InputError: queries without text or vector, an index that does not say what encoder made it where none is
-            given, vectors of another dimension than those of the index.
-        UnavailableError: an encoder that is neither here nor can be downloaded.
+        InputError: queries without text or vector, an unknown encoder of the index, another dimension than the index's.
+        UnavailableError: an encoder that is not here and cannot be downloaded.
     """
     from rnnreranker.parts.vectors import QueryVectors
 
@@ -128,11 +125,11 @@ def query_vectors(
 
 
 def check_query_vectors(how: QueryEncoding, index: IndexOnDisk) -> None:
-    """Look, without loading it, that the encoder of the queries is here, unless a file has their vectors.
+    """Check that the encoder of the queries is here, without loading it; passes with encoded queries.
 
     Raises:
-        InputError: an index that does not say what encoder made it, where none is given.
-        UnavailableError, MissingDependencyError: an encoder that is neither here nor can be downloaded.
+        InputError: an unknown encoder of the index.
+        UnavailableError, MissingDependencyError: an encoder that is not here and cannot be downloaded.
     """
     if how.encoded is None and ((own := _own_encoder(how, index)) is None or own.graph is None):
         from rnnreranker.encode.dense import Encoder
@@ -141,7 +138,7 @@ def check_query_vectors(how: QueryEncoding, index: IndexOnDisk) -> None:
 
 
 def open_query_encoder(how: QueryEncoding, index: IndexOnDisk) -> Encoder:
-    """What encodes the queries of an index, loaded: `query_arrays` gives the vectors that `query_vectors` does.
+    """The loaded encoder of the queries of an index; gives the vectors of `query_vectors`.
 
     Raises:
         InputError, UnavailableError: as `query_vectors`.
@@ -155,16 +152,16 @@ def open_query_encoder(how: QueryEncoding, index: IndexOnDisk) -> Encoder:
 
 
 def trained_encoder(encoder: str | None, index: IndexOnDisk) -> tuple[str, dict[str, Any]]:
-    """The encoder that a training begins with, and what the index says of it.
+    """The encoder at the start of a training, and its settings in the index.
 
     Raises:
-        InputError: an index that does not say what encoder made it, where none is given.
+        InputError: an unknown encoder of the index.
     """
     return _named(QueryEncoding(encoder), index)
 
 
 def _given(encoded: str | Path | QueryVectors | np.ndarray, topics: Mapping[str, str]) -> QueryVectors:
-    """The query vectors of a file, those themselves, or the rows of a matrix, of the topics where there are some."""
+    """The given query vectors, in the order of the topics if there are any."""
     from rnnreranker.parts.vectors import QueryVectors
 
     if isinstance(encoded, str | Path):
@@ -182,11 +179,7 @@ def _given(encoded: str | Path | QueryVectors | np.ndarray, topics: Mapping[str,
 
 
 def _own_encoder(how: QueryEncoding, index: IndexOnDisk) -> IndexEncoder | None:
-    """What encodes queries as the documents were; None where the index does not say what made it, for other settings.
-
-    Raises:
-        InputError: a graph that is not that of the encoder that the index says.
-    """
+    """The encoder of the documents; None if it is unknown, or for other settings."""
     if how.encoder or how.settings.given() or "dense" not in index.folders or not index.encoder:
         return None
     from rnnreranker.parts.vectors.encoder import index_encoder
@@ -195,7 +188,7 @@ def _own_encoder(how: QueryEncoding, index: IndexOnDisk) -> IndexEncoder | None:
 
 
 def _named(how: QueryEncoding, index: IndexOnDisk) -> tuple[str, dict[str, Any]]:
-    """The encoder of the queries, the one given, else the one that made the index; and its settings."""
+    """The name of the given encoder, else of the index's; and its settings."""
     described = {} if how.encoder else index.encoder
     name = how.encoder or described.get("name")
     if not name:

@@ -1,4 +1,4 @@
-"""What a search is asked for: a request, the methods that it names, and what can be seen to fail before any work."""
+"""The request of a search, the methods that it names, and the faults that are visible before any work."""
 
 from __future__ import annotations
 
@@ -51,15 +51,16 @@ class SearchRequest(ComputesOnDevices, Request):
         index: an opened index, a folder, `pydoc`, or the name of a prebuilt index of Pyserini.
         topics: a name, a file, or qid → text; None with a run whose queries need no text. query: one text instead.
         run: candidates in place of retrieving, a Run or a file.
-        encoded_queries: a .npy file of query vectors, `QueryVectors`, or (Q, d) floats of the topics in their order.
-        retrieve: `auto`, `hybrid`, or retrievers in their written form, joined by + or in a list. fuse: how several are
-            fused; None = rrf, of `auto` minmax. prf, expand, rerank: methods in their written form.
-        remove_query: whether an entry whose docid is the id of its query is left out of the run before anything reads
-            the run, as Pyserini's `--remove-query`; `hits` others stay. Feedback still reads that document.
-        hits: documents a query that come out. A reranker with a larger `context` sees that many candidates.
-        encoder: of queries, `name:key=value,…`; None = the one that made the index.
-        missing: candidates without what is needed of them, "error" or "skip".
-        documents: texts for rerankers that read them; fields: which of theirs, "title,text" or "text".
+        encoded_queries: a .npy file of query vectors, `QueryVectors`, or (Q, d) floats in the order of the topics.
+        retrieve: `auto`, `hybrid`, or retrievers in their written form, joined by + or in a list. fuse: their fusion;
+            None
+            = rrf, of `auto` minmax. prf, expand, rerank: methods in their written form.
+        remove_query: drops the document whose docid is the id of its query from the first run, as Pyserini's
+            `--remove-query`; `hits` others stay. Feedback still reads it.
+        hits: documents a query in the result. A reranker with a larger `context` reads more candidates.
+        encoder: of queries, `name:key=value,…`; None = the index's.
+        missing: "error" or "skip" for candidates without a vector or text.
+        documents: texts for rerankers; fields: "title,text" or "text" of them.
         device, compute_dtype: as of `devices_of`; None = the processor.
         aggregate: passages to documents, `maxp:passages=#,hits=5000`.
         threads: None = one per core; batch_size: queries at a time. Results depend on neither.
@@ -100,15 +101,15 @@ class SearchRequest(ComputesOnDevices, Request):
 
     @cached_property
     def auto(self) -> bool:
-        """Whether the index says which retrievers there are."""
+        """Whether the index determines the retrievers."""
         return self.run is None and self.retrieve in (None, AUTO)
 
     @cached_property
     def retrievers(self) -> list[Chosen]:
-        """The retrievers; none with a run, and of `auto`.
+        """The retrievers; empty with a run or `auto`.
 
         Raises:
-            InputError: no such retriever, one twice, `hybrid` or `auto` beside others.
+            InputError: unknown or repeated retrievers, `hybrid` or `auto` beside others.
         """
         if self.run is not None or self.auto or self.retrieve is None:
             return []
@@ -128,65 +129,65 @@ class SearchRequest(ComputesOnDevices, Request):
 
     @cached_property
     def retrieved_by(self) -> str:
-        """The retrievers as a run's tag names them; "" of `auto`."""
+        """The retrievers in a run's tag; "" for `auto`."""
         return "hybrid" if self.retrieve == "hybrid" else "+".join(one.name for one in self.retrievers)
 
     @cached_property
     def feedback(self) -> Chosen | None:
-        """What makes the query of a second search."""
+        """The method that makes the query of a second search."""
         return None if self.prf is None else choose("feedback", self.prf, "prf")
 
     @cached_property
     def expander(self) -> Chosen | None:
-        """What adds candidates before reranking."""
+        """The method that adds candidates before reranking."""
         return None if self.expand is None else choose("expander", self.expand, "expand")
 
     @cached_property
     def rerankers(self) -> list[Chosen]:
-        """The rerankers in their order; empty for none."""
+        """The rerankers in their order; may be empty."""
         forms = [form for form in as_list(self.rerank) if Written.read(form).name != NO_RERANKING]
         return choose_all("reranker", forms, "rerank")
 
     def fusion(self, count: int = 0) -> FuseParams:
-        """How a number of runs is fused, 0 = any number; of `auto` by scores, so that words and vectors count the same.
+        """The fusion of `count` runs, 0 = any number; of `auto` by scores, so that words and vectors have equal weight.
 
         Raises:
-            InputError: no such method, settings that it does not have, another number of weights.
+            InputError: unknown method or settings, another number of weights.
         """
         usual = FuseParams(fuse="minmax") if self.auto else FuseParams()
         return usual if self.fuse is None else fusion(self.fuse, count, "fuse")
 
     @cached_property
     def passages(self) -> PassageParams | None:
-        """How passages become documents; None where they stay passages.
+        """The aggregation of passages to documents; None without one.
 
         Raises:
-            InputError: no such way, settings that it does not have.
+            InputError: unknown aggregate or settings.
         """
         return None if self.aggregate is None else passages(self.aggregate)
 
     @property
     def candidates(self) -> int:
-        """How many candidates of a query are retrieved, or kept of a given run: `hits`, or the largest context."""
+        """The number of candidates of a query: `hits`, or the largest context."""
         if self.passages is not None:
             return self.passages.hits or PASSAGES_PER_DOCUMENT * self.hits
         return max([self.hits, *(getattr(one.params, "context", 0) for one in self.rerankers)])
 
     @property
     def encoding(self) -> QueryEncoding:
-        """How queries become vectors."""
+        """The encoding of the queries."""
         return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics, self.devices)
 
 
 @dataclass(frozen=True)
 class OutputRequest(Request):
-    """What the command writes and shows of a search.
+    """The outputs of the command.
 
     Attributes:
-        output: the run; tag: of the run, None = of the methods.
-        show: results of a query that are shown.
-        explain: a query whose candidates a page explains; explain_output: the page.
-        qrels, measures, protocol: what the stages are measured by.
+        output: the run; tag: of the run, None = the methods.
+        show: number of results that are printed for a query.
+        explain: a query for the page; explain_output: the page.
+        qrels, measures, protocol: of the evaluation of the stages.
     """
 
     output: str | None = setting(None, "run file to write (.gz compresses; -: stdout)", metavar="RUN")
@@ -201,10 +202,10 @@ class OutputRequest(Request):
 
 
 def passages(form: Form, of: str = "aggregate") -> PassageParams:
-    """How passages become documents, of a written form `maxp:passages=#`.
+    """The aggregation of a written form `maxp:passages=#`.
 
     Raises:
-        InputError: no such way, settings that it does not have.
+        InputError: unknown aggregate or settings.
     """
     written = Written.read(form)
     if written.name not in AGGREGATES:
@@ -214,7 +215,7 @@ def passages(form: Form, of: str = "aggregate") -> PassageParams:
 
 @dataclass(frozen=True)
 class RnnFlags(Request):
-    """Flags of rNN beside those of its settings."""
+    """Flags of rNN beside its settings."""
 
     preset: str | None = setting(None, "of rnn: tas-b, cocondenser, vectors, mixture, … or a YAML file")
     source: str | None = setting(
@@ -224,7 +225,7 @@ class RnnFlags(Request):
 
 
 def is_utf8(text: str) -> bool:
-    """Whether a text can be written as UTF-8, which halves of surrogate pairs cannot.
+    """Whether a text can be written as UTF-8; halves of surrogate pairs cannot.
 
     >>> is_utf8("Ada"), is_utf8("\\ud800")
     (True, False)
@@ -233,14 +234,12 @@ def is_utf8(text: str) -> bool:
 
 
 def check(request: SearchRequest, *others: tuple[object, str]) -> None:
-    """Refuse what can be seen to fail.
+    """Raise all faults of a request that are visible before any work.
 
-    Args:
-        request: what is asked for.
-        others: more faults, reported behind those of the request, see `refuse`.
+    others: further faults, reported behind those of the request, see `refuse`.
 
     Raises:
-        InputError: everything that is wrong, unknown methods and settings first.
+        InputError: all faults, unknown methods and settings first.
     """
     query, run, encoded = request.query, request.run, request.encoded_queries
     without_topics = request.topics is None and query is None
@@ -272,7 +271,7 @@ def check(request: SearchRequest, *others: tuple[object, str]) -> None:
 
 
 def _problems_of_methods(request: SearchRequest) -> list[str]:
-    """What is wrong with methods that do not go together, though each is valid."""
+    """The faults of valid methods that do not go together."""
     retrieving, chosen = [one.name for one in request.retrievers], request.rerankers
     count = len(KINDS) if request.auto else len(retrieving)
     problems = problems_of(partial(request.fusion, 0 if request.auto else count))

@@ -1,4 +1,4 @@
-"""`Index.search` and the command: topics and a first-stage run are read, and the methods of a request carried out."""
+"""`Index.search` and its topics and first-stage run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def request_of(index: IndexOnDisk, topics: Any, **others: Any) -> SearchRequest:
 
 
 def _is_text(topics: str) -> bool:
-    """Whether a text is a query, and no name or path of topics: it has white space, and is and looks like no file."""
+    """Whether a text is a query: it has white space, and is and looks like no file."""
     path = Path(topics.removesuffix(".gz"))
     return len(topics.split()) > 1 and path.suffix not in FILES and not Path(topics).exists()
 
@@ -41,8 +41,8 @@ def search(request: SearchRequest) -> Run:
     """The run of a request.
 
     Raises:
-        InputError: everything that can be seen to be wrong with it, at once; no such index, topics or run.
-        UnavailableError, MissingDependencyError: an index, an encoder or Java that cannot be had here.
+        InputError: all visible faults at once; no such index, topics or run.
+        UnavailableError, MissingDependencyError: an index, an encoder or Java is missing here.
     """
     from rnnreranker.search.pipeline import open_pipeline
 
@@ -53,7 +53,7 @@ def search(request: SearchRequest) -> Run:
 
 
 def read_queries(request: SearchRequest) -> tuple[dict[str, str], Run | None]:
-    """The topics of a request, and its run cut at its candidates, whose queries are all among them.
+    """The topics of a request, and its run cut at the number of candidates.
 
     Raises:
         InputError: unreadable ones, queries of the run that are no topics.
@@ -79,7 +79,7 @@ def read_queries(request: SearchRequest) -> tuple[dict[str, str], Run | None]:
 
 
 def first_stage_of(given: str | Path | Run) -> Run:
-    """The run of a file, or a run as it is; says on stderr if the tag of a file names a reranker.
+    """The run of a file, or a run unchanged; says so if the tag of a file names a reranker.
 
     Raises:
         InputError: as `Run.read`.

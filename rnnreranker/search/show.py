@@ -1,4 +1,4 @@
-"""What the search command prints: one query's results, or measures before and after reranking."""
+"""The printed results of a search: one query's hits, or measures before and after reranking."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def show_results(
     index: IndexOnDisk, base: Run, reranked: Run, limit: int, text_of: Mapping[str, str] = MappingProxyType({})
 ) -> None:
-    """Print rank, ranks moved, docid, score and a first line of text of the only query's first `limit` results.
+    """Print rank, move, docid, score and a line of text of the only query's first `limit` results.
 
-    On a terminal an aligned table with arrows, in a pipe tab-separated values with signed numbers (+2 = two ranks up);
-    `new` is a document that an expansion brought. text_of: document → the passage whose text is shown for it.
+    A terminal gets an aligned table with arrows, a pipe tab-separated values with signed numbers (+2 = two ranks up);
+    `new` marks a document of an expansion. text_of: document → the passage whose text is shown.
     """
     (qid,) = reranked.qids
     before = {docid: rank for rank, (docid, _) in enumerate(base[qid], 1)}
@@ -50,7 +50,7 @@ def show_results(
 
 
 def first_line(docid: str, text: str) -> str:
-    """The first line of a text that does not begin with the docid again, in whatever spelling; else the first line.
+    """The first line of a text that does not repeat the docid; else its first line.
 
     >>> first_line("heapq.merge", "heapq.merge(*iterables)\\nheapq merge\\nMerge sorted inputs.")
     'Merge sorted inputs.'
@@ -65,9 +65,8 @@ def _cut(text: str, width: int) -> str:
 
 
 def show_evaluation(runs: Mapping[str, Run], qrels: pandas.DataFrame, measures: str) -> None:
-    """Print what runs are worth: of one its values; of more the others against the first.
-
-    A comparison has difference, 95% interval, p, win/tie/loss and judged@10 of both.
+    """Print the measures of one run, or compare others with the first: difference, 95% interval, p, win/tie/loss,
+    judged@10.
     """
     from rnnreranker.evaluate import compare, evaluate
     from rnnreranker.evaluate.comparison import print_comparisons, print_scores

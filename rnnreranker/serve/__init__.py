@@ -1,1 +1,1 @@
-"""A server on this machine: a page and a JSON API to search and rerank one index, and the same as tools for MCP."""
+"""A server for one index: a page, a JSON API, and tools for MCP."""

@@ -23,14 +23,14 @@ EPILOG = """examples:
 
 @dataclass(frozen=True)
 class ToolsRequest(Request):
-    """Whether a language model is served, and not a page."""
+    """Whether the server speaks MCP."""
 
     mcp: bool = setting(False, "tools for a language model, on stdin and stdout")
 
 
 @command.main
 def main(argv: Sequence[str]) -> int:
-    """Run the command with its arguments until it is interrupted; the exit code."""
+    """Run the command until it is interrupted; the exit code."""
     args = make_parser().parse_args(argv)
     token = args.token or os.environ.get(TOKEN)
     request = command.request(args, ServeRequest, token=token, limits=command.chosen(args, Limits))

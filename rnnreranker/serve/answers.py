@@ -1,4 +1,4 @@
-"""The answer to a question: results with their moves, measures, why candidates moved, and commands to copy."""
+"""The answer to a question: results with their moves, measures, explanations, and commands to copy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rnnreranker.serve.request import ServeRequest
 
 
 def search_answer(collection: ServedIndex, question: SearchQuestion) -> dict[str, Any]:
-    """Both runs of a question, as `SearchAnswer` has them."""
+    """The fields of `SearchAnswer` for a question."""
     answered = collection.answer(question)
     before, after = collection.rows(answered)
     return {
@@ -37,7 +37,7 @@ def search_answer(collection: ServedIndex, question: SearchQuestion) -> dict[str
 
 
 def explained_answer(collection: ServedIndex, question: SearchQuestion, size: str | None = "wide") -> dict[str, Any]:
-    """Why the candidates of a question moved, as `ExplainAnswer` has it; size: of the picture, None = without one.
+    """The fields of `ExplainAnswer` for a question; size: of the picture, None = without one.
 
     Raises:
         InputError: not reranked by rnn.
@@ -73,7 +73,7 @@ def _explained(collection: ServedIndex, answered: Answered, size: str | None) ->
 
 
 def copied(request: ServeRequest, answered: Answered) -> dict[str, str]:
-    """The three by the names `shell`, `python` and `yaml`."""
+    """The search as `shell`, `python` and `yaml`."""
     question = answered.question
     return {
         "shell": command_line(request, question),
@@ -83,7 +83,7 @@ def copied(request: ServeRequest, answered: Answered) -> dict[str, str]:
 
 
 def command_line(request: ServeRequest, question: SearchQuestion) -> str:
-    """`python -m rnnreranker.search` with the flags that say what differs from the defaults."""
+    """`python -m rnnreranker.search` with the flags that differ from the defaults."""
     text = ["--query", question.query] if not question.query.startswith("-") else [f"--query={question.query}"]
     words = ["python", "-m", "rnnreranker.search", "--index", request.index, *text]
     if request.encoder is not None:
@@ -125,7 +125,7 @@ def script(request: ServeRequest, question: SearchQuestion) -> str:
 
 
 def conditions(answered: Answered) -> str:
-    """The `conditions` of a spec, and its `hits`: the retrievers, their fusion, what reranks them."""
+    """The `conditions` of a spec, and its `hits`."""
     question, pipeline = answered.question, answered.pipeline
     names = [one.name for one in pipeline.retrievers]
     forms = {one: Written(one) for one in names}
@@ -159,7 +159,7 @@ def _joined(question: SearchQuestion) -> str:
 
 
 def _rerank(question: SearchQuestion) -> list[str]:
-    """The rerankers in their written form; empty for none."""
+    """The rerankers in their written form; may be empty."""
     written = [_written(one) for one in as_list(question.rerank)]
     return [one for one in written if one != NO_RERANKING]
 
@@ -169,14 +169,14 @@ def _written(form: Any) -> str:
 
 
 def _mapping(form: Any) -> dict[str, Any]:
-    """A method as YAML has it, its numbers as numbers."""
+    """A method as YAML, its numbers as numbers."""
     one = Written.read(form)
     settings = {key: _plain(value) for key, value in one.params.items()}
     return {one.name: settings | ({"preset": one.preset} if one.preset else {})}
 
 
 def _plain(value: Any) -> Any:
-    """What a typed value is in YAML: a number, yes or no, or itself."""
+    """A typed value as YAML: a number, yes or no, or itself."""
     if not isinstance(value, str):
         return value
     try:

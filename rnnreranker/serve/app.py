@@ -1,4 +1,4 @@
-"""The page and the JSON API, as an application of FastAPI, and how it is served."""
+"""The page and the JSON API as an application of FastAPI, and its server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AS_OTHERS = ("/v1/rerank", "/v2/rerank")  # where clients of Cohere look for `me
 
 
 def _kind(body: Any) -> str:
-    """Whose request a body of /rerank is: of a client that sends texts, documents, or ours."""
+    """The kind of a body of /rerank: with texts, with documents, or our own."""
     names = body if isinstance(body, dict) else getattr(type(body), "model_fields", {})
     return next((name for name in ("texts", "documents") if name in names), "own")
 
@@ -46,7 +46,7 @@ AnyRerankBody = Annotated[
 
 
 def make_app(collection: ServedIndex) -> Guard:
-    """The application of an index; see docs/serve.md for its paths."""
+    """The application of an index; docs/serve.md lists its paths."""
     seconds = collection.limits.max_seconds
     work, work_alone = RequestWorkers(seconds).do, RequestWorkers(seconds, 1).do
     answers: dict[int | str, dict[str, Any]] = {"4XX": {"model": asked.Said}, "503": {"model": asked.Said}}
@@ -120,7 +120,7 @@ def make_app(collection: ServedIndex) -> Guard:
 
 
 def _add_page(app: FastAPI) -> None:
-    """The page, its style and its script; nothing of the index is in them."""
+    """Add the page, its style and its script; they contain nothing of the index."""
     style = "".join(_template(folder, name) for folder, name in TEMPLATES.items())
     page, script = _template("serve", "page.html"), _template("serve", "page.js")
 
@@ -146,7 +146,7 @@ def _template(folder: str, name: str) -> str:
 
 
 def _say_errors(app: FastAPI) -> None:
-    """Every error is one sentence in `error`."""
+    """Answer every error with one sentence in `error`."""
 
     def said(request: Request, status: int, text: str) -> JSONResponse:
         names = ["error", *(("message", "detail") if request.url.path in AS_OTHERS else ())]
@@ -178,7 +178,6 @@ def _say_errors(app: FastAPI) -> None:
 
 
 def _fault(one: dict[str, Any]) -> str:
-    """What is wrong with a field."""
     where = ".".join(str(step) for step in one["loc"] if step not in ("body", "own", "texts", "documents"))
     if one["type"] == "json_invalid":
         return "the body is not JSON"
@@ -191,7 +190,7 @@ def serve(request: ServeRequest) -> None:
     """Serve the page and the API until the process is interrupted.
 
     Raises:
-        InputError: a port that is taken, a host that is not this machine's; as `ServedIndex`.
+        InputError: a port in use, a host of another machine; as `ServedIndex`.
     """
     import uvicorn
 
@@ -211,7 +210,7 @@ def serve(request: ServeRequest) -> None:
 
 
 def serve_tools(request: ServeRequest) -> None:
-    """Answer a client of the Model Context Protocol on stdin and stdout until it leaves; errors as `ServedIndex`."""
+    """Serve the Model Context Protocol on stdin and stdout until the client leaves; errors as `ServedIndex`."""
     from rnnreranker.serve.tools import make_tools
 
     collection = ServedIndex(request)
@@ -220,7 +219,7 @@ def serve_tools(request: ServeRequest) -> None:
 
 
 def _listening(request: ServeRequest) -> socket.socket:
-    """A bound socket: a port that is in use is refused before an index is opened."""
+    """A bound socket; refuses a port in use before an index is opened."""
     family = socket.AF_INET6 if ":" in request.host else socket.AF_INET
     try:
         bound = socket.create_server((request.host.strip("[]"), request.port), family=family, backlog=256)

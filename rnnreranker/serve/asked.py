@@ -1,4 +1,4 @@
-"""The bodies of requests: what fields they have, of what types; everything else is refused."""
+"""The bodies of requests and answers: their fields and types; others are refused."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Forms = Annotated[list[Form], Field(max_length=10)]
 
 
 class Body(BaseModel):
-    """A body with these fields and no others."""
+    """A body with these fields only."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class SearchBody(Body):
-    """A question, or a judged topic, and how it is answered."""
+    """A question, or a judged topic, and its search."""
 
     query: StrictStr | None = Field(None, description="the text of the question")
     topic: StrictStr | None = Field(None, description="the id of a topic, in place of a text")
@@ -35,7 +35,7 @@ class SearchBody(Body):
 
 
 class ExplainBody(SearchBody):
-    """The same, and for how wide a window the picture is."""
+    """A question, and the width of the picture's window."""
 
     size: Literal["wide", "narrow"] = "wide"
 
@@ -53,7 +53,7 @@ class RerankBody(Body):
 
 
 class TextsBody(BaseModel):
-    """The request of rerank clients of text-embeddings-inference."""
+    """The request of clients of text-embeddings-inference."""
 
     query: StrictStr
     texts: list[StrictStr]
@@ -64,7 +64,7 @@ class TextsBody(BaseModel):
 
 
 class DocumentsBody(BaseModel):
-    """The request of rerank clients of Cohere (v1 and v2) and Jina."""
+    """The request of clients of Cohere (v1 and v2) and Jina."""
 
     model: StrictStr | None = None
     query: StrictStr
@@ -94,7 +94,7 @@ class Result(BaseModel):
 
 
 class MeasuredTopic(BaseModel):
-    """A measure of a judged topic, by a protocol of `evaluate`."""
+    """A measure of a judged topic, with its protocol."""
 
     measure: str
     protocol: str
@@ -103,7 +103,7 @@ class MeasuredTopic(BaseModel):
 
 
 class SearchAnswer(BaseModel):
-    """Both runs of a question, and what gives them elsewhere."""
+    """Both runs of a question, and commands to repeat it."""
 
     query: str
     topic: str | None
@@ -149,7 +149,7 @@ class DocumentAnswer(BaseModel):
 
 
 class Health(BaseModel):
-    """That the server is there, and what it serves."""
+    """The state of the server, and its index."""
 
     status: Literal["ok"] = "ok"
     index: str
@@ -157,6 +157,6 @@ class Health(BaseModel):
 
 
 class Said(BaseModel):
-    """What was wrong with a request, in one sentence."""
+    """The fault of a request, in one sentence."""
 
     error: str

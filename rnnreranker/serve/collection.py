@@ -1,4 +1,4 @@
-"""The index that is served: opened once, with its encoder, its texts, its judged topics and what was asked last."""
+"""The served index: opened once, with its encoder, texts, judged topics and recent queries."""
 
 from __future__ import annotations
 
@@ -37,12 +37,11 @@ SHOWN_TEXT = 240  # characters of a result
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """A question answered.
+    """An answered question.
 
     Attributes:
-        question: what was asked; pipeline: what it was answered with.
-        before, after: the runs of the first stage and of the last, with the scores of their files.
-        stages: all runs, as the pipeline gave them.
+        before, after: the runs of the first and the last stage, with the scores of their files.
+        stages: all runs of the pipeline.
     """
 
     question: SearchQuestion
@@ -54,9 +53,6 @@ class Answered:
 
 class ServedIndex:
     """An index that several threads search.
-
-    Args:
-        request: what is served.
 
     Raises:
         InputError, UnavailableError, MissingDependencyError: as `open_index`, `load_topics`, `load_qrels`.
@@ -91,17 +87,17 @@ class ServedIndex:
         self._encoder: Encoder | None = None
 
     def warm(self) -> None:
-        """Load model and kernel, open what a search reads and start Java, so that the first question need not wait."""
+        """Load model and kernel, open the files of a search and start Java, so that the first question is fast."""
         warm_up()
         first = next(iter(self.topics.values()), "what is asked first")
         self.answer(SearchQuestion(first, hits=min(self.limits.max_candidates, 100)))
 
     def answer(self, question: SearchQuestion, explain: bool = False) -> Answered:
-        """The runs of a question: those that `python -m rnnreranker.search --query` makes; explain: for `explained`.
+        """The runs of a question, as `python -m rnnreranker.search --query`; explain: applies the limit of `explained`.
 
         Raises:
-            InputError: what cannot be asked, of the question or of this index.
-            UnavailableError, MissingDependencyError: what this machine lacks for it.
+            InputError: an invalid question for this index.
+            UnavailableError, MissingDependencyError: this machine lacks something for it.
         """
         from rnnreranker.search.pipeline import open_pipeline
 
@@ -122,7 +118,7 @@ class ServedIndex:
         return Answered(question, pipeline, before, after, stages)
 
     def explained(self, answered: Answered) -> tuple[Neighbourhood, str]:
-        """The neighbourhood of a question, and why the run's scores tell nothing; InputError: not reranked by rnn."""
+        """The neighbourhood of a question, and why the run's scores say nothing; InputError: not reranked by rnn."""
         from rnnreranker.methods.rerank import RnnReranker
         from rnnreranker.search.explain import taken_apart
 
@@ -149,7 +145,7 @@ class ServedIndex:
         return before, after
 
     def measured(self, answered: Answered) -> list[dict[str, Any]]:
-        """The measures of a judged topic before and after; empty of another question."""
+        """The measures of a judged topic before and after; empty for other questions."""
         from rnnreranker.evaluate import evaluate
 
         topic = answered.question.topic
@@ -168,30 +164,30 @@ class ServedIndex:
         ]
 
     def judged(self) -> list[dict[str, Any]]:
-        """The topics that are offered, and how many documents are judged of each."""
+        """The topics, and their numbers of judged documents."""
         return [
             {"topic": qid, "query": text, "judged": len(self._judgements.get(qid, ()))}
             for qid, text in self.topics.items()
         ]
 
     def text(self, topic: str) -> str:
-        """The text of a topic; InputError: there is none."""
+        """The text of a topic; InputError: unknown topic."""
         if topic not in self.topics:
             raise InputError(f"topic {topic[:80]}: not offered here, {nearest(topic[:80], self.topics)}")
         return self.topics[topic]
 
     def document(self, docid: str) -> str | None:
-        """The text of a document; None where the index has none of that docid."""
+        """The text of a document; None if the index lacks it."""
         with self._reading:
             return self.texts.get(docid)
 
     def lines(self, docids: Sequence[str]) -> dict[str, str]:
-        """The first line of each text that is there."""
+        """The first line of each text of the index."""
         texts = {docid: self.document(docid) for docid in docids}
         return {docid: first_line(docid, text)[:SHOWN_TEXT] for docid, text in texts.items() if text is not None}
 
     def query_vectors(self, text: str) -> QueryVectors:
-        """The vector of a query, called `QID`; those asked last are kept."""
+        """The vector of a query, called `QID`; recent ones are cached."""
         from rnnreranker.parts.vectors import QueryVectors
 
         return QueryVectors((QID,), self._queries.get(text, lambda: self.encode([text])))
@@ -200,7 +196,7 @@ class ServedIndex:
         """(n, d) float32: the vectors of texts, by the one model in memory, a few texts of one caller at a time.
 
         Raises:
-            InputError, UnavailableError, MissingDependencyError: an index whose encoder is not known or not here.
+            InputError, UnavailableError, MissingDependencyError: the encoder of the index is unknown or not here.
         """
         parts = []
         for first in range(0, len(texts), AT_ONCE):

@@ -1,4 +1,4 @@
-"""What the page offers of an index: first stages, rerankers with every setting of theirs, presets, judged topics."""
+"""The choices of the page: first stages, rerankers with their settings, presets, judged topics."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def controls(collection: ServedIndex) -> dict[str, Any]:
 
 
 def retrievers(collection: ServedIndex) -> list[str]:
-    """The first stages that the index has what they need for, `auto` first, and `hybrid`."""
+    """`auto`, the first stages that the index has the parts for, and perhaps `hybrid`."""
     known = methods("retriever")
     there = [name for name in names("retriever") if _has(collection, known[name].needs)]
     hybrid = ["hybrid"] if {*HYBRID} <= {*there} else []
@@ -44,7 +44,7 @@ def retrievers(collection: ServedIndex) -> list[str]:
 
 
 def rerankers(collection: ServedIndex) -> dict[str, Any]:
-    """The rerankers that the index has what they need for and that load no model, rNN first."""
+    """The rerankers that load no model and whose inputs the index has, rNN first."""
     usable = {
         name: one
         for name, one in methods("reranker").items()

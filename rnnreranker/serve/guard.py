@@ -1,4 +1,4 @@
-"""Before every request: who may ask, from where, and how much; and the headers of every answer."""
+"""Checks before each request: client, origin, size; and the headers of each answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FOLDERS = re.compile(r"(?<![\w/.~-])(?:/|[A-Za-z]:\\)(?:[^\s/\\:;,'\"()]+[/\\])+
 
 
 def sentence(error: Exception) -> str:
-    """What a client may read of an error: one line, without the folders of this machine.
+    """An error for a client: one line, without the folders of this machine.
 
     >>> sentence(ValueError("/home/ann/index/dense: no such file, https://example.org/a/b is")).partition(": ")[2][:40]
     'dense: no such file, https://example.org'
@@ -47,7 +47,7 @@ def one_line(text: str) -> str:
 
 
 class Refusal(Exception):
-    """A request that is answered with a status and a sentence, and goes no further."""
+    """A request that ends with a status and a sentence."""
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(said)
@@ -55,11 +55,7 @@ class Refusal(Exception):
 
 
 class Guard:
-    """An application behind the limits of a server.
-
-    Args:
-        app: what answers; request: what is served, with its token and limits.
-    """
+    """An application behind the token and the limits of a server."""
 
     def __init__(self, app: App, request: ServeRequest) -> None:
         self._app, self._request = app, request
@@ -93,7 +89,7 @@ class Guard:
 
     @contextlib.contextmanager
     def _counted(self, name: str) -> Iterator[None]:
-        """A block that only so many requests are in at once; Refusal 429: there are so many."""
+        """A block for at most `max_waiting` requests at once; Refusal 429 for more."""
         if getattr(self, name) >= self._limits.max_waiting:
             raise Refusal(429, f"{self._limits.max_waiting} requests are at work; ask again in a moment.")
         setattr(self, name, getattr(self, name) + 1)
@@ -103,7 +99,7 @@ class Guard:
             setattr(self, name, getattr(self, name) - 1)
 
     async def _answer(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
-        """Answer a request whose body was read; the work is cancelled when the client leaves."""
+        """Answer a request whose body was read; cancel the work when the client leaves."""
         answer = asyncio.ensure_future(self._app(scope, _replay(body, receive), send))
         gone = asyncio.ensure_future(_gone(receive))
         try:
@@ -116,7 +112,6 @@ class Guard:
             await asyncio.wait((answer, gone))
 
     def _check(self, scope: Scope) -> None:
-        """Who may ask, and from where."""
         headers = {name.lower(): value for name, value in scope["headers"]}
         host = headers.get(b"host", b"").decode("latin-1")
         if self._request.local and not is_local(_name(host)):  # a page elsewhere whose name leads here
@@ -132,7 +127,6 @@ class Guard:
                 raise Refusal(401, "Authorization: expected Bearer and the token that the server was started with.")
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
-        """The body of a request, whole."""
         limit = self._limits.max_body
         length = dict(scope["headers"]).get(b"content-length", b"0")
         if length.isdigit() and int(length) > limit:
@@ -166,13 +160,12 @@ def _name(host: str) -> str:
 
 
 async def _gone(receive: Receive) -> None:
-    """Wait until the client has left."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """What gives a body that was read, and then what comes behind it."""
+    """A `receive` that gives a body that was read, and then the rest."""
     waiting = [body]
 
     async def again() -> MutableMapping[str, Any]:

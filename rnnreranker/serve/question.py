@@ -1,4 +1,4 @@
-"""A question to the index: what a client may say of a search, as a request of the library."""
+"""A question of a client, as a request of the library."""
 
 from __future__ import annotations
 
@@ -23,11 +23,9 @@ MOST_REACHED = 100_000  # documents that an expander looks at
 
 @dataclass(frozen=True)
 class SearchQuestion:
-    """What is searched, and how; the fields are those of `SearchRequest`.
+    """A search; the fields are those of `SearchRequest`.
 
-    Attributes:
-        query: the text; topic: the id of the judged topic that it is of, None = of none.
-        limit: how many results are shown.
+    topic: the id of its judged topic, None = none; limit: of the results.
     """
 
     query: str
@@ -41,7 +39,7 @@ class SearchQuestion:
     limit: int = 10
 
     def request(self, index: Any, **others: Any) -> SearchRequest:
-        """The request of the library; InputError: methods that load a file or a model that a client names."""
+        """The request of the library; InputError: methods that load a file or a model."""
         request = SearchRequest(
             index=index,
             query=self.query,
@@ -65,11 +63,11 @@ class SearchQuestion:
 
     @property
     def first_stage(self) -> tuple[str, ...]:
-        """What the candidates before reranking depend on."""
+        """All that the candidates before reranking depend on."""
         return tuple(map(repr, (self.query, self.retrieve, self.fuse, self.prf, self.hits)))
 
     def check(self, limits: Limits) -> None:
-        """Look that it stays within the limits; InputError: it does not."""
+        """Raises InputError beyond the limits."""
         if len(self.query) > limits.max_characters:
             raise InputError(f"query has {len(self.query)} characters; expected {limits.max_characters} at most")
         if not 1 <= self.hits <= limits.max_candidates:
@@ -80,10 +78,11 @@ def check_work(methods: Iterable[Chosen], candidates: int, limits: Limits, expla
     """Refuse methods that would take more than about a second, or 200 MB, for a number of candidates.
 
     The work of a reranker is its context times the two largest of its other counts, such as k and probes. Measured on
-    one core, `max_work` pairs take .1 to .6 s; an explanation, which keeps every step, takes 1.1 s of 200 candidates.
+    one
+    core, `max_work` pairs take .1 to .6 s, and an explanation of 200 candidates 1.1 s.
 
     Raises:
-        InputError: a count above `max_candidates`, a context, or contexts, beyond these limits.
+        InputError: a count above `max_candidates`, or contexts beyond these limits.
     """
     together = 0
     for one in methods:
@@ -113,7 +112,7 @@ def check_work(methods: Iterable[Chosen], candidates: int, limits: Limits, expla
 
 
 def _refuse_model(one: Chosen) -> None:
-    """Refuse a reranker that computes with a model of its own: one model is in memory, that of the index."""
+    """Refuse a reranker with a model of its own: only the index's model is in memory."""
     if one.method.model_setting:
         raise InputError(
             f"rerank={one.name}: loads a model of its own, which this server does not; use python -m rnnreranker.search"
@@ -121,7 +120,7 @@ def _refuse_model(one: Chosen) -> None:
 
 
 def _refuse_names(one: Chosen) -> None:
-    """Refuse settings that name an encoder, which would be loaded: those that take any text."""
+    """Refuse settings that name an encoder: those that take any text."""
     hints, inner = hints_of(type(one.params)), getattr(one.method, "inner", None) or ("",)
     for field in dataclasses.fields(one.params):
         any_text = member(hints[field.name]) is str and not words_of(field, hints[field.name])
@@ -130,7 +129,6 @@ def _refuse_names(one: Chosen) -> None:
 
 
 def _refuse_files(form: Written) -> None:
-    """Refuse settings that name a file of the server."""
     if form.preset and is_file_name(form.preset):
         raise InputError(f"preset={form.preset}: a file, which clients cannot name; expected a known preset")
     for value in _texts(form.params):

@@ -1,4 +1,4 @@
-"""What the command `serve` is asked for, and the limits of what its clients may ask."""
+"""The request of the command `serve`, and the limits of its clients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHORTEST_TOKEN = 8  # characters
 
 @dataclass(frozen=True)
 class Limits(Params):
-    """What one request may ask for; what is beyond is answered with 413, 422, 408 or 429 and a sentence."""
+    """The limits of a request; one beyond them is answered with 413, 422, 408 or 429 and a sentence."""
 
     max_body: int = setting(4 * 2**20, "bytes of a request", at_least=1024)
     max_candidates: int = setting(1000, "candidates of a query, also those given", at_least=1)
@@ -41,12 +41,11 @@ class ServeRequest(Request):
 
     Attributes:
         index: a folder, `pydoc`, or the name of a prebuilt index of Pyserini.
-        host, port: where it listens; 0 = any free port.
-        token: what clients must send as a bearer token; None = nothing, on loopback alone.
-        topics, qrels: those that the page offers, names or files; of a built-in collection its own, "none" = none.
+        host, port: to listen on; 0 = any free port.
+        token: the clients' bearer token; None = none, on loopback only.
+        topics, qrels: of the page, names or files; a built-in collection has its own, "none" = none.
         measures, protocol: of judged topics; None = the protocol of the judgements, see `protocol_of`.
-        encoder: of queries, in its written form; None = the one that made the index.
-        limits: of requests.
+        encoder: of queries, in its written form; None = the index's.
     """
 
     index: str = setting(MISSING, INDEX)
@@ -62,26 +61,24 @@ class ServeRequest(Request):
 
     @property
     def name(self) -> str:
-        """The index as clients see it: a folder without those above it."""
+        """The index as clients see it: the last name of a path."""
         return Path(self.index).absolute().name or self.index
 
     @property
     def local(self) -> bool:
-        """Whether no other machine can reach it."""
+        """Whether only this machine can reach it."""
         return is_local(self.host)
 
     @property
     def judged(self) -> tuple[str | None, str | None]:
-        """The topics and the judgements that the page offers."""
+        """The topics and the judgements of the page."""
         own = self.index if self.index in BUILT_IN and self.topics is None and self.qrels is None else None
         topics, qrels = self.topics or own, self.qrels or own
         return (None if topics == "none" else topics), (None if qrels == "none" or topics == "none" else qrels)
 
     def check(self) -> None:
-        """Refuse what cannot be served.
-
-        Raises:
-            InputError: a port outside of 0 to 65535, other machines without a token, judgements without topics.
+        """Raises InputError for a port outside of 0 to 65535, other machines without a token, judgements without
+        topics.
         """
         from rnnreranker.evaluate.measures import parse_measures
 
@@ -107,7 +104,7 @@ class ServeRequest(Request):
 
 
 def is_local(host: str) -> bool:
-    """Whether a host is this machine alone.
+    """Whether a host is this machine only.
 
     >>> is_local("127.0.0.1"), is_local("::1"), is_local("localhost"), is_local("0.0.0.0"), is_local("")
     (True, True, True, False, False)

@@ -1,4 +1,4 @@
-"""`POST /rerank`: candidates of a client, by docids of the index, by vectors, or by texts that are encoded."""
+"""`POST /rerank`: candidates by docids of the index, by vectors, or by texts that are encoded."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ RNN = "rnn"
 def rerank_body(collection: ServedIndex, body: RerankBody) -> dict[str, Any]:
     """The answer to a request with docids or vectors: `results`, best first.
 
-    With docids and scores it is that of `python -m rnnreranker.search --run`, with vectors that of `rerank_hits`.
+    Docids with scores give the answer of `python -m rnnreranker.search --run`, vectors that of `rerank_hits`.
 
     Raises:
-        InputError: neither or too many candidates, other shapes, docids that the index does not have.
+        InputError: no or too many candidates, wrong shapes, docids that the index lacks.
     """
     limits = collection.limits
     count = len(body.docids or ()) if body.vectors is None else len(body.vectors)
@@ -74,7 +74,7 @@ def rerank_body(collection: ServedIndex, body: RerankBody) -> dict[str, Any]:
 
 
 def rerank_texts(collection: ServedIndex, body: TextsBody) -> list[dict[str, Any]]:
-    """The answer that clients of text-embeddings-inference expect: index, score and perhaps the text, best first.
+    """The answer for clients of text-embeddings-inference: index, score and perhaps the text, best first.
 
     Raises:
         InputError: as `_of_texts`; a text that is too long, unless `truncate` cuts its end.
@@ -89,10 +89,11 @@ def rerank_texts(collection: ServedIndex, body: TextsBody) -> list[dict[str, Any
 
 
 def rerank_documents(collection: ServedIndex, body: DocumentsBody) -> dict[str, Any]:
-    """The answer that clients of Cohere and Jina expect: `results` with index and relevance_score, best first.
+    """The answer for clients of Cohere and Jina: `results` with index and relevance_score, best first.
 
-    A `model` that is rnn in its written form, `rnn:k=20`, says the settings; other names count as `rnn`. Long texts are
-    cut, as Cohere and Jina do, unless `truncation` is false.
+    A `model` in the written form of rnn, `rnn:k=20`, gives the settings; other names count as `rnn`. Long texts are
+    cut, as
+    by Cohere and Jina, unless `truncation` is false.
     """
     texts = [_text(number, one, body.rank_fields) for number, one in enumerate(body.documents)]
     model = body.model or RNN
@@ -127,7 +128,7 @@ def _of_run(collection: ServedIndex, body: RerankBody) -> tuple[np.ndarray, np.n
 def _of_texts(
     collection: ServedIndex, query: str, texts: list[str], form: str, *, truncate: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The order and the scores of texts, by the encoder of the index; truncate: the ends of long ones are cut."""
+    """The order and the scores of texts, by the encoder of the index; truncate: cuts the ends of long ones."""
     limits = collection.limits
     if truncate:
         query, texts = query[: limits.max_characters], [text[: limits.max_characters] for text in texts]
@@ -151,7 +152,7 @@ def _of_texts(
 
 
 def _query(collection: ServedIndex, body: RerankBody) -> np.ndarray | None:
-    """The vector of the query; None where scores stand for its similarities."""
+    """The vector of the query; None if scores replace its similarities."""
     if body.query_vector is not None:
         return _matrix([body.query_vector], collection.limits.max_dimension)[0]
     if body.query is None:
@@ -162,7 +163,7 @@ def _query(collection: ServedIndex, body: RerankBody) -> np.ndarray | None:
 
 
 def _params(form: Any, count: int, limits: Limits) -> RnnParams:
-    """The parameters of a written form, for so many candidates; InputError: another method than rnn, too much work."""
+    """The parameters of a written form for a number of candidates; InputError: not rnn, too much work."""
     one = choose("reranker", SearchQuestion("", rerank=form).request("").rerank, "rerank")  # type: ignore[arg-type]
     if one.name != RNN or one.source != "vectors":
         raise InputError(f"rerank={one.name}: expected rnn, from vectors; others need docids with scores and a query")
@@ -199,7 +200,6 @@ def _matrix(rows: list[list[Any]], limit: int) -> np.ndarray:
 
 
 def _text(number: int, one: str | dict[str, Any], fields: list[str] | None) -> str:
-    """The text of a document of a request."""
     if isinstance(one, str):
         return one
     texts = [one.get(name) for name in fields or ["text"]]

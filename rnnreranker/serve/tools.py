@@ -1,4 +1,4 @@
-"""The index as tools for a language model: search, explain, get_document, by the Model Context Protocol."""
+"""The index as tools for a language model, by the Model Context Protocol: search, explain, get_document."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Retrieve = Annotated[str, Field(description="first stage: auto, dense, bm25, or 
 
 
 def make_tools(collection: ServedIndex) -> MCPServer:
-    """The server of an index; what cannot be is said to the client in a sentence."""
+    """The server of an index; an error is a sentence for the client."""
     threads = RequestWorkers(collection.limits.max_seconds, 1)  # a client of its own
 
     async def work(function: Callable[..., T], *args: Any) -> T:
-        """The result of a function, computed by a thread; ToolError: one sentence on what is wrong."""
+        """The result of a function in a thread; ToolError: one sentence on its error."""
         try:
             return await threads.do(function, *args)
         except TimeoutError as error:

@@ -1,4 +1,4 @@
-"""The work of requests in threads: it ends with its request, when the client leaves or the time is over."""
+"""Work of requests in threads; it ends with its request: the client leaves or the time is over."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _thread = threading.local()  # .ended: an event, set when the request ends that 
 
 
 class RequestEnded(Exception):
-    """Nobody waits for the answer any more."""
+    """The client no longer waits for the answer."""
 
 
 def check() -> None:
-    """Raise RequestEnded when the request of this thread has ended; called between steps of about a second at most."""
+    """Raise RequestEnded if the request of this thread has ended; called about once a second."""
     ended: threading.Event | None = getattr(_thread, "ended", None)
     if ended is not None and ended.is_set():
         raise RequestEnded
@@ -31,8 +31,8 @@ class RequestWorkers:
     """Threads that answer requests.
 
     Args:
-        seconds: that a request may take, the time in which it waits for a thread included.
-        count: of threads; None = several per core. Work in Python itself gains nothing from a second thread.
+        seconds: limit of a request, with the time in which it waits for a thread.
+        count: of threads; None = several per core. A second thread does not speed up work in Python.
     """
 
     def __init__(self, seconds: float, count: int | None = None) -> None:
@@ -40,7 +40,7 @@ class RequestWorkers:
         self._pool = ThreadPoolExecutor(count or PER_CORE * cores(), thread_name_prefix="rnnreranker-serve")
 
     async def do(self, function: Callable[..., T], *args: Any) -> T:
-        """The result of a function, which a thread computes; `check` ends it when this call is cancelled.
+        """The result of a function in a thread; `check` ends it when this call is cancelled.
 
         Raises:
             TimeoutError: it took longer than `seconds`.
@@ -65,7 +65,7 @@ V = TypeVar("V")
 
 
 class LastUsed(Generic[V]):
-    """The values of the keys that were asked for last.
+    """A cache of the most recent keys.
 
     >>> kept = LastUsed[int](limit=2)
     >>> [kept.get(text, lambda text=text: len(text)) for text in ("a", "bb", "a", "ccc")], len(kept)
@@ -80,7 +80,7 @@ class LastUsed(Generic[V]):
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
-        """The value of a key, made where it is not there; two threads may make the same."""
+        """The value of a key, made if it is missing; two threads may make the same one."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)

@@ -1,4 +1,4 @@
-"""PyTerrier: transformers that rerank frames, search an index of ours, and its graph for adaptive retrieval."""
+"""PyTerrier: transformers that rerank frames or search an index of ours, and its graph for adaptive retrieval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTerrier's frames of results, reranked by their vectors or by a graph; made of runs, and runs made of them."""
+"""PyTerrier's result frames, reranked by vectors or by a graph, and converted from and to runs."""
 
 from __future__ import annotations
 
@@ -23,11 +23,7 @@ BATCH_BYTES = 32 * 2**20  # of candidate vectors stacked at a time
 
 
 class FrameReranker:
-    """Reranks frames: what `RnnTransformer` computes.
-
-    Args:
-        params, graph, threads: as there.
-    """
+    """Reranks frames for `RnnTransformer`, with the same arguments."""
 
     def __init__(self, params: RnnParams, graph: NeighbourGraph | None, threads: int | None) -> None:
         self.params = params
@@ -35,14 +31,15 @@ class FrameReranker:
         self.threads = threads
 
     def reranked(self, frame: pandas.DataFrame) -> pandas.DataFrame:
-        """The frame in its new order, query after query as they come, with new `score` and `rank` (from 0).
+        """The frame in its new order, queries in the order they come, with new `score` and `rank` (from 0).
 
         Args:
             frame: with the columns `COLUMNS` and, without a graph, `VECTORS`; others are kept.
 
         Raises:
-            InputError: a value of qid, docno or score is missing, a docno stands twice for a query or is not in the
-                graph, vectors are of different lengths or not finite.
+            InputError: a missing qid, docno or score, a docno that is repeated or not in the graph, vectors of
+                different
+                lengths or not finite.
         """
         if not len(frame):
             return frame.assign(rank=np.empty(0, dtype=np.int64))
@@ -114,7 +111,7 @@ class FrameReranker:
 
 
 def _refuse_missing(frame: pandas.DataFrame) -> None:
-    """Raises InputError where a row has no query, no document or no score: it could not be placed."""
+    """Raises InputError for a row without query, document or score."""
     for name in ("qid", "docno", "score"):
         if (rows := np.flatnonzero(frame[name].isna())).size:
             row = frame.iloc[int(rows[0])]
@@ -133,10 +130,9 @@ def _vector(value: Any, dimension: int, column: str) -> np.ndarray:
 
 
 def with_queries(frame: pandas.DataFrame, topics: pandas.DataFrame | None = None) -> pandas.DataFrame:
-    """The frame with `query` in every row: `+` leaves it empty for what its right side alone retrieved.
+    """The frame with `query` in every row: `+` drops it from the rows that only its right side retrieved.
 
-    Args:
-        frame: with qid and query; topics: the same, for queries that no row of the frame has.
+    topics: further rows with qid and query.
 
     Raises:
         InputError: a qid without a query in any row.
@@ -160,10 +156,10 @@ def with_queries(frame: pandas.DataFrame, topics: pandas.DataFrame | None = None
 def with_scores(frame: pandas.DataFrame, context: int | None) -> pandas.DataFrame:
     """The frame with a score in every row: `|` drops them.
 
-    context: how many candidates of a query take part; None = all.
+    context: number of candidates that are reranked; None = all.
 
     Raises:
-        InputError: there is no score, and a query has more candidates than take part.
+        InputError: no score, and a query has more candidates than the context.
     """
     if "score" in frame.columns:
         return frame
@@ -180,7 +176,7 @@ def run_of(frame: pandas.DataFrame) -> Run:
     """The run of a frame with the columns `COLUMNS`.
 
     Raises:
-        InputError: as `FrameReranker.reranked` says of values.
+        InputError: missing values or repeated docnos, as `FrameReranker.reranked`.
     """
     _refuse_missing(frame)
     if frame.duplicated(["qid", "docno"]).any():
@@ -194,10 +190,9 @@ def run_of(frame: pandas.DataFrame) -> Run:
 
 
 def frame_of(run: Run, queries: pandas.DataFrame) -> pandas.DataFrame:
-    """The hits of a run as a frame, `rank` from 0, with what a frame of queries has besides.
+    """The hits of a run as a frame, `rank` from 0, with the other columns of a frame of queries.
 
-    Args:
-        queries: a row a query; qid as it is there, as a number perhaps.
+    queries: a row a query; its qids may be numbers.
     """
     import pandas
 

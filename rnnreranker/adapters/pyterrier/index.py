@@ -26,10 +26,9 @@ KIND = {"type": "rnnreranker", "format": "index"}  # of the artifact, by which P
 
 
 class RnnIndex(pyterrier.Artifact):
-    """An index that `python -m rnnreranker.index` made; also what `pyterrier.Artifact.load(FOLDER)` gives.
+    """An index of `python -m rnnreranker.index`; `pyterrier.Artifact.load(FOLDER)` returns it too.
 
-    Args:
-        path: the folder, or a name as of `open_index`, as "pydoc".
+    path: the folder, or a name for `open_index`, as "pydoc".
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -43,7 +42,7 @@ class RnnIndex(pyterrier.Artifact):
     def reranker(
         self, rerank: Any = "rnn", *, topics: pandas.DataFrame | None = None, **others: Any
     ) -> RnnIndexReranker:
-        """A transformer that reranks any results by what the index has of their documents."""
+        """A transformer that reranks any results by the index."""
         return RnnIndexReranker(self.index, rerank, topics=topics, **others)
 
     def __repr__(self) -> str:
@@ -62,9 +61,7 @@ class RnnIndex(pyterrier.Artifact):
 class RnnRetriever(pyterrier.Transformer):
     """Searches an index of ours: one row a query in, its hits out.
 
-    Args:
-        index: of `open_index`, or what that takes.
-        retrieve, rerank, hits, others: as of `Index.search`.
+    index: an `Index`, or a name for `open_index`; other arguments as of `Index.search`.
     """
 
     def __init__(
@@ -80,17 +77,17 @@ class RnnRetriever(pyterrier.Transformer):
         self.asked = {"retrieve": retrieve, "rerank": rerank, "hits": count_of(hits, "hits"), **others}
 
     def transform_inputs(self) -> list[str]:
-        """The columns that are needed."""
+        """The needed columns."""
         return [*QUERIES]
 
     def __repr__(self) -> str:
         return _shown("RnnRetriever", self.index, self.asked)
 
     def transform(self, inp: pandas.DataFrame) -> pandas.DataFrame:
-        """The hits of every query, with `score` and `rank` (from 0), and the columns that the query has.
+        """The hits of every query, with `score` and `rank` (from 0), and the columns of the query.
 
         Raises:
-            pyterrier.validate.InputValidationError: no qid or query, or rows that are of documents.
+            pyterrier.validate.InputValidationError: no qid or query, or rows of documents.
             InputError, UnavailableError: as `Index.search`.
         """
         pyterrier.validate.query_frame(inp, extra_columns=["query"], context=self)
@@ -100,17 +97,15 @@ class RnnRetriever(pyterrier.Transformer):
 
 
 class RnnIndexReranker(pyterrier.Transformer):
-    """Reranks any results by what an index of ours has of their documents.
+    """Reranks any results by an index of ours.
 
     Args:
-        index: of `open_index`, or what that takes.
-        rerank: a written form or several, as of `Index.rerank`.
-        topics: with qid and query, for rows without a query: behind `+` those that its right side alone retrieved have
-            none, and then other rows of their qid are looked at first.
-        others: as of `Index.rerank`, such as `missing="skip"`.
+        index: an `Index`, or a name for `open_index`.
+        rerank, others: as of `Index.rerank`.
+        topics: with qid and query, for rows without a query, which `+` leaves; other rows of their qid come first.
 
     Raises:
-        InputError: no such method, or settings that it does not have.
+        InputError: unknown method or settings.
     """
 
     def __init__(
@@ -127,7 +122,7 @@ class RnnIndexReranker(pyterrier.Transformer):
         self._first = next((choose("reranker", form, "rerank") for form in as_list(rerank)), None)
 
     def transform_inputs(self) -> list[str]:
-        """The columns that are needed; no score where the first method reads none."""
+        """The needed columns; no score if the first method reads none."""
         reads = self._first is None or (
             "run scores" in self._first.needs and getattr(self._first.params, "uses_run", True)
         )
@@ -142,7 +137,8 @@ class RnnIndexReranker(pyterrier.Transformer):
         Raises:
             pyterrier.validate.InputValidationError: a column of `transform_inputs` is missing.
             InputError, UnavailableError: as `Index.rerank`; a qid without a query; without scores more candidates than
-                take part.
+                the
+                context.
         """
         pyterrier.validate.columns(inp, includes=self.transform_inputs(), context=self)
         frame = with_queries(
@@ -157,12 +153,12 @@ class RnnIndexReranker(pyterrier.Transformer):
 
 
 def _shown(kind: str, index: Index, asked: dict[str, Any]) -> str:
-    """A transformer as the names of pipelines and experiments show it."""
+    """A transformer in the names of pipelines and experiments."""
     return f"{kind}({', '.join([repr(index.name), *(f'{name}={value!r}' for name, value in asked.items())])})"
 
 
 def described(path: str, listing: Sequence[str]) -> dict[str, str] | None:
-    """What PyTerrier reads of a folder: that it is an index of this package, or None."""
+    """PyTerrier's description of a folder of this package; None for others."""
     return dict(KIND) if DESCRIPTION in listing else None
 
 

@@ -1,4 +1,4 @@
-"""A transformer that reranks what stands in front of it, by the vectors of its frame or by a graph."""
+"""A transformer that reranks results by the vectors of their frame or by a graph."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 class RnnTransformer(pyterrier.Transformer):
     """Reranks results by reciprocal nearest neighbours.
 
-    Behind what adds `query_vec` and `doc_vec`, such as the retriever and `vec_loader()` of a dense index of
-    pyterrier_dr: `retriever >> index.vec_loader() >> RnnTransformer()`; with a graph, behind any retriever.
+    Follows transformers that add `query_vec` and `doc_vec`, such as those of pyterrier_dr's dense indexes:
+    `retriever >> index.vec_loader() >> RnnTransformer()`; with a graph, any retriever.
 
     Args:
-        params: rNN parameters, or a mapping; the first `params.context` rows of a query, by score, are reranked.
-        graph: of `open_neighbours`: similarities come from it, no vectors are needed, and the inner products of query
-            and documents are not known (`RnnParams.without_query`).
+        params: rNN parameters, or a mapping; reranks the first `params.context` rows of a query, by score.
+        graph: of `open_neighbours`, in place of vectors; inner products with the query are unknown
+            (`RnnParams.without_query`).
         threads: None = one per core; results do not depend on it.
     """
 
@@ -43,10 +43,7 @@ class RnnTransformer(pyterrier.Transformer):
         self.threads = threads
 
     def transform_inputs(self) -> list[str]:
-        """The columns that are needed: qid, docno and, without a graph, query_vec (d,) and doc_vec (d,).
-
-        And score, unless `params` take nothing from the first stage, as the preset "vectors".
-        """
+        """The needed columns: qid, docno; query_vec (d,) and doc_vec (d,) without a graph; score if `params` use it."""
         columns = COLUMNS if self.params.uses_run else COLUMNS[:2]
         return [*columns, *(VECTORS if self.graph is None else ())]
 
@@ -57,12 +54,11 @@ class RnnTransformer(pyterrier.Transformer):
         return f"RnnTransformer({', '.join(shown)})"
 
     def transform(self, inp: pandas.DataFrame) -> pandas.DataFrame:
-        """The frame in its new order, query after query as they come, with new `score` and `rank` (from 0).
+        """The frame in its new order, queries in the order they come, with new `score` and `rank` (from 0).
 
         Raises:
             pyterrier.validate.InputValidationError: a column of `transform_inputs` is missing.
-            InputError: without scores more candidates than take part; a value of qid, docno or score is missing; a
-                docno is there twice for a query, or is not in the graph; vectors of different lengths, or not finite.
+            InputError: without scores more candidates than the context; as `FrameReranker.reranked`.
         """
         pyterrier.validate.columns(inp, includes=self.transform_inputs(), context=self)
         frame = with_scores(inp, self.params.context)

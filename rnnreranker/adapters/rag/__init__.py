@@ -1,7 +1,4 @@
-"""RAG frameworks: a component of each, which reranks by reciprocal nearest neighbours with vectors that are there.
-
-Names load on first use, and with them the framework.
-"""
+"""RAG frameworks: a reranking component for each. Names, and their frameworks, load on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Haystack: a component that reranks documents with the embeddings that travel with them."""
+"""Haystack: a component that reranks documents by their embeddings."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ from haystack import Document, component, default_from_dict, default_to_dict  # 
 class HaystackRnnReranker:
     """Reranks the documents of an embedding retriever by reciprocal nearest neighbours.
 
-    The retriever is asked with `return_embedding=True`, and for as many documents as shall be reranked (`top_k=60`).
-    Scores of documents are the first stage; where no document has one, similarities to the query are.
+    The retriever needs `return_embedding=True` and the number of documents to rerank as its `top_k` (60). The scores of
+    the
+    documents are the first stage; without any score, similarities to the query are.
 
     Args:
-        metric: what embeddings are compared by: dot_product, which is InMemoryDocumentStore's default, cosine or l2.
-        top_k: how many documents are given back; None = all.
-        params: rNN's, or a mapping of them, as `to_dict` writes them.
+        metric: of the embeddings: dot_product, the default of InMemoryDocumentStore, cosine or l2.
+        top_k: number of documents returned; None = all.
+        params: rNN's, or a mapping of them.
 
     Raises:
         InputError: another metric or `top_k`; in `run`, documents without embeddings, as `rerank_returned`.
@@ -45,14 +46,14 @@ class HaystackRnnReranker:
         self.params = None if params is None else params_of(params)
 
     def to_dict(self) -> dict[str, Any]:
-        """As Haystack writes components into YAML."""
+        """The component as Haystack's YAML."""
         params = None if self.params is None else dataclasses.asdict(self.params)
         written: dict[str, Any] = default_to_dict(self, metric=self.metric, top_k=self.top_k, params=params)
         return written
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> HaystackRnnReranker:
-        """The component that `to_dict` wrote."""
+        """The component of `to_dict`."""
         read: HaystackRnnReranker = default_from_dict(cls, data)
         return read
 
@@ -60,7 +61,7 @@ class HaystackRnnReranker:
     def run(
         self, documents: list[Document], query_embedding: list[float], top_k: int | None = None
     ) -> dict[str, list[Document]]:
-        """The documents in their new order, best first, with s* as their scores; those given stay as they are."""
+        """Copies of the documents in their new order, best first, with s* as their scores."""
         count = checked_count(top_k, "top_k") or self.top_k
         scores = [document.score for document in documents]
         order, similarities = rerank_returned(

@@ -1,4 +1,4 @@
-"""LangChain: a retriever over a vector store. Its documents carry no vectors, so that no compressor could do this."""
+"""LangChain: a retriever over a vector store; a compressor is impossible, as documents carry no vectors."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStoreRetrieve
 class LangChainRnnRetriever(BaseRetriever):
     """Searches a vector store, and reranks its documents by reciprocal nearest neighbours.
 
-    The query is encoded once, by the store's own embeddings. `params.context` documents are asked for and reranked;
-    each has s* as `rnn_score` in its metadata.
-
-    `invoke(query, k=…, filter=…)` takes `k`, and hands all else to the search of the store, before `search_kwargs`.
+    The store's embeddings encode the query once. The store returns `params.context` documents; each gets s* as
+    `rnn_score`
+    in its metadata. `invoke(query, k=…, filter=…)` passes all arguments but `k` to the store, before `search_kwargs`.
 
     Fields:
         store: a `VectorStore`, or its `as_retriever(...)`, whose `search_kwargs` then count.
-        vectors: the vectors of documents, a function of a list of them; one that is `async` serves `ainvoke` alone.
-            None = those of the store, which is possible of an InMemoryVectorStore.
+        vectors: a function from a list of documents to their vectors; an `async` one serves `ainvoke` only. None =
+            those
+            of an InMemoryVectorStore.
         embeddings: for the query; None = the store's own.
-        k: how many documents are returned; None = all.
-        metric: what vectors are compared by: cosine, dot_product or l2.
+        k: number of documents returned; None = all.
+        metric: of the vectors: cosine, dot_product or l2.
         params: `RnnParams`, or a mapping of some; None = the defaults.
-        search_kwargs: for the store, such as a filter.
+        search_kwargs: of the store, such as a filter.
 
     Raises:
-        InputError: an unknown field, something else than a store; as the store is searched: an argument that it does
-            not take, no vectors, no embeddings, another metric, as `rerank_returned`.
+        InputError: an unknown field, no store; in a search: an argument that the store does not take, no vectors, no
+            embeddings, another metric, as `rerank_returned`.
     """
 
     store: Any
@@ -84,7 +84,7 @@ class LangChainRnnRetriever(BaseRetriever):
         return (await asyncio.to_thread(self._reranked, vector, hits, rows))[:k]
 
     def _asked(self, others: dict[str, Any]) -> tuple[int | None, dict[str, Any]]:
-        """How many documents are returned, and the arguments of the store's search."""
+        """The number of documents returned, and the arguments of the store's search."""
         k = checked_count(others.pop("k", self.k), "k")
         search = {**self.search_kwargs, **others}
         if "k" in search:
@@ -127,10 +127,10 @@ class LangChainRnnRetriever(BaseRetriever):
 
 
 def _of_store(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields, with the store of a retriever in its place, and with the search settings of that retriever.
+    """The fields, with the store and the search settings of a retriever.
 
     Raises:
-        InputError: neither a store nor the retriever of one; a retriever that searches in another way.
+        InputError: neither a store nor its retriever; a retriever with another search type.
     """
     given = fields.get("store")
     if isinstance(given, VectorStoreRetriever):
@@ -147,10 +147,8 @@ def _of_store(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_taken(store: Any, search: dict[str, Any]) -> None:
-    """Look whether the store's search has these arguments: a filter that it ignores would let all documents through.
-
-    Raises:
-        InputError: an argument that the search does not take, or takes and ignores.
+    """Raises InputError for arguments that the store's search does not take or ignores: all documents would pass a
+    filter.
     """
     parameters = inspect.signature(store.similarity_search_by_vector).parameters.values()
     named = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD} - {"embedding", "k"}

@@ -1,4 +1,4 @@
-"""LlamaIndex: a postprocessor of nodes, which takes vectors where the index keeps them: nodes come without theirs."""
+"""LlamaIndex: a postprocessor of nodes, which reads their vectors from the index."""
 
 from __future__ import annotations
 
@@ -20,20 +20,23 @@ from llama_index.core.schema import NodeWithScore, QueryBundle  # noqa: E402
 class LlamaIndexRnnReranker(BaseNodePostprocessor):
     """Reranks retrieved nodes by reciprocal nearest neighbours; s* becomes their score.
 
-    The retriever is asked for as many nodes as shall be reranked (`similarity_top_k=60`). Their scores are the first
-    stage; where no node has one, similarities to the query are.
+    The retriever's `similarity_top_k` (60) is the number of nodes to rerank. Their scores are the first stage; without
+    any
+    score, similarities to the query are.
 
     Fields:
-        vectors: where vectors of nodes are: an index, or its vector store, with `get(node_id)` (SimpleVectorStore), a
-            mapping from node ids, or a function from a list of these to vectors. None = the nodes' own embeddings.
-        embed_model: for queries without an embedding: LlamaIndex drops it on the asynchronous path. None = refused.
-        top_n: how many nodes are given back; None = all.
-        metric: what vectors are compared by: cosine, dot_product or l2.
+        vectors: of nodes: an index, or its vector store, with `get(node_id)` (SimpleVectorStore), a mapping from node
+            ids,
+            or a function from a list of these to vectors. None = the nodes' own embeddings.
+        embed_model: for queries without an embedding, as on LlamaIndex's asynchronous path. None = refused.
+        top_n: number of nodes returned; None = all.
+        metric: of the vectors: cosine, dot_product or l2.
         params: `RnnParams`, or a mapping of some; None = the defaults.
 
     Raises:
-        InputError: an unknown field; as nodes are reranked: nodes without vectors, a query without an embedding,
-            another metric, as `rerank_returned`.
+        InputError: an unknown field; in reranking: nodes without vectors, a query without an embedding, another metric,
+            as
+            `rerank_returned`.
     """
 
     vectors: Any = None
@@ -68,7 +71,7 @@ class LlamaIndexRnnReranker(BaseNodePostprocessor):
         return await asyncio.to_thread(self._reranked, nodes, query)
 
     def _embedding(self, query_bundle: QueryBundle | None) -> Any:
-        """The query's own, None = to be made by the model, which is there then."""
+        """The query's own embedding; None if the model must make it."""
         if query_bundle is None:
             raise InputError("no query came with the nodes; expected query_bundle or query_str")
         if query_bundle.embedding is None and self.embed_model is None:
@@ -96,7 +99,7 @@ class LlamaIndexRnnReranker(BaseNodePostprocessor):
 
 
 def _vectors(source: Any, nodes: list[NodeWithScore], ids: list[str]) -> Sequence[Any]:
-    """A vector for each node, None where there is none."""
+    """A vector for each node, or None."""
     if source is None:
         return [one.node.embedding for one in nodes]
     source = getattr(source, "vector_store", source)

@@ -1,4 +1,4 @@
-"""What the components of all frameworks check: metrics, counts and the names of their fields."""
+"""Checks of all frameworks' components: metrics, counts and names of fields."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ METRICS = {"cosine": COSINE, "dot_product": INNER, "l2": SQUARED_DISTANCE.of_fus
 
 
 def checked_count(value: Any, argument: str) -> int | None:
-    """How many documents are returned, None = all; InputError: no integer of at least one."""
+    """The number of documents returned, None = all; InputError: no integer of at least one."""
     return None if value is None else count_of(value, argument)
 
 
 def check_fields(component: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raises InputError where a component is given a field that it does not have."""
+    """Raises InputError for a field that the component lacks."""
     known = {*known}
     if unknown := [name for name in given if name not in known]:
         raise InputError(f"{component}: unknown field {unknown[0]}; {nearest(unknown[0], known)}")

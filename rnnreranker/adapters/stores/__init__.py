@@ -1,7 +1,4 @@
-"""What vector stores return for a query, in the order of its reciprocal nearest neighbours: a file for each store.
-
-Names load on first use, and with them the store's package where it is needed.
-"""
+"""Vector stores: the hits of a query, reranked. Names, and the stores' packages, load on first use."""
 
 from __future__ import annotations
 

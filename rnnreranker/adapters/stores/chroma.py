@@ -1,4 +1,4 @@
-"""Chroma: what `collection.query(..., include=["embeddings", "distances"])` returned, for any number of queries."""
+"""Chroma: the result of `collection.query(..., include=["embeddings", "distances"])`, for any number of queries."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def rerank_chroma(
     """The result with the hits of every query in their new order, and s* as "scores"; distances stay those of Chroma.
 
     Args:
-        query_vectors: (Q, d), those of `query_embeddings`; None = queries are known by their distances alone.
+        query_vectors: (Q, d), those of `query_embeddings`; None = unknown.
         result: of `collection.query`.
         metric: the space of the collection (`configuration={"hnsw": {"space": …}}`): l2, cosine or ip, or the
-            collection itself, which knows it.
+            collection.
         params: as `rerank_hits`.
 
     Raises:
@@ -67,7 +67,7 @@ def rerank_chroma(
 
 
 def _space(metric: Any) -> Any:
-    """The space that a collection says it has; anything else as it is."""
+    """The space of a collection; other values unchanged."""
     if not hasattr(metric, "configuration_json"):
         return metric
     kinds = [metric.configuration_json.get(kind) for kind in ("hnsw", "spann")]

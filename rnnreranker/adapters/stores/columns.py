@@ -1,4 +1,4 @@
-"""Arrow tables of hits, as LanceDB and DuckDB return them: their columns as arrays."""
+"""Columns of Arrow tables, as LanceDB and DuckDB return them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 def column_of(store: str, table: pyarrow.Table, name: str, advice: str) -> pyarrow.ChunkedArray:
-    """A column of the table; InputError: there is none of that name."""
+    """A column of the table; InputError: no such column."""
     if name not in table.column_names:
         raise InputError(f"{store}: no column {name} among {', '.join(table.column_names)}; {advice}")
     return table.column(name)
 
 
 def vectors_of(column: pyarrow.ChunkedArray) -> Sequence[Any] | np.ndarray:
-    """(N, d) where every row has as many numbers; else N rows as they are, None where there is none."""
+    """(N, d) if all rows have as many numbers; else N rows, some perhaps None."""
     import pyarrow.compute as compute
     import pyarrow.types as types
 

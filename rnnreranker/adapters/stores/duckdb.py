@@ -1,4 +1,4 @@
-"""DuckDB: the rows of a query that orders by one of its functions of arrays."""
+"""DuckDB: the rows of a query that orders by a function of arrays."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ def rerank_duckdb(
     score: str = "score",
     params: RnnParams | Mapping[str, Any] | None = None,
 ) -> pyarrow.Table:
-    """The rows in their new order, best first, with s* as another column, `rnn_score`.
+    """The rows in their new order, best first, with s* in the column `rnn_score`.
 
     Args:
-        query_vector: (d,); None = it is known by the scores alone.
-        rows: of one query, `connection.sql(...)`, or what its `arrow`, `df`, `pl` or `fetchnumpy` give.
-        function: of DuckDB, that the column `score` was made by; `list_` forms and `dot_product` count as the others.
+        query_vector: (d,); None = unknown.
+        rows: of one query, `connection.sql(...)`, or the result of its `arrow`, `df`, `pl` or `fetchnumpy`.
+        function: of DuckDB, that made the column `score`; `list_` forms and `dot_product` count as the others.
         id, vector, score: the names of these columns.
         params: as `rerank_hits`.
 
     Raises:
-        InputError: another function, rows without names of columns, as those of `fetchall`, a column that is not
-            there, as `rerank_returned`.
+        InputError: another function, rows without column names, as those of `fetchall`, a missing column, as
+            `rerank_returned`.
     """
     import pyarrow
 

@@ -1,4 +1,4 @@
-"""Faiss: an index in memory, searched and reranked with the vectors that it gives back."""
+"""Faiss: search of an index in memory, reranked by its own vectors."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def rerank_faiss(
 ) -> list[RerankedHits]:
     """For every query the ids of its hits by s*, best first, (n,) int64, and their s*, (n,) float32.
 
-    Vectors are those of `search_and_reconstruct`: exact from flat indexes, from quantised ones what codes stand for.
+    Vectors are those of `search_and_reconstruct`: exact from flat indexes, decoded from quantised ones.
 
     Args:
         query_vectors: (Q, d).
         index: with inner products or L2 as its metric; IDMaps give their own ids.
-        hits: asked of the index for a query; None = `params.context`.
+        hits: of a query; None = `params.context`.
         params: as `rerank_hits`.
 
     Raises:
-        InputError: another metric, `hits` below 1, an index that gives no vectors back, as `rerank_returned`.
+        InputError: another metric, `hits` below 1, an index without vectors, as `rerank_returned`.
     """
     import faiss
 
@@ -80,7 +80,7 @@ def _reranked(
     metric: StoreMetric,
     params: RnnParams,
 ) -> RerankedHits:
-    """The hits of one query; rows below 0 fill up where the index had no more."""
+    """The hits of one query; skips rows below 0, which fill up short results."""
     real = rows >= 0
     ids = rows[real] if names is None else names[rows[real]]
     order, scores = rerank_returned("Faiss", ids.tolist(), vectors[real], values[real], metric, query, params)

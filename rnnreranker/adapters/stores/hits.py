@@ -1,4 +1,4 @@
-"""`rerank_returned`: one query's hits, as a store has them, looked through and handed to `rerank_hits`."""
+"""`rerank_returned`: one query's hits, as a store returns them, checked and reranked by `rerank_hits`."""
 
 from __future__ import annotations
 
@@ -31,22 +31,23 @@ def rerank_returned(
 ) -> RerankedHits:
     """The order of the hits by s*, best first: (n,) int64 positions in `ids`, and their s*, (n,) float32.
 
-    No hits give none. Of an id that comes twice the better hit stays, so that n may be smaller than N.
+    Keeps the better one of two hits with the same id, so n may be smaller than N; no hits give none.
 
     Args:
-        store: what errors call it.
+        store: its name in errors.
         ids: (N,) of the hits, in any order.
         vectors: (N, d), or N sequences of d numbers of any real type.
-        values: (N,) what the store says of query and hit; None = nothing, similarities are computed.
-        metric: what vectors are compared by and how values are read.
-        query_vector: (d,); None = the values are all that is known of it.
+        values: (N,) the store's scores; None = computed similarities.
+        metric: of the vectors, and of the values.
+        query_vector: (d,); None = unknown.
         params: as `rerank_hits`.
-        advice: how hits come with vectors.
-        best_first: without values, hits come in the store's order, in which another metric would show.
+        advice: how to get hits with vectors.
+        best_first: without values, the hits are in the store's order, which is checked against the metric.
 
     Raises:
         InputError: hits without a vector or value, vectors of other lengths or types, NaN or infinity, neither query
-            vector nor values, values that are not of this metric, query and vectors.
+            vector
+            nor values, values that do not fit metric, query and vectors.
     """
     if not len(ids):
         return NONE
@@ -78,7 +79,7 @@ def matrix_of(store: str, ids: Sequence[Hashable], vectors: Sequence[Any] | np.n
     """(N, d) float32: the vectors of the hits.
 
     Raises:
-        InputError: as `rerank_returned`; the message names the first hit of that kind.
+        InputError: as `rerank_returned`; names the first such hit.
     """
     if len(vectors) != len(ids):
         raise InputError(f"{store}: {len(vectors)} vectors of {len(ids)} hits; {advice}")
@@ -138,7 +139,7 @@ def _finite(store: str, ids: Sequence[Hashable], values: Sequence[float | None] 
 
 
 def _once(ids: Sequence[Hashable], scores: np.ndarray) -> np.ndarray:
-    """(n,) int64, rising: of every id the position with the best score, of equal ones the first."""
+    """(n,) int64, rising: of every id the first position with the best score."""
     best: dict[Hashable, int] = {}
     for position in np.argsort(-scores, kind="stable").tolist():
         best.setdefault(ids[position], position)

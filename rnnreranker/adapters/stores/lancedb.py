@@ -1,4 +1,4 @@
-"""LanceDB: a reranker for `.rerank(...)` behind vector, full-text and hybrid searches."""
+"""LanceDB: a reranker for `.rerank(...)` of vector, full-text and hybrid searches."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ ROW = "_rowid"
 
 
 class LanceDBRnnReranker(Reranker):
-    """Reranks what LanceDB returns by reciprocal nearest neighbours, with s* as `_relevance_score`, best first.
+    """Reranks LanceDB's results by reciprocal nearest neighbours, with s* as `_relevance_score`, best first.
 
-    LanceDB hands on all hits of its `limit`, so that this is how many are reranked, and no query vector: a vector
-    search says by `_distance` how near query and hits are, the other two searches need `query`. Of a hybrid search the
-    first stage is LanceDB's own reciprocal rank fusion.
+    LanceDB passes all hits of its `limit`, and no query vector: the `_distance` of a vector search replaces it; other
+    searches need `query`. The first stage of a hybrid search is LanceDB's reciprocal rank fusion.
 
     Args:
-        metric: of the search (`.metric(...)`): l2, which is LanceDB's default, cosine or dot; or the table, whose index
-            knows the metric of searches that name none.
-        query: the query's vector, (d,), or a function that makes it of the query's text; None = unknown. Give it where
-            you can: it shows whether the distances are those of `metric`.
-        vector: the column with the vectors, which must be among those that are selected; None = the only one.
+        metric: of the search (`.metric(...)`): l2, LanceDB's default, cosine or dot; or the table, for its index's
+            metric.
+        query: the query's vector, (d,), or a function from the query's text to it; None = unknown. It also verifies
+            that
+            the distances are those of `metric`.
+        vector: the selected column of the vectors; None = the only one.
         params: as `rerank_hits`.
-        return_score: "relevance", or "all": LanceDB's own scores stay beside s*.
+        return_score: "relevance", or "all" to keep LanceDB's own scores too.
 
     Raises:
-        InputError: another metric; in each search several columns of vectors and none named, or as `rerank_returned`.
+        InputError: another metric; in a search several columns of vectors without a name, or as `rerank_returned`.
     """
 
     def __init__(
@@ -127,10 +127,7 @@ def _of_index(table: Any, vector: str | None) -> str:
 
 
 def _only_vectors(table: pyarrow.Table) -> str:
-    """The name of the only column of vectors; "vector" where there is none.
-
-    LanceDB keeps vectors as lists of fixed length; other lists of floats count where there are none of these.
-    """
+    """The only column of vectors: lists of fixed length, else lists of floats; "vector" if there is none."""
     fixed = [field.name for field in table.schema if pyarrow.types.is_fixed_size_list(field.type)]
     lists = [
         field.name

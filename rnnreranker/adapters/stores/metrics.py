@@ -1,4 +1,4 @@
-"""How stores compare two vectors: each metric, how its scores become similarities, and whether scores are its own."""
+"""Metrics of stores: how scores become similarities, and whether scores fit the metric."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ REACHED = 0.05  # error of similarities that a query can have
 
 @dataclasses.dataclass(frozen=True)
 class StoreMetric:
-    """What vectors are compared by, and how the scores of a store say it.
+    """A metric of vectors, and its scores in a store.
 
-    kind: "inner" product; "cosine": the inner product of vectors of length 1; "l2": 1 - d^2 / 2 of the distance d,
-        which is the inner product where vectors have length 1.
-    readings: functions from scores, (N,), to these similarities, higher is better; the usual one first.
-    fused: the scores are those of a fusion, of which the order alone is known.
-    argument, name, known: the argument that named it, its name, and all metrics of the store. Without a name the metric
-        is the index's own, as of Faiss, and scores are not checked.
+    kind: "inner" product; "cosine"; "l2": 1 - d^2 / 2 of the distance d, the inner product of vectors of length 1.
+    readings: functions from scores, (N,), to similarities, higher is better; the usual one first.
+    fused: the scores are those of a fusion, of which only the order is known.
+    argument, name, known: the argument of the metric, its name, and all metrics of the store. Without a name, as of an
+        index of Faiss, scores are not checked.
     """
 
     kind: Kind
@@ -42,7 +41,7 @@ class StoreMetric:
     known: Mapping[str, StoreMetric] = dataclasses.field(default_factory=dict)
 
     def of_fusion(self) -> StoreMetric:
-        """This metric where the store's scores are those of a fusion, higher is better."""
+        """This metric with scores of a fusion, higher is better."""
         return dataclasses.replace(self, readings=(same,), fused=True)
 
     def compared(self, query: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -57,16 +56,16 @@ class StoreMetric:
     def similarities(
         self, store: str, ids: Sequence[Hashable], scores: np.ndarray, query: np.ndarray | None, rows: np.ndarray
     ) -> np.ndarray:
-        """(N,) float64: what the scores of the hits say, higher is better, if they can be of this metric.
+        """(N,) float64: the similarities of the scores, if they can be of this metric.
 
         Args:
             store, ids: for messages.
             scores: (N,) float64, of the store.
-            query: (d,), or None = unknown: then scores are refused that no query has with these vectors.
+            query: (d,), or None = unknown: refuses scores that no query has with these vectors.
             rows: (N, d).
 
         Raises:
-            InputError: the scores are not those of this metric, query and vectors.
+            InputError: the scores do not fit this metric, query and vectors.
         """
         if self.fused:
             self._check_order(store, scores, query, rows)
@@ -109,7 +108,7 @@ class StoreMetric:
         return similar
 
     def _errors(self, scores: np.ndarray, query: np.ndarray | None, rows: np.ndarray) -> list[tuple[float, Reading]]:
-        """Of each reading how far off its similarities are, as a share of how far the hits are from the query."""
+        """The error of the similarities of each reading, as a share of the hits' distance from the query."""
         if query is None:
             return [(_unreachable(read(scores), rows, self.kind), read) for read in self.readings]
         expected = self.compared(query[None], rows)[0]
@@ -126,7 +125,7 @@ class StoreMetric:
         return [(error(read(scores)), read) for read in self.readings]
 
     def _agreement(self, similar: np.ndarray, query: np.ndarray, rows: np.ndarray) -> float:
-        """The correlation of the ranks of similarities with those of this metric; 0 of few hits, or of equal ones."""
+        """The rank correlation of similarities with those of this metric; 0 for few or equal hits."""
         from scipy.stats import rankdata
 
         ranks = np.stack([rankdata(similar), rankdata(self.compared(query[None], rows)[0])])
@@ -135,7 +134,7 @@ class StoreMetric:
         return float(np.corrcoef(ranks)[0, 1])
 
     def _check_order(self, store: str, scores: np.ndarray, query: np.ndarray | None, rows: np.ndarray) -> None:
-        """Raises InputError where the scores are in the order of another metric, or in the opposite one."""
+        """Raises InputError if the scores have the order of another metric, or the opposite one."""
         if query is None:
             return
         own = self._agreement(scores, query, rows)
@@ -185,7 +184,7 @@ def one_minus(values: np.ndarray) -> np.ndarray:
 
 
 def one_minus_half(values: np.ndarray) -> np.ndarray:
-    """Of squared distances, and of the 2 (1 - cosine) that quantised indexes give."""
+    """Of squared distances, and of the 2 (1 - cosine) of quantised indexes."""
     return 1 - values / 2
 
 
@@ -203,7 +202,7 @@ DISTANCE = StoreMetric("l2", (of_distance,))
 
 
 def metric_of(metrics: Mapping[str, StoreMetric], name: Any, argument: str = "metric") -> StoreMetric:
-    """The metric of a store's own name, in capitals or not; an enumeration's member counts as its value.
+    """The metric of a store's name, in any case; a member of an enumeration counts as its value.
 
     Raises:
         InputError: not one of `metrics`.
@@ -217,7 +216,7 @@ def metric_of(metrics: Mapping[str, StoreMetric], name: Any, argument: str = "me
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
-    """Vectors of length 1; those of length 0 stay, their cosines are 0."""
+    """Vectors of length 1; those of length 0 stay."""
     lengths = np.linalg.norm(vectors.astype(np.float64), axis=-1, keepdims=True)
     scaled: np.ndarray = vectors / np.where(lengths > 0, lengths, 1)
     return scaled
@@ -228,10 +227,11 @@ def _rms(values: np.ndarray) -> float:
 
 
 def _unreachable(similar: np.ndarray, rows: np.ndarray, kind: Kind) -> float:
-    """How far similarities to an unknown query are from the nearest ones that a query can have, as a share.
+    """The error of similarities against the nearest ones of any query, as a share.
 
-    They are the products of the rows with a vector p, for cosines of length 1 at most. For distances the rows are moved
-    by their mean, and the mean distance limits the length of p. Inner products have no limit.
+    They are the products of the rows with a vector p, of length 1 at most for cosines. For distances the rows are
+    centred,
+    and the mean distance limits the length of p. Inner products have no limit.
     """
     limit, far, rows = 1.0, _rms(1 - similar), unit(rows) if kind == "cosine" else rows.astype(np.float64)
     if kind == "l2":

@@ -1,4 +1,4 @@
-"""Milvus and Milvus Lite: what `client.search(..., output_fields=["vector"])` returned for a query."""
+"""Milvus and Milvus Lite: the result of `client.search(..., output_fields=["vector"])` for a query."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def rerank_milvus(
     fused: bool = False,
     params: RnnParams | Mapping[str, Any] | None = None,
 ) -> list[dict[str, Any]]:
-    """The hits of one query in their new order, best first, each with s* as "score"; the rest stays Milvus's.
+    """The hits of one query in their new order, best first, each with s* as "score"; other keys stay.
 
     Args:
-        query_vector: (d,); None = it is known by the hits' distances alone.
+        query_vector: (d,); None = unknown.
         hits: of one query, as `client.search(...)[0]`, or the whole result of a search with one query.
-        vector: the field with the vectors.
-        metric: of the field's index: COSINE, IP or L2, or what `client.describe_index(...)` returns.
+        vector: the field of the vectors.
+        metric: of the field's index: COSINE, IP or L2, or the result of `client.describe_index(...)`.
         fused: distances are scores of a fusion (`hybrid_search`), higher is better.
         params: as `rerank_hits`.
 
@@ -64,7 +64,7 @@ def rerank_milvus(
 
 
 def _id(hit: Any) -> Any:
-    """The primary key of a hit, which is its first entry, whatever it is called."""
+    """The primary key of a hit: its first entry, whatever its name."""
     return (
         hit.id if hasattr(hit, "id") else next(value for key, value in hit.items() if key not in ("distance", "entity"))
     )

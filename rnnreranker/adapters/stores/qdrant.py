@@ -1,4 +1,4 @@
-"""Qdrant: what `client.query_points(..., with_vectors=True)` returned for a query."""
+"""Qdrant: the result of `client.query_points(..., with_vectors=True)` for a query."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def rerank_qdrant(
     fused: bool = False,
     params: RnnParams | Mapping[str, Any] | None = None,
 ) -> list[ScoredPoint]:
-    """The points in their new order, best first, with s* as their `score`; all else stays.
+    """The points in their new order, best first, with s* as their `score`; other fields stay.
 
     Args:
-        query_vector: (d,); None = it is known by the points' scores alone.
-        points: of one query, with their vectors: what `query_points` returns, or its points; the groups of
+        query_vector: (d,); None = unknown.
+        points: of one query, with vectors: the result of `query_points`, or its points; the groups of
             `query_points_groups`, whose hits become one list; records of `scroll` or `retrieve`, which have no scores.
-        metric: of the collection: Cosine, Dot or Euclid, Qdrant's `Distance`, or what `get_collection` returns.
-        using: the name of the vector, where points have several.
+        metric: of the collection: Cosine, Dot or Euclid, Qdrant's `Distance`, or the result of `get_collection`.
+        using: the name of the vector, if points have several.
         fused: the scores are those of a fusion (`FusionQuery`), higher is better.
         params: as `rerank_hits`.
 
@@ -83,7 +83,7 @@ def _points(points: Any) -> list[Any]:
 
 
 def _distance(metric: Any, using: str | None) -> Any:
-    """The distance that a description of a collection says; anything else as it is."""
+    """The distance of a collection's description; other values unchanged."""
     vectors = getattr(getattr(getattr(metric, "config", None), "params", None), "vectors", metric)
     if isinstance(vectors, dict):
         name = next(iter(vectors)) if using is None and len(vectors) == 1 else using

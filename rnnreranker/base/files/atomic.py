@@ -1,4 +1,4 @@
-"""Files and folders that are written whole: under a temporary name, which they lose when all is there."""
+"""Files and folders written whole: under a temporary name until they are complete."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ read_by_command: dict[tuple[int, int] | None, str] = {}  # identity of each file
 
 
 def cache_home() -> Path:
-    """The folder for everything the program generates: RNNRERANKER_HOME, else the user's cache folder."""
+    """The folder for all generated files: RNNRERANKER_HOME, else the user's cache folder."""
     named = os.environ.get("RNNRERANKER_HOME")
     if named:
         return Path(named).expanduser()
@@ -32,14 +32,14 @@ def cache_home() -> Path:
 
 @contextlib.contextmanager
 def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A binary stream whose content appears under `path` only when the block ends without an error.
+    """A binary stream whose content appears under `path` only if the block ends without an error.
 
-    The stream compresses when the name ends in .gz (with a zero time stamp, so equal content gives equal bytes). A
-    link stays a link: the file it points to is replaced. Devices and pipes, as /dev/stdout, are written to as they are;
-    `-` is stdout.
+    A name in .gz compresses (with a zero time stamp, so equal content gives equal bytes). A link stays a link: its
+    target
+    is replaced. Devices and pipes are written directly; `-` is stdout.
 
     Raises:
-        InputError: when the folder does not exist or cannot be written.
+        InputError: the folder does not exist or cannot be written.
     """
     path = path_of(path, "the name of a file to write")
     if str(path) == STDOUT:
@@ -67,7 +67,7 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def _opened(name: Path, path: Path) -> Iterator[IO[bytes]]:
-    """A stream to the file `name`, which compresses when that is to be `path` and ends in .gz."""
+    """A stream to the file `name`; compresses if `path`, its later name, ends in .gz."""
     with open(name, "wb") as raw:
         if path.suffix == ".gz":
             with gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0, compresslevel=6) as stream:
@@ -77,16 +77,16 @@ def _opened(name: Path, path: Path) -> Iterator[IO[bytes]]:
 
 
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
-    """Write a JSON document atomically: two spaces of indent, non-ASCII kept, a newline at the end."""
+    """Write a JSON document atomically, indented, in UTF-8."""
     with write_atomically(path) as stream:
         stream.write((json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
 
 
 def check_writable(*paths: str | os.PathLike[str] | None) -> None:
-    """Fail now, before hours of work, when a path that is given could not be written at the end.
+    """Raise now, before hours of work, if a path cannot be written.
 
     Raises:
-        InputError: when the folder does not exist or cannot be written.
+        InputError: the folder does not exist or cannot be written.
     """
     asked = [path_of(one, "the name of a file to write") for one in paths if not isinstance(one, str | None) or one]
     for path in [behind_links(given) for given in asked if str(given) != STDOUT]:
@@ -103,13 +103,14 @@ def check_writable(*paths: str | os.PathLike[str] | None) -> None:
 
 @contextlib.contextmanager
 def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary folder beside `path` that takes its name when the block ends without an error.
+    """A temporary folder that becomes `path` if the block ends without an error.
 
-    A folder that stands there already is moved aside, to `.NAME.old`, and deleted only when the new one has its name:
-    what a kill between the two leaves aside is moved back by the next write. A link stays a link.
+    An older folder moves aside to `.NAME.old` until the new one has its name; the next write moves it back after a kill
+    in
+    between. A link stays a link.
 
     Raises:
-        InputError: when the folder cannot be written, or a file has its name.
+        InputError: the folder cannot be written, or a file has its name.
     """
     path = behind_links(path_of(path, "the name of a folder to write"))
     if path.exists() and not path.is_dir():
@@ -131,9 +132,7 @@ def folder_written_whole(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def put_folder(new: Path, path: Path) -> None:
-    """Give a whole new folder its name; at every moment the old one or the new one is there whole, here or aside.
-
-    A link stays a link: the folder that it leads to is replaced.
+    """Rename a complete new folder to `path`; the old one or the new one exists at every moment. A link stays a link.
 
     Raises:
         InputError: the folder cannot be written.
@@ -160,10 +159,10 @@ def _aside(path: Path) -> Path:
 
 
 def behind_links(path: Path) -> Path:
-    """What a link leads to, which need not exist. Other paths and links to devices, as /dev/stdout, stay as they are.
+    """The target of a link, which need not exist; other paths and links to devices unchanged.
 
     Raises:
-        InputError: links that lead to each other, a path that the command at work reads.
+        InputError: links in a circle, a path that the running command reads.
     """
     if read_by_command and in_command() and (given := read_by_command.get(file_identity(path))):
         raise InputError(f"{path}: would be replaced, but the command reads it ({given}); give another name")
@@ -178,14 +177,14 @@ def behind_links(path: Path) -> Path:
 
 
 def file_identity(path: Path) -> tuple[int, int] | None:
-    """What tells a file or folder from all others on this machine, whatever its path; None where there is none."""
+    """Device and inode of a file or folder; None if there is none."""
     with contextlib.suppress(OSError, ValueError):
         return (status := os.stat(path)).st_dev, status.st_ino
     return None
 
 
 def _is_device(path: Path) -> bool:
-    """Whether something stands at `path` that is no regular file: a device, a pipe."""
+    """Whether a path exists and is no regular file."""
     return path.exists() and not path.is_file()
 
 

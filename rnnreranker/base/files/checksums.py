@@ -1,8 +1,8 @@
-"""What the files of an index were when they were written: `rnnreranker.json` has the size and SHA-256 of each.
+"""The size and SHA-256 of each file of an index, in `rnnreranker.json`.
 
-Opening an index compares the size and the time of change of each file. The writer sets the fraction of a second of that
-time from the SHA-256. The description names no times, so the same documents give the same bytes. A file with another
-fraction, as after a copy that does not keep times, is read whole, once.
+Opening an index compares sizes and times of change. The writer derives the fraction of a second of that time from the
+SHA-256, and the description has no times, so equal documents give equal bytes. A file with another fraction, as a copy
+without times, is read once as a whole.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Groups = Mapping[str, Mapping[str, Mapping[str, Any]]]  # group → name of a fi
 
 
 def names_in(folder: Path) -> set[str]:
-    """The files in a folder and below, by their names in it, but for the description of an index and Lucene's lock."""
+    """The files in a folder and below, by their names in it, except the description of an index and Lucene's lock."""
     files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file() and path.name != "write.lock")
     return {path.as_posix() for path in files if str(path) != DESCRIPTION}
 
 
 def note_files(folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """What the description says of files that have just been written: name → bytes and sha256; marks their times."""
+    """The entries of the description for files just written: name → bytes and sha256; sets their times."""
     noted = {}
     for name in sorted(names):
         digest = content_digest(folder / name)
@@ -45,14 +45,14 @@ def note_files(folder: Path, names: Iterable[str]) -> dict[str, dict[str, Any]]:
 
 
 def check_files(index: Path, *groups: str) -> None:
-    """Look by sizes and times that the docids and the files of some parts are those that were written.
+    """Check by sizes and times that the docids and the files of some parts are unchanged.
 
     Args:
-        index: a folder; one whose description notes no files passes, for it was made before, or by others.
+        index: a folder; passes if its description lists no files.
         groups: parts of the index, or `TEXTS`.
 
     Raises:
-        InputError: a file that is gone or another one; a description of another form.
+        InputError: a missing or changed file; a description of another form.
     """
     path = index / DESCRIPTION
     try:
@@ -67,7 +67,7 @@ def check_files(index: Path, *groups: str) -> None:
 
 
 def check_whole(index: Path, groups: Groups) -> list[str]:
-    """What is wrong with each file of an index that is not the one that was written: all are read, from end to end.
+    """The problems of all changed files of an index; reads all files.
 
     Raises:
         InputError: a file that cannot be read.
@@ -84,10 +84,10 @@ def check_whole(index: Path, groups: Groups) -> list[str]:
 
 
 def noted_files(described: Mapping[str, Any], path: Path) -> Groups:
-    """The files that a description of an index notes; none where it was made before they were.
+    """The files of a description of an index; empty if it lists none.
 
     Raises:
-        InputError: something else than files with their bytes and sha256, a name that leads out of the index.
+        InputError: entries without bytes and sha256, a name that leads out of the index.
     """
     groups = described.get("files", {})
     good = isinstance(groups, dict) and all(isinstance(group, dict) for group in groups.values())
@@ -107,7 +107,7 @@ def _noted(path: Path, *_stamp: int) -> Groups:
 
 
 def _unlike(path: Path, size: int, digest: str) -> str:
-    """Why a file is not the one that was written, or nothing; it is read where its time does not say so."""
+    """The difference of a file from the one that was written, or ""; reads it if its time does not match."""
     if reason := _other_size(path, size):
         return reason
     if path.stat().st_mtime_ns % 10**9 == _fraction(digest) or file_digest(path) == digest:
@@ -126,7 +126,7 @@ def _other_size(path: Path, size: int) -> str:
 
 
 def _fraction(digest: str) -> int:
-    """The nanoseconds of a time that stand for a digest; whole microseconds, which a clock seldom shows."""
+    """The nanoseconds that stand for a digest: whole microseconds, which clocks rarely give."""
     return int(digest[:8], 16) % 10**6 * 1000
 
 

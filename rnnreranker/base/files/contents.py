@@ -1,4 +1,4 @@
-"""Digests of what files and folders hold: read again only where the size or a time of a file is not as remembered."""
+"""Digests of files and folders; a file is read again only if its size or time changed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ SETTLED = 2 * 10**9  # nanoseconds after which a change of a file is sure to hav
 
 
 def fingerprint(*parts: Any) -> str:
-    """16 hexadecimal digits that name the given values (JSON-serialisable, or bytes); equal values, equal name.
-
-    >>> fingerprint("a", 1) == fingerprint("a", 1), fingerprint("a", 1) == fingerprint("a", 2)
-    (True, False)
-    """
+    """16 hexadecimal digits of values (JSON-serialisable, or bytes); equal values have equal digits."""
     digest = hashlib.sha256()
     for part in parts:
         content = part if isinstance(part, bytes) else json.dumps(part, sort_keys=True).encode()
@@ -35,10 +31,10 @@ def fingerprint(*parts: Any) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """The SHA-256 of a file; remembered in the cache folder for as long as its size and times of change stay.
+    """The SHA-256 of a file, cached while its size and times stay.
 
     Raises:
-        InputError: no such file, or one that cannot be read.
+        InputError: no such file, or an unreadable one.
     """
     try:
         path = rereadable(path)
@@ -62,7 +58,7 @@ def file_digest(path: Path) -> str:
 
 
 def content_digest(path: Path) -> str:
-    """The SHA-256 of a file, which is read from end to end; errors as `file_digest`."""
+    """The SHA-256 of a file, without the cache; errors as `file_digest`."""
     try:
         with open(path, "rb") as stream:
             large = os.fstat(stream.fileno()).st_size >= LARGE
@@ -79,7 +75,7 @@ def _unreadable(path: Path, error: OSError) -> InputError:
 
 
 def files_digest(files: Iterable[Path], folder: Path) -> str:
-    """The SHA-256 of the names, within a folder, and the contents of files, whatever their order.
+    """The SHA-256 of the names, within a folder, and the contents of files, in any order.
 
     Raises:
         InputError: as `file_digest`.
@@ -89,7 +85,6 @@ def files_digest(files: Iterable[Path], folder: Path) -> str:
 
 
 def _known(remembered: Path, stamp: list[int]) -> str:
-    """What is remembered of a file of this stamp, or an empty text."""
     try:
         entry = json.loads(remembered.read_text(encoding="utf-8"))
         return str(entry["sha256"]) if entry["stamp"] == stamp else ""

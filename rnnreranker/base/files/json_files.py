@@ -1,4 +1,4 @@
-"""JSON read strictly: every failure of the decoder, and a key that stands twice, is one line with file and line."""
+"""Strict JSON: every error of the decoder, and a repeated key, is one line with file and line."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ def read_json(path: str | os.PathLike[str], what: str = "file", repair: str = "g
     """The content of a JSON file.
 
     Args:
-        path: of the file.
-        what: the file is, for messages.
-        repair: what to do where it is not JSON.
+        what: the kind of file, for messages; repair: the remedy if it is not JSON.
 
     Raises:
         InputError: no such file, or not JSON, with the line.
@@ -35,7 +33,7 @@ def read_json(path: str | os.PathLike[str], what: str = "file", repair: str = "g
 
 
 def parse_json(text: str, where: str) -> Any:
-    """The value of a JSON text that stands at `where`; InputError: not JSON."""
+    """The value of a JSON text at `where`; InputError: not JSON."""
     try:
         return _decoded(text)
     except ValueError as error:
@@ -43,7 +41,7 @@ def parse_json(text: str, where: str) -> Any:
 
 
 def parse_record(text: str, where: str, expected: str = "an object") -> dict[str, Any]:
-    """The JSON object on a line that stands at `where`; InputError: not JSON, or no object."""
+    """The JSON object of a line at `where`; InputError: not JSON, or no object."""
     try:
         record = _decoded(text)
     except ValueError as error:
@@ -54,7 +52,7 @@ def parse_record(text: str, where: str, expected: str = "an object") -> dict[str
 
 
 def parse_records(text: str, source: str, expected: str = "an object") -> Iterator[tuple[str, dict[str, Any]]]:
-    """(file:line, object) of the JSON objects of an array, or of those that stand one behind the other.
+    """(file:line, object) of the JSON objects of an array, or of consecutive ones.
 
     Raises:
         InputError: not JSON, or a value that is no object (with source:line).
@@ -82,7 +80,7 @@ def parse_records(text: str, source: str, expected: str = "an object") -> Iterat
 
 
 def _decoded(text: str) -> Any:
-    """The value of a JSON text; whatever is wrong is a ValueError."""
+    """The value of a JSON text; errors are ValueErrors."""
     value, end = _value_at(text, _after_blanks(text, 0))
     if (end := _after_blanks(text, end)) < len(text):
         raise json.JSONDecodeError("Extra data", text, end)
@@ -90,7 +88,7 @@ def _decoded(text: str) -> Any:
 
 
 def _value_at(text: str, at: int) -> tuple[Any, int]:
-    """The JSON value that begins at a position of a text, and where it ends; whatever is wrong is a ValueError."""
+    """The JSON value at a position of a text, and its end; errors are ValueErrors."""
     try:
         value, end = _DECODER.raw_decode(text, at)
         if (escape_at := text.find("\\u", at, end)) >= 0 and "\\ud" in text[escape_at:end].lower():

@@ -1,7 +1,6 @@
-"""Temporary files and folders that killed processes left: the next write to the same path removes them.
+"""Temporary files and folders of killed processes: the next write to the same path removes them.
 
-A process holds a lock on what it is writing under a temporary name, so that what nobody holds belongs to nobody. Where
-the system has no such locks nothing is removed.
+A process locks its temporary files, so an unlocked one is free to remove. Systems without such locks keep them.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from pathlib import Path
 
 
 def temporary_name(path: Path) -> Path:
-    """What a file or folder is called beside its path while this thread writes it."""
+    """The name of a file or folder while this thread writes it."""
     return path.with_name(f".{path.name}.{threading.get_native_id()}.tmp")
 
 
 @contextlib.contextmanager
 def temporary(path: Path, make: Callable[[Path], object]) -> Iterator[Path]:
-    """A temporary file or folder for `path`, made by `make`, held while the block lasts and gone at its end.
+    """A temporary file or folder for `path`, made by `make`, locked in the block and removed at its end.
 
     Raises:
         OSError: of `make`.
@@ -42,7 +41,7 @@ def temporary(path: Path, make: Callable[[Path], object]) -> Iterator[Path]:
 
 
 def _held(name: Path) -> list[int]:
-    """A descriptor with the lock on what is at `name`, -1 without locks; none where somebody has removed it."""
+    """A locked descriptor of `name`, -1 without locks; empty if another process removed it."""
     try:
         import fcntl
     except ImportError:
@@ -64,7 +63,6 @@ def _held(name: Path) -> list[int]:
 
 
 def _remove_left(path: Path) -> None:
-    """Remove what killed processes were writing for `path`."""
     try:
         names = os.listdir(path.parent)
     except OSError:
@@ -77,7 +75,7 @@ def _remove_left(path: Path) -> None:
 
 
 def _is_free(left: Path) -> bool:
-    """Whether nobody writes what has a temporary name; without locks, of what has this thread's name."""
+    """Whether no process writes a temporary file; without locks, whether it has this thread's name."""
     try:
         import fcntl
 

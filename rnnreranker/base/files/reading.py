@@ -1,4 +1,4 @@
-"""Files that are read: gzip by name, one line for whatever keeps them from being read."""
+"""Reading of files: gzip by name, one line for each error."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ GZIP = b"\x1f\x8b"  # the first bytes of such a file
 
 
 def rereadable(path: str | os.PathLike[str]) -> Path:
-    """The path itself; of a pipe, as the shell makes for `<(zcat run.gz)`, the path of a copy that can be read again.
+    """The path itself; for a pipe, as the shell's `<(zcat run.gz)`, a copy that exists until the process ends.
 
-    The copy stays until the process ends. Its name ends in .gz where the content is gzip.
+    The copy's name ends in .gz if the content is gzip.
 
     Raises:
         OSError: the pipe cannot be read, or the copy cannot be written.
@@ -50,10 +50,10 @@ def _copy(path: Path, inode: int) -> Path:
 
 
 def read_bytes(path: str | os.PathLike[str], what: str = "file") -> bytes:
-    """The content of a file, decompressed when its name ends in .gz.
+    """The content of a file, decompressed if its name ends in .gz.
 
     Raises:
-        InputError: when the file is missing, a folder, unreadable, or not the gzip its name says.
+        InputError: a missing or unreadable file, a folder, damaged gzip.
     """
     with open_bytes(path, what) as stream:
         return stream.read()
@@ -61,15 +61,13 @@ def read_bytes(path: str | os.PathLike[str], what: str = "file") -> bytes:
 
 @contextlib.contextmanager
 def open_bytes(path: str | os.PathLike[str], what: str = "file", at: Callable[[], str] = str) -> Iterator[IO[bytes]]:
-    """A stream of the content of a file, decompressed when its name ends in .gz; the block only reads.
+    """A stream of the content of a file, decompressed if its name ends in .gz.
 
     Args:
-        path: of the file.
-        what: the file is, for messages.
-        at: where the block has come to, as `:3` for line 3.
+        what: the kind of file; at: the position of the block, as `:3` for line 3; both for messages.
 
     Raises:
-        InputError: as `read_bytes`, also of what strikes while the block reads.
+        InputError: as `read_bytes`, also while the block reads.
     """
     path = path_of(path, f"a {what}")
     try:
@@ -91,10 +89,10 @@ def open_bytes(path: str | os.PathLike[str], what: str = "file", at: Callable[[]
 
 
 def read_text(path: str | os.PathLike[str], what: str = "file") -> str:
-    """The content of a UTF-8 text file, without a byte order mark, decompressed when its name ends in .gz.
+    """The content of a UTF-8 text file without a byte order mark, decompressed if its name ends in .gz.
 
     Raises:
-        InputError: as `read_bytes`, and when the bytes are not UTF-8 or one is NUL (with the line of the first).
+        InputError: as `read_bytes`; not UTF-8, or a NUL byte (with the line of the first).
     """
     content = read_bytes(path, what)
     check_no_nul(content, path)
@@ -106,12 +104,12 @@ def read_text(path: str | os.PathLike[str], what: str = "file") -> str:
 
 
 def read_lines(path: str | os.PathLike[str], what: str = "file", errors: str = "strict") -> Iterator[tuple[int, str]]:
-    """The lines of a text file with their numbers from 1, streamed: as `read_text`, split at every line feed.
+    """The lines of a text file with their numbers from 1, as a stream: as `read_text`, split at every line feed.
 
-    errors: "replace" takes bytes that are not UTF-8 for U+FFFD.
+    errors: "replace" replaces bytes that are not UTF-8 by U+FFFD.
 
     Raises:
-        InputError: as `read_text`, when the stream comes to it.
+        InputError: as `read_text`, during iteration.
     """
     number = 0
     with open_bytes(path, what, lambda: f":{number + 1}") as stream:
@@ -125,23 +123,17 @@ def read_lines(path: str | os.PathLike[str], what: str = "file", errors: str = "
 
 
 def check_no_nul(content: bytes, path: str | os.PathLike[str], line: int = 1) -> None:
-    """Refuse a NUL byte, which ends a text for some programs and not for others.
-
-    Raises:
-        InputError: with the line; `line` is that of the first byte.
-    """
+    """Raise InputError for a NUL byte, which ends a text for some programs; line: of the first byte."""
     if (position := content.find(b"\0")) >= 0:
         number = line + content.count(b"\n", 0, position)
         raise InputError(f"{path}:{number}: a NUL byte; expected text, get or write the file again")
 
 
 def first_line(path: str | os.PathLike[str]) -> str:
-    """The first line of a text file that is not blank, decompressed when its name ends in .gz; empty where none is.
-
-    Bytes that are not UTF-8 are replaced: this finds out what a file is; its reader reports what is wrong in it.
+    """The first line of a text file that is not blank; "" if there is none. Replaces bytes that are not UTF-8.
 
     Raises:
-        InputError: when the file cannot be read.
+        InputError: the file cannot be read.
     """
     with open_bytes(path) as stream:
         for line in stream:
@@ -154,12 +146,12 @@ _ELSEWHERE = re.compile(r"^(/|~|\.\.(/|$)|[A-Za-z]:\\)")
 
 
 def is_elsewhere(text: str) -> bool:
-    """Whether a text is a path that is not below the working folder."""
+    """Whether a text is a path outside the working folder."""
     return _ELSEWHERE.match(text) is not None
 
 
 def local_name(value: Any) -> Any:
-    """A value as it may stand in a file for others: of a path that is not below the working folder the last name.
+    """A value for files that others read: a path outside the working folder becomes its last name.
 
     >>> local_name("/home/ada/bm25.txt"), local_name("runs/bm25.txt"), local_name("BAAI/bge-small-en"), local_name(5)
     ('bm25.txt', 'runs/bm25.txt', 'BAAI/bge-small-en', 5)

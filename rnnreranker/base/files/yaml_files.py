@@ -1,7 +1,7 @@
-"""YAML read strictly: every failure of the parser, and what readers of YAML differ on, is one line with file and line.
+"""Strict YAML: every error of the parser, and every ambiguity, is one line with file and line.
 
-Numbers, `true` and `false` are those of YAML 1.2. What YAML 1.1 makes of other plain words (`yes`, `010`, `1:30`,
-`1_000`, dates) is refused, and so is a key that stands twice.
+Numbers, `true` and `false` are those of YAML 1.2. Other plain words of YAML 1.1 (`yes`, `010`, `1:30`, `1_000`, dates)
+and repeated keys are errors.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def read_yaml(path: str | os.PathLike[str], what: str = "file") -> Any:
     """The content of a YAML file.
 
     Raises:
-        InputError: no such file, not YAML, a key twice, a plain word that readers of YAML differ on; with the line.
+        InputError: no such file, not YAML, a repeated key, an ambiguous plain word; with the line.
     """
     content, _, strange = parse_yaml(read_text(path, what), path)
     if strange:
@@ -37,7 +37,7 @@ def read_yaml(path: str | os.PathLike[str], what: str = "file") -> Any:
 
 
 def parse_yaml(text: str, path: str | os.PathLike[str]) -> tuple[Any, dict[KeyPath, int], list[tuple[str, int]]]:
-    """Content (not to be changed), the line of every path of keys, and what is ambiguous, with its line.
+    """Content (do not change it), the line of every path of keys, and ambiguities with their lines.
 
     Raises:
         InputError: not YAML, with the line.
@@ -69,7 +69,7 @@ _AMBIGUOUS = {
 
 @functools.lru_cache(maxsize=64)
 def _parsed(text: str) -> tuple[Any, dict[KeyPath, int], list[tuple[str, int]]]:
-    """As `parse_yaml`; a text is parsed once: parts are named by many specs. Whatever is wrong is a YAMLError."""
+    """As `parse_yaml`, cached because many specs share parts; errors are YAMLErrors."""
     if sum(map(text.count, _OPENERS)) > 50 * DEEPEST:
         _check_depth(text)  # libyaml's composer would overrun the stack
     loader = _LOADER(text)
@@ -97,7 +97,7 @@ def _constructed(loader: Any, root: yaml.Node) -> Any:
 
 
 def _check_agreed(text: str, content: Any) -> None:
-    """Look that the parser in Python finds the same: it is stricter about tabs, tags and odd characters."""
+    """Check that the stricter parser in Python gives the same content."""
     loader = yaml.SafeLoader(text)
     try:
         root = loader.get_single_node()
@@ -148,7 +148,7 @@ def _note_lines(
 
 
 def _strange(node: yaml.ScalarNode, line: int) -> list[tuple[str, int]]:
-    """What readers of YAML differ on in a scalar, with its line; a fault where it can be no number that is used."""
+    """The ambiguities of a scalar, with its line; raises YAMLError for an integer that is too long."""
     kind, value = node.tag.rpartition(":")[2], node.value
     if kind == "int" and len(value) > LONGEST:
         raise _fault(f"an integer of {len(value)} digits; expected at most {LONGEST}", node)

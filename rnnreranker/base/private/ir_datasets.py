@@ -9,5 +9,5 @@ USED = {"ir_datasets.registry": ("_registered",)}
 
 
 def known_names(ir_datasets: Any) -> Iterable[str]:
-    """The ids that `ir_datasets.load` takes; none where there is no such list."""
+    """The ids that `ir_datasets.load` takes; empty if the list is missing."""
     return list(getattr(ir_datasets.registry, "_registered", ()))

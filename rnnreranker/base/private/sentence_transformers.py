@@ -8,5 +8,5 @@ USED: dict[str, tuple[str, ...]] = {}  # `_skiplist_ids` is an attribute of obje
 
 
 def skipped_tokens(mask: Any) -> list[int]:
-    """The ids of the tokens that a mask of late interaction leaves out, ascending."""
+    """The ids of the tokens that a mask of late interaction skips, ascending."""
     return [] if mask._skiplist_ids is None else sorted(mask._skiplist_ids.tolist())

@@ -10,12 +10,12 @@ USED = {"transformers.Trainer": ("_save", "_load_from_checkpoint", "_maybe_log_s
 
 
 def attention_of(model: Any) -> str:
-    """The implementation of attention that a model has: eager, sdpa, …"""
+    """A model's implementation of attention: eager, sdpa, …"""
     return str(model.config._attn_implementation)
 
 
 class SecondsAside:
-    """Put before a Trainer: counts the seconds that go into validations and saving, and not into training."""
+    """A mixin before a Trainer that counts the seconds of validations and saving."""
 
     seconds_aside: float
 

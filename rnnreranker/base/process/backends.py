@@ -1,4 +1,4 @@
-"""Who does the parts of a long job: threads or processes of this machine by joblib, or the workers of a cluster."""
+"""Workers for the parts of a long job: threads or processes by joblib, or a Dask or Ray cluster."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ PATIENCE = 20  # seconds until a scheduler that does not answer is not there
 
 
 def check_backend(backend: str, address: str | None = None) -> None:
-    """Look that a backend is known and installed, and that it has a cluster where one is named, before any work.
+    """Check before any work that a backend is known and installed, and that only a cluster has an address.
 
     Raises:
-        InputError: not one of BACKENDS, an address beside one that has no cluster.
+        InputError: not one of BACKENDS, an address without a cluster.
         MissingDependencyError: its package is not installed.
     """
     if backend not in BACKENDS:
@@ -46,17 +46,17 @@ def do_parts(
     shown: Callable[[Iterable[Any]], Iterable[Any]],
     gpus: float = 0,
 ) -> None:
-    """Do the parts of a job, several at a time; without parts nothing is started.
+    """Do the parts of a job, several at a time; starts nothing without parts.
 
-    A part whose worker dies is done again by another one; it has to leave its file whole or not at all.
+    Another worker repeats a part whose worker dies, so that a part must write its file whole or not at all.
 
     Args:
-        do: called with the arguments of each part; on a cluster, where it is imported, and paths are the same.
+        do: called with the arguments of each part; must be importable, with the same paths, on a cluster.
         parts: taken as workers become free.
-        workers: how many at a time; of a cluster with an address, as many as it has.
-        backend: one of BACKENDS; address: of the scheduler of its cluster, None starts one here.
-        shown: goes through the parts as they are done, to show progress.
-        gpus: that a part needs of a worker of Ray.
+        workers: number of parts at a time; a cluster with an address uses all its workers.
+        backend: one of BACKENDS; address: of the cluster's scheduler, None starts one here.
+        shown: iterates over the finished parts, to show progress.
+        gpus: GPUs of a Ray worker for a part.
 
     Raises:
         UnavailableError: no cluster at the address, or one without a worker.
@@ -89,7 +89,6 @@ def do_parts(
 def _dask(
     do: Callable[..., Any], parts: Iterator[tuple[Any, ...]], workers: int, address: str | None
 ) -> Iterator[Iterator[None]]:
-    """What is done by the workers of Dask, while a client is open."""
     import distributed
 
     try:
@@ -127,7 +126,7 @@ def _dask(
 def _ray(
     do: Callable[..., Any], parts: Iterator[tuple[Any, ...]], workers: int, address: str | None, gpus: float
 ) -> Iterator[Iterator[None]]:
-    """What is done by the workers of Ray, while it is connected; one that the caller has opened stays so."""
+    """Yields the finished parts; a connection that the caller opened stays open."""
     import ray
 
     opened = not ray.is_initialized()
@@ -170,7 +169,7 @@ def _knock(address: str) -> None:
 
 
 def _called(do: Callable[..., Any], part: tuple[Any, ...]) -> None:
-    """Do a part in a worker process, which inherits PYTHONWARNINGS of a command and leaves Ctrl-C to it."""
+    """Do a part in a worker process, which ignores Ctrl-C."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     show_notices()

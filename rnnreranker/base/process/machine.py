@@ -1,4 +1,4 @@
-"""What this machine is: its processor, its memory, its system; and whether it has too little memory."""
+"""This machine: processor, memory, system; and whether its address space is too small."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def processor() -> str:
-    """The model of the processor, as Linux tells it; empty elsewhere."""
+    """The model of the processor on Linux; "" elsewhere."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -18,7 +18,7 @@ def processor() -> str:
 
 
 def memory_gb() -> float:
-    """The memory of this machine in GB; 0 where the system does not say."""
+    """The memory of this machine in GB; 0 if unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
     except (AttributeError, ValueError, OSError):
@@ -26,7 +26,7 @@ def memory_gb() -> float:
 
 
 def distribution() -> str:
-    """The name of the operating system with its version, as people say it."""
+    """The name and version of the operating system."""
     try:
         return platform.freedesktop_os_release().get("PRETTY_NAME", platform.platform())
     except (AttributeError, OSError):
@@ -37,9 +37,9 @@ LEAST = 1 << 31  # bytes of address space: NumPy, SciPy, pandas, numba, PyArrow 
 
 
 def check_for(package: str) -> None:
-    """End a command (`python -m PACKAGE…`, at its first line) by one line where less is allowed; --help needs little.
+    """End a command (`python -m PACKAGE…`, at its first line) with one line if its address space is too small.
 
-    Below it OpenBLAS ends the process in its own words or waits for ever while it is loaded.
+    OpenBLAS would abort or hang while it loads. `--help` needs little.
     """
     if sys.argv[:1] != ["-m"] or os.name != "posix" or {"-h", "--help"} & {*sys.argv[2:], *sys.argv[1:2]}:
         return
@@ -52,7 +52,7 @@ def check_for(package: str) -> None:
 
 
 def too_little(least: int, who: str) -> str:
-    """What to say where less address space is allowed than `least` bytes; else empty."""
+    """The message if the address space is limited to fewer than `least` bytes; else ""."""
     if os.name != "posix":
         return ""
     import resource

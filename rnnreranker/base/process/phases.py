@@ -1,4 +1,4 @@
-"""What a command is at: always shown on a terminal, now and then in a log file; and how long each phase took."""
+"""Phases of a command: always visible on a terminal, now and then in a log file; and the seconds of each phase."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _commands = 0  # that have begun in this process: the lines are those of the las
 
 @contextlib.contextmanager
 def phase(name: str, account: str = "") -> Iterator[None]:
-    """The block, or a function that this decorates, is a phase; of threads other than the main one it says nothing.
+    """The block, or the decorated function, is a phase; other threads than the main one report nothing.
 
-    account: what a summary calls it, where that is another name.
+    account: its name in the summary, if that differs.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -58,7 +58,7 @@ def phase(name: str, account: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def shown_by_itself(draw: Callable[[], object]) -> Iterator[None]:
-    """Inside the block a progress bar has the line; `draw` shows it again where it has had nothing to show."""
+    """A block in which a progress bar owns the line; `draw` redraws it."""
     global _bar
     before, _bar = _bar, draw
     clear()
@@ -69,19 +69,13 @@ def shown_by_itself(draw: Callable[[], object]) -> Iterator[None]:
 
 
 def tell(detail: object) -> None:
-    """Say how far the phase is: a text, or what is one when it is shown."""
+    """Set the progress of the phase: a text, or an object with `__str__`."""
     if _stack and threading.current_thread() is threading.main_thread():
         _stack[-1].detail = detail
 
 
 def summary() -> str:
-    """The phases so far and the seconds of each.
-
-    >>> spent.clear()
-    >>> spent.update({"imports": 1.25, "retrieval": 0.0001})
-    >>> summary()
-    'imports 1.25 s'
-    """
+    """The phases so far with their seconds."""
     _change(_stack)
     return ", ".join(f"{account} {seconds:.2f} s" for account, seconds in spent.items() if seconds >= SLOW)
 
@@ -97,7 +91,7 @@ def start() -> None:
 
 
 def clear() -> None:
-    """Take the line away, before something else is written."""
+    """Erase the line before other output."""
     global _drawn
     with _lock:
         if _drawn and _terminal:
@@ -107,7 +101,7 @@ def clear() -> None:
 
 
 def _change(stack: list[_Phase]) -> None:
-    """Other phases from now on; the time till now is that of the one before."""
+    """Replace the phases; the time until now counts for the innermost one."""
     global _since
     now = time.perf_counter()
     if _stack:
@@ -146,7 +140,7 @@ def _tick(command: int) -> None:
 
 
 def _log(command: int) -> None:
-    """Write a line on the phase when the command has taken 10 seconds, 20, 40 …, then every ten minutes."""
+    """Write a line on the phase after 10 seconds, 20, 40 …, then every ten minutes."""
     begun = time.monotonic()
     while command == _commands:
         time.sleep(min(max(LOGGED, time.monotonic() - begun), LOGGED_AT_LEAST))

@@ -1,4 +1,4 @@
-"""What other libraries print on their own is kept out of pipes and log files; our own lines always appear."""
+"""Output of other libraries stays out of pipes and log files; our own lines always appear."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ _USUAL = warnings.formatwarning
 
 
 def is_command() -> bool:
-    """Whether this process is a command of this package, so that nobody else uses what it loads."""
+    """Whether this process is a command of this package, so that no other code uses its libraries."""
     return bool(_COMMANDS)
 
 
 def quiet_others() -> None:
     """Prepare stdout, stderr, loggers and warnings of a command.
 
-    In a pipe or a log file, warnings and progress bars of other libraries are off; errors and our own lines stay.
-    A character that stdout or stderr cannot encode is written as an escape.
+    A pipe or a log file gets no warnings and progress bars of other libraries; errors and our own lines stay. A
+    character
+    that the stream cannot encode becomes an escape.
     """
     _COMMANDS.append(sys.argv[0])
     for stream in (sys.stdout, sys.stderr):
@@ -42,7 +43,7 @@ def quiet_others() -> None:
 
 
 def show_notices() -> None:
-    """Show each `DataWarning` in one line on stderr, whatever is done with other warnings."""
+    """Show each `DataWarning` in one line on stderr, whatever other warnings do."""
     warnings.filterwarnings("default", category=DataWarning)
     warnings.formatwarning = _one_line
 

@@ -1,4 +1,4 @@
-"""Threads of libraries: BLAS, Faiss and torch on one thread, where sums must not depend on the machine."""
+"""BLAS, Faiss and torch on one thread, where sums must not depend on the machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _libraries() -> Any:
 
 @contextlib.contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread, so that its sums do not depend on the machine; callers may overlap in time."""
+    """Limit BLAS to one thread; blocks of several threads may overlap."""
     global _users, _limit
     with _lock:
         if _users == 0:
@@ -40,7 +40,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @contextlib.contextmanager
 def one_faiss_thread(faiss: Any) -> Iterator[None]:
-    """Faiss on one thread: blocks are searched beside one another, and sums do not depend on the machine."""
+    """Limit Faiss to one thread."""
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)
     try:
@@ -51,7 +51,7 @@ def one_faiss_thread(faiss: Any) -> Iterator[None]:
 
 @contextlib.contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """Hold PyTorch to one thread in the block, and to the number of before after it."""
+    """Limit PyTorch to one thread in the block."""
     import torch
 
     before = torch.get_num_threads()

@@ -1,4 +1,4 @@
-"""Why a query's candidates moved: its neighbourhood taken apart, drawn, and written as a page."""
+"""The reasons why a query's candidates moved: its neighbourhood, a picture, and a page."""
 
 from rnnreranker.search.explain.neighbourhood import Neighbourhood, graph_neighbourhood, neighbourhood, taken_apart
 from rnnreranker.search.explain.page import drawing, explain, file_name, write_explanation

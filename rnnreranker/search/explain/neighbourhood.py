@@ -1,4 +1,4 @@
-"""One context taken apart: the parts of each score, the reciprocal neighbours, and what each shared neighbour adds.
+"""One context taken apart: the parts of each score, the reciprocal neighbours, and the share of each common neighbour.
 
 A score is a sum of parts, each a weight times a value: of the rank in the run, the score there, the similarity to the
 query, the Jaccard similarity J to each probe, and the mean score of the nearest candidates. With v the expanded
@@ -32,7 +32,8 @@ class ScorePart(NamedTuple):
     """A part of every score of a context: `weight` times the candidate's value.
 
     kind: "rank" and "run" of the first stage, "geo" = similarity to the query, "jac" = J with the query, "near" = J
-    with the candidate `probe`, "lent" = the mean score of the nearest candidates before smoothing.
+    with
+    the candidate `probe`, "lent" = the mean score of the nearest candidates before smoothing.
     """
 
     kind: Literal["rank", "run", "geo", "jac", "near", "lent"]
@@ -41,9 +42,9 @@ class ScorePart(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """An element that a probe and a candidate have in common, 0 = the query: v_pj, v_ij, and what it adds to J.
+    """A common element of a probe and a candidate, 0 = the query: v_pj, v_ij, and its amount of J.
 
-    share: amount / J, in [0, 1] for weights >= 0; 0 where J is 0.
+    share: amount / J, in [0, 1] for weights >= 0; 0 if J is 0.
     """
 
     element: int
@@ -56,8 +57,9 @@ class Shared(NamedTuple):
 class Link(NamedTuple):
     """Two elements and the weight between them, before the averaging.
 
-    kind: "query" or "near" from a probe, the query or a candidate, to a member of its set; "between" = other reciprocal
-    neighbours. extended: the second is in the set by the extension alone.
+    kind: "query" or "near" from the query or another probe to a member of its set; "between" = other reciprocal
+    neighbours.
+    extended: the second is in the set by the extension alone.
     """
 
     first: int
@@ -72,9 +74,9 @@ class Candidate:
     """A candidate with its ranks (from 1) before and after, and its score.
 
     element: its number in the context, from 1. run_score: of the first stage, similarity: inner product with the query;
-    None where not known. by_similarity: the rank that the similarity alone gives. values, amounts: of the parts, amount
-    = weight * value, whose sum is the score. mixed: the score before smoothing. nearest: elements whose scores count
-    for the smoothing, nearest first.
+    None if unknown. by_similarity: rank by the similarity. values, amounts: of the parts, amount = weight * value,
+    whose
+    sum is the score. mixed: the score before smoothing. nearest: the elements of the smoothing, nearest first.
     """
 
     element: int
@@ -97,9 +99,9 @@ class Candidate:
 
 
 class Known(NamedTuple):
-    """What a graph of the collection, with k neighbours of a document, knows of the pairs of N candidates.
+    """The pairs of N candidates that a graph with k neighbours of a document knows.
 
-    pairs: that are known, of all `of`; the others count as `lowest`. query: the source of similarities to the query:
+    pairs: the known ones, of all `of`; the others count as `lowest`. query: the source of similarities to the query:
     "vectors", the scores of the "run", or "dealt": the `dealt` similarities of the first candidate.
     """
 
@@ -116,8 +118,9 @@ class Neighbourhood:
     """A query's context and every step of its scores.
 
     candidates: in their new order. parts: of every score, those with a weight. probes: elements, the query first.
-    steps: all intermediate results; element 0 = query, element i = candidate i of those given. reciprocal: m sets
-    before the extension; steps.sets are those after it. known: of a graph; None with vectors.
+    steps: all intermediate results; element 0 = query, element i = candidate i of the context. reciprocal: m sets
+    before
+    the extension; steps.sets are those after it. known: of a graph; None with vectors.
     """
 
     params: RnnParams
@@ -150,7 +153,7 @@ class Neighbourhood:
         return [*between, *reversed(own.values())]
 
     def shared(self, element: int, probe: int = 0) -> list[Shared]:
-        """What each element adds to J of a probe and another element, the largest amount first."""
+        """The amount of each element in J of a probe and another element, the largest first."""
         one, row = self.steps.expanded[probe], self.steps.expanded[element]
         below, above = np.minimum(one, row), reference.total(np.maximum(one, row))
         numerator = reference.total(below)
@@ -171,15 +174,15 @@ def neighbourhood(
 
     Args:
         query: (d,) float32.
-        candidates: (N, d) float32, N >= 1, in the order of the first stage; `params.context` is not applied here.
+        candidates: (N, d) float32, N >= 1, in the order of the first stage; ignores `params.context`.
         docids: N distinct names of the candidates.
-        params: of the reranker.
-        about: base = N scores of the first stage (None: the inner products, in any order of the candidates; 0 where the
-            scores tell nothing); before, after = N ranks from 1 (None: the order given; by s*, ties by docid).
+        about: base = N scores of the first stage (None: the inner products; 0 if the scores say nothing); before, after
+            = N
+            ranks from 1 (None: the given order; by s*, ties by docid).
 
     Raises:
-        InputError: no candidates, vectors of other dimensions, not one docid, score or rank for each candidate, NaN or
-            infinite vectors or scores.
+        InputError: no candidates, other dimensions, not one docid, score or rank for each candidate, NaN or infinite
+            vectors or scores.
     """
     query, candidates = np.asarray(query, dtype=np.float32), np.asarray(candidates, dtype=np.float32)
     if query.ndim != 1 or candidates.ndim != 2 or not len(candidates) or candidates.shape[1] != len(query):
@@ -204,16 +207,15 @@ def graph_neighbourhood(
     """As `neighbourhood`, from a graph of the collection; its scores are those of `graph_similarity`, in float64.
 
     Args:
-        graph: of `open_neighbours`.
         docids: N >= 1 distinct docids of the graph, in the order of the first stage.
-        params: of the reranker.
-        query: N inner products of query and candidates; None = not known: `base` must be given.
+        query: N inner products of query and candidates; None = unknown: `base` must be given.
         of_run: whether these are the scores of the run.
         about: as in `neighbourhood`.
 
     Raises:
         InputError: no candidates, docids that the graph lacks, not one finite value for each candidate, neither query
-            nor base, parameters that need more than is known.
+            nor
+            base, parameters that need more than the graph.
     """
     rows = graph.rows(list(docids))
     if not len(rows) or (rows < 0).any():
@@ -242,12 +244,11 @@ def graph_neighbourhood(
 
 
 def taken_apart(base: Run, reranked: Run, reranker: RnnReranker, qid: str) -> tuple[Neighbourhood, str]:
-    """The neighbourhood of one query, and why the scores of the run tell nothing beyond its order; "" where they do.
+    """The neighbourhood of one query, and why the scores of the run say nothing beyond its order; "" if they do.
 
-    Args:
-        base, reranked: the run before and after. Of `base` the first `params.context` candidates that have a vector, or
-            a row in the graph, are explained.
-        reranker: that made it; qid: the query.
+    base, reranked: the run before and after. The first `params.context` candidates of `base` with a vector, or a row in
+    the
+    graph, are explained.
 
     Raises:
         InputError: no such candidates.
@@ -279,7 +280,7 @@ def taken_apart(base: Run, reranked: Run, reranker: RnnReranker, qid: str) -> tu
 
 
 def _check(count: int, **given: Any) -> None:
-    """Look that there are as many values as candidates, and that scores are finite."""
+    """Raise InputError unless there are as many values as candidates and scores are finite."""
     for name, values in given.items():
         if values is not None and len(values) != count:
             raise InputError(f"{name} has {len(values)} entries for {count} candidates: expected as many")
@@ -296,7 +297,7 @@ def _of_steps(
     after: Sequence[int] | None = None,
     known: Known | None = None,
 ) -> Neighbourhood:
-    """A context of N candidates by its steps; the other arguments as of `neighbourhood`."""
+    """The context of N candidates from its steps; other arguments as of `neighbourhood`."""
     made = reference.parts(done, params, base)
     parts, values = _parts(made, params)
     products = None if known is not None and known.query == "dealt" else done.raw[0, 1:].tolist()
@@ -326,7 +327,7 @@ def _of_steps(
 
 
 def _parts(made: reference.Parts, params: RnnParams) -> tuple[tuple[ScorePart, ...], list[np.ndarray]]:
-    """The parts that have a weight, and the values of the candidates for each, (N,) float64."""
+    """The parts with a weight, and the values of the candidates for each, (N,) float64."""
     kinds: tuple[Any, ...] = ("rank", "run", "geo") if len(made.terms) > 1 else ("geo",)
     rest = 1 - params.smoothing if params.smoothed_over else 1.0
     each = rest * (1 - params.lam) / len(made.probes)
@@ -341,7 +342,7 @@ def _parts(made: reference.Parts, params: RnnParams) -> tuple[tuple[ScorePart, .
 
 
 def _ranks(scores: np.ndarray, docids: list[str]) -> list[int]:
-    """The rank of each of N candidates, from 1, by score descending, ties by docid."""
+    """The rank of each of N candidates, from 1, by descending score, ties by docid."""
     ranks = np.empty(len(scores), dtype=np.int64)
     ranks[order_by_score(scores, np.array(docids, dtype=object))] = np.arange(1, len(scores) + 1)
     return ranks.tolist()

@@ -1,7 +1,7 @@
-"""The page that explains one query's reranking: one HTML file that needs nothing else, and its picture.
+"""The page that explains one query's reranking: one self-contained HTML file, and its picture.
 
-In the picture the query is in the centre. A candidate's distance from it is the new rank, and its direction comes from
-its company: candidates with similar neighbours are side by side. An arrow leads from where the old rank would put it.
+The query is in the centre of the picture. A candidate's distance is its new rank, and its direction comes from its
+neighbours: candidates with similar ones are side by side. An arrow starts at its old rank.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ TITLES = {
 def explain(
     path: Path, index: IndexOnDisk, base: Run, reranked: Run, reranker: RnnReranker, *, qid: str, **shown: Any
 ) -> None:
-    """Write the page of one query and say where it is.
+    """Write the page of one query and print its path.
 
     Args:
-        path: the HTML file; index: has the texts of candidates.
+        path: the HTML file; index: with the texts of candidates.
         base, reranked, reranker, qid: as of `taken_apart`; shown: the other arguments of `explanation`.
 
     Raises:
@@ -82,11 +82,10 @@ def explanation(
     """The HTML of the page.
 
     Args:
-        neighbourhood: of the query; qid: its id; query: its text.
-        texts: a line of text by docid; docids without one are shown without.
-        source: where the candidates come from, for the head of the page.
-        useless: why the scores of the run tell nothing beyond its order; empty where they do.
-        grades: docid → judged grade; documents of `relevant_from` and more are marked as relevant.
+        texts: a line of text by docid; may lack docids.
+        source: of the candidates, for the head of the page.
+        useless: why the scores of the run say nothing beyond its order; "" if they do.
+        grades: docid → judged grade; marks documents of `relevant_from` and more as relevant.
     """
     candidates = neighbourhood.candidates
     return render(
@@ -111,17 +110,18 @@ def explanation(
 
 
 def drawing(neighbourhood: Neighbourhood, size: str, *, query: str, texts: Mapping[str, str]) -> str:
-    """The picture of the page alone, an <svg>; size: of `SIZES`, the others as in `explanation`."""
+    """The picture alone, an <svg>; size: of `SIZES`, the others as in `explanation`."""
     of = {"query": query, "texts": texts, "found": neighbourhood, "grades": NOTHING, "relevant_from": 1}
     return render("search.explain", "drawing.html.j2", picture=picture(neighbourhood, size), **of)
 
 
 def picture(neighbourhood: Neighbourhood, name: str) -> dict[str, Any]:
-    """What the template draws of the first candidates, the query at (0, 0); name: of `SIZES`.
+    """The geometry of the picture for its template, the query at (0, 0); name: of `SIZES`.
 
     Returns:
-        nodes with x, y, their angle in degrees, and the radii of both ranks, `at` and `was`; links with their ends and
-        the share of the largest weight of their kind; rings: ranks and radii.
+        nodes with x, y, angle in degrees, and the radii of both ranks, `at` and `was`; links with their ends and the
+            share
+        of the largest weight of their kind; rings: ranks and radii.
     """
     size, node_radius, limit, named = SIZES[name]
     drawn = neighbourhood.candidates[:limit]
@@ -158,10 +158,9 @@ def picture(neighbourhood: Neighbourhood, name: str) -> dict[str, Any]:
 
 
 def directions(neighbourhood: Neighbourhood, elements: list[int]) -> np.ndarray:
-    """(n,) float64: an angle for each element, similar for those whose expanded weights are similar.
+    """(n,) float64: an angle for each element; elements with similar expanded weights have similar angles.
 
-    The angle in the plane of the first two principal components of the rows at length 1, as ranks on a full circle, so
-    that no direction stays empty.
+    The order of angles in the plane of the first two principal components, evenly spaced on a full circle.
     """
     rows = neighbourhood.steps.expanded[elements]
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
@@ -174,9 +173,9 @@ def directions(neighbourhood: Neighbourhood, elements: list[int]) -> np.ndarray:
 
 
 def spread(angles: np.ndarray, radii: np.ndarray, gaps: np.ndarray) -> np.ndarray:
-    """(n,) float64: the angles, turned a little at a time until nodes at these radii no longer overlap, if they can.
+    """(n,) float64: the angles, turned in small steps until nodes at these radii no longer overlap, if possible.
 
-    gaps: (n,) pixels that a node wants between its centre and that of another.
+    gaps: (n,) pixels between the centre of a node and that of another.
     """
     angles, numbers = angles.copy(), np.arange(len(angles))
     wanted = np.maximum(gaps[:, None], gaps)
@@ -193,10 +192,7 @@ def spread(angles: np.ndarray, radii: np.ndarray, gaps: np.ndarray) -> np.ndarra
 
 
 def _in_order_of_similarity(neighbourhood: Neighbourhood) -> bool:
-    """Whether the candidates came in the order of their similarity to the query, as dense retrieval gives them.
-
-    Where similarities to the query are not known, no order contradicts them.
-    """
+    """Whether the candidates came in the order of their similarity to the query; True if that is unknown."""
     came = sorted(neighbourhood.candidates, key=lambda candidate: candidate.before)
     similarities = [candidate.similarity for candidate in came if candidate.similarity is not None]
     slack = 1e-4 * (max(similarities) - min(similarities)) if similarities else 0.0
@@ -204,16 +200,13 @@ def _in_order_of_similarity(neighbourhood: Neighbourhood) -> bool:
 
 
 def title(neighbourhood: Neighbourhood, part: ScorePart) -> str:
-    """What a part of the scores is, in words."""
+    """A part of the scores in words."""
     probe = neighbourhood.of_element[part.probe].docid if part.probe else "the query"
     return TITLES.get(part.kind) or f"J with {probe}"
 
 
 def summands(candidate: Candidate) -> list[str]:
-    """The amounts of a candidate with as many digits as its score is shown with, rounded so that they sum to it.
-
-    What rounding down leaves goes to the amounts that lost most by it.
-    """
+    """The amounts of a candidate with `DIGITS` digits, rounded so that they sum to its score."""
     unit = 10**-DIGITS
     lower = [math.floor(amount / unit) for amount in candidate.amounts]
     lost = [amount / unit - down for amount, down in zip(candidate.amounts, lower, strict=True)]
@@ -224,7 +217,7 @@ def summands(candidate: Candidate) -> list[str]:
 
 
 def membership(neighbourhood: Neighbourhood, candidate: Candidate) -> str:
-    """In whose sets a candidate is, in a sentence."""
+    """A sentence on the sets that contain a candidate."""
     reasons, element = [], candidate.element
     for probe in neighbourhood.probes:
         whose = f"the set of {neighbourhood.of_element[probe].docid}" if probe else "the query's set"
@@ -238,7 +231,7 @@ def membership(neighbourhood: Neighbourhood, candidate: Candidate) -> str:
 
 
 def file_name(qid: str) -> str:
-    """A name for the page of a query that every file system takes.
+    """A file name for the page of a query that every file system takes.
 
     >>> file_name("q 1/../x"), file_name("31_1"), file_name("..")
     ('q_1_.._x.html', '31_1.html', 'query.html')

@@ -1,4 +1,4 @@
-"""Runs of the same queries to one, and runs of passages to runs of documents: from files or from memory."""
+"""Fusion of runs of the same queries, and of passages to documents."""
 
 from __future__ import annotations
 
@@ -19,18 +19,17 @@ USUAL = "rrf"
 def fuse_runs(
     runs: Sequence[str | Path | Run], method: Form | None = None, *, aggregate: Form | None = None, hits: int = 1000
 ) -> Run:
-    """One run with the documents of several, as `python -m rnnreranker.fuse`.
-
-    Queries are in the order of the first run, equal scores by ascending docid.
+    """Fuse runs, as `python -m rnnreranker.fuse`; queries in the order of the first run, equal scores by ascending
+    docid.
 
     Args:
-        runs: files or runs, two or more; one alone where its passages become documents.
-        method: how they are fused, `rrf:k=60` or `minmax:weights="0.3,0.7"`; None = rrf.
-        aggregate: passages to documents, `maxp:passages=mapping.tsv`; None = they stay what they are.
+        runs: two or more files or runs; one if `aggregate` is given.
+        method: `rrf:k=60` or `minmax:weights="0.3,0.7"`; None = rrf.
+        aggregate: passages to documents, `maxp:passages=mapping.tsv`.
         hits: documents kept of every query.
 
     Raises:
-        InputError: everything that can be seen to be wrong with these, unreadable files, passages without a document.
+        InputError: all visible faults at once, unreadable files, passages without a document.
         UnavailableError: a mapping of passages that cannot be downloaded here.
     """
     to = None if aggregate is None else passages(aggregate)

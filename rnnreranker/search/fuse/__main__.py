@@ -1,4 +1,4 @@
-"""`python -m rnnreranker.fuse`: several runs of the same queries to one, passages to documents."""
+"""`python -m rnnreranker.fuse`: fuse runs of the same queries; passages to documents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Queries stand in the order of the first run, equal scores by ascending docid.
 
 @dataclass(frozen=True)
 class FuseRequest(Request):
-    """Runs, how they become one, and the file of it; see `fuse_runs`."""
+    """The arguments of `fuse_runs`, and the output."""
 
     runs: Sequence[str]
     output: str = setting(MISSING, "run file to write (.gz compresses)", metavar="RUN")
