@@ -1,4 +1,4 @@
-"""What a part of an index is: one representation of all documents, how it is made, described and named as a need."""
+"""A part of an index: one representation of all documents, how it is made, described and opened."""
 
 from __future__ import annotations
 
@@ -25,22 +25,19 @@ BLOCK = 512  # documents that pass through together
 
 
 class Part(ABC):
-    """One representation of the documents of an index; a subclass in a `part.py` of its own folder is a part.
-
-    The class says what the part is, and an object of it makes one. By default it is a folder made from the texts.
+    """One representation of the documents of an index; each `part.py` has one subclass, whose objects make the part.
 
     Attributes:
-        name: in `--parts`, YAML and rnnreranker.json; aliases: other names. rank: its order among the parts.
-        Params: its settings; one with `setting(flag=…)` is a flag of the command `index`, too.
-        gives, gives_queries: the need of methods that it fills, of documents and of queries; "" = none.
-        made_of: the part is made from one of these parts; empty = from the texts.
-        encoder: kind of the encoder that its setting `encoder` names; "" = none. OfEncoder: settings of that encoder.
-        folder: of its files in an index; automatic: whether `--parts auto` makes it.
-        packages: whose versions the description keeps.
-        marks: plain values that the part depends on besides the documents, for the fingerprint of the index.
-        reused: documents that an interrupted build had done.
-        backend, address, devices: what computes, as `do_parts`; devices None = the processor.
-        blocks_at_once: blocks of BLOCK documents that it takes together.
+        name, aliases: in `--parts`, YAML and rnnreranker.json. rank: order among the parts.
+        Params: settings; one with `setting(flag=…)` is also a flag of `index`.
+        gives, gives_queries: the needs of methods that it fills, of documents and of queries; "" = none.
+        made_of: the part is made of one of these parts; empty = of the texts.
+        encoder: kind of the encoder that the setting `encoder` names; "" = none. OfEncoder: settings of that encoder.
+        folder: of its files in an index. automatic: whether `--parts auto` makes it. packages: recorded with versions.
+        marks: values that the fingerprint of the index depends on besides the documents.
+        reused: documents that an interrupted build has finished.
+        backend, address, devices: as of `do_parts`; devices None = the processor.
+        blocks_at_once: blocks of BLOCK documents that `add` takes together.
     """
 
     name: ClassVar[str]
@@ -67,19 +64,19 @@ class Part(ABC):
 
     @classmethod
     def make(cls, params: Any, beside: Mapping[str, Any]) -> Part:
-        """What makes the part with these settings; beside: the settings of the other parts of the index.
+        """The object that makes the part; beside: settings of the other parts of the index.
 
         Raises:
-            InputError, UnavailableError, MissingDependencyError: settings that do not go together; what is lacking.
+            InputError, UnavailableError, MissingDependencyError: settings that conflict; something that is missing.
         """
         return cls()
 
     @classmethod
     def settings_of(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Settings of the part of what stands in a written form, where settings of its encoder stand among its own.
+        """The settings of the part; settings of its encoder beside its own go into the encoder's written form.
 
         Raises:
-            InputError: a setting of the encoder twice, or that it does not have.
+            InputError: a setting of the encoder that is given twice or unknown.
         """
         if cls.OfEncoder is None:
             return dict(values)
@@ -96,7 +93,7 @@ class Part(ABC):
 
     @classmethod
     def origins(cls, params: Any) -> tuple[str, ...]:
-        """Those of `made_of` that it can be made from with these settings, the first that there is."""
+        """The parts of `made_of` that these settings allow, in order of preference."""
         return cls.made_of
 
     @classmethod
@@ -106,47 +103,47 @@ class Part(ABC):
 
     @classmethod
     def depth(cls) -> int:
-        """How many parts it takes at most before it can be made."""
+        """The length of its longest chain of parts that are made of each other."""
         return 1 + max(find("part", name).depth() for name in cls.made_of) if cls.made_of else 0
 
     @classmethod
     def inputs(cls, params: Any) -> str | None:
-        """A fingerprint of the settings, without loading anything; None = an index may have other settings."""
+        """A fingerprint of the settings, without loading anything; None = settings may differ between equal indexes."""
         return fingerprint(params.to_dict()) if hints_of(cls.Params) and not cls.made_of else None
 
     @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> Any:
-        """The settings of a part that rnnreranker.json describes.
+        """The settings of a part in rnnreranker.json.
 
         Raises:
-            TypeError, AttributeError, InputError: it describes none.
+            TypeError, AttributeError, InputError: the description has another form.
         """
         return cls.Params(**described.get("settings", {}))
 
     @classmethod
     def summary(cls, described: Mapping[str, Any]) -> str:
-        """A part that is described, in the words of an error: another index holds these."""
+        """A described part, for the error that another index has it."""
         said = ", ".join(f"{key} {value}" for key, value in cls.params_of(described).to_dict().items())
         return f"other {cls.gives or cls.name}" + (f" ({said})" if said else "")
 
     @classmethod
     def at(cls, path: Path) -> Path | None:
-        """Where the part is in a folder, or of a file; None where it is not: what `open` is given."""
+        """The path for `open` if a folder has the part, or a file is it; else None."""
         return path if (path / (cls.folder or cls.name)).is_dir() else None
 
     @classmethod
     def stands(cls, index: Path, params: Any = None) -> bool:
-        """Whether an index has the part, with these parameters if it is made of other parts; None = any parameters."""
+        """Whether an index has the part, with these settings if it is made of other parts; None = any settings."""
         if cls.at(index) is None or params is None or not cls.made_of:
             return cls.at(index) is not None
         return bool(cls.params_of(describe(index).get("parts", {}).get(cls.name, {})) == params)
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> Any:
-        """What methods read that need what the part gives.
+        """What methods read of the part.
 
         Args:
-            at: as of the method `at`; described: what rnnreranker.json says of the part, or empty.
+            at: as of the method `at`; described: the part in rnnreranker.json, or empty.
 
         Raises:
             InputError: files that are missing or damaged.
@@ -157,50 +154,50 @@ class Part(ABC):
     def queries(
         cls, opened: Any, topics: Mapping[str, str], threads: int | None = None, devices: Devices | None = None
     ) -> Any:
-        """What methods read that need `gives_queries`: the queries as the part is compared with them."""
+        """What methods read that need `gives_queries`: the queries as the part compares them."""
         raise NotImplementedError(f"{cls.name} gives {cls.gives_queries}, and has no queries()")
 
     def check(self) -> None:  # noqa: B027  not every part needs something
-        """Fail before hours of work where something is lacking, as Java."""
+        """Raise an error before hours of work if something is missing, such as Java."""
 
     def extend(self, index: Path) -> None:  # noqa: B027  not every part can
-        """Take what an index has of this part for the documents that stand first, in its order, where it is as good.
+        """Take what an index has of this part for the first documents, in its order.
 
         Raises:
-            InputError: it was made by something else than this part makes.
+            InputError: it was made by something else than this part.
         """
 
     def start(self, work: Path, threads: int | None) -> None:  # noqa: B027  not every part works block by block
-        """Begin; `work` is a folder for what an interrupted build goes on from."""
+        """Begin; `work` is the folder from which an interrupted build resumes."""
 
     def add(self, documents: Sequence[Document]) -> None:  # noqa: B027  nor reads the stream
         """Take the next block of documents."""
 
     def write_share(self, index: Path, share: Share) -> str:
-        """Make one process's share of what `write` puts together, in the folder of `start`; one line about it.
+        """Make one process's share of what `write` needs, in the folder of `start`; returns one line about it.
 
         Raises:
-            InputError: a part that one process makes.
+            InputError: only one process can make the part.
         """
         raise InputError(f"{argument('shard_id', share[0])}: {self.name} is made by one process; leave it out")
 
     @abstractmethod
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """Write the files of the part into the folder of the index; what rnnreranker.json says about it.
+        """Write the files of the part into the folder of the index; returns its description for rnnreranker.json.
 
         Args:
-            corpus: the folder with the texts, in the index that has all other parts; count: documents.
+            corpus: the folder of the texts, in the index that has all other parts; count: number of documents.
         """
 
 
 def encoder_form(name: str, params: settings.Params) -> str:
-    """The written form of an encoder: its name, and the settings that are not the usual ones."""
+    """The written form of an encoder: its name and the settings that differ from the defaults."""
     usual = type(params)().to_dict()
     return str(Written(name, {key: value for key, value in params.to_dict().items() if value != usual[key]}))
 
 
 def read_encoder(part: type[Part], params: Any) -> tuple[str, Any]:
-    """The name and the settings of the encoder of a part with these settings."""
+    """Name and settings of the encoder in the settings of a part."""
     written = Written.read(params.encoder)
     assert part.OfEncoder is not None
     return written.name, part.OfEncoder.of(written.params, f"encoder {written}")
@@ -210,10 +207,10 @@ SCHEMA = 2  # of the layout of the file
 
 
 def describe(index: Path) -> dict[str, Any]:
-    """What `rnnreranker.json` in an index folder says; empty without such a file.
+    """The content of `rnnreranker.json` in an index folder; {} without such a file.
 
     Raises:
-        InputError: a file that is not a JSON object, or one of another schema or form.
+        InputError: no JSON object, another schema or form.
     """
     path = index / DESCRIPTION
     if not path.is_file():
@@ -233,20 +230,20 @@ def describe(index: Path) -> dict[str, Any]:
 
 
 def parts() -> dict[str, type[Part]]:
-    """All parts by name, in their order."""
+    """All parts by name, in order."""
     return methods("part")
 
 
 @functools.cache
 def givers(queries: bool = False) -> dict[str, str]:
-    """What methods need of documents → the part that gives it; with `queries` what they need of queries for it, too."""
+    """Needs of methods for documents → the part that fills each; with `queries` also needs for queries."""
     documents = {one.gives: name for name, one in parts().items() if one.gives}
     own = {one.gives_queries: name for name, one in parts().items() if one.gives_queries}
     return documents | own if queries else documents
 
 
 def parts_of(needs: Iterable[str]) -> set[str]:
-    """The parts of an index that have what methods need.
+    """The parts of an index that fill the needs of methods.
 
     >>> sorted(parts_of({"vectors", "query vectors", "topics", "words"}))
     ['bm25', 'dense']
@@ -255,28 +252,27 @@ def parts_of(needs: Iterable[str]) -> set[str]:
 
 
 def part(name: str) -> type[Part]:
-    """The part of a name; InputError: there is none of that name."""
     kind: type[Part] = find("part", name)
     return kind
 
 
 def parts_at(path: Path) -> dict[str, Path]:
-    """The parts that a folder has, or a file is: name → where its `open` finds it."""
+    """The parts in a folder, or of a file: name → the path for `open`."""
     there = {name: at for name, one in parts().items() if (at := one.at(path)) is not None}
     return there if any(not part(name).made_of for name in there) else {}
 
 
 def stored_parts(index: Path) -> list[str]:
-    """The parts that an index has: those that it describes or, where nothing describes it, those that stand there."""
+    """The parts of an index: those that it describes, or without a description those whose files exist."""
     described = describe(index)
     return [name for name in (described["parts"] if described else parts_at(index)) if name in names("part")]
 
 
 def stored_settings(index: Path, named: Iterable[str]) -> dict[str, Any]:
-    """The settings of some parts that an index describes.
+    """The settings of parts that an index describes.
 
     Raises:
-        InputError: an unknown part, or one with another description.
+        InputError: an unknown part, or one with another form of description.
     """
     described = describe(index)["parts"]
     kinds = {name: part(name) for name in named}

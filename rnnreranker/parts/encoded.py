@@ -1,4 +1,4 @@
-"""A part that encodes texts: blocks of documents, each kept as a file that survives a kill."""
+"""Parts that encode texts: blocks of documents, each kept as a file that survives a kill."""
 
 from __future__ import annotations
 
@@ -25,10 +25,8 @@ TRIED = 16  # texts that a GPU and the processor encode
 
 
 class EncodedPart(Part):
-    """Encodes blocks of documents and keeps each as a file, named by encoder and documents, for an interrupted build.
-
-    Args:
-        mark: fingerprint of the encoder.
+    """Encodes blocks of documents; each block is a file named by encoder and documents. mark: fingerprint of the
+    encoder.
     """
 
     blocks: ClassVar[str] = ""  # folder of the blocks while the index is made; "" = as that of the part
@@ -49,7 +47,7 @@ class EncodedPart(Part):
 
     @abstractmethod
     def taken(self, rows: np.ndarray, texts: list[str]) -> Any:
-        """The same from `_old`; rows: (n,) int64."""
+        """The block of (n,) int64 rows of `_old`."""
 
     @abstractmethod
     def save(self, stream: IO[bytes], block: Any) -> None:
@@ -61,7 +59,7 @@ class EncodedPart(Part):
         self._threads = threads
 
     def begin(self, texts: list[str]) -> None:
-        """Open what encodes, before the first block, which has these texts."""
+        """Prepare for encoding; called with the texts of the first block."""
 
     def _begin(self, texts: list[str]) -> None:
         if not self._begun:
@@ -69,14 +67,14 @@ class EncodedPart(Part):
             self._begun = True
 
     def file_of(self, number: int, documents: Sequence[Document]) -> Path:
-        """The file of a block, by its number, which may be there from before."""
+        """The file of a block, which may exist already."""
         texts = [document.text for document in documents]
         self._begin(texts)
         name = fingerprint(self._mark, [document.docid for document in documents], texts)
         return self._folder / f"{number:06d}-{name}{self.ending}"
 
     def encode_into(self, file: Path, texts: list[str], threads: int | None) -> None:
-        """Make the file of a block of these texts, wherever this is called; the bytes do not depend on threads."""
+        """Write the file of a block; its bytes do not depend on threads."""
         self._threads = threads
         self._begin(texts)
         self._keep(file, self.encoded(texts))
@@ -101,15 +99,15 @@ class EncodedPart(Part):
 
 
 class PartByEncoder(EncodedPart):
-    """A part that an encoder makes, which its setting `encoder` names; `kept` of its settings is all else.
+    """A part that its setting `encoder` makes; `kept` of its settings is all else that counts.
 
-    Documents are encoded by the encoder's graph, where it has one; what was begun by the model itself goes on by it.
+    The encoder's graph encodes documents if there is one; a part that the model began is continued by the model.
 
     Args:
         encoder: on the processor; params: of the part.
 
     Attributes:
-        of_documents: what encodes documents: from the first block on that on `devices`, where there are some.
+        of_documents: encodes documents; from the first block on it is the encoder on `devices`, if any.
     """
 
     def __init__(self, encoder: Any, params: Any) -> None:
@@ -121,17 +119,16 @@ class PartByEncoder(EncodedPart):
 
     @property
     def blocks_at_once(self) -> int:
-        """More on a GPU, where more texts of one length can be encoded together."""
         return DEVICE_BLOCKS if self.devices is not None and self.devices.elsewhere else 1
 
     @property
     def options(self) -> dict[str, Any]:
-        """What the encoder is loaded with."""
+        """Arguments for loading the encoder."""
         options: dict[str, Any] = self._encoder.params.to_dict()
         return options
 
     def begin(self, texts: list[str]) -> None:
-        """Load the encoder on devices; blocks of a graph and of other arithmetic are not taken for those of the model.
+        """Load the encoder on devices; the mark separates blocks of the model, of its graph and of other arithmetic.
 
         Raises:
             InputError: as `encoder_on`.
@@ -143,9 +140,9 @@ class PartByEncoder(EncodedPart):
         self._mark = fingerprint(self._encoder.fingerprint, *marks) if marks else str(self._encoder.fingerprint)
 
     def extend(self, index: Path) -> None:
-        """Take blocks of documents that the index has from there; one that is new in part is encoded whole.
+        """Take whole blocks of documents from an index; a block that is partly new is encoded whole.
 
-        New documents are encoded as these were, by graph or model: the bytes are those of an index made at once.
+        New documents are encoded as the old ones, by graph or model: the bytes equal those of an index made at once.
 
         Raises:
             InputError: another encoder made them.
@@ -157,7 +154,7 @@ class PartByEncoder(EncodedPart):
             self.of_documents = type(self._encoder).load(self._encoder.name, **self.options)
 
     def made_by(self, about: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-        """What an index says of the encoder; about, more: what the part says besides."""
+        """The description of the encoder; about, more: further fields."""
         said = {"name": self._encoder.name, **about, "fingerprint": self._encoder.fingerprint, **more}
         if self._computed:
             return {**said, "computed": self._computed}
@@ -166,44 +163,42 @@ class PartByEncoder(EncodedPart):
     @classmethod
     @abstractmethod
     def encoders(cls) -> type[TextEncoder]:
-        """The class of such encoders, imported when it is asked for."""
+        """The class of the encoders."""
 
     @classmethod
     def make(cls, params: Any, beside: Mapping[str, Any]) -> Part:
-        """By the encoder, which is loaded."""
         of: Any = cls
         part: Part = of(cls.opened_encoder(params), params)
         return part
 
     @classmethod
     def opened_encoder(cls, params: Any) -> Any:
-        """The encoder that the settings name."""
         name, given = read_encoder(cls, params)
         return cls.encoders().open(name, **given.to_dict())
 
     @classmethod
     def inputs(cls, params: Any) -> str:
-        """The files of the encoder, its settings, and how what it makes is kept."""
+        """Covers the encoder's files and settings, and how its output is stored."""
         name, given = read_encoder(cls, params)
         return fingerprint(cls.encoders().digest_of(name), given.to_dict(), params.kept)
 
     @classmethod
     def form_of(cls, described: Mapping[str, Any]) -> str:
-        """The written form of the encoder of a part that rnnreranker.json describes."""
+        """The written form of the encoder of a described part."""
         made_by = described.get("encoder", {})
         of: Any = cls.OfEncoder
         return encoder_form(made_by.get("name", vars(cls.Params())["encoder"]), of(**made_by.get("settings", {})))
 
 
 class CountedPart(PartByEncoder):
-    """A part whose blocks are `.npz` files that say, as `cut`, how many texts were cut; empty ones are counted, too."""
+    """A part with `.npz` blocks whose entry `cut` counts the texts that were cut; it also counts empty texts."""
 
     ending = ".npz"
     automatic = False  # takes most of the time or room, and gains little beside BM25 and vectors
     _cut = _empty = 0
 
     def encoded(self, texts: list[str]) -> Any:
-        """What the encoder gives of texts: arrays, the last of which says how many texts were cut."""
+        """Arrays of some texts; the last one says how many texts were cut."""
         return self.of_documents.encode(texts, "document", threads=self._threads)
 
     def add(self, documents: Sequence[Document]) -> None:
@@ -213,13 +208,13 @@ class CountedPart(PartByEncoder):
         self._empty += sum(not document.text.strip() for document in documents)
 
     def lost(self, length: int) -> list[str]:
-        """What to say of the texts that were cut at a length, and of empty ones."""
+        """Remarks on cut and empty texts."""
         said = [f"{counted(self._cut, 'text')} cut at {length} tokens"] if self._cut else []
         return [*said, f"{counted(self._empty, 'text')} empty, never found"] if self._empty else said
 
 
 def part_made_by(index: Path, part: str, mark: str) -> dict[str, Any]:
-    """What an index says of a part that the encoder of a fingerprint made; InputError: another one made it."""
+    """The description of a part; InputError: an encoder of another fingerprint made it."""
     described: dict[str, Any] = describe(index)["parts"][part]
     if described["encoder"].get("fingerprint") != mark:
         raise InputError(
@@ -232,11 +227,11 @@ def part_made_by(index: Path, part: str, mark: str) -> dict[str, Any]:
 def encoder_on(
     devices: Devices, usual: TextEncoder, settings: dict[str, Any], texts: Sequence[str]
 ) -> tuple[TextEncoder, dict[str, Any]]:
-    """An encoder on devices, and what an index says of it: device, type, the lowest cosine to the processor's rows.
+    """An encoder on devices, and its description: device, type, lowest cosine to the processor's rows.
 
     Args:
-        usual: the same on the processor; settings: what it is loaded with.
-        texts: of documents, from the shortest to the longest of which `TRIED` are encoded by both.
+        usual: the encoder on the processor; settings: for loading it.
+        texts: of documents; both encoders encode `TRIED` of them, from the shortest to the longest.
 
     Raises:
         InputError: a cosine below `least_cosine`; as `TextEncoder.load`.

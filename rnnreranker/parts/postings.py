@@ -1,8 +1,7 @@
 """Postings: the weights of words in documents, in three memory-mapped arrays, and exact search over them without Java.
 
 A folder holds `offsets.npy`, `terms.npy` and `weights.npy`: a CSR matrix of documents and words. Products are summed in
-float64 in ascending order of words, and whole numbers exactly: a score depends neither on the blocks nor on the threads
-nor on the other queries.
+float64 by ascending word: a score does not depend on blocks, threads or other queries.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ QUERIES = 16  # multiplied together
 def write_postings(
     folder: Path, blocks: Callable[[], Iterable[csr_matrix]], vocabulary: int, exact: bool
 ) -> np.ndarray:
-    """Write the three files; (V,) int64, in how many documents each word has a weight, which is not zero.
+    """Write the three files; returns (V,) int64 document frequencies, which count non-zero weights.
 
     Args:
         folder: made here.
-        blocks: gives the documents' weights, (n_i, vocabulary) CSR with ascending columns, whenever it is called.
-        vocabulary: words; up to 65,536 of them have 16-bit numbers.
-        exact: keep weights as float32; otherwise they are whole numbers, kept in 8 bits if all fit, else in 16.
+        blocks: each call gives the weights of all documents, (n_i, vocabulary) CSR with ascending columns.
+        vocabulary: number of words; up to 65,536 have 16-bit numbers.
+        exact: float32 weights; else whole numbers, in 8 bits if all fit, else in 16.
     """
     largest, documents = 0.0, np.zeros(vocabulary, dtype=np.int64)
     lengths = []
@@ -59,7 +58,7 @@ def write_postings(
 
 
 class Postings(RaggedSource):
-    """The weights of words in the documents of an index. `words_count`: the number of words, V."""
+    """The weights of words in the documents of an index. `words_count`: number of words V."""
 
     arrays: ClassVar = {TERMS: (1, (np.uint16, np.uint32)), WEIGHTS: (1, (np.uint8, np.uint16, np.float32))}
 
@@ -79,7 +78,7 @@ class Postings(RaggedSource):
         return frequencies
 
     def fetch(self, rows: np.ndarray) -> csr_matrix:
-        """(n, V) float32 CSR: the numbers that are stored of the given rows.
+        """(n, V) float32 CSR: the stored numbers of rows.
 
         Raises:
             InputError: a row out of range, a word beyond the vocabulary, a weight that is NaN or infinite.
@@ -91,7 +90,7 @@ class Postings(RaggedSource):
         return self._matrix(positions, ends).astype(np.float32)
 
     def blocks(self, first: int = 0) -> Iterator[tuple[int, csr_matrix]]:
-        """First row and stored numbers, (n, V) float64 CSR, of blocks of the documents from row `first` on."""
+        """First row and stored numbers, (n, V) float64 CSR, of each block of documents from row `first` on."""
         count = len(self.docids)
         while first < count:
             last = int(np.searchsorted(self.offsets, self.offsets[first] + BLOCK, side="right")) - 1
@@ -101,7 +100,7 @@ class Postings(RaggedSource):
             first = last
 
     def postings_lists(self) -> Iterable[tuple[int, csr_matrix]]:
-        """First row and words' documents, (V, n) float64 CSR, of each block of documents."""
+        """First row and postings lists, (V, n) float64 CSR, of each block of documents."""
         return self._kept if self.postings <= KEPT else transposed(self.blocks())
 
     @cached_property
@@ -116,11 +115,7 @@ class Postings(RaggedSource):
         return csr_matrix((weights.astype(np.float64), terms.astype(np.int32), offsets), shape)
 
     def _checked(self, entries: slice | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The words and weights of some entries.
-
-        Raises:
-            InputError: as `fetch`.
-        """
+        """Words and weights of some entries; errors as `fetch`."""
         terms, weights = (array[entries] for array in self._arrays)
         if len(terms) and terms.max() >= self.words_count:
             raise InputError(f"{self.folder / TERMS}: has word {terms.max()} of {self.words_count}; {REPAIR}")
@@ -130,7 +125,6 @@ class Postings(RaggedSource):
 
 
 def transposed(blocks: Iterable[tuple[int, csr_matrix]]) -> Iterator[tuple[int, csr_matrix]]:
-    """Blocks of documents as the documents of words."""
     return ((first, block.T.tocsr()) for first, block in blocks)
 
 
@@ -141,9 +135,9 @@ def best_products(
 
     Args:
         queries: (Q, V) float64 CSR with ascending columns.
-        blocks: first row of a block of documents, and its words' documents, (V, n) float64 CSR.
-        hits: documents per query, at most.
-        docid_ranks: (N,) the rank of each row among the docids in their order.
+        blocks: first row and postings lists, (V, n) float64 CSR, of each block of documents.
+        hits: documents a query, at most.
+        docid_ranks: (N,) the rank of each row among the sorted docids.
         threads: queries are divided among them.
     """
     best: list[Hits] = [(np.empty(0), np.empty(0, dtype=np.int64))] * queries.shape[0]

@@ -1,6 +1,6 @@
-"""Rows of different lengths of all documents, in memory-mapped arrays: words with weights, tokens with vectors.
+"""Rows of different lengths in memory-mapped arrays: words with weights, tokens with vectors.
 
-Document r has the entries offsets[r] to offsets[r + 1] of every other array, along their first axis.
+Document r has the entries offsets[r] to offsets[r + 1] of every other array, along the first axis.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def write_ragged(
     arrays: Mapping[str, tuple[Any, tuple[int, ...]]],
     blocks: Iterable[Sequence[np.ndarray]],
 ) -> np.ndarray:
-    """Write the files of a folder; (N + 1,) int64, the offsets.
+    """Write the files of a folder; returns (N + 1,) int64 offsets.
 
     Args:
         folder: made here.
-        lengths: (n_i,) each, the entries of every document of a block.
-        arrays: name of a file → its type, and the shape of an entry.
-        blocks: the entries of the documents of a block, an array for each file.
+        lengths: (n_i,) each, the number of entries of every document of a block.
+        arrays: file name → type, and shape of an entry.
+        blocks: the entries of a block of documents, one array a file.
     """
     offsets = np.cumsum(np.concatenate([[0], *lengths]), dtype=np.int64)
     folder.mkdir(parents=True)
@@ -55,10 +55,10 @@ def map_ragged(folder: Path, arrays: Mapping[str, tuple[int, tuple[Any, ...]]]) 
     """Offsets (N + 1,) int64 and the other arrays, memory-mapped.
 
     Args:
-        arrays: name of a file → how many axes its array has, and which types it may have.
+        arrays: file name → number of axes, and allowed types.
 
     Raises:
-        InputError: a file that is missing or cut short, or files that do not fit together.
+        InputError: a missing or cut file, or files that do not fit together.
     """
     offsets, *others = mapped = [map_array(folder / name, REPAIR) for name in (OFFSETS, *arrays)]
     expected = {OFFSETS: (1, (np.int64,)), **arrays}
@@ -80,7 +80,7 @@ def best_first(scores: np.ndarray, rows: np.ndarray, hits: int, docid_ranks: np.
     """The best of some documents by descending score, ties by docid.
 
     Args:
-        scores, rows: (n,) each; hits: at most; docid_ranks: (N,) the rank of each row among the docids in their order.
+        scores, rows: (n,) each; hits: at most; docid_ranks: (N,) the rank of each row among the sorted docids.
 
     >>> [one.tolist() for one in best_first(np.array([1.0, 2.0, 1.0]), np.array([5, 0, 3]), 2, np.arange(6))]
     [[2.0, 1.0], [0, 3]]
@@ -99,18 +99,16 @@ def best_first(scores: np.ndarray, rows: np.ndarray, hits: int, docid_ranks: np.
 
 
 class RaggedSource:
-    """The rows of all documents of an index, in a folder of files; a subclass says which files, and searches them.
+    """The ragged rows of all documents of an index; a subclass names the files and searches them.
 
     Args:
-        index: the folder of the index, with `docid` and the folder of the part.
-        described: what rnnreranker.json says of the part.
+        index: the folder, with `docid` and the folder of the part; described: the part in rnnreranker.json.
 
     Attributes:
-        index, folder: of the index and of the files.
-        docids: row -> docid; offsets: (N + 1,) int64.
+        docids: row → docid; offsets: (N + 1,) int64.
 
     Raises:
-        InputError: files that are missing, cut short or do not fit together, a description of another form.
+        InputError: files that are missing, cut or do not fit together, a description of another form.
     """
 
     part: ClassVar[str]
@@ -137,18 +135,17 @@ class RaggedSource:
             ) from None
 
     def _take(self, described: Mapping[str, Any]) -> None:
-        """Take what is needed of the description."""
+        """Read the description."""
 
     @cached_property
     def fingerprint(self) -> str:
-        """What tells these rows from others."""
         return fingerprint(self.files, *map(file_digest, sorted(self.folder.glob("*.npy"))), *self._marks)
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
-        """(n,) int64: the row of each docid, -1 where the docid is unknown."""
+        """(n,) int64: the row of each docid, -1 if unknown."""
         return self._ids.rows(docids)
 
     @property
     def docid_ranks(self) -> np.ndarray:
-        """(N,) int64: the rank of each row among the docids in their order, for ties."""
+        """(N,) int64: the rank of each row among the sorted docids, for ties."""
         return self._ids.docid_ranks

@@ -1,8 +1,8 @@
-"""The texts of an index: a JSON document a line, as in Pyserini's JsonCollection, and a table to find a few quickly.
+"""The texts of an index: a JSON document a line, as in Pyserini's JsonCollection, and a table for look-ups.
 
-`corpus/documents.jsonl.gz` holds {"id", "contents"} in the order of the rows, in blocks that are compressed one by
-one. `corpus/offsets.npy` holds, sorted by a hash of the docid, where each line begins: the byte of its block in the
-file, times 2^16, plus the byte within the block.
+`corpus/documents.jsonl.gz` holds {"id", "contents"} in the order of the rows, in separately compressed blocks.
+`corpus/offsets.npy` holds the offset of each line, sorted by a hash of the docid: the byte of its block in the file
+times 2^16, plus the byte within the block.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _as_json = json.JSONEncoder(ensure_ascii=False).encode
 
 
 class CorpusWriter:
-    """Writes `corpus/` inside an index folder while documents stream by; used as a context manager."""
+    """Writes `corpus/` in an index folder; a context manager."""
 
     def __init__(self, index: Path) -> None:
         self._folder = index / FOLDER
@@ -63,7 +63,6 @@ class CorpusWriter:
                 write_array(stream, np.sort(table, order=("hash", "offset")))
 
     def add(self, document: Document) -> None:
-        """Append a document."""
         self._hashes.append(_hash(document.docid))
         self._offsets.append((self._at << 16) + len(self._block))
         line = f'{{"id": {_as_json(document.docid)}, "contents": {_as_json(document.text)}}}\n'
@@ -77,7 +76,7 @@ class CorpusWriter:
 
 
 class Texts(Mapping[str, str]):
-    """The texts of an index by docid; each is read when it is asked for.
+    """The texts of an index by docid; each is read on demand.
 
     Args:
         index: a folder written by `python -m rnnreranker.index`.
@@ -117,7 +116,6 @@ class Texts(Mapping[str, str]):
         return len(self._table)
 
     def _read(self, offset: int) -> Document:
-        """The document at an offset; InputError: there is none."""
         start, within = offset >> 16, offset & 0xFFFF
         block = self._block(start)[0] if start >= 0 else b""
         where = f"{self._stream.name}: no document at byte {within} of the block at byte {start}"
@@ -130,7 +128,7 @@ def documents_of(index: Path) -> Iterator[Document]:
     """The documents of an index in the order of their rows.
 
     Raises:
-        InputError: an index without texts, a block that is damaged, a line that is no document.
+        InputError: an index without texts, a damaged block, a line that is no document.
     """
     with _opened(index) as stream:
         size, start = os.fstat(stream.fileno()).st_size, 0
@@ -142,14 +140,14 @@ def documents_of(index: Path) -> Iterator[Document]:
 
 
 def file_of_texts(index: Path) -> Path:
-    """The file of the texts of an index."""
     return index / FOLDER / BLOCKS
 
 
 def texts_of(index: str | os.PathLike[str], docids: Iterable[str]) -> dict[str, str]:
-    """The texts of some documents of an index, by docid; docids that the index does not have are left out.
+    """The texts of some documents of an index, by docid; unknown docids are left out.
 
-    Args and Raises: as `Texts`; docids: the documents wanted.
+    Raises:
+        InputError: as `Texts`.
     """
     texts = Texts(index)
     text_of = {docid: texts.get(docid) for docid in dict.fromkeys(docids)}
@@ -157,11 +155,6 @@ def texts_of(index: str | os.PathLike[str], docids: Iterable[str]) -> dict[str, 
 
 
 def _opened(index: Path) -> IO[bytes]:
-    """The file of the texts.
-
-    Raises:
-        InputError: an index without texts.
-    """
     check_files(index, TEXTS)
     try:
         return open(file_of_texts(index), "rb")
@@ -175,7 +168,7 @@ def _opened(index: Path) -> IO[bytes]:
 
 
 def _block_at(stream: IO[bytes], start: int) -> tuple[bytes, int]:
-    """A block, and where the next one begins."""
+    """A block, and the start of the next one."""
     unpack, parts, at = zlib.decompressobj(_IN_GZIP), [], start
     try:
         stream.seek(start)

@@ -19,11 +19,7 @@ from rnnreranker.parts.base import Part
 
 @dataclass(frozen=True)
 class Bm25IndexParams(Params):
-    """What Lucene takes for a word of documents; queries are read as the documents were.
-
-    Raises:
-        InputError: another language.
-    """
+    """The analyser of Lucene, for documents and queries; InputError: another language."""
 
     language: Literal["en", "zh"] = setting(
         "en", "language of documents: en, Porter's stems; zh, pairs of Chinese characters"
@@ -34,7 +30,7 @@ ENGLISH = Bm25IndexParams()
 
 
 class Bm25Part(Part):
-    """A Lucene index of the texts, in a folder `bm25`."""
+    """A Lucene index of the texts, in the folder `bm25`."""
 
     name, gives, folder, rank = "bm25", "words", "bm25", 10
     Params = Bm25IndexParams
@@ -47,7 +43,7 @@ class Bm25Part(Part):
 
     @classmethod
     def inputs(cls, params: Bm25IndexParams) -> str | None:
-        """The language; of English ones there are descriptions without a word of it."""
+        """The language; None for English, which descriptions do not name."""
         return None if params == ENGLISH else fingerprint(params.to_dict())
 
     @classmethod
@@ -76,7 +72,7 @@ class Bm25Part(Part):
         start_java()
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """As `build_bm25`; the language where it is not English."""
+        """As `build_bm25`; returns the language unless it is English."""
         build_bm25(corpus, folder / "bm25", self._language)
         return {} if self._language == "en" else {"language": self._language}
 
@@ -85,17 +81,17 @@ class Bm25Part(Part):
 def build_bm25(
     corpus: str | os.PathLike[str], output: str | os.PathLike[str], language: Literal["en", "zh"] = "en"
 ) -> Path:
-    """The folder of a new Lucene index, as Pyserini makes it; an old one is replaced.
+    """Make a Lucene index as Pyserini does, in place of an old one; returns its folder.
 
-    It has positions and document vectors, no texts; one thread and one segment, so that ties are always the same.
-    Anserini leaves out documents without text.
+    It has positions and document vectors, no texts; one thread and one segment, so that ties never change. Anserini
+    leaves out documents without text.
 
     Args:
-        corpus: a folder with files of JSON documents, plain or gzip, one a line: {"id", "contents"}.
+        corpus: a folder with files of JSON documents {"id", "contents"}, one a line, plain or gzip.
         output: the folder of the index; language: as Pyserini's `--language`.
 
     Raises:
-        InputError: no such folder, or an index that could not be made of what is in it.
+        InputError: no such folder, or one of which Anserini makes no index.
         UnavailableError: no Java 21 or newer.
     """
     expected = ".jsonl files of id and contents, plain or gzip"

@@ -1,7 +1,7 @@
-"""Searches of Lucene indexes by Anserini's own classes, as Pyserini's searchers call them, without importing Pyserini.
+"""Searches of Lucene indexes by Anserini's classes, as Pyserini's searchers call them, without importing Pyserini.
 
-`pyserini.search` imports torch, transformers, openai and more, which takes some twenty times as long as a question;
-what it puts around the classes of Anserini's jar stands here. Those classes are the same in Pyserini 1.6 and 2.
+`pyserini.search` imports torch, transformers and openai, which takes twenty times as long as a question. The classes
+are the same in Pyserini 1.6 and 2.
 """
 
 from __future__ import annotations
@@ -36,23 +36,22 @@ class LuceneSearcher:
             self._searcher = self._class("io.anserini.search.SimpleSearcher")(str(folder.absolute()))
 
     def set_bm25(self, k1: float, b: float) -> None:
-        """Score by BM25."""
         self._searcher.set_bm25(float(k1), float(b))
 
     def set_language(self, language: str) -> None:
-        """What is a word of a query: of Anserini's languages; `en` where this is not called."""
+        """Set the language of queries, as Anserini names it; default `en`."""
         self._searcher.set_language(language)
 
     @property
     def keeps_documents(self) -> bool:
-        """Whether the index has the words of each document, which feedback reads."""
+        """Whether the index has document vectors, which feedback reads."""
         with self._work("searched"):
             return self._searcher.reader.termVectors().get(0) is not None
 
     def set_rm3(
         self, fb_terms: int = 10, fb_docs: int = 10, original_query_weight: float = 0.5, filter_terms: bool = True
     ) -> None:
-        """Search twice, by RM3; arguments and defaults are Pyserini's."""
+        """Use RM3 feedback; arguments and defaults are Pyserini's."""
         self._searcher.set_rm3(None, fb_terms, fb_docs, float(original_query_weight), False, filter_terms)
 
     def set_rocchio(
@@ -66,17 +65,15 @@ class LuceneSearcher:
         gamma: float = 0,
         use_negative: bool = False,
     ) -> None:
-        """Search twice, by Rocchio; arguments and defaults are Pyserini's."""
+        """Use Rocchio feedback; arguments and defaults are Pyserini's."""
         counts = (top_fb_terms, top_fb_docs, bottom_fb_terms, bottom_fb_docs)
         self._searcher.set_rocchio(None, *counts, float(alpha), float(beta), float(gamma), False, use_negative)
 
     def search(self, queries: Mapping[str, str], hits: int, threads: int) -> Iterator[Ranked]:
-        """The best documents of every query in their order, ties by docid.
+        """The best documents of every query in order, ties by docid.
 
         Args:
-            queries: texts by query id.
-            hits: of each, at most.
-            threads: of Java; results do not depend on them.
+            queries: texts by query id; hits: of each, at most; threads: of Java, do not change results.
 
         Raises:
             UnavailableError: files that Lucene cannot read.
@@ -94,7 +91,6 @@ class LuceneSearcher:
             yield [(hit.docid, float(hit.score)) for hit in own]
 
     def close(self) -> None:
-        """Give the files of the index back."""
         self._searcher.close()
 
     @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Impacts: the weights of words in documents on disk, and exact search over them without Java."""
+"""Impacts: stored weights of words in documents, and exact search over them without Java."""
 
 from rnnreranker.parts.impacts.part import ImpactSource, QueryImpacts
 

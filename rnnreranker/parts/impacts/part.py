@@ -1,4 +1,4 @@
-"""Impacts: the weights that an encoder gives the words of documents, found by docid and searched."""
+"""Impacts: the weights that an encoder gives the words of documents, stored and searched."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class QueryImpacts(NamedTuple):
     """The weights of Q queries for V words, times a factor.
 
     Attributes:
-        numbers: (Q, V) CSR float32, weight times `factor`; whole numbers where products are to be exact.
-        factor: above 0; 1 of weights that are kept as they are, and of counts.
+        numbers: (Q, V) CSR float32, weight times `factor`; whole numbers make exact products.
+        factor: above 0; 1 for exact weights and for counts.
     """
 
     numbers: csr_matrix
@@ -44,7 +44,7 @@ class QueryImpacts(NamedTuple):
 
 
 def divided(numbers: csr_matrix, factor: float) -> csr_matrix:
-    """(n, V) CSR float32: numbers divided by a factor, as they are where it is 1."""
+    """(n, V) CSR float32: numbers divided by a factor; unchanged for factor 1."""
     from scipy.sparse import csr_matrix
 
     if factor == 1.0:
@@ -54,15 +54,13 @@ def divided(numbers: csr_matrix, factor: float) -> csr_matrix:
 
 
 def whole(weights: csr_matrix, factor: float, of: str = "documents") -> csr_matrix:
-    """(n, V) CSR of whole numbers as float32: the weights times the factor, rounded, halves to even; zeros left out.
+    """(n, V) CSR of whole numbers as float32: weights times the factor, rounded half to even, without zeros.
 
     Args:
-        weights: (n, V) CSR, not negative.
-        factor: above 0.
-        of: whose weights, for the error.
+        weights: (n, V) CSR, not negative; factor: above 0; of: whose weights, for the error.
 
     Raises:
-        InputError: a weight that 16 bits cannot hold after the factor.
+        InputError: a product beyond 16 bits.
     """
     numbers = weights.astype(np.float64)
     numbers.data = np.rint(numbers.data * factor)
@@ -77,12 +75,12 @@ def whole(weights: csr_matrix, factor: float, of: str = "documents") -> csr_matr
 
 
 class ImpactSource(Postings):
-    """The weights of words in the documents of an index, in a folder `impacts`.
+    """The weights of words in the documents of an index, in the folder `impacts`.
 
     Attributes:
-        vocabulary: number of words; words: fingerprint of the words in their order.
-        factor: what weights were multiplied by before rounding; None = they are kept as they were.
-        encoder: its name and settings, for `SparseEncoder.load(name, **settings)`.
+        vocabulary: number of words; words: fingerprint of the words in order.
+        factor: by which weights were multiplied before rounding; None = exact weights.
+        encoder: name and settings, for `SparseEncoder.load(name, **settings)`.
     """
 
     part, files = "impact", "impacts"
@@ -95,7 +93,7 @@ class ImpactSource(Postings):
         self._marks = (self.words,)
 
     def weights(self, rows: np.ndarray) -> csr_matrix:
-        """(n, V) float32 CSR: the weights of the given rows, whatever numbers are stored of them; errors as `fetch`."""
+        """(n, V) float32 CSR: the weights of rows, divided by the factor; errors as `fetch`."""
         return divided(self.fetch(rows), self.factor or 1.0)
 
     def search(
@@ -103,11 +101,11 @@ class ImpactSource(Postings):
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
 
-        The score is the inner product of the weights; that of whole numbers has no rounding. It does not depend on
-        other queries or threads. Documents that share no word with a query are left out.
+        The score is the inner product of the weights, without rounding for whole numbers; it does not depend on other
+        queries or threads. Documents that share no word with a query are left out.
 
         Args:
-            queries: of Q queries, see `as_stored`; hits: documents per query, at most; threads: None = one per core.
+            queries: as of `as_stored`; hits: documents a query, at most; threads: None = one per core.
 
         Raises:
             InputError: queries of another vocabulary, hits < 1, NaN or infinite weights.
@@ -129,10 +127,10 @@ class ImpactSource(Postings):
         return [scores / unit for scores, _ in best], [rows for _, rows in best]
 
     def as_stored(self, weights: csr_matrix) -> QueryImpacts:
-        """Weights of queries, (Q, V) CSR, as the documents' are kept: times the factor and rounded, or as they are.
+        """Weights of queries, (Q, V) CSR, stored as those of documents: times the factor and rounded, or exact.
 
         Raises:
-            InputError: a weight that 16 bits cannot hold after the factor.
+            InputError: a product beyond 16 bits.
         """
         if self.factor is None:
             return QueryImpacts(weights)
@@ -140,13 +138,13 @@ class ImpactSource(Postings):
 
 
 def word_use(queries: csr_matrix, document_frequencies: np.ndarray, documents: int) -> dict[str, float]:
-    """Mean words of a query and of a document with a weight, and FLOPS, of a vocabulary of V words.
+    """Mean numbers of words of a query and of a document with a weight, and FLOPS.
 
-    `flops`: sum over words t of p_q(t) p_d(t), where p(t) is the share of queries, or of documents, with a weight for t
-    (Paria et al. 2020; Formal et al. 2021).
+    `flops`: Σ_t p_q(t) p_d(t), where p(t) is the share of queries, or of documents, with a weight for word t (Paria et
+    al. 2020; Formal et al. 2021).
 
     Args:
-        queries: (Q, V) CSR, Q >= 1; document_frequencies: (V,) documents with a weight; documents: their number.
+        queries: (Q, V) CSR, Q >= 1; document_frequencies: (V,); documents: their number.
 
     >>> from scipy.sparse import csr_matrix
     >>> word_use(csr_matrix([[1.0, 0.0, 2.0]]), np.array([4, 2, 1]), 4)
@@ -161,7 +159,7 @@ def word_use(queries: csr_matrix, document_frequencies: np.ndarray, documents: i
 
 @dataclass(frozen=True)
 class ImpactParams(settings.Params):
-    """Settings of stored weights, and the encoder that gives them; InputError: values out of range."""
+    """Settings of stored weights and of their encoder; InputError: values out of range."""
 
     weights: Literal["whole", "float"] = setting(
         "whole", "stored weights: whole = rounded after times the factor, float = as they are"
@@ -174,17 +172,12 @@ class ImpactParams(settings.Params):
 
     @property
     def kept(self) -> dict[str, Any]:
-        """How the weights are kept."""
+        """How the weights are stored."""
         return {"weights": self.weights, "factor": self.factor}
 
 
 class ImpactPart(CountedPart):
-    """The weights of words in documents.
-
-    Args:
-        encoder: gives texts the weights of words.
-        params: how weights are kept.
-    """
+    """The weights of words in documents; encoder: gives the weights; params: how they are stored."""
 
     name, gives, folder, rank = "impact", "impacts", "impacts", 20
     Params, OfEncoder, encoder = ImpactParams, SparseEncoderParams, "sparse-encoder"
@@ -211,7 +204,7 @@ class ImpactPart(CountedPart):
         return ImpactSource(at, described)
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> Encoded:
-        """Weights (n, V) CSR, from before they were rounded to what the index has; and how many texts were cut."""
+        """Weights (n, V) CSR, divided by the factor and later rounded again, and how many texts were cut."""
         from rnnreranker.encode.sparse import Encoded
 
         assert self._old is not None
@@ -223,7 +216,9 @@ class ImpactPart(CountedPart):
         np.savez(stream, weights=weights.data, terms=weights.indices, offsets=weights.indptr, cut=cut)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """Write the folder `impacts`; encoder, vocabulary, factor, words a document, FLOPS of documents as queries."""
+        """Write the folder `impacts`; returns encoder, vocabulary, factor, words a document, FLOPS of documents as
+        queries.
+        """
         made_by, exact = self._encoder, self._params.weights == "float"
         documents = write_postings(folder / self.folder, self._blocks, made_by.vocabulary, exact)
         postings, flops = int(documents.sum()), float(((documents / count) ** 2).sum())

@@ -1,4 +1,4 @@
-"""`pt_meta.json` of a graph, and the names of its files: what other tools read there, and what it was made from."""
+"""`pt_meta.json` of a graph, and the names of its files."""
 
 from __future__ import annotations
 
@@ -23,16 +23,14 @@ REPAIR = "make it again with index --parts neighbours"
 
 @dataclass(frozen=True)
 class Origin:
-    """What a graph was made from; every text is empty where a graph of another tool says nothing.
+    """What a graph was made of; fields are "" for graphs of other tools.
 
     Attributes:
         of: the part of an index, "dense", "impact" or "bm25".
-        similarity: what the weights are, "inner product" or "cosine".
-        source: the fingerprint of the vectors.
-        docids: `docids_mark` of the documents.
-        search: how neighbours were looked for, "exact", "hnsw" or "ivf".
-        recall: the share of the nearest that were found, in the mean of `sampled` documents whose nearest were looked
-            for exactly; 1 of none where all were.
+        similarity: of the weights, "inner product" or "cosine".
+        source: the fingerprint of the vectors; docids: `docids_mark` of the documents.
+        search: "exact", "hnsw" or "ivf".
+        recall: the mean share of the exact nearest of `sampled` documents in the graph; 1 for exact search.
     """
 
     of: str = ""
@@ -45,22 +43,22 @@ class Origin:
 
 
 def docids_mark(docids: Sequence[str]) -> str:
-    """What tells the documents of one graph, in their order, from those of another."""
+    """A fingerprint of the documents of a graph, in order."""
     return fingerprint(docids.content() if isinstance(docids, IdTable) else "\n".join(docids).encode())
 
 
 def write_description(folder: Path, count: int, k: int, origin: Origin) -> None:
-    """Write `pt_meta.json` of a graph of so many documents with k neighbours each."""
+    """Write `pt_meta.json` of a graph of `count` documents with k neighbours each."""
     theirs = {"type": "corpus_graph", "format": "np_topk", "package_hint": "pyterrier-adaptive"}
     own = {"version": VERSION, **asdict(origin)}
     write_json(folder / META, {**theirs, "doc_count": count, "k": k, "rnnreranker": own})
 
 
 def read_description(folder: Path) -> tuple[int, int, Origin]:
-    """Documents, neighbours of each, and the origin.
+    """Number of documents, of neighbours of each, and the origin.
 
     Raises:
-        InputError: no graph, one of another kind or version, or numbers that are none.
+        InputError: no graph, another kind or version, numbers that are no positive integers.
     """
     path = folder / META
     meta: Any = read_json(path, "description of a graph", REPAIR)
@@ -83,8 +81,8 @@ def write_docnos(stream: IO[bytes], docids: Sequence[str]) -> None:
     """Write `docnos.npids`, in which readers of a corpus graph look docids up, in both directions.
 
     The layout of the package npids: a head, the docids padded to one length, and buckets of rows by a hash of the
-    docid; each begins with its kind, where the next begins, how many docids it has, and a mapping in JSON. At least
-    one docid, none of which ends in a NUL.
+    docid. Each section begins with its kind, the start of the next, the number of docids, and a mapping in JSON. At
+    least one docid; none ends in a NUL.
     """
     names = np.array([docid.encode() for docid in docids])
     bits = (len(names) - 1).bit_length()
@@ -106,7 +104,7 @@ def write_docnos(stream: IO[bytes], docids: Sequence[str]) -> None:
 
 
 def _fnv(names: np.ndarray) -> np.ndarray:
-    """(n,) uint32: the FNV-1a hash, 32 bits, of (n,) byte strings."""
+    """(n,) uint32: the 32-bit FNV-1a hash of (n,) byte strings."""
     hashes = np.full(len(names), 0x811C9DC5, dtype=np.uint32)
     for column in names.view(np.uint8).reshape(len(names), -1).T:
         hashes = np.where(column != 0, (hashes ^ column) * np.uint32(0x01000193), hashes)

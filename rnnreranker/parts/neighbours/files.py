@@ -1,7 +1,7 @@
-"""The folder of a graph, written: block by block, so that a build that was killed goes on to the same bytes.
+"""Writes the folder of a graph block by block, so that a killed build resumes to the same bytes.
 
-`edges.u32.np` and `weights.f16.np` are N x K raw values, row after row; `docnos.npids` has the docids, `pt_meta.json`
-says what it is: the layout of corpus graphs in pyterrier_dr and pyterrier_adaptive.
+`edges.u32.np` and `weights.f16.np` are N x K raw values, row after row; with `docnos.npids` and `pt_meta.json` they are
+a corpus graph of pyterrier_dr and pyterrier_adaptive.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ ENTRY = np.dtype([("edge", "<u4"), ("weight", "<f2")])
 
 @dataclass(frozen=True)
 class Earlier:
-    """An exact graph of the first documents, from before others joined.
+    """An exact graph of the first documents, made before others were added.
 
     Args:
         folder: of the graph; count: of its documents; k: neighbours of each.
-        kept: so many of the first documents are compared as they were then.
+        kept: the similarities of so many first documents are unchanged.
     """
 
     folder: Path
@@ -65,9 +65,9 @@ class Earlier:
     kept: int
 
     def nearest(self, source: Any, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Edges and similarities (R, k) of ascending rows: the old neighbours and the nearest new ones propose.
+        """Edges and similarities (R, k) of ascending rows: old neighbours and the nearest new ones are the candidates.
 
-        A row with an old neighbour that is no longer what it was is compared with all documents.
+        A row with an old neighbour beyond `kept` is compared with all documents.
         """
         edges, scores = no_neighbours(rows, k)
         old = map_graph(self.folder, self.count, k)[0][rows[rows < self.kept]].astype(np.int64)
@@ -83,11 +83,11 @@ class Earlier:
 
 @dataclass
 class GraphFiles:
-    """The files of a graph while it is made; any process can make each of them.
+    """The files of an unfinished graph; any process can make each of them.
 
     Args:
         source: N >= 2 documents; k: neighbours of a document, at most N - 1; work: the folder of the files.
-        threads: files made at the same time, each with one thread of BLAS; None = one per core.
+        threads: files made at the same time, each with one BLAS thread; None = one per core.
         backend, address: as of `do_parts`; the workers of a cluster must see the same files.
         earlier: a graph with k neighbours of the first documents; half: devices for products of vectors.
 
@@ -128,13 +128,13 @@ class GraphFiles:
         self.blocks = {file: (make_block, source, rows, self.k, file, nearest) for file, rows in files.items()}
 
     def share(self, number: int, shares: int) -> tuple[int, int]:
-        """Make one process's share of what needs no other file: how many files it made, and has in all."""
+        """Make one process's share of the files that need no other file; how many it made, and how many it has."""
         jobs, unit = (self.pairs, "pair") if self.pairs else (self.blocks, "block")
         own = dict(list(jobs.items())[number::shares])
         return self.make(own, unit), len(own)
 
     def make(self, jobs: Mapping[Path, tuple[Any, ...]], unit: str) -> int:
-        """Make those files that are not there; how many."""
+        """Make the missing files; returns how many."""
         missing = [job for file, job in jobs.items() if not file.is_file()]
         do_parts(
             operator.call,
@@ -150,10 +150,10 @@ class GraphFiles:
 def write_graph(
     source: GraphSource, output: str | os.PathLike[str], k: int = K, *, work: Path | None = None, **how: Any
 ) -> int:
-    """Write the folder of a graph; how many documents an interrupted build had done.
+    """Write the folder of a graph; returns how many documents an interrupted build had finished.
 
-    Args and Raises: as `GraphFiles` and `as_entries`; output: the folder, replaced when the new one is whole; work:
-    None = `<output>.partial`.
+    Args and Raises: as `GraphFiles` and `as_entries`; output: the folder, replaced at the end; work: None =
+    `<output>.partial`.
     """
     output = Path(output).expanduser()
     work = output.with_name(output.name + ".partial") if work is None else work
@@ -172,17 +172,17 @@ def write_graph(
 
 
 def make_block(source: Any, rows: range, k: int, file: Path, nearest: Any) -> None:
-    """Write some rows of the graph into a file; nearest: gives edges and similarities of rows and k."""
+    """Write some rows of the graph into a file; nearest: (rows, k) → edges and similarities."""
     numbers = np.array(rows)
     with one_blas_thread():
         put_array(file, as_entries(source, numbers, *nearest(numbers, k)))
 
 
 def as_entries(source: GraphSource, rows: np.ndarray, edges: np.ndarray, scores: np.ndarray) -> np.ndarray:
-    """(R, k) of `ENTRY`: what is known of some rows as the graph has it.
+    """(R, k) of `ENTRY`: edges and similarities as the graph stores them.
 
     Raises:
-        InputError: a similarity that float16 cannot hold.
+        InputError: a similarity beyond float16.
     """
     entries = np.empty(edges.shape, dtype=ENTRY)
     entries["edge"] = edges

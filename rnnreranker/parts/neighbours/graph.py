@@ -1,4 +1,4 @@
-"""A graph of neighbours, opened: what its files must be, and what methods ask of it."""
+"""An opened graph of neighbours."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ EXPONENT = 0x7C00  # the bits of a float16 that are all set where it is NaN or i
 
 
 class NeighbourGraph:
-    """The K nearest other documents of N documents, memory-mapped; rows are those of the index, checked when fetched.
+    """The K nearest other documents of N documents, memory-mapped; rows are checked when they are fetched.
 
     Attributes:
-        docids: row number -> docid.
-        edges: (N, K) uint32, the nearest first; a document that stands in its own row stands for no neighbour.
-        weights: (N, K) float16: similarities, 0 where there is no neighbour.
-        origin: what it was made from.
-        fingerprint: of the graph itself.
+        docids: row → docid.
+        edges: (N, K) uint32, the nearest first; a document in its own row means no neighbour.
+        weights: (N, K) float16: similarities, 0 without a neighbour.
+        origin: what it was made of; fingerprint: of the graph itself.
     """
 
     def __init__(self, path: Path, ids: Ids, edges: np.ndarray, weights: np.ndarray, origin: Origin) -> None:
@@ -44,7 +43,7 @@ class NeighbourGraph:
 
     @cached_property
     def fingerprint(self) -> str:
-        """What tells this graph from others; its files are read for it."""
+        """A fingerprint of the content of its files."""
         return fingerprint("graph", *(file_digest(self.path / name) for name in (EDGES, WEIGHTS)))
 
     @property
@@ -56,11 +55,11 @@ class NeighbourGraph:
         return len(self.edges)
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
-        """(n,) int64: the row of each docid, -1 where the docid is unknown."""
+        """(n,) int64: the row of each docid, -1 if unknown."""
         return self._ids.rows(docids)
 
     def fetch(self, rows: np.ndarray, k: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """(n, k) uint32 edges and (n, k) float16 weights of (n,) rows, copied; k = K where it is None or larger.
+        """(n, k) uint32 edges and (n, k) float16 weights of (n,) rows, copied; k = K if it is None or larger.
 
         Raises:
             InputError: neighbours beyond the last document, weights that are NaN or infinite.
@@ -70,11 +69,11 @@ class NeighbourGraph:
         return edges, weights
 
     def neighbours(self, rows: np.ndarray, k: int | None = None) -> np.ndarray:
-        """(n, k) int64: rows of the nearest documents of (n,) rows; k and errors as `fetch`."""
+        """(n, k) int64: rows of the nearest documents; k and errors as `fetch`."""
         return self.fetch(rows, k)[0].astype(np.int64)
 
     def similarities(self, rows: np.ndarray, k: int | None = None) -> np.ndarray:
-        """(n, k) float32: the weights that belong to `neighbours`."""
+        """(n, k) float32: the weights of `neighbours`."""
         return self.fetch(rows, k)[1].astype(np.float32)
 
     def reciprocal(self, rows: np.ndarray, k: int | None = None) -> np.ndarray:
@@ -84,22 +83,14 @@ class NeighbourGraph:
         return (near != own) & (self.edges[near, :k] == own[:, :, None]).any(axis=2)
 
     def check_k(self, name: str, k: int) -> None:
-        """Look whether a setting asks for no more neighbours than there are.
-
-        Raises:
-            InputError: it does.
-        """
+        """Raise InputError if the setting `name` asks for more neighbours than the graph has."""
         if k > self.k:
             raise InputError(
                 f"{name}={k}: expected at most {self.k}, the neighbours that {self.path} has of a document"
             )
 
     def check_whole(self) -> None:
-        """Look at every row, as `fetch` does at some.
-
-        Raises:
-            InputError: as `fetch`.
-        """
+        """Check every row as `fetch` does."""
         step = max(1, CHECKED // self.k)
         for first in range(0, len(self), step):
             rows = np.arange(first, min(first + step, len(self)))
@@ -117,22 +108,22 @@ class NeighbourGraph:
 
 
 def _first(rows: np.ndarray, values: np.ndarray, wrong: np.ndarray) -> tuple[Any, Any]:
-    """The row of the first value that is wrong, and the value."""
+    """The row of the first wrong value, and the value."""
     position = np.flatnonzero(wrong)[0]
     return np.ravel(rows)[position // values.shape[-1]], np.ravel(values)[position]
 
 
 def open_neighbours(path: str | os.PathLike[str], source: str = "") -> NeighbourGraph:
-    """The graph in a folder; of its edges and weights only the sizes are read.
+    """The graph in a folder; only the sizes of edges and weights are read.
 
     Args:
         path: an index with the part `neighbours`, or the folder of a graph of this package, pyterrier_dr or
             pyterrier_adaptive. Docids are those of the index around it, else of `docnos`.
-        source: the fingerprint of the vectors that it was made from; empty = not compared.
+        source: the fingerprint of the vectors that it was made of; "" = not compared.
 
     Raises:
-        InputError: no graph, another version or kind, files cut short, other docids, other vectors.
-        MissingDependencyError: docids in `docnos.npids` without the package npids.
+        InputError: no graph, another version or kind, files cut, other docids, other vectors.
+        MissingDependencyError: `docnos.npids` without the package npids.
     """
     path = path_of(path, "the folder of an index or a graph")
     folder = path / PART if (path / PART).is_dir() else path
@@ -155,7 +146,7 @@ def open_neighbours(path: str | os.PathLike[str], source: str = "") -> Neighbour
 
 
 def map_graph(folder: Path, count: int, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Edges (N, K) uint32 and weights (N, K) float16 in the files of a folder, memory-mapped.
+    """Edges (N, K) uint32 and weights (N, K) float16 of a folder, memory-mapped.
 
     Raises:
         InputError: a file that is missing or has another size.
@@ -175,7 +166,7 @@ def map_graph(folder: Path, count: int, k: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def _docids(folder: Path) -> tuple[Ids, Path]:
-    """The docids and the file they are from."""
+    """The docids and their file."""
     for around in (folder.parent / "ids", folder.parent / "docid"):
         if around.is_file():
             return read_ids(around), around

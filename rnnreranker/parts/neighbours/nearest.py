@@ -1,4 +1,4 @@
-"""What a graph is made from: documents that can be compared, and the nearest others of each, exactly or nearly so."""
+"""The documents of a graph, how they are compared, and the nearest others of each, exact or approximate."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ TRAINED = 64  # documents a list that centroids are trained on
 
 
 class GraphSource(Reopened, ABC):
-    """Documents and how alike they are. A document in its own row of neighbours, at 0, stands for no neighbour.
+    """Documents and their similarities. In a row of neighbours, the document itself at 0 means no neighbour.
 
     Attributes:
-        of: the part of an index; similarity: "inner product" or "cosine"; docids: row -> docid.
-        search: how the nearest are looked for; width: how widely, where the search is not exact.
-        fingerprint: what tells these documents and how they are compared from others.
+        of: the part of an index; similarity: "inner product" or "cosine"; docids: row → docid.
+        search: how the nearest are searched; width: of an approximate search.
+        fingerprint: of the documents and their comparison.
     """
 
     of = "dense"
@@ -54,14 +54,14 @@ class GraphSource(Reopened, ABC):
 
 
 def no_neighbours(rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Edges and similarities (R, k) of documents without neighbours, to be filled."""
+    """Edges and similarities (R, k) without neighbours, to be filled."""
     return np.repeat(rows[:, None], k, axis=1), np.zeros((len(rows), k))
 
 
 def best_of(rows: np.ndarray, proposed: np.ndarray, values: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Edges and similarities (R, k) of the best of (R, m) different documents, as `GraphSource.nearest` orders them.
+    """Edges and similarities (R, k) of the best of (R, m) different documents, in the order of `GraphSource.nearest`.
 
-    values: (R, m) float64, their similarities; where a document is proposed to itself it stands for none.
+    values: (R, m) float64 similarities; a document that is proposed to itself means none.
     """
     edges, scores = no_neighbours(rows, k)
     values = np.where(proposed == rows[:, None], -np.inf, values)
@@ -73,7 +73,7 @@ def best_of(rows: np.ndarray, proposed: np.ndarray, values: np.ndarray, k: int) 
 
 
 class DenseNeighbours(GraphSource):
-    """N vectors, in the order of inner products summed in one way in float64, which neither rows nor threads change."""
+    """N vectors, compared by inner products that are summed in float64 in a fixed order."""
 
     def __init__(self, vectors: VectorSource) -> None:
         self.vectors, self.docids, self.fingerprint = vectors, vectors.docids, vectors.fingerprint
@@ -107,25 +107,25 @@ class DenseNeighbours(GraphSource):
         return best_of(rows, np.stack(best) + first, np.stack(values), k)
 
     def similarities(self, rows: np.ndarray, edges: np.ndarray) -> np.ndarray:
-        """(R, k) float64: of (R,) rows with (R, k) others, to the last digit as `nearest` gives them."""
+        """(R, k) float64: similarities of (R,) rows and (R, k) others, equal to those of `nearest`."""
         own = self.vectors.fetch(rows)
         return np.array([inner_products(one, self.vectors.fetch(line)) for one, line in zip(own, edges, strict=True)])
 
     def blocks(self, first: int = 0) -> Iterator[tuple[int, np.ndarray]]:
-        """The vectors from row `first` on, in blocks, each with the position behind it that it begins at."""
+        """The vectors from row `first` on, in blocks, each with its start relative to `first`."""
         count = len(self.docids)
         for start in range(first, count, COLUMNS):
             yield start - first, self.vectors.fetch(np.arange(start, min(start + COLUMNS, count)))
 
 
 class ApproximateNeighbours(GraphSource):
-    """N vectors of which the nearest are chosen among those that an index of Faiss proposes.
+    """N vectors whose nearest are chosen among the candidates of a Faiss index.
 
-    Weights and order are those of exact search; documents may be missing. The width, `nprobe` of Faiss, doubles until
-    Faiss proposes `GOAL` of the exactly nearest of a sample. One thread makes the index.
+    Similarities and order are exact; documents may be missing. The width, `nprobe` of Faiss, doubles until Faiss finds
+    `GOAL` of the exact nearest of a sample. One thread makes the index.
 
     Args:
-        exact: the vectors; k: neighbours in the sample; work: a folder that keeps index and sample.
+        exact: the vectors; k: neighbours in the sample; work: a folder for index and sample.
     """
 
     search = "ivf"
@@ -155,12 +155,12 @@ class ApproximateNeighbours(GraphSource):
             self.width *= 2
 
     def recall_of(self, edges: np.ndarray) -> float:
-        """The share of the nearest of the sample that stand in its rows of a graph, (S, k), in the mean."""
+        """The mean share of the sample's nearest in its rows of a graph, (S, k)."""
         shared = [np.intersect1d(one, other).size for one, other in zip(edges, self._nearest, strict=True)]
         return float(np.mean(shared) / self._nearest.shape[1])
 
     def nearest(self, rows: np.ndarray, k: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
-        """As `GraphSource`, of the documents that are proposed."""
+        """As `GraphSource`, of the candidates."""
         with one_faiss_thread(self._faiss):
             self._index.nprobe = min(self.width, self._index.nlist)
             wanted = min(k + 1 + SPARE_OF_FAISS, len(self.docids))

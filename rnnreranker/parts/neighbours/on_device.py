@@ -1,14 +1,12 @@
-"""Products of every two stretches of a collection in half precision, on devices of torch; float64 decides afterwards.
+"""Products of each two stretches of a collection in half precision, on devices of torch; float64 decides afterwards.
 
-The products of two stretches become a file, which any process can make. Together the files of all pairs propose the
-nearest of every document.
-
-What is kept of a product is not below what it is in truth: the product of the rounded vectors and
+The products of two stretches are one file, which any process can make. The files of all pairs propose the nearest of
+every document. A kept product is not below the true one: it is the product of the rounded vectors plus
 
     |q - q'| max |v| + |q'| max |v - v'| + (2^-11 + d 2^-23) |q'| max |v'|
 
-where q' and v' are q and v in half precision, v goes through one stretch, and the last term is the rounding of a
-product of d numbers that was summed in single precision. So the lowest that is kept is above all that is left out.
+where q' and v' are q and v in half precision, v runs over one stretch, and the last term bounds the rounding of a
+product of d numbers summed in single precision. So the lowest kept product is above all others.
 """
 
 from __future__ import annotations
@@ -39,15 +37,15 @@ class HalfProducts:
     """Where the products of stretches are made.
 
     Args:
-        device: as torch names it; memory: bytes of it for a block of products and its vectors, None = half of what is
-            free. The vectors of both stretches, in half precision, are there besides.
+        device: as torch names it; memory: bytes for a block of products and its vectors, None = half of the free
+            memory; the half-precision vectors of both stretches come on top.
     """
 
     device: str
     memory: int | None = None
 
     def highest(self, fetch: Callable[[range], np.ndarray], own: range, others: range, count: int) -> list[Lists]:
-        """What the documents of two stretches have as the highest products with each other's; of one, with its own."""
+        """The highest products of the documents of two stretches with each other's; of one stretch, with its own."""
         torch = require("torch", "a graph on a device", "torch")
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False  # sums are in single precision
         sides = [_Side(torch, self.device, fetch, stretch, count) for stretch in dict.fromkeys((own, others))]
@@ -64,7 +62,7 @@ class HalfProducts:
         return [(side.scores.cpu().numpy(), side.documents.cpu().numpy()) for side in sides]
 
     def _rows(self, torch: Any, dimension: int) -> int:
-        """Of a block of products: it, twice, and the vectors of both sides fit the memory."""
+        """Rows of a block of products: twice the block and the vectors of both sides fit the memory."""
         rows, memory = LARGEST, self.memory
         if memory is None:
             cuda = self.device.startswith("cuda")
@@ -75,7 +73,7 @@ class HalfProducts:
 
 
 class _Side:
-    """A stretch on a device: its vectors, scaled, in half precision, and the highest so far of its documents."""
+    """A stretch on a device: its scaled vectors in half precision, and the highest products of its documents so far."""
 
     def __init__(
         self, torch: Any, device: str, fetch: Callable[[range], np.ndarray], stretch: range, count: int
@@ -99,7 +97,7 @@ class _Side:
         self.documents = torch.zeros(shape, dtype=torch.int64, device=device)
 
     def join(self, rows: slice, products: Any, first: int, other: _Side) -> None:
-        """Take what is among the highest of scaled products (R, C) of some documents with those from `first` on."""
+        """Keep the highest of scaled products (R, C) of some documents with those from `first` on."""
         scores, columns = self._best(products)
         scale, of_sums = self.scale * other.scale, 2.0**-11 + self.halves.shape[1] * 2.0**-23
         above = self.lost[rows] * other.lengths.max() + 2.0**-24 / scale
@@ -110,7 +108,7 @@ class _Side:
         self.documents[rows] = documents.gather(1, chosen)
 
     def _best(self, products: Any) -> tuple[Any, Any]:
-        """The highest of every row, and their columns: they are in the strips of the highest maxima."""
+        """The highest of every row, and their columns, by the highest strip maxima."""
         count, strips = self.scores.shape[1], products.shape[1] // STRIP
         if products.shape[1] % STRIP or strips <= count:
             return tuple(products.topk(min(count, products.shape[1]), dim=1))
@@ -126,7 +124,7 @@ class Pairs:
     """All pairs of stretches of a collection, and the files of their proposals.
 
     Args:
-        source: of the vectors; count: m, products that are kept of a document, from each stretch.
+        source: of the vectors; count: m, products kept of a document, from each stretch.
         stretches: all documents; half: the devices that make the products, in turn.
         files: of the pairs, the first number not above the second.
     """
@@ -139,7 +137,9 @@ class Pairs:
 
     @classmethod
     def of(cls, source: Any, k: int, block: int, work: Path, half: tuple[HalfProducts, ...]) -> Pairs:
-        """Those for a graph with k neighbours; a stretch is whole blocks of so many, files are in the folder `work`."""
+        """The pairs for a graph with k neighbours; a stretch is whole blocks of `block`, files are in the folder
+        `work`.
+        """
         count = len(source.docids)
         size = -(-max(LEAST, -(-count // STRETCHES)) // block) * block
         stretches = [range(first, min(first + size, count)) for first in range(0, count, size)]
@@ -158,7 +158,7 @@ class Pairs:
         put_array(self.files[pair], proposed)
 
     def nearest(self, rows: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Edges and similarities (R, k) of successive rows of one stretch, which the files propose."""
+        """Edges and similarities (R, k) of successive rows of one stretch, among the proposals of the files."""
         number = next(at for at, one in enumerate(self.stretches) if int(rows[0]) in one)
         begin = int(rows[0]) - self.stretches[number].start
         proposed = []

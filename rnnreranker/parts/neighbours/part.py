@@ -1,4 +1,4 @@
-"""The graph of an index: the nearest other documents of every document, by a part that the index has."""
+"""The part `neighbours`: the nearest other documents of every document, by another part of the index."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rnnreranker.parts.vectors import open_vectors
 
 @dataclass(frozen=True)
 class GraphParams(settings.Params):
-    """The graph of an index. None leaves a choice to what is there: a graph that an index has stays.
+    """Settings of a graph; None accepts whatever an existing graph has.
 
     Raises:
         InputError: values out of range, an approximate search of another part than dense.
@@ -55,11 +55,7 @@ class GraphParams(settings.Params):
 
 
 class NeighboursPart(Part):
-    """A folder `neighbours`, made once the part that it is of stands in the index.
-
-    Args:
-        params: of the graph; without a part of dense vectors.
-    """
+    """The folder `neighbours`, made once the index has the part that it compares documents by."""
 
     name, gives, rank = PART, "neighbours", 50
     Params = GraphParams
@@ -68,7 +64,6 @@ class NeighboursPart(Part):
 
     @classmethod
     def make(cls, params: GraphParams, beside: Mapping[str, Any]) -> NeighboursPart:
-        """Of the part that the settings name, else of the first that stands in the index."""
         by: Any = next((one for one in cls.origins(params) if one in beside), None)
         return cls(replace(params, by=by))
 
@@ -78,12 +73,11 @@ class NeighboursPart(Part):
 
     @classmethod
     def on_devices(cls) -> bool:
-        """Products of dense vectors can."""
         return True
 
     @classmethod
     def inputs(cls, params: GraphParams) -> None:
-        """Nothing: a graph of other settings is replaced, see `stands`."""
+        """None: a graph of other settings is replaced, see `stands`."""
 
     @classmethod
     def params_of(cls, described: Mapping[str, Any]) -> GraphParams:
@@ -100,7 +94,6 @@ class NeighboursPart(Part):
 
     @classmethod
     def open(cls, at: Path, described: Mapping[str, Any]) -> NeighbourGraph:
-        """The graph; no vector is opened."""
         return open_neighbours(at, str(described.get("source", "")))
 
     def __init__(self, params: GraphParams | None = None) -> None:
@@ -109,21 +102,17 @@ class NeighboursPart(Part):
         self._earlier: Earlier | None = None
 
     def check(self) -> None:
-        """Start Java if the words are in a Lucene index.
-
-        Raises:
-            UnavailableError: no Java 21 or newer.
-        """
+        """Start Java if the words are in a Lucene index; UnavailableError: no Java 21 or newer."""
         if self._of == "bm25":
             from rnnreranker.base.java import start_java
 
             start_java()
 
     def extend(self, index: Path) -> None:
-        """Compare documents that the index has with those alone that join, where their similarities stay.
+        """Compare known documents only with new ones, where their similarities stay.
 
-        They do where the graph is exact and of vectors or impacts: those of blocks of documents that the index has
-        whole are taken as they are. Weights of BM25 change with the number of documents.
+        They stay in an exact graph of vectors or impacts, for whole blocks of documents. BM25 weights change with the
+        number of documents.
         """
         graph = open_neighbours(index)
         if graph.origin.search == "exact" and graph.origin.of != "bm25":
@@ -133,7 +122,7 @@ class NeighboursPart(Part):
         self._work, self._threads = work / PART, threads
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """As `write_graph`, from the part beside the texts; k, how many were wanted, and what it was made from."""
+        """As `write_graph`; returns k, the wanted k, and the origin."""
         wanted = self._params.k or K
         source = graph_source(corpus.parent, self._of, self._work, self._params.search, min(wanted, max(1, count - 1)))
         self.reused = write_graph(source, folder / PART, wanted, work=self._work, earlier=self._earlier, **self._how)
@@ -141,7 +130,7 @@ class NeighboursPart(Part):
         return {"k": k, "wanted": wanted, **asdict(origin)}
 
     def write_share(self, index: Path, share: Share) -> str:
-        """See `Part`: pairs of stretches of vectors, or blocks of documents with impacts."""
+        """See `Part`: pairs of stretches of vectors, or blocks of documents."""
         search = self._params.search
         if self._of == "bm25" or search == "ivf":
             of = f"of {self._of}" if self._of == "bm25" else f"with search={search}"
@@ -157,7 +146,7 @@ class NeighboursPart(Part):
 
     @property
     def _how(self) -> dict[str, Any]:
-        """Who makes the files; on GPUs, where there are some, products of vectors are made in half precision."""
+        """Arguments of `GraphFiles`; GPUs make products of vectors in half precision."""
         memory = None if self._params.device_memory is None else int(self._params.device_memory * 1e9)
         names = self.devices.names if self.devices is not None and self.devices.elsewhere else ()
         half = tuple(HalfProducts(name, memory) for name in names)
@@ -168,9 +157,8 @@ def graph_source(index: Path, of: str, work: Path, search: str | None = None, k:
     """The documents of an index as one of its parts compares them.
 
     Args:
-        index: the folder.
-        of: "dense", "impact" or "bm25".
-        work: a folder for an approximate index; words that are read out of a Lucene index are put beside it.
+        index: the folder; of: "dense", "impact" or "bm25".
+        work: a folder for an approximate index; the words of a Lucene index go into a sibling of it.
         search: as `GraphParams`; k: neighbours that an approximate index is to find.
 
     Raises:
@@ -197,7 +185,7 @@ def graph_source(index: Path, of: str, work: Path, search: str | None = None, k:
 
 @lru_cache(maxsize=1)
 def _opened(index: Path, of: str, work: Path, search: str | None, k: int, mark: str) -> GraphSource:
-    """The documents in another process, once for as long as they have this fingerprint."""
+    """The documents in another process, opened once for each fingerprint."""
     return graph_source(index, of, work, search, k)
 
 
@@ -206,7 +194,7 @@ def _impacts(index: Path) -> ImpactSource:
 
 
 def source_mark(index: Path, of: str) -> str:
-    """The fingerprint of what a graph of a part is made from; that of BM25 is of the texts that Lucene has.
+    """The fingerprint of what a graph is made of; for BM25 that of the texts.
 
     Raises:
         InputError: as `graph_source`.

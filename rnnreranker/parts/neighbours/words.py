@@ -1,6 +1,6 @@
-"""The nearest other documents by the weights of their words: exact cosines, as products of sparse matrices.
+"""The nearest other documents by exact cosines of word weights, as products of sparse matrices.
 
-Documents without a word in common are no neighbours.
+Documents without a common word are no neighbours.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ DESCRIBED = "words.json"
 
 
 class WordNeighbours(GraphSource):
-    """N documents with weights of words. Words are summed in ascending order in float64.
+    """N documents with weights of words, summed in float64 by ascending word.
 
     Args:
-        words: the weights; of: the part that they are of; mark: the fingerprint of the weights.
+        words: the weights; of: their part; mark: their fingerprint.
     """
 
     similarity = "cosine"
@@ -63,7 +63,7 @@ class WordNeighbours(GraphSource):
         return similarities
 
     def _unit(self, rows: np.ndarray) -> csr_matrix:
-        """(n, V) float64 CSR: the weights of rows, each of length 1 or without words."""
+        """(n, V) float64 CSR: the weights of rows, scaled to length 1."""
         return _normalised(self.words.fetch(rows).astype(np.float64))
 
     @cached_property
@@ -85,13 +85,13 @@ def _normalised(matrix: csr_matrix) -> csr_matrix:
 
 
 def bm25_words(index: Path, folder: Path) -> ImpactSource:
-    """The BM25 weights of the words of an index's documents, out of its Lucene index.
+    """The BM25 weights of the words of an index's documents, from its Lucene index.
 
-    A word t of a document d weighs idf(t) tf / (tf + k1 (1 - b + b |d| / avgdl)), with idf(t) = ln(1 + (N - n_t + .5) /
-    (n_t + .5)), as Lucene has it, which keeps |d| in one byte.
+    Word t of document d weighs idf(t) tf / (tf + k1 (1 - b + b |d| / avgdl)), with idf(t) = ln(1 + (N - n_t + .5) /
+    (n_t + .5)) and |d| rounded to one byte, as in Lucene.
 
     Args:
-        index: with `docid`; folder: of the weights, float32, made where it is not there; killed work goes on.
+        index: with `docid`; folder: of the float32 weights, made on first use; a killed run resumes.
 
     Raises:
         InputError: an index without document vectors, or of none of these documents.
@@ -128,7 +128,7 @@ def bm25_words(index: Path, folder: Path) -> ImpactSource:
 
 
 def _write(folder: Path, files: list[Path], index: Path) -> int:
-    """Write the weights of all documents; how many words there are."""
+    """Write the weights of all documents; returns the number of words."""
     words, matrices = joined(files)
     if not words:
         raise InputError(f"{index / 'bm25'}: has no words of these documents; make it again with index --parts bm25")
@@ -155,7 +155,7 @@ def _write(folder: Path, files: list[Path], index: Path) -> int:
 
 
 def _as_lucene(lengths: np.ndarray) -> np.ndarray:
-    """Numbers of words as they come out of the byte that Lucene keeps them in."""
+    """Document lengths after Lucene's rounding to one byte."""
     import jnius
 
     byte = jnius.autoclass("org.apache.lucene.util.SmallFloat")

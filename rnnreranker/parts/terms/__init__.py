@@ -1,1 +1,1 @@
-"""Words: of sentences, in English and Chinese; how often documents have them; TF-IDF and BM25 of them without Java."""
+"""Word counts of documents; TF-IDF and BM25 of them without Java."""

@@ -1,4 +1,4 @@
-"""How often words stand in documents, as a part of an index: what TF-IDF and BM25 without Java search."""
+"""The part `terms`: word counts of documents, for TF-IDF and BM25 without Java."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ from rnnreranker.parts.terms.source import FOLDER, VOCABULARY, Counted, TermSour
 
 
 class TermsPart(EncodedPart):
-    """The counted words of all documents, in a folder `terms`.
-
-    Args:
-        params: what counts as a word.
-    """
+    """Word counts of all documents, in the folder `terms`."""
 
     name, gives, folder, rank = "terms", "terms", FOLDER, 40
     Params = TermParams
@@ -47,10 +43,10 @@ class TermsPart(EncodedPart):
         self.marks = (self._analyser.fingerprint,)
 
     def extend(self, index: Path) -> None:
-        """Take the words of documents that the index has from there.
+        """Take the counts of known documents.
 
         Raises:
-            InputError: they were counted by another version of what reads words.
+            InputError: another version of the analyser counted them.
         """
         described = describe(index)["parts"][self.name]
         if described.get("analysis") != self._analyser.fingerprint:
@@ -70,7 +66,7 @@ class TermsPart(EncodedPart):
         save_counted(stream, block)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """Write the folder `terms`; settings, what read the words, and how many there are.
+        """Write the folder `terms`; returns settings, analysis and numbers of words and postings.
 
         Raises:
             InputError: no document has a word.

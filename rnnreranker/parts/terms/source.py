@@ -1,7 +1,6 @@
-"""The counted words of an index's documents, found by the words of queries; BM25 and TF-IDF of them without Java.
+"""Word counts of the documents of an index; BM25 and TF-IDF of them without Java.
 
-A folder `terms` holds `vocabulary.txt`, the words in the order of their characters, one a line, and the counts as
-postings.
+The folder `terms` holds `vocabulary.txt`, the sorted words, one a line, and the counts as postings.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ VOCABULARY = "vocabulary.txt"
 
 
 class Counted(NamedTuple):
-    """The words of n documents: the different ones, ascending, and (n, V) CSR, how often each stands in each."""
+    """The sorted words of n documents, and (n, V) CSR counts."""
 
     vocabulary: list[str]
     counts: csr_matrix
 
 
 def count_words(documents: Iterable[Sequence[str]]) -> Counted:
-    """How often each word stands in each document.
+    """Counts of the words of documents.
 
     >>> counted = count_words([["b", "a", "b"], []])
     >>> counted.vocabulary, counted.counts.toarray().tolist()
@@ -48,7 +47,7 @@ def count_words(documents: Iterable[Sequence[str]]) -> Counted:
 
 
 def _counts(documents: Sequence[Sequence[int]], size: int) -> csr_matrix:
-    """(n, size) CSR, ascending: how often each number stands in each document."""
+    """(n, size) CSR, ascending: counts of the numbers of each document."""
     from scipy.sparse import csr_matrix
 
     numbers = np.fromiter(itertools.chain.from_iterable(documents), dtype=np.int32)
@@ -59,13 +58,11 @@ def _counts(documents: Sequence[Sequence[int]], size: int) -> csr_matrix:
 
 
 def save_counted(stream: IO[bytes], block: Counted) -> None:
-    """Write a block as `.npz`."""
     words, counts = np.frombuffer("\n".join(block.vocabulary).encode(), dtype=np.uint8), block.counts
     np.savez(stream, words=words, data=counts.data, indices=counts.indices, indptr=counts.indptr)
 
 
 def load_counted(file: Path) -> Counted:
-    """A block that `save_counted` wrote."""
     from scipy.sparse import csr_matrix
 
     with np.load(file, allow_pickle=False) as block:
@@ -76,9 +73,9 @@ def load_counted(file: Path) -> Counted:
 
 
 def joined(files: Sequence[Path]) -> tuple[list[str], Callable[[], Iterator[csr_matrix]]]:
-    """The words of all blocks, ascending, and what gives the counts of each block, (n, V) CSR, whenever it is called.
+    """The sorted words of all blocks, and a function that gives the (n, V) CSR counts of each block.
 
-    files: the blocks of all documents in their order, as `save_counted` wrote them.
+    files: blocks of `save_counted`, in the order of the documents.
     """
     words = sorted({word for file in files for word in load_counted(file).vocabulary})
     number = {word: rank for rank, word in enumerate(words)}
@@ -93,7 +90,7 @@ def joined(files: Sequence[Path]) -> tuple[list[str], Callable[[], Iterator[csr_
 
 
 class TermSource(Postings):
-    """How often each of V words stands in each of N documents of an index. `params`: what counts as a word."""
+    """Counts of V words in N documents of an index. `params`: the settings of the analyser."""
 
     part, files = "terms", FOLDER
 
@@ -104,27 +101,25 @@ class TermSource(Postings):
 
     @cached_property
     def fingerprint(self) -> str:
-        """What tells these counted words from others."""
         files = sorted([*self.folder.glob("*.npy"), self.folder / VOCABULARY])
         return fingerprint("terms", self._analysis, *map(file_digest, files))
 
     @cached_property
     def vocabulary(self) -> list[str]:
-        """The words, ascending; InputError: no such file."""
+        """The sorted words; InputError: no such file."""
         return read_text(self.folder / VOCABULARY, "file of words, one a line").split("\n")[:-1]
 
     @cached_property
     def _number(self) -> dict[str, int]:
-        """Word → its number."""
         return {word: number for number, word in enumerate(self.vocabulary)}
 
     @cached_property
     def analyser(self) -> Analyser:
-        """What gives queries their words.
+        """Splits queries into words.
 
         Raises:
-            MissingDependencyError: a package that it needs is not installed.
-            InputError: that package was another version when the documents were read.
+            MissingDependencyError: one of its packages is not installed.
+            InputError: another version of that package read the documents.
         """
         analyser = Analyser(self.params)
         if analyser.fingerprint != self._analysis:
@@ -136,22 +131,19 @@ class TermSource(Postings):
 
     @cached_property
     def counts(self) -> csr_matrix:
-        """(N, V) float64 CSR, words ascending: how often each document has each word; InputError: as `fetch`."""
+        """(N, V) float64 CSR counts, words ascending; InputError: as `fetch`."""
         return self._matrix(slice(None), self.offsets)
 
     def counted(self, rows: np.ndarray) -> Counted:
-        """The words of some documents."""
+        """The counts of some documents."""
         counts = self.fetch(rows).astype(np.int64)
         used = np.unique(counts.indices)
         return Counted([self.vocabulary[term] for term in used.tolist()], counts[:, used])
 
     def queries(self, texts: Sequence[str]) -> csr_matrix:
-        """(Q, V) float64 CSR, words ascending: how often each text has each word that a document has.
+        """(Q, V) float64 CSR, words ascending: counts of the words of each text that a document has.
 
-        One line says how many texts have none.
-
-        Raises:
-            InputError, MissingDependencyError: as `vocabulary` and `analyser`.
+        One line says how many texts have none. Errors as `vocabulary` and `analyser`.
         """
         number = self._number
         known = [[number[word] for word in own if word in number] for own in self.analyser.words(texts)]
@@ -161,10 +153,7 @@ class TermSource(Postings):
         return _counts(known, len(number)).astype(np.float64)
 
     def weighed(self, name: tuple[Any, ...], weights: Callable[[], csr_matrix]) -> csr_matrix:
-        """(V, N) float64 CSR: the documents of each word with the word's weights there; the last ones are kept.
-
-        name: of the weights; weights: gives them, (N, V), where they are not kept.
-        """
+        """(V, N) float64 CSR: the postings lists of `weights()`, (N, V); those of the last name are kept."""
         if name not in self._weighed:
             self._weighed = {name: weights().T.tocsr()}
         return self._weighed[name]
@@ -174,12 +163,12 @@ class TermSource(Postings):
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
 
-        The score is the inner product, summed by ascending word; documents without a word of a query are not found. The
-        result does not depend on the number of queries or threads.
+        The score is the inner product, summed by ascending word; documents that share no word with a query are not
+        returned. The result does not depend on the number of queries or threads.
 
         Args:
             queries: (Q, V) float64 CSR with ascending words; postings: (V, N) float64 CSR.
-            hits: documents per query, at most.
+            hits: documents a query, at most.
             threads: None = one per core.
         """
         best = best_products(queries, [(0, postings)], hits, self.docid_ranks, threads or cores())
@@ -187,17 +176,14 @@ class TermSource(Postings):
 
 
 def bm25_weights(counts: csr_matrix, k1: float, b: float) -> csr_matrix:
-    """ln(1 + (N - n_w + .5) / (n_w + .5)) times tf / (tf + k1 (1 - b + b |d| / avgdl)), as Lucene has it.
+    """(N, V) float64 CSR: ln(1 + (N - n_w + .5) / (n_w + .5)) times tf / (tf + k1 (1 - b + b |d| / avgdl)), as in
+    Lucene.
 
-    Lucene keeps |d| in one byte and so rounded, here it is exact: scores differ by a little. N and avgdl also count
-    documents without a word.
+    Lucene rounds |d| to one byte, here it is exact: scores differ slightly. N and avgdl include documents without a
+    word.
 
     Args:
         counts: (N, V) float64 CSR, tf; words ascending.
-        k1, b: of BM25.
-
-    Returns:
-        (N, V) float64 CSR, words ascending.
     """
     from scipy.sparse import csr_matrix
 
@@ -213,7 +199,7 @@ def bm25_weights(counts: csr_matrix, k1: float, b: float) -> csr_matrix:
 def cosine_weights(documents: csr_matrix, queries: csr_matrix) -> tuple[csr_matrix, csr_matrix]:
     """The weights of scikit-learn's TfidfVectorizer: count times ln((1 + N) / (1 + n_w)) + 1, rows of length 1.
 
-    Inner products of the two are cosines. N documents, n_w of them with the word w.
+    Inner products of the two are cosines. n_w of the N documents have the word w.
 
     Args:
         documents, queries: (n, V) float64 CSR, counts.
@@ -227,16 +213,13 @@ def cosine_weights(documents: csr_matrix, queries: csr_matrix) -> tuple[csr_matr
 
 
 def paper_weights(documents: csr_matrix) -> csr_matrix:
-    """Eq. 1 of paper 004: t = η(w, y) / |y| ln(|Y| / (η(w, Y) + 1)); what is not above 0 is left out.
+    """(N, V) float64 CSR: eq. 1 of paper 004, t = η(w, y) / |y| ln(|Y| / (η(w, Y) + 1)), weights above 0 only.
 
-    η(w, y) is how often the word w stands in the document y of |y| words, η(w, Y) how many of the |Y| documents have
-    it. The paper calls words of negative weight, those that all documents have, insignificant and discards them.
+    η(w, y) is the count of word w in document y of |y| words; η(w, Y) of the |Y| documents have w. The paper discards
+    words of negative weight, those that all documents have, as insignificant.
 
     Args:
         documents: (N, V) float64 CSR, counts.
-
-    Returns:
-        (N, V) float64 CSR.
     """
     weights = documents.astype(np.float64, copy=True)
     have = np.bincount(weights.indices, minlength=weights.shape[1])

@@ -1,4 +1,4 @@
-"""Weights of the words of texts, and what the words that two texts share say of their relevance (paper 004)."""
+"""Weights of the words of texts, and the relevance that the shared words of two texts give (paper 004)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Weights = Mapping[str, float]  # word -> weight
 
 @dataclass(frozen=True)
 class SharedWords(Params):
-    """How the weights of the words that two texts share become one number; the defaults are eq. 5 as it is printed."""
+    """How the weights of shared words become one number; the defaults are eq. 5 as printed."""
 
     products: Literal["mean", "sum"] = setting(
         "mean",
@@ -36,21 +36,20 @@ class SharedWords(Params):
 def label_distribution(
     query_weights: Weights, document_weights: Weights, products: Literal["mean", "sum"] = "mean", scale: float = 1.0
 ) -> float:
-    """How relevant a document is to a query, in (-1, 1): eq. 5 of paper 004.
+    """Eq. 5 of paper 004: the relevance of a document to a query, in (-1, 1).
 
         d = tanh(scale / |x ∩ y| Σ_{w in x ∩ y} t(w, y) t(w, x))
 
-    The paper prints the mean and no scale; with the products summed |x ∩ y| is left out. x and y are the words of the
-    query and of the document with their weights t; words whose weight is below 0 are discarded before, as the paper
-    says, those of weight 0 are not. Without a word in common, which the paper leaves open, d is 0. Sums run over words
-    in the order of their characters.
+    The paper prints the mean and no scale; products="sum" leaves out |x ∩ y|. x and y are the words of query and
+    document with weights t; words of weight below 0 are discarded first, as in the paper. Without a shared word, a case
+    that the paper leaves open, d is 0. Sums run over the sorted words.
+
+    Raises:
+        InputError: unknown products, a scale that is not above 0, weights that are no mapping of words to finite
+            numbers.
 
     >>> round(label_distribution({"rain": 0.5, "in": 0.1, "the": -0.1}, {"rain": 0.8, "the": 0.3, "in": 0.0}), 4)
     0.1974
-
-    Raises:
-        InputError: another word for the products, a scale that is not above 0, weights that are no mapping of words to
-            finite numbers.
     """
     for name, weights in (("query_weights", query_weights), ("document_weights", document_weights)):
         numbers_of([*instance_of(weights, Mapping, name).values()], name, (len(weights),))
@@ -63,25 +62,21 @@ class CollectionWeights:
 
         t(w, y) = η(w, y) / |y| ln(|Y| / (η(w, Y) + 1))
 
-    η(w, y) is how often w stands in the text y of |y| words, η(w, Y) how many of the |Y| documents have it. The paper's
-    t of a query x and a document y is that of the words of x in y. It does not print the base of the logarithm, nor
-    what the words of a query weigh by themselves, which eq. 5 asks for: here eq. 1 with the query in the place of y.
-
-    Args:
-        source: the counts.
+    η(w, y) is the count of w in the text y of |y| words; η(w, Y) of the |Y| documents have w. The paper prints neither
+    the base of the logarithm nor the weights of a query's own words, which eq. 5 needs: here eq. 1 with the query as y.
     """
 
     def __init__(self, source: TermSource) -> None:
         self._source = source
 
     def of_documents(self, rows: Sequence[int] | np.ndarray) -> list[dict[str, float]]:
-        """The words of documents of the collection with their weights, which may be below 0."""
+        """The words of documents of the collection with their weights, which may be negative."""
         vocabulary, counts = self._source.counted(np.asarray(rows, dtype=np.int64))
         pairs = [(vocabulary[word], count) for word, count in zip(counts.indices, counts.data.tolist(), strict=True)]
         return [self._weighted(pairs[first:last]) for first, last in itertools.pairwise(counts.indptr)]
 
     def of_texts(self, texts: Sequence[str]) -> list[dict[str, float]]:
-        """The words of any texts with their weights; a word that no document has is as rare as a word can be."""
+        """The words of texts with their weights; a word in no document counts as rarest."""
         return [self._weighted(sorted(Counter(own).items())) for own in self._source.analyser.words(texts)]
 
     def _weighted(self, counts: Sequence[tuple[str, int]]) -> dict[str, float]:
@@ -91,21 +86,21 @@ class CollectionWeights:
 
     @cached_property
     def _have(self) -> dict[str, int]:
-        """How many documents have each word."""
+        """Document frequency of each word."""
         return dict(zip(self._source.vocabulary, self._source.document_frequencies.tolist(), strict=True))
 
 
 def distributions(
     query_weights: Weights, documents: Sequence[Weights], shared: SharedWords | None = None
 ) -> tuple[np.ndarray, int]:
-    """(n,) float64: `label_distribution` of each document; and how many have no word in common with the query."""
+    """(n,) float64: `label_distribution` of each document; and how many share no word with the query."""
     query, way = _kept(query_weights), shared or SharedWords()
     values = [_distribution(query, _kept(weights), way) for weights in documents]
     return np.array([value for value, _ in values]), sum(not count for _, count in values)
 
 
 def _distribution(query: Weights, document: Weights, way: SharedWords) -> tuple[float, int]:
-    """Eq. 5 of words that are not discarded, and how many the two share."""
+    """Eq. 5 of the words that are kept, and the number of shared words."""
     shared = sorted(query.keys() & document.keys())
     if not shared:
         return 0.0, 0

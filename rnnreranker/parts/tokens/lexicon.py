@@ -1,4 +1,4 @@
-"""How documents use the vocabulary of a late-interaction encoder: which token a vector is near, and how rare it is."""
+"""The vocabulary of a late-interaction encoder in a collection: the token nearest to a vector, and its rarity."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ DOCUMENTS = 1 << 16  # whose tokens are counted at a time
 
 
 class Lexicon:
-    """Which token of the vocabulary stands nearest to a vector, and in how many documents each is.
+    """The vocabulary token nearest to a vector, and in how many documents each token is.
 
     Args:
         source: the tokens of the documents.
-        neighbours: what finds the nearest of them; None = a vector is compared with all, exactly.
+        neighbours: finds the nearest of them; None = exact comparison with all.
         nprobe: lists that `neighbours` searches.
-        special: numbers of tokens that stand for no text; None = as `special_tokens` has them of the encoder.
+        special: numbers of tokens without text; None = `special_tokens` of the encoder.
     """
 
     def __init__(
@@ -48,10 +48,11 @@ class Lexicon:
         self._given = special
 
     def nearest(self, vectors: np.ndarray) -> np.ndarray:
-        """(n,) int64: the number that most of the `NEAREST` tokens of the collection nearest to each vector have.
+        """(n,) int64: the most frequent token number among the `NEAREST` tokens of the collection nearest to each
+        vector.
 
-        Near is a large inner product, ties by the tokens' rows. Special tokens do not count; of numbers that are
-        equally frequent it is the one that comes first; -1 where no token counts.
+        Nearness is the inner product, ties by row. Special tokens do not count; of equally frequent numbers the nearest
+        wins; -1 if no token counts.
 
         Args:
             vectors: (n, d) float32, finite.
@@ -69,7 +70,7 @@ class Lexicon:
         return most_frequent
 
     def idf(self, numbers: np.ndarray) -> np.ndarray:
-        """(n,) float64: ln((N + 1) / (df + 1)), N = documents, df = those of them that have a token of this number."""
+        """(n,) float64: ln((N + 1) / (df + 1)); N documents, df of them have a token of this number."""
         values: np.ndarray = np.log((len(self.source.docids) + 1) / (self._frequencies[numbers] + 1))
         return values
 
@@ -81,14 +82,14 @@ class Lexicon:
 
     @cached_property
     def _exact(self) -> VectorSource:
-        """The tokens as rows of a matrix, named by their numbers: ties go to the lower row."""
+        """The tokens as rows of a matrix, named by row: ties go to the lower row."""
         stored, path = self.source.vectors, self.source.folder / VECTORS
         numbers: Any = range(len(stored))
         return VectorSource(path, Ids(numbers, str(path)), MappedRows([stored]), files=[path])
 
     @cached_property
     def _special(self) -> np.ndarray:
-        """(S,) numbers; kept in the cache folder, so that the tokenizer is loaded once."""
+        """(S,) numbers, from the cache folder if possible."""
         if self._given is not None:
             return np.asarray(self._given, dtype=np.int64)
         encoder = self.source.encoder
@@ -96,7 +97,7 @@ class Lexicon:
 
     @cached_property
     def _frequencies(self) -> np.ndarray:
-        """(V,) int64: df of every number up to the largest; kept in the cache folder."""
+        """(V,) int64: df of every number up to the largest, from the cache folder if possible."""
         files = [file_digest(self.source.folder / name) for name in (IDS, OFFSETS)]
         return _kept(fingerprint("document frequencies", files), self._counted)
 
@@ -113,7 +114,7 @@ class Lexicon:
 
 
 def _kept(name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
-    """An array from a file of the cache folder, made where it is not there."""
+    """An array of the cache folder, made on first use."""
     path = cache_home() / "tokens" / f"{name}.npz"
     if (kept := read_kept(path, {"values"})) is not None:
         return kept["values"]

@@ -1,4 +1,4 @@
-"""The nearest tokens of a collection by a Faiss index of quantised vectors, and the documents that they are of."""
+"""The nearest tokens of a collection by a Faiss index of quantised vectors, and their documents."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ BLOCK = 1 << 16  # tokens that are added at a time
 def write_neighbours(vectors: np.ndarray, folder: Path) -> None:
     """Write the Faiss index of tokens, IVF-PQ by inner product; one thread and a fixed seed give the same bytes.
 
-    4 √T lists, at most 32,768; 16 parts of 8 bits a token, or fewer where 16 do not divide a vector.
+    4 √T lists, at most 32,768; 16 parts of 8 bits a token, or the next number that divides a vector.
 
     Args:
         vectors: (T, d) float16.
 
     Raises:
-        InputError: too few tokens to train it.
+        InputError: too few tokens for training.
     """
     faiss = require("faiss", "tokens:search=ivf-pq", "faiss-cpu")
     count, dimension = vectors.shape
@@ -56,10 +56,10 @@ class TokenNeighbours:
     """Candidates by nearest tokens, and their exact MaxSim, as ColBERT searches (paper 002).
 
     Args:
-        source: the tokens, beside which the index of Faiss lies.
+        source: the tokens, with the Faiss index in the same folder.
 
     Attributes:
-        lists: lists of tokens, of which `nprobe` are searched.
+        lists: number of lists, of which `nprobe` are searched.
 
     Raises:
         InputError: no such index, or one of other tokens.
@@ -82,7 +82,7 @@ class TokenNeighbours:
         self.lists = int(self._index.nlist)
 
     def nearest(self, vectors: np.ndarray, depth: int, nprobe: int) -> np.ndarray:
-        """(n, depth) int64: tokens near each of n vectors, by quantised inner products, best first, -1 where too few.
+        """(n, depth) int64: tokens near each of n vectors, by quantised inner products, best first, padded with -1.
 
         Args:
             vectors: (n, d) float32; nprobe: lists that are searched.
@@ -92,7 +92,7 @@ class TokenNeighbours:
         return nearest
 
     def documents_of(self, tokens: np.ndarray) -> np.ndarray:
-        """(n,) int64: the rows of the documents that have some of these tokens, ascending, each once."""
+        """(n,) int64: the ascending rows of the documents of these tokens."""
         return np.unique(np.searchsorted(self._source.offsets[1:], tokens[tokens >= 0], side="right"))
 
     def search(
@@ -106,7 +106,7 @@ class TokenNeighbours:
         depth: int = 1024,
         nprobe: int = NPROBE,
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """As `TokenSource.search`, of the documents of the `depth` nearest tokens of every query token."""
+        """As `TokenSource.search`, over the documents of the `depth` nearest tokens of every query token."""
         source = self._source
         source.scores(queries[:0], np.zeros(1, dtype=np.int64))  # refuses another dimension
 
@@ -123,9 +123,5 @@ class TokenNeighbours:
 
 
 def neighbours_in(source: TokenSource) -> TokenNeighbours | None:
-    """What the index of Faiss beside some tokens proposes; None where there is no such index.
-
-    Raises:
-        InputError: as `TokenNeighbours`.
-    """
+    """The Faiss index of some tokens; None without one. Errors as `TokenNeighbours`."""
     return TokenNeighbours(source) if (source.folder / FILE).is_file() else None

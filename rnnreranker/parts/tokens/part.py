@@ -1,4 +1,4 @@
-"""A vector for every token of documents, as the tokens of an index."""
+"""The part `tokens`: a vector for every token of the documents."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EXACT = 1 << 20  # tokens up to which a search compares a query with all of them
 
 @dataclass(frozen=True)
 class TokenParams(settings.Params):
-    """Settings of stored tokens, and the encoder that gives them; InputError: values out of range."""
+    """Settings of stored tokens and of their encoder; InputError: values out of range."""
 
     search: Literal["auto", "exact", "ivf-pq"] = setting(
         "auto",
@@ -45,17 +45,11 @@ class TokenParams(settings.Params):
 
     @property
     def kept(self) -> dict[str, Any]:
-        """How the tokens are searched."""
         return {"search": self.search}
 
 
 class TokensPart(CountedPart):
-    """A vector for every token of the documents.
-
-    Args:
-        encoder: gives texts their tokens.
-        params: how they are searched.
-    """
+    """A vector for every token of the documents; encoder: gives the tokens; params: how they are searched."""
 
     name, gives, gives_queries, rank = "tokens", "tokens", "query tokens", 30
     folder = "tokens"
@@ -93,7 +87,7 @@ class TokensPart(CountedPart):
         return query_tokens(opened, topics, threads, devices)
 
     def taken(self, rows: np.ndarray, texts: list[str]) -> TokenVectors:
-        """Vectors (T, d), offsets and numbers of the tokens as they are kept, and how many texts were cut."""
+        """Stored vectors (T, d), offsets and numbers of the tokens, and how many texts were cut."""
         from rnnreranker.encode.late import TokenVectors
 
         old = self._old
@@ -111,7 +105,7 @@ class TokensPart(CountedPart):
         np.savez(stream, vectors=halves, offsets=offsets, ids=ids, cut=cut)
 
     def begin(self, texts: list[str]) -> None:
-        """As `CountedPart`; before anything is encoded, one line says what the documents will take."""
+        """As `CountedPart`; one line says how much the documents will take."""
         tokens = self._encoder.count_tokens(texts, "document")
         size = 2 * self._encoder.dimension + 4
         mean, first = tokens / len(texts), counted(len(texts), "document")
@@ -122,7 +116,7 @@ class TokensPart(CountedPart):
         super().begin(texts)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """Write the folder `tokens`; encoder, dimension, how many tokens, and how they are searched."""
+        """Write the folder `tokens`; returns encoder, dimension, number of tokens, and search."""
         made_by, path = self._encoder, folder / self.folder
         tokens = int(write_tokens(path, self._blocks, made_by.dimension)[-1])
         search = self._params.search

@@ -1,7 +1,7 @@
-"""Tokens of documents on disk, found by docid and searched by MaxSim.
+"""Stored tokens of documents, searched by MaxSim.
 
-`tokens/vectors.npy` has the vectors, (T, d) float16, `tokens/ids.npy` the numbers of the tokens in the vocabulary of
-the encoder, (T,) int32; `tokens/offsets.npy` says where each document begins.
+`tokens/vectors.npy` holds the vectors, (T, d) float16, `tokens/ids.npy` the numbers of the tokens in the encoder's
+vocabulary, (T,) int32, and `tokens/offsets.npy` the start of each document.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Block = tuple[np.ndarray, np.ndarray, np.ndarray]  # vectors (t, d) float16, off
 
 
 def write_tokens(folder: Path, blocks: Callable[[], Iterable[Block]], dimension: int) -> np.ndarray:
-    """Write the three files; (N + 1,) int64, the offsets.
+    """Write the three files; returns (N + 1,) int64 offsets.
 
     Args:
-        folder: made here; blocks: gives the documents' tokens whenever it is called; dimension: of a vector.
+        folder: made here; blocks: each call gives the tokens of all documents; dimension: of a vector.
     """
     arrays = {VECTORS: ("<f2", (dimension,)), IDS: ("<i4", ())}
     lengths = (np.diff(offsets) for _, offsets, _ in blocks())
@@ -39,11 +39,11 @@ def write_tokens(folder: Path, blocks: Callable[[], Iterable[Block]], dimension:
 
 
 class TokenSource(RaggedSource):
-    """The vectors of the tokens of an index's documents, and how near queries are to them.
+    """The token vectors of the documents of an index, searched by MaxSim.
 
     Attributes:
         dimension: of a vector; vectors: (T, d) float16; ids: (T,) int32; memory-mapped, as offsets.
-        encoder: its name, settings and digest, for `LateEncoder.load(name, **settings)`.
+        encoder: name, settings and digest, for `LateEncoder.load(name, **settings)`.
     """
 
     part = files = "tokens"
@@ -62,11 +62,12 @@ class TokenSource(RaggedSource):
         threads: int | None = None,
         weights: np.ndarray | None = None,
     ) -> np.ndarray:
-        """(Q, n) float32: MaxSim of queries with documents, by `ragged_maxsim`; None = with all of them.
+        """(Q, n) float32: MaxSim of queries with documents, by `ragged_maxsim`.
 
         Args:
-            queries: (P, d) float32; query_offsets: (Q + 1,) int64, where the tokens of each query begin.
-            rows: (n,) int64; threads: None = one per core; weights: (P,) float64, of the tokens; None = 1.
+            queries: (P, d) float32; query_offsets: (Q + 1,) int64, the start of each query's tokens.
+            rows: (n,) int64, None = all documents; threads: None = one per core; weights: (P,) float64 of the tokens,
+                None = 1.
 
         Raises:
             InputError: queries of another dimension, stored vectors that are NaN or infinite.
@@ -95,9 +96,8 @@ class TokenSource(RaggedSource):
     ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Scores (float64, non-increasing, ties by docid) and rows (int64) of the best documents of every query.
 
-        Exact: every document is compared. One without tokens is not found, and a query without tokens finds nothing.
-
-        Args and Raises: as `scores`; hits: documents per query, at most.
+        Exact: every document with tokens is compared; a query without tokens has no hits. Arguments and errors as
+        `scores`.
         """
         best: list[Hits] = []
         for first in range(0, len(query_offsets) - 1, QUERIES):
@@ -110,7 +110,7 @@ class TokenSource(RaggedSource):
         return [scores for scores, _ in best], [rows for _, rows in best]
 
     def best(self, scores: np.ndarray, rows: np.ndarray, hits: int) -> Hits:
-        """The best of some documents, (n,) scores and rows: scores float64, ties by docid."""
+        """The best of (n,) documents: float64 scores and rows, ties by docid."""
         return best_first(scores, rows, hits, self.docid_ranks)
 
     @cached_property
@@ -121,7 +121,7 @@ class TokenSource(RaggedSource):
 
 @dataclass(frozen=True, eq=False)
 class QueryTokens:
-    """The vectors of the tokens of queries, one query after the other.
+    """The token vectors of queries, one query after the other.
 
     qids: Q different query ids; vectors: (P, d) float32; offsets: (Q + 1,) int64, query i has
     vectors[offsets[i]:offsets[i + 1]].
@@ -136,7 +136,7 @@ class QueryTokens:
         return self.of([qid]).vectors
 
     def of(self, qids: Sequence[str]) -> QueryTokens:
-        """Those of these queries, in this order; InputError: a query that is not there."""
+        """The tokens of these queries, in this order; InputError: an unknown query."""
         if lost := [qid for qid in qids if qid not in self._numbers]:
             raise InputError(
                 f"{len(lost)} of {len(qids)} queries have no tokens (first: {', '.join(lost[:3])}); give the topics "
@@ -154,7 +154,7 @@ class QueryTokens:
 def query_tokens(
     source: TokenSource, topics: Mapping[str, str], threads: int | None = None, devices: Devices | None = None
 ) -> QueryTokens:
-    """The tokens of all topics, encoded together, in their order; errors as `check_token_encoder`."""
+    """The tokens of all topics in order, encoded together; errors as `check_token_encoder`."""
     check_token_encoder(source)
     name, settings = source.encoder["name"], dict(source.encoder["settings"])
     kept = kept_queries(LateEncoder, name, settings, list(topics.values()), threads, devices)
@@ -162,11 +162,11 @@ def query_tokens(
 
 
 def check_token_encoder(source: TokenSource) -> None:
-    """Look, without loading it, that the encoder is here, and the one that it was.
+    """Check, without loading it, that the encoder is available and unchanged.
 
     Raises:
         InputError: no such encoder, or one that has changed.
-        UnavailableError: an encoder that is neither here nor can be downloaded.
+        UnavailableError: an encoder that is not here and cannot be downloaded.
     """
     name = source.encoder["name"]
     if LateEncoder.digest_of(name) != source.encoder["digest"]:

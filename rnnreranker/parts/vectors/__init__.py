@@ -1,4 +1,4 @@
-"""Vectors by docid: Faiss folders, matrices, encoded queries and encoders behind one small protocol."""
+"""Vectors by docid: Faiss folders, matrices, Lucene indexes, encoded queries."""
 
 from rnnreranker.parts.vectors.source import QueryVectors, open_vectors
 from rnnreranker.parts.vectors.stored import VectorSource

@@ -1,4 +1,4 @@
-"""The encoder of an index's vectors, for its queries: looked at, each time, against what the index says of it."""
+"""The encoder of an index's vectors, for queries, checked against the index's description."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ TRIED = 32  # documents of which the shortest is encoded again
 
 @dataclass(frozen=True)
 class IndexEncoder:
-    """What encodes the queries of an index.
+    """Encodes the queries of an index.
 
     Attributes:
-        index: the folder.
-        said: what its rnnreranker.json says of the encoder.
-        graph: what computes; None where torch does, or where there is no graph of it on this machine yet.
+        index: the folder; said: the encoder in its rnnreranker.json.
+        graph: the encoder's graph; None if torch computes, or if this machine has no graph yet.
     """
 
     index: Path
@@ -39,7 +38,7 @@ class IndexEncoder:
     graph: KeptGraph | None
 
     def queries(self, texts: list[str], threads: int | None, devices: Devices | None = None) -> np.ndarray:
-        """(n, d) float32: the vectors of n queries, those that were encoded before from the cache folder.
+        """(n, d) float32: the vectors of n queries, from the cache folder if they were encoded before.
 
         Raises:
             InputError, UnavailableError: as `open`.
@@ -51,14 +50,13 @@ class IndexEncoder:
         return kept["vectors"]
 
     def open(self, devices: Devices | None = None) -> Encoder:
-        """The encoder; on devices it is the model, whether or not there is a graph.
+        """The encoder; on devices always the model.
 
-        A graph with other files than those that made the index, as another version of ONNX Runtime writes them, has to
-        give a document of the index its vector.
+        A graph with other files than the one that made the index must give a document of the index its vector.
 
         Raises:
-            InputError: another encoder than the index says.
-            UnavailableError: there is no graph of it on this machine, nor the model.
+            InputError: another encoder than the index describes.
+            UnavailableError: neither graph nor model is available.
         """
         name, settings = self.said["name"], self.said["settings"]
         if self.graph is not None and devices is None:
@@ -78,7 +76,7 @@ class IndexEncoder:
         return encoder
 
     def _try(self, encoder: Encoder) -> None:
-        """Encode the shortest of the first documents, and compare its vector with that in the index."""
+        """Encode the shortest of the first documents, and compare it with its vector in the index."""
         if not (self.index / FOLDER).is_dir():
             return
         first = itertools.islice(documents_of(self.index), TRIED)
@@ -94,14 +92,13 @@ class IndexEncoder:
 
 
 def index_encoder(index: Path, dense: dict[str, Any]) -> IndexEncoder | None:
-    """What encodes the queries of an index; None where it does not say what made its vectors. Nothing is loaded.
+    """The encoder for queries of an index; None if the index does not name one. Nothing is loaded.
 
     Args:
-        index: the folder; dense: what its rnnreranker.json says of the dense part. Of one that was made before the home
-            folder kept graphs, the encoder is opened as it is here.
+        index: the folder; dense: the dense part in its rnnreranker.json.
 
     Raises:
-        InputError: a graph that is not that of the encoder that the index says.
+        InputError: a graph of another encoder.
     """
     said = {"settings": {}, **dense.get("encoder", {})}
     if not said.get("name"):
@@ -119,6 +116,6 @@ def index_encoder(index: Path, dense: dict[str, Any]) -> IndexEncoder | None:
 
 
 def _settings(said: dict[str, Any], graph: KeptGraph) -> dict[str, Any]:
-    """The settings of an encoder, as an index has them but for what the model's own files say."""
+    """Settings of the index, completed by what the model's files say."""
     given = {name: said["settings"].get(name) for name in hints_of(EncoderParams)}
     return {**given, "lowercase": bool(graph.about["lowercase"])}

@@ -1,7 +1,7 @@
-"""Exact inner-product retrieval whose results do not depend on batch size, threads or the library that proposes.
+"""Exact inner-product search whose results do not depend on batches, threads or the library that proposes.
 
-A fast float32 product proposes more candidates than are wanted; their scores are computed again, one fixed way, in
-float64; and the proposal is widened until rounding cannot have kept a better document out.
+A float32 product proposes more candidates than wanted; float64 scores, summed in a fixed order, decide; the proposal
+grows until rounding cannot hide a better document.
 """
 
 from __future__ import annotations
@@ -26,12 +26,9 @@ def exact_search(
     """Scores (float64) and rows (int64) of the `hits` best documents of every query, ties by docid.
 
     Args:
-        queries: (Q, d) float32.
-        hits: documents per query; fewer where there are fewer documents.
-        docids: row -> docid.
-        propose: (queries, count) -> scores (Q, count) float32, non-increasing, and rows (Q, count) int64.
-        fetch: rows -> (n, d) float32 vectors.
-        spare: candidates proposed beyond the hits.
+        queries: (Q, d) float32; hits: documents a query, at most; docids: row → docid.
+        propose: (queries, count) → scores (Q, count) float32, non-increasing, and rows (Q, count) int64.
+        fetch: rows → (n, d) float32 vectors; spare: candidates proposed beyond the hits.
     """
     scores: list[np.ndarray] = [np.empty(0)] * len(queries)
     rows: list[np.ndarray] = [np.empty(0, dtype=np.int64)] * len(queries)
@@ -70,12 +67,12 @@ def by_blocks(
     blocks: Iterable[tuple[int, np.ndarray]],
     refuse: Callable[[int, np.ndarray], None],
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What `exact_search` asks of `propose`: the best `count` rows of every query by float32 products, block by block.
+    """`propose` of `exact_search` by float32 products: scores and rows (Q, count) of the best rows.
 
     Args:
         queries: (Q, d) float32.
-        blocks: the row that each begins with, and its (n, d) float32 vectors; at least `count` rows in all.
-        refuse: is given a block with values that are not finite, and raises an error.
+        blocks: first row and (n, d) float32 vectors of each block; at least `count` rows in all.
+        refuse: raises an error for a block with values that are not finite.
     """
     scores, rows = np.empty((len(queries), 0), dtype=np.float32), np.empty((len(queries), 0), dtype=np.int64)
     for first, block in blocks:
@@ -97,14 +94,14 @@ def by_blocks(
 
 
 def all_finite(vectors: np.ndarray) -> bool:
-    """Whether no value of (n, d) float32 is NaN or infinite: by the sum of their squares, unless that is too large."""
+    """Whether (n, d) float32 has no NaN and no infinity."""
     values = vectors.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(np.dot(values, values))) or bool(np.isfinite(values).all())
 
 
 def _products(queries: np.ndarray, block: np.ndarray) -> np.ndarray:
-    """(Q, n) float32: those beyond float32 are its lowest, or infinite, and settled in float64."""
+    """(Q, n) float32; products beyond float32 become its lowest, or infinite, and float64 decides."""
     with np.errstate(over="ignore", invalid="ignore"):
         products: np.ndarray = queries @ block.T
         squares = [float(np.dot(values, values)) for values in (queries.reshape(-1), block.reshape(-1))]
@@ -116,7 +113,7 @@ def _products(queries: np.ndarray, block: np.ndarray) -> np.ndarray:
 def _above(products: np.ndarray, floors: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     """Lines, ascending, and columns of the products above the (Q,) floors of their lines.
 
-    Where a line has no floor yet, the lowest of the `count` highest maxima of strips is one: so many are not below it.
+    A line without a floor gets the lowest of its `count` highest strip maxima: at least so many products reach it.
     """
     width = products.shape[1] // STRIP
     end = STRIP * width
@@ -172,7 +169,6 @@ def best_first(scores: np.ndarray, rows: np.ndarray, docids: Sequence[str]) -> n
 
 
 def _best_first(scores: np.ndarray, rows: np.ndarray, docids: Sequence[str]) -> np.ndarray:
-    """(Q, n) positions: `best_first` of every line."""
     order = np.argsort(-scores, axis=1, kind="stable")
     ordered = np.take_along_axis(scores, order, axis=1)
     for line in np.flatnonzero((ordered[:, 1:] == ordered[:, :-1]).any(axis=1)).tolist():
@@ -181,10 +177,9 @@ def _best_first(scores: np.ndarray, rows: np.ndarray, docids: Sequence[str]) -> 
 
 
 def rounding(queries: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """(Q,) bounds on the error of a float32 inner product of d terms, d u |q| |v| with u = 2^-24, doubled.
+    """(Q,) bounds on the error of a float32 inner product of d terms, 2 d u |q| |v| with u = 2^-24.
 
-    queries: (Q, d); vectors: (Q, n, d), those proposed. The longest stands for the longest of all: real errors stay so
-    far below the bound that it also covers documents several times longer.
+    queries: (Q, d); vectors: (Q, n, d), those proposed; the longest represents all, as real errors are far smaller.
     """
     lengths = np.sqrt(np.einsum("qnd,qnd->qn", vectors, vectors).max(axis=1, initial=0.0)).astype(np.float64)
     asked = np.sqrt(np.einsum("qd,qd->q", queries.astype(np.float64), queries.astype(np.float64)))

@@ -32,15 +32,13 @@ EXACT = ("IndexFlatIP", "IndexFlat", "IndexHNSWFlat", "IndexNSGFlat", "IndexIVFF
 
 
 def faiss_vectors(path: str | os.PathLike[str]) -> VectorSource:
-    """The vectors in a Faiss folder, memory-mapped: only graphs, lists and codebooks are loaded.
-
-    A flat index is a matrix behind a head, and read as one, without Faiss.
+    """The vectors in a Faiss folder, memory-mapped; only graphs, lists and codebooks are loaded.
 
     Args:
-        path: the folder, with `index` and `docid`. Row r is line r of `docid`, counted from 0.
+        path: the folder; row r is line r of `docid`, counted from 0. A flat index is read as a matrix, without Faiss.
 
     Raises:
-        InputError: files missing, cut short or of different lengths, an empty index, a metric other than inner product.
+        InputError: files missing, cut or of different lengths, an empty index, a metric other than inner product.
     """
     folder = Path(path).expanduser()
     file, docid = folder / "index", folder / "docid"
@@ -66,7 +64,6 @@ def faiss_vectors(path: str | os.PathLike[str]) -> VectorSource:
 
 
 def _check(file: Path, metric: int, count: int, ids: Ids) -> None:
-    """Raise InputError for another metric than inner product, no vectors, or another number of docids."""
     if metric != INNER_PRODUCT:
         raise InputError(
             f"{file}: its metric is {'L2 distance' if metric == L2 else f'number {metric}'}; expected inner product: "
@@ -82,12 +79,11 @@ def _check(file: Path, metric: int, count: int, ids: Ids) -> None:
 
 
 class FaissVectors(VectorSource):
-    """The vectors of a Faiss index, of a folder or in memory as that of a Pyserini searcher.
+    """The vectors of a Faiss index, of a folder or in memory, such as that of a Pyserini searcher.
 
     Args:
-        index: of faiss; metric inner product.
-        docids: of its rows.
-        path: what errors name; files: of the index and the docids, none of one in memory.
+        index: of faiss, metric inner product; docids: of its rows.
+        path: for errors; files: of index and docids, none for an index in memory.
 
     Raises:
         InputError: as `faiss_vectors`.
@@ -125,8 +121,8 @@ class FaissVectors(VectorSource):
             self.opened = FaissVectors, (index, list(self.docids), path)
 
     def _read(self, rows: np.ndarray, out: np.ndarray) -> None:
-        """Lossy indexes (`exact` is False) give what their codes stand for, with a warning the first time. Behind a
-        transformation (PCA, OPQ) that is the vector turned back into the space of the queries.
+        """Lossy indexes (`exact` is False) give decoded vectors, with one warning; after PCA or OPQ in the space of the
+        queries.
         """
         if not self._warned:
             self._warned = True
@@ -138,8 +134,8 @@ class FaissVectors(VectorSource):
             raise self._without(_reason(error)) from None
 
     def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """A flat index is searched exactly. Others find what they find, one query at a time; the scores are exact inner
-        products where the stored vectors are exact. Neither depends on the number of queries or threads.
+        """A flat index is searched exactly; others one query at a time, with exact scores where the stored vectors are
+        exact.
         """
         before = self._faiss.omp_get_max_threads()
         if isinstance(self._inner, self._faiss.IndexFlat):
@@ -184,7 +180,7 @@ class FaissVectors(VectorSource):
 
     @cached_property
     def _positions(self) -> np.ndarray | None:
-        """(n,) int64: row -> position inside an IDMap, -1 where no vector has that row; None without an IDMap."""
+        """(n,) int64: row → position inside an IDMap, -1 without a vector; None without an IDMap."""
         if not isinstance(self._index, self._faiss.IndexIDMap):
             return None
         names = self._faiss.vector_to_array(self._index.id_map)
@@ -195,7 +191,7 @@ class FaissVectors(VectorSource):
 
     @cached_property
     def _with_vectors(self) -> Any:
-        """The inner index, made ready to give vectors back; InputError: a type that cannot."""
+        """The inner index, prepared for reconstruction; InputError: a type without it."""
         inner = self._inner
         try:
             if not isinstance(inner, self._faiss.IndexRefineFlat):  # that one gives vectors by itself
@@ -215,10 +211,7 @@ class FaissVectors(VectorSource):
 
 
 def _opened(faiss: Any, path: Path) -> Any:
-    """The Faiss index in a file that is not flat, mapped.
-
-    It refuses lists of more bytes or rounds than the file has, where it would allocate what a file claims.
-    """
+    """The mapped Faiss index of a file that is not flat; refuses lists that are larger than the file."""
     size = path.stat().st_size
     if path.open("rb").read(2) == b"IB":
         raise InputError(f"{path}: a binary Faiss index, which holds no float vectors; {ADVICE}")
@@ -235,5 +228,5 @@ def _opened(faiss: Any, path: Path) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """What Faiss says, without where in its code it says so."""
+    """The message of Faiss without its source location."""
     return str(error).split("failed:")[-1].strip().splitlines()[0].split(".cpp:")[-1].split(": ", 1)[-1]

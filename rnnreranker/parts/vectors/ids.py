@@ -1,4 +1,4 @@
-"""Row numbers and ids: the file with one id a line, and the quick way back from id to row."""
+"""Row numbers and ids: the file with one id a line, and look-ups of rows by id."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FACTOR = np.uint64(0x9E3779B97F4A7C15)  # of one byte of an id to the next in it
 
 
 class Ids:
-    """The ids of rows 0..n-1 and, on first use, the row of every id."""
+    """The ids of rows 0..n-1, and the row of every id."""
 
     def __init__(self, names: Sequence[str], origin: str) -> None:
         self.names = names
@@ -37,7 +37,7 @@ class Ids:
         return {name: row for row, name in enumerate(self.names)}
 
     def rows(self, names: Sequence[str]) -> np.ndarray:
-        """(n,) int64: the row of each id, -1 where it is unknown; InputError: no list of ids."""
+        """(n,) int64: the row of each id, -1 if unknown; InputError: no list of ids."""
         try:
             if isinstance(names, str | bytes | Mapping):
                 raise TypeError  # they have elements too
@@ -50,7 +50,7 @@ class Ids:
 
     @cached_property
     def docid_ranks(self) -> np.ndarray:
-        """(n,) int64: the rank of each row among the ids in their order, for ties."""
+        """(n,) int64: the rank of each row among the sorted ids, for ties."""
         if isinstance(self.names, IdTable):
             return self.names.ranks()
         return _ranks(strings(self.names))
@@ -85,11 +85,11 @@ class LookedUp(Sequence[str]):
 
 
 class IdTable(LookedUp):
-    """N ids in memory-mapped files: opening them costs the same for any N, and an id is decoded where it is read.
+    """N ids in memory-mapped files: the time to open them does not depend on N.
 
     Args:
-        folder: `lines`, the ids, each with a line feed; `starts.npy`, (N + 1,) int64, where each begins in it;
-            `hashes.npy`, (N,) uint64, the hashes of all ids in ascending order; `rows.npy`, (N,) the row of each hash.
+        folder: `lines`, the ids, each with a line feed; `starts.npy`, (N + 1,) int64, the start of each id;
+            `hashes.npy`, (N,) uint64, the sorted hashes of all ids; `rows.npy`, (N,) the row of each hash.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -108,11 +108,10 @@ class IdTable(LookedUp):
             yield from self._lines[begin:end].tobytes().decode().split("\n")[:-1]
 
     def content(self) -> bytes:
-        """All ids, joined by line feeds."""
         return self._lines[:-1].tobytes()
 
     def rows(self, names: Sequence[str]) -> np.ndarray:
-        """(n,) int64: the row of each id, -1 where it is unknown; TypeError: an id that is no text."""
+        """(n,) int64: the row of each id, -1 if unknown; TypeError: an id that is no string."""
         rows = np.full(len(names), -1, dtype=np.int64)
         lines = np.frombuffer(("\n".join(names) + "\n").encode(), dtype=np.uint8)
         starts = _starts(lines)
@@ -145,7 +144,7 @@ class IdTable(LookedUp):
 
 
 def read_ids(path: Path, what: str = "file of ids, one a line") -> Ids:
-    """The ids in a text file, one a line, in order; those of a large file are kept as an `IdTable` in the cache folder.
+    """The ids in a text file, one a line; the cache folder keeps an `IdTable` of a large file.
 
     Raises:
         InputError: no such file, an empty line, an id twice, with white space or a control character.
@@ -173,9 +172,9 @@ def positions_of(offsets: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _table(path: Path) -> IdTable | None:
-    """The table of a large file, made where the cache folder has none of this size and time; None = of no table.
+    """The table of a large file, made unless the cache folder has one of this size and time; else None.
 
-    A file that `read_ids` would refuse has none, nor has one in which two ids have one hash.
+    A file that `read_ids` refuses has none, nor has one in which two ids share a hash.
     """
     try:
         status = path.stat()
@@ -197,7 +196,7 @@ def _table(path: Path) -> IdTable | None:
 
 
 def _write_table(path: Path, folder: Path) -> None:
-    """Write the files of a table; ValueError: a file of no table."""
+    """Write the files of a table; ValueError: ids that no table can hold."""
     with open(folder / "lines", "wb") as stream, open_bytes(path) as content:
         while chunk := content.read(CHUNK) + content.readline():
             text = chunk.decode().removeprefix("" if stream.tell() else "\ufeff").replace("\r\n", "\n")
@@ -218,7 +217,7 @@ def _write_table(path: Path, folder: Path) -> None:
 
 
 def _starts(lines: np.ndarray) -> np.ndarray:
-    """(n + 1,) int64: where each of n lines begins, and the end."""
+    """(n + 1,) int64: the start of each of n lines, and the end."""
     return np.concatenate([[0], np.flatnonzero(lines == ord("\n")) + 1])
 
 
@@ -233,7 +232,7 @@ def _hashes(lines: np.ndarray, starts: np.ndarray) -> np.ndarray:
 
 
 def _ranks(names: Any) -> np.ndarray:
-    """(n,) int64: the rank of each of an array of Arrow."""
+    """(n,) int64: the rank of each entry of an Arrow array."""
     import pyarrow.compute
 
     ranks = np.empty(len(names), dtype=np.int64)

@@ -27,15 +27,15 @@ FIELD, ID = "vector", "id"  # Anserini's names for the vector and for the docid
 class LuceneVectors(VectorSource):
     """The dense vectors of a Lucene index of versions 9 and 10; of an int8 index its full floats.
 
-    A row is Lucene's number of a document. A vector through Java takes tens of microseconds: for large runs a Faiss
-    folder is quicker.
+    A row is Lucene's document number. Java needs tens of microseconds a vector: a Faiss folder is faster for large
+    runs.
 
     Args:
         path: the folder with `segments_*`.
 
     Raises:
-        InputError: no index that can be read there, one without vectors of floats, such as one for BM25, a metric other
-            than inner product, deleted documents.
+        InputError: no readable index, no float vectors (such as one for BM25), a metric other than inner product,
+            deleted documents.
         UnavailableError: no Java 21 or newer.
         MissingDependencyError: Pyserini is not installed.
     """
@@ -105,9 +105,7 @@ class LuceneVectors(VectorSource):
         np.take(vectors, inverse, axis=0, out=out, mode="clip")
 
     def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Lucene is asked for more than are wanted, since an int8 index finds them by rounded vectors; scores and order
-        are those of the full ones.
-        """
+        """Ask Lucene for spare candidates, since an int8 index compares rounded vectors; full floats decide."""
         scores, rows, wanted = [], [], min(hits + SPARE, len(self.docids))
         for query in queries:
             with self.in_java():
@@ -122,7 +120,7 @@ class LuceneVectors(VectorSource):
 
     @contextmanager
     def in_java(self) -> Iterator[None]:
-        """One thread at a time, which leaves Java afterwards, but for the main one: Java keeps those that end in it."""
+        """Let one thread at a time enter Java, and detach it afterwards unless it is the main thread."""
         check_fork()
         with self._lock:
             try:
@@ -132,7 +130,7 @@ class LuceneVectors(VectorSource):
                     self._detach()
 
     def _row(self, docid: str) -> int:
-        """The number of the document with a docid, or -1."""
+        """The number of the document of a docid, or -1."""
         term = self._class("org.apache.lucene.index.Term")(ID, docid)
         for start, leaf in zip(self._starts, self._leaves, strict=True):
             postings = leaf.reader().postings(term)
@@ -141,7 +139,7 @@ class LuceneVectors(VectorSource):
         return -1
 
     def _vectors(self, rows: list[int]) -> Iterator[list[float] | None]:
-        """The vector of each document, ascending numbers; None where a document has none."""
+        """The vector of each document, by ascending number; None if a document has none."""
         leaf = -1
         values: Any = None
         cursor: Any = None

@@ -1,4 +1,4 @@
-"""Rows of memory-mapped matrices, one or several standing behind each other, read without loading them."""
+"""Rows of memory-mapped matrices, one or several in a row, read without loading them."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def map_matrix(path: Path) -> np.ndarray:
 
 
 class MappedRows:
-    """Matrices of the same width and type as one: row r of the second stands behind the last of the first.
+    """Matrices of the same width and type as one: the rows of the second follow those of the first.
 
     Args:
-        matrices: (n_i, d) each, in their order.
-        large: bytes from which rows are read by several threads, and the system is asked not to read ahead.
+        matrices: (n_i, d) each, in order.
+        large: bytes from which several threads read rows, and the system does not read ahead.
 
-    Reading first checks size and time of the files: one that is written again in place would give other rows, or end
-    the process.
+    Reading first checks size and time of the files: a file that is overwritten in place gives wrong rows or ends the
+    process.
     """
 
     def __init__(self, matrices: Sequence[np.ndarray], large: int = LARGE) -> None:
@@ -59,10 +59,10 @@ class MappedRows:
         return int(self.starts[-1])
 
     def take(self, rows: np.ndarray, out: np.ndarray) -> None:
-        """Put rows into out: (n,) int64, all in 0..len - 1, and (n, d) float32 in C order.
+        """Copy (n,) int64 rows, all in 0..len - 1, into (n, d) float32 `out` in C order.
 
         Raises:
-            InputError: a file that was written again since it was opened.
+            InputError: a file was overwritten since it was opened.
         """
         self._check()
         if not self.spread or len(rows) < 2 * PART:
@@ -72,7 +72,7 @@ class MappedRows:
         in_parts(lambda part: self._take(rows[part], out[part]), len(rows), True)
 
     def blocks(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
-        """(first row, (up to size, d) float32) from the first row to the last; InputError: as `take`."""
+        """(first row, (up to size, d) float32) of each block; InputError: as `take`."""
         self._advise("MADV_SEQUENTIAL")
         for start, matrix in zip(self.starts.tolist(), self.matrices, strict=False):
             for first in range(0, len(matrix), size):
@@ -102,7 +102,7 @@ class MappedRows:
             out[mine] = taken
 
     def _advise(self, advice: str) -> None:
-        """Tell the system how the files are read; it may ignore the advice, and some systems take none."""
+        """Advise the system how the files are read, where it takes advice."""
         option = getattr(mmap, advice, None)
         for matrix in self.matrices:
             mapping = getattr(matrix, "_mmap", None)
@@ -111,10 +111,10 @@ class MappedRows:
 
 
 def in_parts(read: Callable[[slice], None], count: int, spread: bool, most: int | None = None) -> None:
-    """Read so many rows, by several threads where that is worth it.
+    """Read `count` rows, by several threads for a large file.
 
     Args:
-        read: some rows, as a slice of all; spread: whether they lie in a large file; most: rows at a time.
+        read: reads a slice of the rows; spread: whether they are in a large file; most: rows at a time.
     """
     most = most or max(count, 1)
     step = min(most, max(PART, -(-count // READERS))) if spread else most
@@ -125,12 +125,12 @@ def in_parts(read: Callable[[slice], None], count: int, spread: bool, most: int 
 
 @lru_cache(maxsize=1)
 def _readers(process: int) -> ThreadPoolExecutor:
-    """Threads of a process; one that was forked has none of them."""
+    """The reader threads of a process; a forked process needs its own."""
     return ThreadPoolExecutor(READERS, thread_name_prefix="rnnreranker-reader")
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
-    """Which file a path names and what tells that it was written; zeros where it is gone."""
+    """Identity, size and time of a file; zeros if it is gone."""
     try:
         status = os.stat(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""Vectors in memory-mapped matrices with docids beside them: `.npy` files, and FlexIndex folders of pyterrier_dr."""
+"""Vectors in memory-mapped matrices with docids: `.npy` files, and FlexIndex folders of pyterrier_dr."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def npy_vectors(paths: Sequence[Path], ids: Path) -> VectorSource:
     """The vectors in `.npy` matrices, (n, d) float32 or float16 each, with a file of docids, one a line.
 
     Raises:
-        InputError: files that are missing, cut short, of the wrong kind, or of different widths or lengths.
+        InputError: files that are missing, cut, of the wrong kind, or of different widths or lengths.
     """
     matrices = [map_matrix(path) for path in paths]
     for path, matrix in zip(paths, matrices, strict=True):
@@ -36,10 +36,10 @@ def npy_vectors(paths: Sequence[Path], ids: Path) -> VectorSource:
 
 
 def flex_vectors(folder: Path) -> VectorSource:
-    """The vectors of a FlexIndex: `vecs.f4`, raw float32 rows, `pt_meta.json`, and docids as `docnos_of` reads them.
+    """The vectors of a FlexIndex: `vecs.f4`, raw float32 rows, `pt_meta.json`, and the docids of `docnos_of`.
 
     Raises:
-        InputError: files that are missing, cut short, or of different lengths.
+        InputError: files that are missing, cut, or of different lengths.
         MissingDependencyError: as `docnos_of`.
     """
     path, about = folder / "vecs.f4", folder / "pt_meta.json"
@@ -58,7 +58,7 @@ def flex_vectors(folder: Path) -> VectorSource:
 
 
 def docnos_of(folder: Path) -> tuple[Ids, Path]:
-    """The docids in a folder of PyTerrier's and the file they are from: `docnos.npids`, or one of lines beside it.
+    """The docids in a folder of PyTerrier's and their file: `docnos.npids`, or a file of lines.
 
     Raises:
         InputError: no docids there.
@@ -86,10 +86,10 @@ def docnos_of(folder: Path) -> tuple[Ids, Path]:
 
 
 def _check_blocks(packed: Path) -> None:
-    """Check that each block of a file of npids names a later one as the next, or none: npids would never end.
+    """Check that each block of an npids file names a later one as the next, or none: npids would loop forever.
 
     Raises:
-        ValueError: it names itself or one before it; whatever npids raises on a file that is not its own.
+        ValueError: a block names itself or an earlier one; other errors of npids pass.
     """
     from npids.utils import FileManager
 

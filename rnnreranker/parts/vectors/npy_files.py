@@ -1,7 +1,4 @@
-"""Arrays in `.npy` files, memory-mapped: a header that is one, and a file of exactly the size that it names.
-
-They are written so that a write which fails is an error, whichever it is.
-"""
+"""Arrays in `.npy` files, memory-mapped: the header must be valid, and the size of the file must match it."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.re
 
 
 def write_array(stream: IO[bytes], array: np.ndarray) -> None:
-    """Write an array as `numpy.save` does, by which what fails as the C library closes a file goes unsaid."""
+    """Write an array as `numpy.save` does, but so that every failed write raises an error."""
     np.lib.format.write_array(_Written(stream), array, allow_pickle=False)
 
 
@@ -32,7 +29,7 @@ def write_header(stream: IO[bytes], kind: Any, shape: tuple[int, ...]) -> None:
 
 
 def put_array(path: Path, array: np.ndarray) -> None:
-    """Write an array into a file that appears when all of it is on the disk."""
+    """Write an array into a file that appears when it is complete."""
     with write_atomically(path) as stream:
         write_array(stream, array)
         stream.flush()
@@ -40,7 +37,7 @@ def put_array(path: Path, array: np.ndarray) -> None:
 
 
 class _Written:
-    """A stream that NumPy does not take for a file, so that every byte goes by `write`."""
+    """A stream that NumPy does not take for a file, so that every byte goes through `write`."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self.write = stream.write
@@ -49,14 +46,13 @@ class _Written:
 def map_array(path: Path, repair: str = "write or copy it again") -> np.ndarray:
     """The array in a file, memory-mapped read-only, of any shape and of any type but Python objects.
 
-    Nothing is unpickled, and nothing is allocated by what a header claims: the file must have the bytes for it.
+    Nothing is unpickled or allocated before the file's size matches its header.
 
     Args:
-        path: of the file.
-        repair: what to do about a file that is not whole.
+        repair: advice in errors about a damaged file.
 
     Raises:
-        InputError: no such file, another format, a header that is none, more or fewer bytes than it says.
+        InputError: no such file, another format, a bad header, more or fewer bytes than it says.
     """
     try:
         with open(path, "rb") as stream:
@@ -87,7 +83,7 @@ def map_array(path: Path, repair: str = "write or copy it again") -> np.ndarray:
 
 
 def _header(stream: BinaryIO, path: Path, repair: str) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, whether columns stand one after the other, type; how Python likes the way it is written is no matter."""
+    """Shape, whether the order is Fortran's, and type."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""The vectors that a run needs, found before any work: those of its queries, and the rows of its candidates."""
+"""The vectors of a run, checked before any work: of its queries, and the rows of its candidates."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class HasRows(Protocol):
-    """Something that has a row for a document: vectors, or a graph."""
+    """Vectors or a graph: something that has a row for a document."""
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
-        """(n,) int64: the row of each docid, -1 where the docid is unknown."""
+        """(n,) int64: the row of each docid, -1 if unknown."""
         ...
 
 
@@ -29,12 +29,11 @@ def query_rows(run: Run, query_vectors: QueryVectors, dimension: int | None = No
     """(Q, d) float32: the query vectors in the order of the run.
 
     Args:
-        run: Q queries.
-        query_vectors: of these and any others, in any order.
-        dimension: that of the index; None = any.
+        run: Q queries; query_vectors: of these and any others, in any order.
+        dimension: of the index; None = any.
 
     Raises:
-        InputError: vectors of another dimension than the index, a query without a vector.
+        InputError: vectors of another dimension, a query without a vector.
     """
     from rnnreranker.parts.vectors.source import QueryVectors
     from rnnreranker.runs import Run
@@ -50,14 +49,11 @@ def query_rows(run: Run, query_vectors: QueryVectors, dimension: int | None = No
 
 
 def check_missing(run: Run, usable: np.ndarray, lack: str, skip: bool) -> None:
-    """Refuse a run whose documents lack what is needed of them.
+    """Raise InputError for a run with documents that cannot be used: how many, and the first three.
 
     Args:
         run: of V distinct docids; usable: (V,) bool.
-        lack: what the message says of the others; skip: whether some of them may lack it.
-
-    Raises:
-        InputError: how many docids lack it, and the first three.
+        lack: what the message says of the others; skip: whether some, though not all, may be unusable.
     """
     lost, count = _lost(run, usable)
     if not len(lost) or (skip and len(lost) < count):
@@ -70,10 +66,7 @@ def check_missing(run: Run, usable: np.ndarray, lack: str, skip: bool) -> None:
 
 
 def notice_missing(run: Run, usable: np.ndarray, name: str) -> None:
-    """Report how many docids of a run a method leaves out.
-
-    run: of V distinct docids; usable: (V,) bool, the others are left out; name: of the method.
-    """
+    """Report how many docids of a run a method leaves out; usable: (V,) bool; name: of the method."""
     lost, count = _lost(run, usable)
     if len(lost):
         notice(
@@ -83,7 +76,7 @@ def notice_missing(run: Run, usable: np.ndarray, name: str) -> None:
 
 
 def _lost(run: Run, usable: np.ndarray) -> tuple[np.ndarray, int]:
-    """The docids of entries of a run that are not usable, and how many docids its entries have."""
+    """The docids of a run's entries that are not usable, and the number of docids of its entries."""
     if usable.all():
         return run.docids[:0], 0
     used = np.zeros(len(usable), dtype=bool)
@@ -92,16 +85,14 @@ def _lost(run: Run, usable: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def vector_rows(source: HasRows, run: Run, *, skip: bool = False, beside: HasRows | None = None) -> np.ndarray:
-    """(V,) int64: the vector row of each distinct docid of the run, -1 where there is none.
+    """(V,) int64: the vector row of each distinct docid of the run, -1 if it has none.
 
     Args:
-        source: vectors, or a graph; beside: what is read by the same rows, such as the vectors beside a graph.
-        run: with V distinct docids.
-        skip: whether docids may be unknown, though not all.
+        source: vectors, or a graph; beside: read by the same rows, such as the vectors of a graph.
+        run: with V distinct docids; skip: whether some docids, though not all, may be unknown.
 
     Raises:
-        InputError: docids without a vector, how many and the first three. Docids that stand in another row of `beside`,
-            or not there.
+        InputError: docids without a vector, how many and the first three; docids with another row in `beside`.
     """
     rows = source.rows(list(run.docids))
     check_missing(run, rows >= 0, "are not in the index", skip)

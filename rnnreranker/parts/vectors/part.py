@@ -1,4 +1,4 @@
-"""Vectors of documents, and the layouts they end up in."""
+"""The part `dense`: vectors of documents, as a Faiss folder or a matrix."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ class DenseParams(settings.Params):
 
     @property
     def kept(self) -> str:
-        """The type of what is stored."""
         return self.dtype
 
 
@@ -51,9 +50,6 @@ class DensePart(PartByEncoder):
     Args:
         encoder: turns texts into vectors.
         dtype: "float32" = Faiss folder; "float16" = `vectors.npy`, half the size, cosines change by less than 1e-3.
-
-    Raises:
-        InputError: `dtype` unknown.
     """
 
     name, gives, gives_queries, rank = "dense", "vectors", "query vectors", 0
@@ -86,7 +82,7 @@ class DensePart(PartByEncoder):
 
     @classmethod
     def at(cls, path: Path) -> Path | None:
-        """A Faiss folder, a folder with a matrix, a matrix: `open_vectors` says what it lacks."""
+        """A Faiss folder, a folder with a matrix, or a matrix."""
         return path if path.is_file() or (path / "index").is_file() or any(path.glob("*.npy")) else None
 
     @classmethod
@@ -102,7 +98,7 @@ class DensePart(PartByEncoder):
         return dict(self._encoder.options)
 
     def begin(self, texts: list[str]) -> None:
-        """As `PartByEncoder`; one line says where no graph will encode queries."""
+        """As `PartByEncoder`; one line says that no graph will encode queries."""
         super().begin(texts)
         if self._encoder.graph is None and hasattr(self._encoder.model, "transformer"):
             refused = self._encoder.refused
@@ -123,9 +119,9 @@ class DensePart(PartByEncoder):
         write_array(stream, block)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """Write `index` or `vectors.npy`; dimension, dtype and encoder, with its graph in the home folder.
+        """Write `index` or `vectors.npy`; returns dimension, dtype and encoder with its graph.
 
-        `cosine`: the lowest to the vectors of the model in float32, where something else has computed.
+        `cosine`: the lowest to the float32 vectors of the model, unless the model computed them.
         """
         self.write_vectors(folder, count)
         encoder, more = self._encoder, dict[str, Any]()
@@ -141,9 +137,8 @@ class DensePart(PartByEncoder):
         return {"dimension": self.dimension, "dtype": self._dtype, "encoder": described}
 
     def write_vectors(self, folder: Path, count: int) -> None:
-        """Write all blocks, without holding them in memory.
-
-        As float32 they are `index`, a flat inner-product index of Faiss, as float16 the matrix `vectors.npy`.
+        """Write all blocks: float32 as `index`, a flat inner-product index of Faiss, float16 as the matrix
+        `vectors.npy`.
         """
         flat = self._dtype == "float32"
         with open(folder / ("index" if flat else "vectors.npy"), "wb") as stream:
@@ -161,14 +156,7 @@ class DensePart(PartByEncoder):
 
 
 class OwnVectors(DensePart):
-    """One vector a document, which the document has; no encoder is loaded, and the index names none.
-
-    Args:
-        dtype: as of `DensePart`.
-
-    Raises:
-        InputError: `dtype` unknown.
-    """
+    """The vectors that documents have themselves; no encoder is loaded or named."""
 
     encoder = ""
     packages = ("faiss-cpu",)
@@ -187,7 +175,6 @@ class OwnVectors(DensePart):
         return 1
 
     def extend(self, index: Path) -> None:
-        """Take the vectors of the documents that the index has."""
         self._old = open_vectors(index)
         self.dimension = self._old.dimension
 
@@ -215,7 +202,6 @@ class OwnVectors(DensePart):
         self._keep(self._files[-1], vectors)
 
     def write(self, folder: Path, corpus: Path, count: int) -> dict[str, Any]:
-        """Write `index` or `vectors.npy`; dimension, dtype, and whose vectors they are."""
         self.write_vectors(folder, count)
         return {"dimension": self.dimension, "dtype": self._dtype, "vectors": OWN}
 
@@ -227,7 +213,7 @@ def _checked(dtype: str) -> Any:
 
 
 def documents_of_vectors(path: Path) -> Iterator[Document]:
-    """The documents of a matrix with its ids beside it, or of an index folder: vectors without texts.
+    """The documents of a matrix with ids, or of an index folder: vectors without texts.
 
     Raises:
         InputError: as `open_vectors`; NaN or infinite values.

@@ -1,4 +1,4 @@
-"""What a source of vectors is, what query vectors are and how a file has them, and how a path becomes a source."""
+"""Query vectors, their files, and the source of vectors at a path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class QueryVectors:
 
     Args:
         qids: Q different query ids.
-        vectors: (Q, d) float, one row per query, also a tensor of torch; kept as float32 in C order.
+        vectors: (Q, d) float, also a tensor of torch; kept as float32 in C order.
 
     Raises:
         InputError: another number of ids than rows, an id twice, NaN or infinite values.
@@ -132,7 +132,7 @@ def _opened(path: Path) -> VectorSource:
 
 
 def _by_numbers(path: Path) -> tuple[list[tuple[int, str]], str]:
-    """Orders shard.2.npy before shard.10.npy.
+    """Sort key that puts shard.2.npy before shard.10.npy.
 
     >>> sorted([Path("s10.npy"), Path("s2.npy")], key=_by_numbers)[0].name
     's2.npy'
@@ -145,9 +145,9 @@ def load_encoded_queries(path: str | os.PathLike[str], qids: Sequence[str] | Non
     """The query vectors in a `.npy` file.
 
     Args:
-        path: (Q, d) float32 or float16; the ids of its rows are in the file of the same name ending in `.ids`, one a
-            line. Without that file the rows are those of the topics, in their order.
-        qids: the ids of the topics; with an `.ids` file, each of them must be in it, and the others are left out.
+        path: (Q, d) float32 or float16; the file of the same name ending in `.ids` has the ids of the rows, one a line.
+            Without that file the rows are those of the topics, in order.
+        qids: the ids of the topics; an `.ids` file must have each of them, its other rows are left out.
 
     Raises:
         InputError: files that are missing or cannot be used, ids that do not match.

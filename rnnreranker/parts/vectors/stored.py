@@ -1,4 +1,4 @@
-"""Vectors on disk by docid: what every source of them checks, and how a matrix is read and searched."""
+"""Stored vectors by docid: what every source checks, and how a matrix is read and searched."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BLOCK = 2**27  # bytes of the matrix that a search turns into float32 at a time
 
 
 class Reopened:
-    """What another process opens itself. `opened`: a function and its arguments for that; None = it is sent there."""
+    """What another process opens itself. `opened`: a function and its arguments; None = the object is pickled."""
 
     opened: tuple[Callable[..., Any], tuple[Any, ...]] | None = None
 
@@ -30,18 +30,16 @@ class Reopened:
 
 
 class VectorSource(Reopened):
-    """Vectors of documents, found by docid: rows of a matrix. A subclass reads and searches something else.
+    """Vectors of documents by docid: rows of a matrix. A subclass reads and searches something else.
 
     Args:
-        path: what errors name.
-        ids: of the rows; None = the subclass looks docids up.
-        matrix: the rows, float32 or float16, or bytes of float32; None = the subclass reads them.
+        path: for errors; ids: of the rows; None = the subclass looks docids up.
+        matrix: the rows, float32, float16, or bytes of float32; None = the subclass reads them.
         dimension: of a vector; 0 = the width of the matrix.
-        files: that the fingerprint is of; the last one has the docids. kind: of these files.
+        files: of the fingerprint; the last one has the docids. kind: of these files.
 
     Attributes:
-        docids: row number -> docid; dimension: of a vector.
-        exact: False where the stored vectors are lossy (PQ, SQ8).
+        docids: row → docid; dimension: of a vector; exact: False if the stored vectors are lossy (PQ, SQ8).
 
     Raises:
         InputError: another number of rows than docids.
@@ -70,15 +68,15 @@ class VectorSource(Reopened):
 
     @cached_property
     def fingerprint(self) -> str:
-        """What tells these vectors and docids from others; of files, their whole content."""
+        """A fingerprint of vectors and docids; of files, their whole content."""
         return fingerprint(self._kind, *map(file_digest, self._files))
 
     def rows(self, docids: Sequence[str]) -> np.ndarray:
-        """(n,) int64: the row of each docid, -1 where the docid is unknown."""
+        """(n,) int64: the row of each docid, -1 if unknown."""
         return self._ids.rows(docids)
 
     def fetch(self, rows: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """(n, d) float32: the vectors of the given rows, into `out` when it is given.
+        """(n, d) float32: the vectors of rows, in `out` if it is given.
 
         Raises:
             InputError: a row out of range or without a vector, an `out` of another shape or type, NaN or infinite
@@ -96,8 +94,8 @@ class VectorSource(Reopened):
 
         Args:
             queries: (Q, d) float32; the score is the inner product.
-            hits: documents per query; fewer when there are, or it finds, fewer.
-            threads: None = as many as the library takes by itself; results do not depend on it.
+            hits: documents a query, at most; an approximate index may return fewer.
+            threads: None = the library's default; results do not depend on it.
 
         Raises:
             InputError: queries of another dimension, hits < 1, NaN or infinite values.
@@ -105,12 +103,12 @@ class VectorSource(Reopened):
         return self._best(*check_search(queries, hits, self.dimension), threads)
 
     def _read(self, rows: np.ndarray, out: np.ndarray) -> None:
-        """Put the vectors of (n,) int64 rows into (n, d) float32; InputError: a row without a vector."""
+        """Copy the vectors of (n,) int64 rows into (n, d) float32; InputError: a row without a vector."""
         assert self._matrix is not None
         self._matrix.take(rows, out)
 
     def _best(self, queries: np.ndarray, hits: int, threads: int | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """As `search`, of queries that have been checked."""
+        """As `search`, of checked queries."""
         scores: list[np.ndarray] = []
         rows: list[np.ndarray] = []
         for first in range(0, len(queries), QUERIES):  # bounds the memory; results do not depend on it
@@ -128,14 +126,14 @@ class VectorSource(Reopened):
         )
 
     def _check_finite(self, rows: np.ndarray, vectors: np.ndarray) -> None:
-        """Refuse NaN and infinity among vectors (n, d) of rows, with the first docid that has one."""
+        """Raise InputError for NaN or infinity in vectors (n, d) of rows, with the first such docid."""
         if not all_finite(vectors) and not (finite := np.isfinite(vectors).all(axis=1)).all():
             docid = self.docids[int(rows[np.flatnonzero(~finite)[0]])]
             raise InputError(f"{self._path}: the vector of {docid} has NaN or infinite values; build the index again")
 
 
 def check_fetch(rows: np.ndarray, out: np.ndarray | None, count: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """The rows as (n,) int64, all in 0..count-1, and a buffer (n, d) float32 in C order for their vectors."""
+    """Rows as (n,) int64, all in 0..count-1, and a buffer (n, d) float32 in C order."""
     rows = np.asarray(rows)
     if rows.ndim != 1 or (rows.dtype.kind not in "iu" and rows.size):
         raise InputError(f"rows have shape {rows.shape} and type {rows.dtype}; expected (n,) integers")
@@ -154,7 +152,7 @@ def check_fetch(rows: np.ndarray, out: np.ndarray | None, count: int, dimension:
 
 
 def check_search(queries: np.ndarray, hits: int, dimension: int) -> tuple[np.ndarray, int]:
-    """The queries as (Q, d) float32 in C order, finite and of the index's dimension, and the hits, an int >= 1."""
+    """Queries as (Q, d) float32 in C order, finite and of the index's dimension, and hits, an int >= 1."""
     queries = np.asarray(queries)
     if queries.ndim != 2 or queries.shape[1] != dimension:
         raise InputError(

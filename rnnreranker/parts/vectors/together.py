@@ -1,4 +1,4 @@
-"""Whether the vectors of queries and documents belong together, by the first candidates of a run."""
+"""Whether query and document vectors belong together, judged by the first candidates of a run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNIT, OTHER = 0.01, 0.2  # lengths differ from 1 at most by the first; a median 
 
 
 def mismatch(run: Run, queries: QueryVectors, source: VectorSource) -> str:
-    """What says that vectors do not belong together, in a sentence for a notice; "" where nothing does.
+    """A sentence for a notice if the vectors do not belong together, else "".
 
     Args:
         run: Q queries, with vectors or without; its scores are not used.
@@ -75,13 +75,12 @@ def mismatch(run: Run, queries: QueryVectors, source: VectorSource) -> str:
 
 
 def notice_mismatch(run: Run, queries: QueryVectors, source: VectorSource) -> None:
-    """Report what `mismatch` says, if anything."""
     if said := mismatch(run, queries, source):
         notice(said)
 
 
 def _other_lengths(queries: np.ndarray, documents: np.ndarray) -> str:
-    """What is wrong where one side has unit length and the other has not."""
+    """The remark if one side has unit length and the other does not."""
     lengths = [("query", np.linalg.norm(queries, axis=1)), ("document", np.linalg.norm(documents, axis=1))]
     for (one, unit), (other, others) in (lengths, lengths[::-1]):
         median = float(np.median(others))
@@ -94,12 +93,13 @@ def _other_lengths(queries: np.ndarray, documents: np.ndarray) -> str:
 
 
 def _share(queries: np.ndarray, documents: np.ndarray, rows: np.ndarray, owner: np.ndarray) -> tuple[float, float]:
-    """The mean share of other queries whose candidates are less like a query than its own, and its standard error.
+    """The mean share of other queries whose candidates are less similar to a query than its own, and its standard
+    error.
 
-    Only queries without a common candidate are compared; 1 and 0 where there are too few.
+    Only queries without a common candidate are compared; 1 and 0 if there are too few.
 
     Args:
-        queries: (n, d); documents: (m, d) their candidates, of these rows, (m,); owner: (m,) ascending, whose.
+        queries: (n, d); documents: (m, d) their candidates, of (m,) rows; owner: (m,) ascending query numbers.
     """
     if not (all_finite(queries) and all_finite(documents)):
         return 1.0, 0.0
@@ -121,7 +121,7 @@ def _share(queries: np.ndarray, documents: np.ndarray, rows: np.ndarray, owner: 
 def _shifts(
     queries: np.ndarray, source: VectorSource, query_rows: np.ndarray, rows: np.ndarray, owner: np.ndarray
 ) -> Iterator[tuple[float, str, int]]:
-    """By how many standard errors the products of the next and the previous rows are larger, of either side."""
+    """For each side and direction: by how many standard errors the products with the neighbouring rows are larger."""
 
     def products(query_step: int, step: int) -> tuple[np.ndarray, np.ndarray]:
         """(m,) of the moved rows, and whether there are such."""
