@@ -1,4 +1,4 @@
-"""What every encoder is: loaded by its name, computed by torch or by its graph, identified by a digest."""
+"""The base of all encoders: loaded by name, computed by torch or by a graph, identified by a digest."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ ALONE = "a graph is known of float32 models with a known pooling and one type of
 
 
 class TextEncoder(ABC):
-    """An encoder of texts, or of pairs of them; made by `load`, or by its graph by `open`.
+    """An encoder of texts or pairs; `load` makes it by torch, `open` by its graph.
 
     Args:
-        folder: of the model; params: the settings that the caller gives.
-        models: what computes, a `TorchModel` for each device, or a `GraphModel`.
+        folder: of the model; params: the settings of the caller.
+        models: a `TorchModel` for each device, or one `GraphModel`.
 
     Attributes:
-        name, digest: of the folder; model: the first of `models`; graph: its files, where it is one.
-        dimension: numbers of a row; prompts: what is put before texts, by `TextKind`.
+        name, digest: of the folder; model: the first of `models`; graph: its files, if it is one.
+        dimension: numbers of a row; prompts: text before texts, by `TextKind`.
         fingerprint: of all that its numbers depend on besides texts and `devices`; devices: None = the processor.
-        refused: why it has no graph, once `by_graph` has tried.
+        refused: why it has no graph, after `by_graph`.
     """
 
     KIND: ClassVar[str]  # a key of KINDS, and of method, whose names are known
@@ -54,13 +54,13 @@ class TextEncoder(ABC):
         """The encoder of a name, computed by torch.
 
         Args:
-            name: of a model that this or another package brings, a hub id `org/model`, a folder.
-            devices: where it computes, and in which arithmetic; None = the processor, float32.
+            name: of a model of this or another package, a hub id `org/model`, a folder.
+            devices: devices and arithmetic; None = the processor, float32.
             given: fields of `Params`; the model's own files say the rest.
 
         Raises:
             InputError: no such model, one of another kind, settings out of range.
-            UnavailableError: a model that is neither here nor reachable.
+            UnavailableError: a model that is not here and cannot be downloaded.
         """
         params, folder = cls.Params(**given), cls.files(name)
         where, dtype = (("cpu",), EXACT) if devices is None else (devices.names, devices.dtype)
@@ -71,12 +71,10 @@ class TextEncoder(ABC):
 
     @classmethod
     def open(cls, name: str, *, devices: Devices | None = None, **given: Any) -> Self:
-        """The encoder of `load`; on the processor by its graph in the home folder, which is made on first use.
+        """The encoder of `load`; on the processor computed by its graph in the home folder, made on first use.
 
-        The graph takes half to nine tenths of the model's time and imports neither torch nor transformers; numbers are
-        the model's but for the last bits. An encoder without a graph is that of `load`.
-
-        Args and Raises: as `load`.
+        A graph takes half to nine tenths of the model's time and imports neither torch nor transformers; its numbers
+        differ in the last bits. Without a graph this is `load`; arguments and errors as there.
         """
         if devices is None and (graph := cls.graph_of(name, **given)) is not None:
             return cls(cls.files(name), cls.Params(**given), GraphModel(graph))
@@ -90,36 +88,36 @@ class TextEncoder(ABC):
 
     @classmethod
     def graph_of(cls, name: str, **given: Any) -> KeptGraph | None:
-        """The graph of an encoder, None where it is not in the home folder; nothing is loaded; errors as `load`."""
+        """The graph of an encoder in the home folder, or None; loads nothing; errors as `load`."""
         key = cls.graph_key(cls.files(name), cls.Params(**given))
         return None if key is None else kept_graph(key)
 
     @classmethod
     def digest_of(cls, name: str) -> str:
-        """A digest of all files of the model of a name, whatever the settings; nothing is loaded; errors as `load`."""
+        """A digest of all files of a model, whatever the settings; loads nothing; errors as `load`."""
         return cls.files(name).content
 
     @classmethod
     def files(cls, name: str) -> ModelFolder:
-        """The files of the encoder of a name, whose kind is checked; errors as `load`."""
+        """The files of an encoder, whose kind is checked; errors as `load`."""
         folder = find_model(name, cls.KIND)
         check_kind(folder.path, cls.KIND)
         return folder
 
     @classmethod
     def by_torch(cls, folder: ModelFolder, params: Any, device: str, dtype: str) -> Any:
-        """What computes on a device; `load` turns the errors of libraries into its own."""
+        """What computes on a device; `load` turns errors of libraries into its own."""
         from rnnreranker.encode.transformer import TorchModel
 
         return TorchModel(cls.KIND, folder.path, device, dtype)
 
     @classmethod
     def graph_key(cls, folder: ModelFolder, params: Any, *parts: Any) -> str | None:
-        """The name of the graph of some files in the home folder, None where they have none; parts: what is in it."""
+        """The name of a model's graph, None if it has none; parts: settings that are in the graph."""
         return f"{cls.KIND}-{fingerprint(FORM, folder.content, *parts)}"
 
     def by_graph(self) -> Self:
-        """This encoder by its graph in the home folder, made where it is not there yet; Refused: it has none."""
+        """This encoder by its graph, made on first use; Refused: it has none."""
         if self.graph is not None:
             return self
         try:
@@ -131,16 +129,14 @@ class TextEncoder(ABC):
             raise
 
     def with_graph(self, graph: KeptGraph) -> Self:
-        """This encoder by a graph."""
         return type(self)(self.folder, self.params, GraphModel(graph))
 
     def compared(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """Matrices of what it makes of texts, row by row, to be compared with what another makes of them."""
+        """Matrices that a comparison of two encoders compares row by row."""
         return [self.rows(texts)]
 
     def rows(self, texts: Sequence[str]) -> np.ndarray:
-        """(n, d): what it makes of documents, row by row; of a late-interaction encoder all tokens, one text after
-        the other.
+        """(n, d): the output for documents, row by row; of a late-interaction encoder all tokens.
 
         Raises:
             InputError: as the encoder itself.
@@ -148,15 +144,15 @@ class TextEncoder(ABC):
         raise NotImplementedError
 
     def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
-        """What is kept of encoded queries, by the names of `arrays`; InputError: as the encoder itself."""
+        """Encoded queries, by the names of `arrays`; InputError: as the encoder itself."""
         raise NotImplementedError
 
     def count_cut(self, texts: Sequence[str], what: TextKind) -> int:
-        """How many of the texts are longer than the model reads, without those of white space alone."""
+        """How many of the texts that are not blank exceed the model's length."""
         return sum(one.cut for one in self._reader(what)([text for text in texts if text.strip()]))
 
     def _cut_at(self, given: int | None) -> int | None:
-        """Cut texts at a length, else as many tokens as the model takes; InputError: more, or one without a limit."""
+        """Cut texts at a length, by default the model's limit; InputError: more, or a model without a limit."""
         limit, path = self.model.about["limit"], self.folder.path
         if limit is None:
             if given is not None:
@@ -180,7 +176,7 @@ class TextEncoder(ABC):
         return read
 
     def _compute(self, texts: Sequence[Any], what: TextKind, made: Any = None, **options: Any) -> Computed[Any]:
-        """What the model computes of texts or pairs; made: of what a batch comes to; options: of batches."""
+        """The model's output for texts or pairs; made: applied to each batch; options: of `encode_texts`."""
 
         def forward(model: Any, batch: list[Any]) -> Any:
             output = model.forward(batch) if isinstance(model, TextModel) else model.forward(batch, what)

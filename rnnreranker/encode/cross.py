@@ -1,4 +1,4 @@
-"""Pairs of a query and a document to a score: cross-encoders, whose scores are kept in the cache folder."""
+"""Cross-encoders: scores of pairs of query and document, kept in the cache folder."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ LIBRARIES = ("torch", "transformers", "sentence_transformers")  # another versio
 
 
 class ScoredPairs(NamedTuple):
-    """The scores of n pairs, (n,) float32, and which of them were cut at the length limit, (n,) bool."""
+    """The scores of n pairs, (n,) float32, and which of them exceed the length limit, (n,) bool."""
 
     scores: np.ndarray
     cut: np.ndarray
 
 
 class PairScorer(TextEncoder):
-    """A cross-encoder: a score of every pair of texts, larger = more relevant; a classifier of one label.
+    """A cross-encoder with one label: a score for every pair of texts, larger = more relevant.
 
-    A score is the one logit of the model, as it is: no sigmoid is applied, whatever the model's files say.
+    A score is the model's logit; no sigmoid is applied.
 
     Attributes:
         max_length: tokens at which a pair is cut, its longer text first.
@@ -63,11 +63,10 @@ class PairScorer(TextEncoder):
         return folder
 
     def score(self, pairs: Sequence[tuple[str, str]], *, threads: int | None = None) -> ScoredPairs:
-        """The scores of pairs (query, document), in their order.
+        """The scores of pairs (query, document), in order.
 
         Args:
-            pairs: any strings, empty ones too; `encode_texts` says what pairs do to each other.
-            threads: None = one per core.
+            pairs: any strings, also empty ones; threads: None = one per core.
 
         Raises:
             InputError: a text that is not a string, a score that is NaN or infinite.
@@ -86,15 +85,13 @@ class PairScorer(TextEncoder):
         return ScoredPairs(scores, np.array([one.cut for one in computed.read], dtype=bool))
 
     def compared(self, texts: Sequence[str]) -> list[np.ndarray]:
-        """The scores of pairs of the texts, (n, 1)."""
         return [self.score([*zip(texts, texts[::-1], strict=True), *itertools.pairwise(texts)]).scores[:, None]]
 
 
 def scores_of(scorer: PairScorer, query: str, texts: Sequence[str], threads: int | None = None) -> ScoredPairs:
-    """The scores of a query with n texts, (n,) float32 in their order, and which of the pairs were cut.
+    """The scores of a query with n texts, (n,) float32 in order, and which pairs were cut.
 
-    They are kept in the cache folder by the model, the query and the texts, whatever their order, so that a rerank that
-    was killed goes on: the bytes are those that `scorer.score` computes.
+    The cache folder keeps them by model, query and set of texts, so that a killed rerank resumes.
 
     Raises:
         InputError: as `PairScorer.score`.

@@ -1,4 +1,4 @@
-"""Texts to vectors with any encoder of the Hugging Face world; on the CPU the same bytes whatever the threads."""
+"""Dense encoders: texts to vectors, on the processor the same bytes for any number of threads."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Encoder(TextEncoder):
     """An encoder of texts to vectors: "minilm", "e5", … (see `encode/named.py`), a hub id, a folder.
 
     Args:
-        folder, params, models: as of `TextEncoder`; models: of a model of its own code, a `TextModel`.
-        settings: everything besides the weights that the vectors depend on; None = as files and params say.
+        folder, params, models: as of `TextEncoder`; models: also a `TextModel`.
+        settings: all that the vectors depend on besides weights; None = those of files and params.
     """
 
     KIND: ClassVar[str] = "encoder"
@@ -39,7 +39,6 @@ class Encoder(TextEncoder):
 
     @classmethod
     def graph_key(cls, folder: ModelFolder, params: Any, *parts: Any) -> str | None:
-        """Of all its files, and of those settings that are in the graph."""
         own = settings_of(folder, params)
         if folder.code or own["dtype"] != "float32" or own["pooling"] is None or own.get("document_type"):
             return None
@@ -65,7 +64,9 @@ class Encoder(TextEncoder):
 
     @property
     def options(self) -> dict[str, Any]:
-        """What to call `Encoder.load(name, **options)` with for the same encoder, whatever its files say then."""
+        """Arguments of `Encoder.load(name, **options)` for the same encoder, even if its files change their
+        defaults.
+        """
         return {key: self.settings[key] for key in hints_of(EncoderParams) if key in self.settings}
 
     def encode(
@@ -76,12 +77,11 @@ class Encoder(TextEncoder):
         what: Literal["queries", "documents"] = "queries",
         progress: bool = False,
     ) -> np.ndarray:
-        """(n, d) float32: the vectors of n texts, in their order.
+        """(n, d) float32: the vectors of n texts, in order.
 
         Args:
-            texts: may be empty strings; threads: None = one per core.
-            what: which prompt is put before each text, and whose tower computes, where the model has two.
-            progress: show a bar on stderr.
+            texts: any strings; threads: None = one per core.
+            what: selects the prompt, and the tower of a model with two; progress: show a bar on stderr.
 
         Raises:
             InputError: a text that is not a string, an unknown `what`, vectors that are not finite.
@@ -106,13 +106,13 @@ class Encoder(TextEncoder):
 
 
 def fingerprint_of(digest: str, settings: dict[str, Any]) -> str:
-    """What tells an encoder of weights and settings from others, whatever it is called."""
+    """A fingerprint of weights and settings, whatever the name."""
     own = {key: value for key, value in settings.items() if key != "model"}
     return fingerprint("encoder", digest, _without_none(own))
 
 
 def settings_of(folder: ModelFolder, params: EncoderParams) -> dict[str, Any]:
-    """The settings of a dense encoder of files; pooling is None where it has modules of its own.
+    """The settings of a dense encoder; pooling is None if it has modules of its own.
 
     Raises:
         InputError: files that `read_settings` refuses; token types of a model with modules of its own.
@@ -141,12 +141,11 @@ def settings_of(folder: ModelFolder, params: EncoderParams) -> dict[str, Any]:
 
 
 def _without_none(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings without those of `WHERE_GIVEN` that are not given."""
     return {key: value for key, value in settings.items() if value is not None or key not in WHERE_GIVEN}
 
 
 def has_bfloat16() -> bool:
-    """Whether the processor multiplies bfloat16 in hardware (Linux only; elsewhere the answer is no)."""
+    """Whether the processor multiplies bfloat16 in hardware (False outside Linux)."""
     try:
         flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:

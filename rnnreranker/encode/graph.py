@@ -1,4 +1,6 @@
-"""Graphs of encoders: made of torch once a machine, kept in the home folder, run by ONNX Runtime without torch."""
+"""Graphs of encoders: exported from torch once a machine, kept in the home folder, run by ONNX Runtime without
+torch.
+"""
 
 from __future__ import annotations
 
@@ -52,12 +54,10 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class KeptGraph:
-    """The files of a graph, which are those that were written.
+    """The files of a graph, unchanged since they were written.
 
     Attributes:
-        folder: where they are.
-        about: what the encoder whose graph it is needs to know.
-        content: 16 digits that tell its files from others.
+        folder: of the files; about: what an encoder must know; content: 16 digits that identify the files.
     """
 
     folder: Path
@@ -66,7 +66,7 @@ class KeptGraph:
 
 
 def kept_graph(key: str) -> KeptGraph | None:
-    """The graph of a name; None where it is not there or not as it was written, so that it is made again."""
+    """The graph of a name; None if it is missing or damaged."""
     folder = _unkept.get(key) or cache_home() / FOLDER / key
     if not folder.is_dir():
         return None
@@ -84,17 +84,15 @@ def kept_graph(key: str) -> KeptGraph | None:
 
 
 def make_graph(key: str, encoder: Any) -> KeptGraph:
-    """The graph of an encoder on the processor, made where it is not there; of two processes one waits for the other.
+    """The graph of an encoder on the processor, made on first use; processes wait for each other.
 
-    Where the home folder cannot be written it is made for this process alone in the folder for temporary files, and a
-    line says so.
+    If the home folder cannot be written, a temporary folder holds it for this process, and a line says so.
 
     Args:
-        key: its name; encoder: a `TextEncoder` by torch, loaded with the settings that are in the graph.
+        key: its name; encoder: a `TextEncoder` by torch, with the settings of the graph.
 
     Raises:
-        Refused: the encoder has none: another kind of model, one that torch cannot export or ONNX Runtime not run, one
-            whose graph gives other numbers; a package is lacking.
+        Refused: an unknown kind of model, a failed export or run, other numbers, a missing package.
         InputError: neither folder can be written.
     """
     try:
@@ -123,7 +121,7 @@ def _reason(error: InputError | OSError) -> str:
 
 
 def _check_known(model: TorchModel) -> None:
-    """Check that a graph is known to be right of a model; Refused: it is not, or its weights are not float32."""
+    """Raise Refused unless graphs of this kind of model are known to be right and its weights are float32."""
     from rnnreranker.encode.transformer import KNOWN
 
     names = ", ".join(type(one).__name__ for one in model.modules.children())
@@ -138,7 +136,7 @@ def _check_known(model: TorchModel) -> None:
 
 
 def _made(path: Path, encoder: Any) -> KeptGraph:
-    """The graph of an encoder in a folder, compared with it before it appears there."""
+    """The graph of an encoder, compared with it before it appears in the folder."""
     with alone(path.parent, f"{path.parent}: another process is making a graph; waiting for it"):
         if (graph := kept_graph(path.name)) is not None:
             return graph
@@ -158,7 +156,7 @@ def _made(path: Path, encoder: Any) -> KeptGraph:
 
 
 def _make_room(newest: Path) -> None:
-    """Remove the graphs that were not used for longest, where all take more than `MOST`; never the newest."""
+    """Remove the graphs that were not used for longest, while all take more than `MOST`; never the newest."""
     others = [one for one in newest.parent.iterdir() if one != newest and one.is_dir()]
     total = 0
     for folder in [newest, *sorted(others, key=lambda one: one.stat().st_mtime, reverse=True)]:
@@ -168,10 +166,10 @@ def _make_room(newest: Path) -> None:
 
 
 def _write(model: TorchModel, folder: Path) -> None:
-    """Write the files of a graph: its operations joined by rules that hold on every processor, its weights apart.
+    """Write the files of a graph: operations optimised for every processor, and the weights.
 
     Raises:
-        Refused: torch cannot export it, or ONNX Runtime not take it.
+        Refused: torch cannot export it, or ONNX Runtime cannot run it.
         InputError, OSError: they cannot be written.
     """
     import onnxruntime
@@ -202,7 +200,7 @@ def _write(model: TorchModel, folder: Path) -> None:
 
 
 def _export(model: TorchModel, path: Path) -> None:
-    """Write what a model computes as ONNX, for batches of any size and length; Refused: torch cannot export it."""
+    """Write a model as ONNX, for batches of any size and length; Refused: torch cannot export it."""
     import torch
 
     from rnnreranker.base.private.transformers import attention_of
@@ -248,7 +246,7 @@ def _export(model: TorchModel, path: Path) -> None:
 
 
 def cosine_of(ours: np.ndarray, theirs: np.ndarray) -> float:
-    """The lowest cosine of the rows of two matrices; of two rows of zeros it is 1.
+    """The lowest cosine of the rows of two matrices; 1 for two rows of zeros.
 
     >>> cosine_of(np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([[2.0, 0.0], [0.0, 0.0]]))
     1.0
@@ -262,7 +260,7 @@ def cosine_of(ours: np.ndarray, theirs: np.ndarray) -> float:
 
 
 def lowest_cosine(encoder: Any, other: Any) -> float:
-    """The lowest cosine of what two encoders make of texts of any kind, together and each alone; of scores 1.
+    """The lowest cosine of the outputs of two encoders for varied texts, together and each alone; 1 for scores.
 
     Args:
         encoder: by torch.
@@ -287,7 +285,7 @@ def lowest_cosine(encoder: Any, other: Any) -> float:
 
 @contextlib.contextmanager
 def _refused(why: str) -> Iterator[None]:
-    """A block whose errors, but for those of writing files, mean that an encoder has no graph; Refused: one of them."""
+    """A block whose errors raise Refused, but for errors of writing files."""
     try:
         yield
     except (Refused, OSError):
@@ -298,9 +296,8 @@ def _refused(why: str) -> Iterator[None]:
 
 
 class CutTokens(NamedTuple):
-    """The tokens of a text or pair, cut at a limit: numbers and kinds, whether there were more, how many are attended.
-
-    attended: the first so many tokens are; None = all.
+    """The cut tokens of a text or pair: numbers, types, whether there were more; attended: how many count, None =
+    all.
     """
 
     ids: list[int]
@@ -310,12 +307,11 @@ class CutTokens(NamedTuple):
 
     @property
     def length(self) -> int:
-        """How many there are."""
         return len(self.ids)
 
 
 class GraphModel:
-    """An encoder as a graph, with its tokenizer; one thread a run. It is used as `TorchModel` is.
+    """An encoder as a graph with its tokenizer, one thread a run; used like `TorchModel`.
 
     Args:
         graph: its files.
@@ -346,11 +342,10 @@ class GraphModel:
                 ) from None
 
     def cut_at(self, query: int, document: int) -> None:
-        """Set the tokens at which texts are cut."""
         self.lengths = {"query": query, "document": document}
 
     def read(self, texts: Sequence[Any], task: TextKind) -> list[CutTokens]:
-        """What `forward` takes of texts or pairs: their tokens, cut; queries may be expanded."""
+        """The cut tokens of texts or pairs; queries may be expanded."""
         limit = self.lengths[task]
         with self._tokenizing:
             self._tokenizer.enable_truncation(limit)
@@ -385,7 +380,7 @@ class GraphModel:
 
 
 def _options(runtime: Any, level: Any) -> Any:
-    """One thread a run; level: of optimisation, which is done when a graph is made."""
+    """Options of a session with one thread; level: of optimisation."""
     runtime.set_default_logger_severity(3)  # warnings are of devices that are not asked for
     options = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1

@@ -1,8 +1,7 @@
-"""Texts in batches of about the same length, each computed by one thread: the result depends on neither.
+"""Texts in batches of similar length, each computed by one thread.
 
-What a list of texts comes to does not depend on their order, nor on the number of threads, to the last bit: the
-different texts are put into batches by length and content, and every batch is computed by one thread. Other texts in
-the list may change the last bits.
+The result for a list of texts does not depend on their order or on threads, to the last bit: batches are made of the
+distinct texts by length and content. Other texts in the list may change the last bits.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ T = TypeVar("T")
 
 
 class Computed(NamedTuple, Generic[T]):
-    """What a model computed of n texts.
+    """The output of a model for n texts.
 
-    parts: what every batch came to, a row a text; rows: (n,) int64, where each text stands in the parts, one after the
-    other, -1 = it was left out; read: what the model read of each text, None of one that was left out.
+    parts: the output of each batch, a row a text; rows: (n,) int64, the row of each text in all parts, -1 = left out;
+    read: what the model read of each text, None = left out.
     """
 
     parts: list[T]
@@ -42,12 +41,12 @@ class Computed(NamedTuple, Generic[T]):
 
     @property
     def cut(self) -> int:
-        """How many of the texts are longer than the model reads."""
+        """How many of the texts exceed the model's length."""
         return sum(one is not None and one.cut for one in self.read)
 
 
 class CountedText(NamedTuple):
-    """A text of which a model takes the tokens itself: how many it reads, and whether there were more."""
+    """A text for a model with its own tokenizer: how many tokens it reads, and whether there were more."""
 
     text: str
     length: int
@@ -66,18 +65,17 @@ def encode_texts(
     length: Callable[[Any], int] = lambda one: one.length,
     progress: bool = False,
 ) -> Computed[T]:
-    """What a model computes of texts, each of those that are the same once.
+    """The output of a model for texts; equal texts are computed once.
 
     Args:
-        texts: strings, or tuples of such.
-        read: what a model reads of texts, as `CountedText`; forwards: what it makes of some of that, row by row, on
-            each of the devices.
+        texts: strings, or tuples of strings.
+        read: gives what a model reads of texts, as `CountedText`; forwards: compute a batch of that, one function a
+            device.
         devices: None = the processor.
         tokens: padded tokens of a batch, at most; None = BATCH_TOKENS, on a GPU DEVICE_TOKENS.
         threads: None = one per core; a GPU has AT_ONCE.
         blank: whether texts of white space alone are read.
-        length: the number of tokens of a text.
-        progress: show a bar on stderr.
+        length: the number of tokens of a text; progress: show a bar on stderr.
 
     Raises:
         InputError: a text that is not a string.
@@ -112,10 +110,7 @@ def encode_texts(
 
 
 def count_tokens(tokenizer: Any, tokenizing: threading.Lock, *texts: Sequence[str]) -> list[int]:
-    """The number of tokens of texts, or of pairs of them, as a tokenizer of transformers cuts them, without a limit.
-
-    tokenizing: held meanwhile, as a tokenizer keeps its settings in itself: one thread at a time.
-    """
+    """The numbers of tokens of texts, or of pairs, without a limit; tokenizing: a lock of the tokenizer."""
     plain = {"truncation": False, "padding": False, "return_attention_mask": False, "return_token_type_ids": False}
     with tokenizing:
         return [len(tokens) for tokens in tokenizer(*map(list, texts), **plain)["input_ids"]]
@@ -129,14 +124,12 @@ def compute_batches(
     *,
     progress: bool = False,
 ) -> list[T]:
-    """What `compute` gives for the numbers of the texts of every batch, several at a time, each on one thread of torch.
+    """The outputs of `compute` for all batches, several at a time, each on one thread of torch.
 
     Args:
-        compute: takes the numbers of some texts.
-        lengths: tokens of each text.
-        tokens: padded tokens of a batch, at most; a longer text stands alone.
-        threads: None = one per core.
-        progress: show a bar on stderr.
+        compute: takes the numbers of some texts; lengths: tokens of each text.
+        tokens: padded tokens of a batch, at most; a longer text is a batch by itself.
+        threads: None = one per core; progress: show a bar on stderr.
     """
     batches = list(_batches(lengths, tokens))
     workers = min(threads or cores(), len(batches))
@@ -149,7 +142,7 @@ def compute_batches(
 
 
 def padded(batch: Sequence[Sequence[int]], pad: int) -> tuple[np.ndarray, np.ndarray]:
-    """Token numbers and attention of a batch, (b, longest) int64 both; short lists are filled with `pad`.
+    """Token numbers and attention of a batch, (b, longest) int64 both; `pad` fills short lists.
 
     >>> [part.tolist() for part in padded([[5, 6], [7]], 0)]
     [[[5, 6], [7, 0]], [[1, 1], [1, 0]]]
@@ -164,7 +157,7 @@ def padded(batch: Sequence[Sequence[int]], pad: int) -> tuple[np.ndarray, np.nda
 
 
 def _in_stream(forward: Callable[[list[Any]], T], device: str) -> Callable[[list[Any]], T]:
-    """The same in a stream of its own on a GPU of CUDA, where copies and work of several streams overlap."""
+    """The function in a CUDA stream of its own, so that copies and computations overlap."""
     if not device.startswith("cuda"):
         return forward
     import torch
@@ -180,7 +173,7 @@ def _in_stream(forward: Callable[[list[Any]], T], device: str) -> Callable[[list
 
 
 def _batches(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
-    """Numbers of texts, batch by batch, shortest first, as many as fit `tokens` with their padding.
+    """Numbers of texts in batches, shortest first, each as many as fit `tokens` with padding.
 
     >>> list(_batches([600, 3, 300, 300], 1024))
     [[1, 2, 3], [0]]

@@ -1,4 +1,4 @@
-"""Small sets of queries, encoded, in the cache folder: the processes of a plan encode the same topics once."""
+"""Encoded queries in the cache folder: the processes of a plan encode the same topics once."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def kept_queries(
     graph: KeptGraph | None = None,
     load: Callable[[], TextEncoder] | None = None,
 ) -> dict[str, np.ndarray]:
-    """What `query_arrays` of an encoder gives of n queries, in their order; where they are kept, nothing is loaded.
+    """The `query_arrays` of n queries, in order; loads nothing if the cache folder has them.
 
-    They are kept by what computes, the settings, all texts in their order and the versions of the libraries.
+    The key is the model or graph, the settings, all texts in order and the versions of the libraries.
 
     Args:
-        of, name, settings: the class of the encoder, and what its `open` is called with.
-        texts: the queries; threads: None = one per core; devices: where they are encoded; None = the processor.
-        graph: what computes, where that is known; load: what opens the encoder in place of `of.open`.
+        of, name, settings: the class of the encoder, and the arguments of its `open`.
+        texts: the queries; threads: None = one per core; devices: None = the processor.
+        graph: computes, if it is known; load: opens the encoder in place of `of.open`.
 
     Raises:
-        InputError, UnavailableError: as `TextEncoder.open` and what encodes.
+        InputError, UnavailableError: as `TextEncoder.open` and `query_arrays`.
     """
 
     def path(graph: KeptGraph | None) -> Path:
@@ -63,10 +63,7 @@ def kept_queries(
 
 
 def read_kept(path: Path, names: Set[str]) -> dict[str, np.ndarray] | None:
-    """The arrays of these names in an .npz file, None where it is not there, not whole, or not of these.
-
-    Such a file has a checksum of every array: what is damaged is not taken for vectors, but made again.
-    """
+    """The arrays of these names in an .npz file, None if it is missing, damaged or has other arrays."""
     try:
         arrays = dict(np.load(path, allow_pickle=False))
     except Exception:  # numpy and zipfile raise whatever their parsers do
@@ -75,7 +72,7 @@ def read_kept(path: Path, names: Set[str]) -> dict[str, np.ndarray] | None:
 
 
 def kept_at(path: Path, names: Set[str], compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The arrays of these names in a file of the cache, which is written of what `compute` gives where it lacks."""
+    """The arrays of these names in a cache file, which `compute` fills on first use."""
     if (kept := read_kept(path, names)) is None:
         kept = compute()
         keep(path, **kept)
@@ -83,7 +80,7 @@ def kept_at(path: Path, names: Set[str], compute: Callable[[], dict[str, Any]]) 
 
 
 def keep(path: Path, **arrays: Any) -> None:
-    """Write a file of the cache; one that cannot be written costs time, not correctness."""
+    """Write a cache file; a failure to write is ignored."""
     content = io.BytesIO()
     np.savez(content, **arrays)
     try:

@@ -1,4 +1,4 @@
-"""Texts to a vector for every token: late-interaction encoders (ColBERT), and how one is made of a transformer."""
+"""Late-interaction encoders (ColBERT): texts to a vector for every token; and how to make one of a transformer."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ NEW_MARKERS = ("[Q]", "[D]")  # where a vocabulary has none to spare
 
 
 class TokenVectors(NamedTuple):
-    """The vectors of the tokens of n texts, one text after the other.
+    """The token vectors of n texts, one text after the other.
 
     vectors: (T, d) float32; offsets: (n + 1,) int64, text i has vectors[offsets[i]:offsets[i + 1]]; ids: (T,) int32,
-    the tokens' numbers in the vocabulary; cut: how many of the texts were cut.
+    token numbers in the vocabulary; cut: how many texts were cut.
     """
 
     vectors: np.ndarray
@@ -51,11 +51,11 @@ class TokenVectors(NamedTuple):
 class LateEncoder(TextEncoder):
     """A late-interaction encoder: of sentence-transformers (MultiVectorEncoder), of PyLate, or Stanford's ColBERT.
 
-    The model's modules say which tokens have a vector. With ColBERT's: of a document all but punctuation; of a query
-    `query_length`, [MASK] standing for those that it lacks. A text of white space alone has none.
+    The model's modules say which tokens have a vector. ColBERT's have one for each token of a document but punctuation,
+    and `query_length` for a query, padded by [MASK]. Blank texts have none.
 
     Attributes:
-        query_length, document_length: tokens, at which texts are cut.
+        query_length, document_length: tokens at which texts are cut.
     """
 
     KIND: ClassVar[str] = KIND
@@ -74,19 +74,17 @@ class LateEncoder(TextEncoder):
         return late_folder(name)
 
     def encode_documents(self, texts: Sequence[str], *, threads: int | None = None) -> TokenVectors:
-        """The tokens of `encode`, of documents."""
         return self.encode(texts, "document", threads=threads)
 
     def encode_queries(self, texts: Sequence[str], *, threads: int | None = None) -> TokenVectors:
-        """The tokens of `encode`, of queries."""
         return self.encode(texts, "query", threads=threads)
 
     def encode(self, texts: Sequence[str], what: TextKind, *, threads: int | None = None) -> TokenVectors:
-        """The vectors of texts' tokens, in their order.
+        """The token vectors of texts, in order.
 
         Args:
             texts: any strings; threads: None = one per core.
-            what: which prompt is put before each text, at which length it is cut and whether it is expanded.
+            what: selects the prompt, the length limit, and whether texts are expanded.
 
         Raises:
             InputError: a text that is not a string, vectors that are NaN or infinite.
@@ -103,7 +101,7 @@ class LateEncoder(TextEncoder):
         return TokenVectors(vectors, offsets, ids, computed.cut)
 
     def count_tokens(self, texts: Sequence[str], what: TextKind) -> int:
-        """How many tokens the texts have at most, those that are skipped too."""
+        """The number of tokens of texts at most, including skipped ones."""
         return sum(one.length for one in self._reader(what)([text for text in texts if text.strip()]))
 
     def compared(self, texts: Sequence[str]) -> list[np.ndarray]:
@@ -113,15 +111,13 @@ class LateEncoder(TextEncoder):
         return self.encode_documents(texts).vectors
 
     def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
-        """The vectors (T, d) float32 of the tokens of n queries, and (n + 1,) int64 where those of each begin."""
+        """Token vectors (T, d) float32 of n queries, and their (n + 1,) int64 offsets."""
         encoded = self.encode_queries(texts, threads=threads)
         return {"vectors": encoded.vectors, "offsets": encoded.offsets}
 
 
 def special_tokens(name: str) -> np.ndarray:
-    """(S,) int32, ascending: the numbers of the tokens of a late-interaction encoder that stand for no text.
-
-    Special ones as [CLS], those beside the vocabulary, as marks of queries and documents, and [unused0], …
+    """(S,) int32, ascending: the numbers of an encoder's tokens without text: special ones, markers, [unused0], …
 
     Raises:
         InputError, UnavailableError: as `LateEncoder.load`; no weights are loaded.
@@ -134,21 +130,19 @@ def special_tokens(name: str) -> np.ndarray:
 def make_late_base(
     encoder: str, output: str | os.PathLike[str], dimension: int = DIMENSION, seed: int = 0, marked: bool = True
 ) -> None:
-    """Write a folder that `LateEncoder.load` and sentence-transformers' MultiVectorEncoder load, all or nothing.
+    """Write a folder for `LateEncoder.load` and sentence-transformers' MultiVectorEncoder, all or nothing.
 
-    Modules: the transformer of an encoder; a linear map of its token vectors to `dimension` numbers without bias, whose
-    rows are orthonormal and drawn by the seed; ColBERT's mask (queries expanded by [MASK] to 32 tokens that the
-    transformer does not attend to, documents cut at 180 and without punctuation); vectors scaled to length 1.
+    Modules: the transformer of an encoder; a linear map of token vectors to `dimension` numbers without bias, whose
+    orthonormal rows are drawn by the seed; ColBERT's mask (queries expanded by unattended [MASK] to 32 tokens,
+    documents cut at 180 and without punctuation); vectors scaled to length 1.
 
-    Marked, a query begins with [CLS] [unused0] and a document with [CLS] [unused1], as in paper 002; they
-    count among the tokens. A vocabulary without them gets [Q] and [D], whose vectors begin as the mean of all.
+    Marked, a query begins with [CLS] [unused0] and a document with [CLS] [unused1], as in paper 002; markers count as
+    tokens. A vocabulary without them gets [Q] and [D], whose vectors begin as the mean of all.
 
     Args:
-        encoder: as `find_model` takes it, of a model of transformers.
-        output: the folder; what stands there is replaced.
-        dimension: of a token, at most the transformer's.
-        seed: of the projection; the same seed gives the same bytes.
-        marked: no for a model that will not be trained, to which markers say nothing.
+        encoder: as of `find_model`, a model of transformers; output: the folder, replaced if it exists.
+        dimension: of a token, at most the transformer's; seed: of the projection, decides all bytes.
+        marked: False for a model that will not be trained.
 
     Raises:
         InputError: no such encoder, one that is no transformer, a dimension out of range.
@@ -184,10 +178,10 @@ def make_late_base(
 
 
 def _mark(transformer: Any) -> dict[str, str]:
-    """Make markers single words of a transformer; kind → what is put before its texts.
+    """Make markers single tokens of a transformer; returns prompts by kind.
 
-    They are prompts of sentence-transformers, whose first word the tokenizer keeps whole, as it loads Stanford's
-    checkpoints.
+    They are prompts of sentence-transformers, as it loads Stanford's checkpoints: the tokenizer keeps the first word
+    whole.
     """
     import torch
     from transformers import AddedToken
@@ -206,10 +200,10 @@ def _mark(transformer: Any) -> dict[str, str]:
 
 
 def late_folder(name: str) -> ModelFolder:
-    """The files of a late-interaction encoder; those that a name has made of an encoder have no markers.
+    """The files of a late-interaction encoder; a name with a `base` gets one made of it, without markers.
 
     Raises:
-        InputError: no such model, or one that is no late-interaction encoder.
+        InputError: no such model, or one of another kind.
         UnavailableError: as `find_model`.
     """
     known = known_model(name, KIND)
@@ -219,12 +213,12 @@ def late_folder(name: str) -> ModelFolder:
 
 
 def late_start(name: str, dimension: int | None = None) -> ModelFolder:
-    """The files of a late-interaction encoder to train: of that name, or made of the transformer of that name, marked.
+    """The files of a late-interaction encoder to train: those of the name, or made of its transformer, with markers.
 
-    dimension: of a token in one that is made; None = 128.
+    dimension: of a token in a model that is made; None = 128.
 
     Raises:
-        InputError, UnavailableError: as `find_model`, and as `make_late_base` of a model that is no transformer.
+        InputError, UnavailableError: as `find_model` and `make_late_base`.
     """
     if known_model(name, KIND) is not None:
         return late_folder(name)
@@ -233,7 +227,7 @@ def late_start(name: str, dimension: int | None = None) -> ModelFolder:
 
 
 def _made_base(name: str, encoder: str, dimension: int = DIMENSION, marked: bool = True) -> ModelFolder:
-    """The files of a model that `make_late_base` makes of an encoder, in the cache folder: made on first use."""
+    """The files of `make_late_base` in the cache folder, made on first use."""
     lengths, markers = (QUERY_LENGTH, DOCUMENT_LENGTH), [*MARKERS, *NEW_MARKERS] if marked else []
     digest = fingerprint("late base", find_model(encoder).digest, dimension, *lengths, markers)
     folder: Path = cache_home() / "models" / f"{name}-{digest}"
@@ -243,9 +237,7 @@ def _made_base(name: str, encoder: str, dimension: int = DIMENSION, marked: bool
 
 
 def cut_late(model: Any, params: LateEncoderParams, folder: Path) -> tuple[int, int]:
-    """Set the tokens at which a late-interaction model cuts queries and documents: those given, else its own.
-
-    Returns the two lengths.
+    """Set and return the tokens at which a late-interaction model cuts queries and documents.
 
     Raises:
         InputError: lengths beyond the model's.

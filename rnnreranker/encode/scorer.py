@@ -1,4 +1,4 @@
-"""A trained scorer of candidates: its networks, and the folder that training writes and reranking loads."""
+"""A trained scorer of candidates: its networks, and the folder of training and reranking."""
 
 from __future__ import annotations
 
@@ -20,12 +20,10 @@ from rnnreranker.encode.transformer import load_rest, save_rest
 
 
 class ScorerNetwork(nn.Module):
-    """One number for each candidate of a query; candidates have no positions, so their order only orders the result.
+    """A number for each candidate of a query, independent of the order of candidates.
 
     Args:
-        dimension: d, of documents and query vectors.
-        hidden: h, of the query encoder's token states.
-        params: of the scorer.
+        dimension: d, of documents and query vectors; hidden: h, of the query encoder's token states.
     """
 
     def __init__(self, dimension: int, hidden: int, params: ScorerParams) -> None:
@@ -64,11 +62,11 @@ class ScorerNetwork(nn.Module):
         documents: torch.Tensor,
         valid: torch.Tensor,
     ) -> torch.Tensor:
-        """(b, N) float: a number for each candidate, any where it is padding.
+        """(b, N) float: a number for each candidate, any value at padding.
 
         Args:
             queries: (b, d) query vectors; states: (b, T, h) of their tokens; attention: (b, T), 0 at padding.
-            documents: (b, N, d) candidate vectors; valid: (b, N) bool, one True at least in each row.
+            documents: (b, N, d) candidate vectors; valid: (b, N) bool, at least one True in each row.
         """
         candidates = self.document(documents)  # (b, N, width)
         if self.kind == "feed-forward":
@@ -94,12 +92,10 @@ class ScorerNetwork(nn.Module):
 
 
 class CandidateScorer(nn.Module):
-    """s_c = t (<q, d_c> + phi(c)), with phi a ScorerNetwork; without `residual` s_c = t phi(c).
+    """s_c = t (<q, d_c> + phi(c)), phi a ScorerNetwork; without `residual` s_c = t phi(c).
 
     Args:
-        encoder: its pooled vector is q, its token states go to a decoder scorer.
-        dimension: d, of the documents.
-        params: of the scorer.
+        encoder: gives q, and the token states for a decoder; dimension: d, of the documents.
     """
 
     def __init__(self, encoder: QueryEncoder, dimension: int, params: ScorerParams) -> None:
@@ -114,13 +110,12 @@ class CandidateScorer(nn.Module):
 
     @property
     def dense(self) -> QueryEncoder:
-        """What makes query vectors."""
         return self.encoder
 
     def score(
         self, states: torch.Tensor, attention: torch.Tensor, documents: torch.Tensor, valid: torch.Tensor
     ) -> torch.Tensor:
-        """(b, N) float: scores, any value where padded; arguments as for `ScorerNetwork.forward`."""
+        """(b, N) float: scores, any value at padding; arguments as `ScorerNetwork.forward`."""
         queries = self.encoder.pool(states, attention)
         scores: torch.Tensor = self.scorer(queries, states, attention, documents, valid)
         if self.params.residual:
@@ -141,14 +136,13 @@ class EncodedQuery(NamedTuple):
 
 
 class TrainedScorer:
-    """A scorer's folder, ready to score (no dropout): encode a query, then score its candidates.
+    """A scorer of a folder, without dropout.
 
     Args:
-        path: a folder of `train --scorer`.
-        device: "cpu" or "cuda".
+        path: a folder of `train --scorer`; device: "cpu" or "cuda".
 
     Raises:
-        InputError: not such a folder, files missing or that do not fit each other.
+        InputError: another folder, missing files or files that do not fit together.
     """
 
     def __init__(self, path: str | os.PathLike[str], device: str = "cpu") -> None:
@@ -162,13 +156,12 @@ class TrainedScorer:
         return self.model.dimension
 
     def encode(self, text: str) -> EncodedQuery:
-        """The query of a text."""
         with torch.no_grad():
             numbers, attention = (part.to(self._device) for part in self.tokens.pad(self.tokens.cut([text])))
             return EncodedQuery(self.model.encoder.states(numbers, attention), attention)
 
     def score(self, query: EncodedQuery, documents: np.ndarray) -> np.ndarray:
-        """(n,) float64: the scores of n candidates, together; `documents` are their vectors, (n, d) float32."""
+        """(n,) float64: the scores of the candidates of a query; documents: (n, d) float32."""
         with torch.no_grad():
             near = torch.from_numpy(documents).to(self._device).unsqueeze(0)
             valid = torch.ones(near.shape[:2], dtype=torch.bool, device=self._device)
@@ -177,12 +170,7 @@ class TrainedScorer:
 
 
 def write_scorer(folder: Path, model: CandidateScorer, tokens: PromptedTokens, max_length: int) -> None:
-    """Write config.json, model.safetensors (scorer, projection, inverse temperature) and encoder/.
-
-    Args:
-        folder: that is there.
-        max_length: tokens at which queries are cut.
-    """
+    """Write config.json, model.safetensors (scorer, projection, inverse temperature) and encoder/ into a folder."""
     dense = model.encoder
     hidden = int(dense.transformer.config.hidden_size)
     alone = QueryEncoder(dense.transformer, dense.pooling, dense.normalize, hidden)  # a projection is ours to keep
@@ -201,7 +189,6 @@ def write_scorer(folder: Path, model: CandidateScorer, tokens: PromptedTokens, m
 
 
 def _load(folder: Path) -> tuple[CandidateScorer, PromptedTokens]:
-    """The model of a folder, without dropout, and what makes tokens of queries."""
     if model_type(folder) != SCORER_TYPE:
         raise InputError(f"{folder}: no scorer; expected a folder of python -m rnnreranker.train --scorer")
     path = folder / "config.json"

@@ -1,4 +1,4 @@
-"""Texts to weights of the words of a vocabulary: learned sparse encoders (SPLADE)."""
+"""Learned sparse encoders (SPLADE): texts to weights of the words of a vocabulary."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ AT_ONCE = 6  # batches computed at the same time, so that memory stays bounded o
 
 
 class Encoded(NamedTuple):
-    """The weights of some texts, (n, V) float32 CSR with ascending columns, and how many of the texts were cut."""
+    """The weights of texts, (n, V) float32 CSR with ascending columns, and how many texts were cut."""
 
     weights: csr_matrix
     cut: int
 
 
 class SparseEncoder(TextEncoder):
-    """A sparse encoder of texts: a masked-language model pooled as SPLADE's by maximum, or a saved SparseEncoder.
+    """A sparse encoder: a masked-language model with SPLADE's max pooling, or a saved SparseEncoder.
 
-    SPLADE gives a word of its vocabulary the weight max over a text's tokens of log(1 + relu(logit of the word)).
+    SPLADE's weight of a word is the maximum over tokens of log(1 + relu(logit of the word)).
 
     Attributes:
         max_length: tokens at which texts are cut; vocabulary: the number of words; words: their fingerprint.
@@ -50,19 +50,17 @@ class SparseEncoder(TextEncoder):
         self.fingerprint = fingerprint("sparse encoder", self.digest, self.max_length, self.prompts)
 
     def encode_documents(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix:
-        """The weights of `encode`, of documents."""
         return self.encode(texts, "document", threads=threads).weights
 
     def encode_queries(self, texts: Sequence[str], *, threads: int | None = None) -> csr_matrix:
-        """The weights of `encode`, of queries."""
         return self.encode(texts, "query", threads=threads).weights
 
     def encode(self, texts: Sequence[str], what: TextKind, *, threads: int | None = None) -> Encoded:
-        """The weights of texts, in their order; a text of white space alone has no words.
+        """The weights of texts, in order; a blank text has no words.
 
         Args:
             texts: any strings; threads: None = one per core.
-            what: which prompt is put before each text, and which way it takes in a model that has two.
+            what: selects the prompt, and the way through a model with two.
 
         Raises:
             InputError: a text that is not a string, weights that are not finite numbers from 0.
@@ -92,7 +90,7 @@ class SparseEncoder(TextEncoder):
         return weights
 
     def query_arrays(self, texts: Sequence[str], threads: int | None) -> dict[str, np.ndarray]:
-        """The parts of the weights in CSR, the number of words and their fingerprint."""
+        """The weights as CSR, the number of words and their fingerprint."""
         weights = self.encode_queries(texts, threads=threads)
         described = {"size": np.array(weights.shape[1]), "words": np.array(self.words)}
         return {"weights": weights.data, "terms": weights.indices, "offsets": weights.indptr, **described}

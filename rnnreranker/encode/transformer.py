@@ -1,4 +1,4 @@
-"""An encoder of any kind on torch, as its class of sentence-transformers runs it."""
+"""An encoder of any kind on torch, run by its class of sentence-transformers."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class TorchModel:
         dense: the settings of a dense encoder, as of `settings_of`.
 
     Attributes:
-        modules: of sentence-transformers; transformer: of transformers, where there is one.
-        about: as of a `GraphModel`: dimension, limit (tokens at most), pad (fills short lists), kinds (fills types of
-            tokens; None = there are none), prompts (by `TextKind`), lowercase; of a late-interaction model lengths (of
-            queries and documents), expansion (of queries: the token, and whether it is attended to), skipped (tokens by
-            `TextKind`); of a sparse one words, their fingerprint.
+        modules: of sentence-transformers; transformer: of transformers, if there is one.
+        about: as of `GraphModel`: dimension, limit (tokens at most), pad (fills short lists), kinds (fills token types;
+            None = no types), prompts (by `TextKind`), lowercase; for late interaction lengths (of queries and
+            documents), expansion (of queries: the token, and whether it is attended to), skipped (tokens by
+            `TextKind`); for sparse encoders words, their fingerprint.
         computed_on: the kind of device and the type; token_type: of the tokens of documents.
 
     Raises:
-        InputError: weights that the files lack, a tokenizer with other words than the model.
+        InputError: missing weights, a tokenizer with other words than the model.
         MissingDependencyError: sentence-transformers is not installed. Its own errors of files pass.
     """
 
@@ -77,7 +77,7 @@ class TorchModel:
             self.about["words"] = words_of(self.modules.tokenizer, self.about["dimension"], folder)
 
     def _modules(self) -> dict[str, Any]:
-        """What makes the class of sentence-transformers: the folder, or modules where settings say how to pool."""
+        """Arguments of the class of sentence-transformers: the folder, or modules if settings choose the pooling."""
         options: dict[str, Any] = {"dtype": self._dense["dtype"]} if self._dense else {}
         given = {"model_name_or_path": str(self.folder), "local_files_only": True, "model_kwargs": options}
         if not self.kind.whole or (self._dense and self._dense["pooling"] is None):
@@ -103,7 +103,7 @@ class TorchModel:
         return {"modules": [text, Pooling(int(whole.config.hidden_size), self._dense["pooling"])]}
 
     def _pool_sooner(self) -> None:
-        """Let SPLADE's pooling take less time and memory where its head is known; else bound its memory."""
+        """Make SPLADE's pooling faster if its head is known; else bound its memory."""
         for module in self.modules.modules():
             if type(module).__name__ == "SpladePooling":
                 module.chunk_size = CHUNK
@@ -116,7 +116,6 @@ class TorchModel:
             head.forward = lambda states: states
 
     def _about(self) -> dict[str, Any]:
-        """See `about`."""
         modules, words, first = self.modules, self.modules.tokenizer, self.modules[0]
         positions = getattr(getattr(first, "config", None), "max_position_embeddings", None)
         limits = [one for one in (modules.max_seq_length, positions) if one and one < NO_LIMIT]
@@ -146,7 +145,7 @@ class TorchModel:
         return about
 
     def cut_at(self, query: int, document: int) -> None:
-        """Set the tokens at which texts are cut, in the modules too: they are saved with them."""
+        """Set the tokens at which texts are cut, also in the modules, which are saved."""
         self.lengths, first = {"query": query, "document": document}, self.modules[0]
         if self.kind.of != "MultiVectorEncoder":
             if self.modules.max_seq_length is None or self.modules.max_seq_length < NO_LIMIT:
@@ -159,7 +158,7 @@ class TorchModel:
             first.query_length = query
 
     def read(self, texts: Sequence[Any], task: TextKind) -> list[CountedText]:
-        """What `forward` takes of texts or pairs; their tokens are taken with those of their batch."""
+        """Texts or pairs with their numbers of tokens, for `forward`."""
         if not texts:
             return []
         limit, words = self.lengths[task], self.modules.tokenizer
@@ -175,9 +174,9 @@ class TorchModel:
         ]
 
     def forward(self, batch: Sequence[CountedText], task: TextKind) -> Any:
-        """(b, d) float32: what is computed of a batch; of a late-interaction model a list, for each text.
-
-        That is vectors (t, d) float32 and numbers (t,) int32 of the tokens that count.
+        """(b, d) float32: the output for a batch; for late interaction a list of vectors (t, d) float32 and token
+        numbers
+        (t,) int32 of each text.
         """
         import torch
 
@@ -195,7 +194,7 @@ class TorchModel:
             return self.computed(there, task).cpu().numpy()
 
     def features(self, texts: Sequence[Any], task: TextKind) -> dict[str, Any]:
-        """What the modules take of texts, tensors and what these are, padded to the longest of them."""
+        """The input tensors of the modules, padded to the longest text."""
         import torch
 
         features: dict[str, Any] = self.modules.preprocess(list(texts), task=task)
@@ -204,12 +203,12 @@ class TorchModel:
         return features
 
     def tokens(self, features: dict[str, Any], task: TextKind) -> tuple[torch.Tensor, torch.Tensor]:
-        """(n, t, d): a vector for every token of a late-interaction model, and (n, t) bool: which of them count."""
+        """(n, t, d) token vectors of a late-interaction model, and (n, t) bool: which of them count."""
         outputs = self.modules(dict(features), task=task)
         return outputs["token_embeddings"], outputs["attention_mask"].bool()
 
     def computed(self, features: dict[str, Any], task: TextKind) -> torch.Tensor:
-        """(b, d) float32: the output of one text after another."""
+        """(b, d) float32: the output of other models."""
         import torch
 
         output = self.modules(dict(features), task=task)[self.kind.output]
@@ -224,10 +223,10 @@ class TorchModel:
 
 
 def splade_max(head: Any) -> Any:
-    """A module in place of a masked-language model's last layer and SPLADE's pooling by maximum.
+    """A module in place of a masked-language model's last layer and SPLADE's max pooling.
 
-    log(1 + relu(x)) rises with x, so that the largest logit of a word gives its weight. Padding is replaced by the
-    text's first token, which changes no maximum; the bias is added afterwards, as rounding keeps the order.
+    log(1 + relu(x)) rises with x, so the largest logit of a word gives its weight. Padding is replaced by the text's
+    first token, which changes no maximum; the bias comes last, as rounding keeps the order.
 
     head: the layer that gives every token a logit of every word.
     """
@@ -248,11 +247,10 @@ def splade_max(head: Any) -> Any:
 
 
 def load_whole(folder: Path, kind: str = "AutoModel", **options: Any) -> Any:
-    """The model of a folder, every weight of it from its files; kind: the class of transformers.
+    """The model of a folder with all weights from its files; kind: the class of transformers.
 
     Raises:
-        InputError: weights that the files lack, which transformers would draw at random without a word. Those of a
-            pooler may be missing from an AutoModel: it plays no part in the vectors.
+        InputError: missing weights, which transformers would draw at random; an AutoModel may lack those of a pooler.
     """
     transformers = require("transformers", "encoding text", "transformers")
     transformers.logging.set_verbosity_error()
@@ -265,7 +263,7 @@ def load_whole(folder: Path, kind: str = "AutoModel", **options: Any) -> Any:
 
 
 def save_rest(model: Any, path: Path, inner: str) -> None:
-    """Write the weights of a module: all but those whose names begin with `inner`."""
+    """Write the weights of a module whose names do not begin with `inner`."""
     from safetensors.torch import save_file
 
     state = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
@@ -273,10 +271,10 @@ def save_rest(model: Any, path: Path, inner: str) -> None:
 
 
 def load_rest(model: Any, path: Path, inner: str) -> None:
-    """Load the weights of a module that a file has: all but those whose names begin with `inner`.
+    """Load the weights of a module whose names do not begin with `inner`.
 
     Raises:
-        InputError: the file has other weights than those. Errors of safetensors pass.
+        InputError: the file has other weights. Errors of safetensors pass.
     """
     from safetensors.torch import load_file
 
@@ -287,11 +285,11 @@ def load_rest(model: Any, path: Path, inner: str) -> None:
 
 
 def check_vocabulary(folder: Path, tokenizer: Any, model: Any) -> None:
-    """Check that every token has a row among the embeddings, and that there are words.
+    """Check that every token has an embedding, and that there are words.
 
     Raises:
-        InputError: a token number beyond them; special tokens alone, as of a folder without a tokenizer: transformers
-            makes one that reads every word as unknown.
+        InputError: a token number beyond the embeddings; special tokens alone, as transformers gives a folder without a
+            tokenizer.
     """
     words, rows = tokenizer.get_vocab(), model.get_input_embeddings().weight.shape[0]
     if words and set(words.values()) <= {*tokenizer.all_special_ids}:

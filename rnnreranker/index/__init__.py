@@ -1,4 +1,4 @@
-"""Documents to indexes: a Faiss folder as Pyserini lays it out, a Lucene index for BM25, and the texts beside them."""
+"""Documents to indexes: a Faiss folder in Pyserini's layout, a Lucene index for BM25, and the texts."""
 
 from __future__ import annotations
 

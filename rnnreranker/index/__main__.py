@@ -96,7 +96,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _request(args: Any) -> IndexRequest:
-    """The documents and the parts that the flags ask for."""
+    """Documents and parts of the flags."""
     if args.parts == AUTO:
         of_vectors = args.documents.endswith(".npy")
         usual = [name for name in usual_parts() if not of_vectors or name == USUAL or part(name).made_of]
@@ -114,7 +114,6 @@ def _request(args: Any) -> IndexRequest:
 
 
 def _tell(args: Any, built: Built, made: Sequence[str], started: float) -> None:
-    """One line on what was made."""
     documents = command.counted(built.documents, "document")
     if not made:
         command.say(f"{built.path}: already complete, {documents}; --overwrite makes it again")
@@ -128,7 +127,7 @@ def _tell(args: Any, built: Built, made: Sequence[str], started: float) -> None:
 
 
 def _possible(request: IndexRequest, output: Path) -> IndexRequest:
-    """The request with the parts that can be made here; says what is left out."""
+    """The request without parts that cannot be made here, which one line names."""
     if left_out := obstacles(request):
         again = f"--documents {request.documents} --output {output} --parts {','.join(left_out)}"
         command.say(f"left out: {said(left_out)}; to add it later: python -m rnnreranker.index {again}")
@@ -136,7 +135,7 @@ def _possible(request: IndexRequest, output: Path) -> IndexRequest:
 
 
 def _check_typed(args: Any, done: str) -> None:
-    """Refuse every flag but those that go with what is done, a key of `FREE`."""
+    """Refuse all flags but those of `FREE[done]`."""
     usual, (free, why) = vars(make_parser().parse_args([])), FREE[done]
     typed = [name for name, value in vars(args).items() if name not in free and value != usual[name]]
     if typed:
@@ -144,7 +143,6 @@ def _check_typed(args: Any, done: str) -> None:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The flags of the command."""
     parser = command.parser("index", "Make an index of documents, of one part or several.", EPILOG, usage=USAGE)
     command.add_request_flags(parser, IndexRequest, "documents")
     command.add_request_flags(parser, FlagsRequest, "fields", "append", "output", "check")

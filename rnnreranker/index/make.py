@@ -1,4 +1,4 @@
-"""An index of named documents in a folder: what can be made here, made, completed, extended, or checked whole."""
+"""An index of named documents in a folder: made, completed, extended, or checked."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ SHOWN = 3  # damaged files that an error names
 
 
 def encoded_parts() -> list[str]:
-    """The parts that encoders make, which one index may take from another."""
+    """The parts of encoders, which one index may take from another."""
     return [name for name, one in parts().items() if one.encoder]
 
 
 @phase("making the index")
 def make_index(request: IndexRequest, output: Path) -> tuple[Built, list[str]]:
-    """What stands in `output` afterwards, and the parts that were made; parts that are there already stay.
+    """Make the missing parts of an index; returns what it is then, and the names of new parts.
 
     Args:
-        request: documents and parts; without documents parts that are made of others, as a graph, of an index that
-            stands there. Of a folder that this package did not make, only folders of the parts are written.
-        output: the folder; an interrupted build goes on.
+        request: documents and parts; without documents only parts that are made of others, such as a graph. A folder
+            without a description gets only folders of parts.
+        output: the folder; an interrupted build resumes.
 
     Raises:
-        InputError: as `write_index`; an index of other inputs in the folder, without `overwrite`; an index to be taken
-            from that has other inputs or none of the parts.
-        UnavailableError: a BM25 part without Java 21 or newer, an encoder that cannot be had.
+        InputError: as `write_index`; an index of other inputs without `overwrite`; `from_index` with other inputs or
+            none of the parts.
+        UnavailableError: a BM25 part without Java 21 or newer, an encoder that is not available.
     """
     if request.documents:
         check_replaceable(output)
@@ -66,15 +66,14 @@ def make_index(request: IndexRequest, output: Path) -> tuple[Built, list[str]]:
 
 
 def make_share(request: IndexRequest, output: Path, share: Share) -> list[str]:
-    """One process's share of what `make_index` makes, in files that it takes; what was made of each part.
+    """Make one process's share of the files of `make_index`; returns a line for each part.
 
-    A share has blocks of what encoders make; without documents it is of parts that are made of others. No lock:
+    With documents a share is blocks of encoders' parts, else of parts that are made of others. It takes no lock:
     processes with other numbers work on the same folder.
 
     Raises:
-        InputError: none of its parts is made by an encoder, or all are there; a part that one process makes; as
-            `make_index`.
-        UnavailableError: as there.
+        InputError: no part of an encoder is missing; a part that one process makes; as `make_index`.
+        UnavailableError: as `make_index`.
     """
     request = request.with_own_vectors() if request.documents else request
     _, there, missing = _missing(request, output)
@@ -94,19 +93,19 @@ def make_share(request: IndexRequest, output: Path, share: Share) -> list[str]:
 
 @phase("adding documents to the index")
 def extend_index(output: Path, request: IndexRequest) -> tuple[Built, list[str]]:
-    """Add documents to an index and to all its parts, behind those that it has; what stands there, and the parts.
+    """Add documents to an index and all its parts, after the others; returns what it is then, and its parts.
 
-    It has the bytes of an index that is made of all documents at once, but for Lucene's names of files and the sources
-    in its description. It appears whole; a killed work goes on.
+    Its bytes equal those of an index of all documents, but for Lucene's file names and the described sources. It
+    appears whole; killed work resumes.
 
     Args:
         output: the folder of the index.
-        request: the documents, and how they are encoded; parts and fields are those of the index.
+        request: the documents and how they are encoded; parts and fields are those of the index.
 
     Raises:
-        InputError: no index, documents of another kind than its own, a docid that it has already (with its line), no
-            documents, an encoder that has changed; as `write_index`.
-        UnavailableError: an encoder that cannot be had, a Lucene part without Java.
+        InputError: no index, documents of another kind, a known docid (with its line), no documents, a changed encoder;
+            as `write_index`.
+        UnavailableError: an encoder that is not available, a Lucene part without Java.
     """
     with building(output):
         if not (described := describe(output)):
@@ -131,7 +130,7 @@ def extend_index(output: Path, request: IndexRequest) -> tuple[Built, list[str]]
 
 
 def _check_new(request: IndexRequest, output: Path, settings: Mapping[str, Any]) -> None:
-    """Look that an index has none of the documents, and does not encode those that have vectors."""
+    """Check that all documents are new, and have no vectors where an encoder makes them."""
     known = set(read_ids(output / "docid").names)
     encoder = settings["dense"].encoder if "dense" in settings else ""
     for position, document in enumerate(request.read(), 1):
@@ -143,11 +142,10 @@ def _check_new(request: IndexRequest, output: Path, settings: Mapping[str, Any])
 
 
 def _missing(request: IndexRequest, output: Path) -> tuple[dict[str, Any], list[str], list[str]]:
-    """The inputs of a request, the parts that `output` has of it or besides, and those that it lacks.
+    """The inputs of a request, the parts that `output` has already, and those that it lacks.
 
     Raises:
-        InputError: an index of other documents or, where both have such a part, of other vectors or impacts; no index
-            to take parts from.
+        InputError: an index of other documents or of other settings of a part; no index to take parts from.
     """
     inputs = request.inputs() if request.documents else {}
     if request.from_index is not None:
@@ -165,7 +163,7 @@ def _missing(request: IndexRequest, output: Path) -> tuple[dict[str, Any], list[
 
 
 def _count(index: Path) -> int:
-    """How many documents an index has; InputError: it has no docids."""
+    """The number of documents of an index; InputError: it has no docids."""
     if described := describe(index):
         return int(described["count"])
     if file := next((index / name for name in ID_FILES if (index / name).is_file()), None):
@@ -174,18 +172,15 @@ def _count(index: Path) -> int:
 
 
 def _in_order(names: Sequence[str] | Mapping[str, Any]) -> list[str]:
-    """Parts, those first that others are made of."""
+    """Parts, after those that they are made of."""
     return sorted(names, key=lambda name: part(name).depth())
 
 
 def _makers(names: Sequence[str], request: IndexRequest, there: Sequence[str], output: Path) -> list[Part]:
-    """What makes parts of a request that are made of others, those first that others of them are made of.
-
-    Args:
-        there: the parts that the index has.
+    """Makers of the parts that are made of others, in order; there: the parts that the index has.
 
     Raises:
-        InputError: none of the parts that one of them is made of is there or asked for; as `Part.make`.
+        InputError: a part that they are made of is neither there nor requested; as `Part.make`.
     """
     for name in names:
         possible = part(name).origins(request.chosen[name].params)
@@ -200,14 +195,13 @@ def _makers(names: Sequence[str], request: IndexRequest, there: Sequence[str], o
 
 
 def _made(name: str, request: IndexRequest, params: Any, beside: Mapping[str, Any]) -> Part:
-    """What makes a part of a request with these settings."""
     made = part(name).make(params, beside)
     made.backend, made.address, made.devices = request.backend, request.address, request.devices
     return made
 
 
 def _make(request: IndexRequest, output: Path, missing: list[str], inputs: dict[str, Any], exists: bool) -> Built:
-    """An index that has these parts too, which are made while the documents stream by."""
+    """Make parts while the documents stream by."""
     documents = request.read()  # an unknown name fails here, before a model is loaded
     made = _of_texts(request, missing)
     if request.backend != "threads" and request.from_index is None:
@@ -220,7 +214,7 @@ def _make(request: IndexRequest, output: Path, missing: list[str], inputs: dict[
 
 
 def _of_texts(request: IndexRequest, names: Sequence[str]) -> list[Part]:
-    """What makes parts of texts; of those that the index that is taken from has, nothing is encoded."""
+    """Makers of parts of texts; they take encoded documents from the index `from_index`."""
     made = [_made(name, request, request.chosen[name].params, {}) for name in names]
     if request.from_index is not None:
         for one in made:
@@ -230,11 +224,7 @@ def _of_texts(request: IndexRequest, names: Sequence[str]) -> list[Part]:
 
 
 def _check_taken(index: Path, request: IndexRequest, inputs: dict[str, Any]) -> None:
-    """Look that an index has what can be taken of it.
-
-    Raises:
-        InputError: no index, one without such a part of the request, one of other inputs.
-    """
+    """Raise InputError if an index has no part that a request can take, or other inputs."""
     encoded = encoded_parts()
     if not {*encoded} & {*request.names} & {*describe(index).get("parts", {})}:
         raise InputError(
@@ -248,7 +238,7 @@ def _check_taken(index: Path, request: IndexRequest, inputs: dict[str, Any]) -> 
 
 
 def _differing(index: Path, request: IndexRequest, inputs: dict[str, Any]) -> str:
-    """Which inputs of an index are not those of a request, where both have such a part, in the words of an error."""
+    """The common inputs of an index and a request that differ, for an error."""
     described = describe(index)
     there, before = described.get("parts", {}), described.get("inputs", {})
     named = described.get("documents", "unknown")
@@ -262,13 +252,11 @@ def _differing(index: Path, request: IndexRequest, inputs: dict[str, Any]) -> st
 
 
 def obstacles(request: IndexRequest) -> dict[str, str]:
-    """What stands in the way of those parts of a request that cannot be made here.
-
-    Models are loaded and Java is started, to know.
+    """The parts of a request that cannot be made here → the reasons; loads models and starts Java.
 
     Raises:
-        InputError: settings that an encoder does not have.
-        UnavailableError, MissingDependencyError: an encoder that the request names, or no part that can be made.
+        InputError: unknown settings of an encoder.
+        UnavailableError, MissingDependencyError: an encoder that the request names, or all parts.
     """
     lost: dict[str, str] = {}
     for name, one in request.chosen.items():
@@ -288,23 +276,18 @@ def obstacles(request: IndexRequest) -> dict[str, str]:
 
 
 def said(lost: dict[str, str]) -> str:
-    """Parts that were left out, each with its reason.
-
-    >>> said({"bm25": "needs Java 21", "impact": "needs weights"})
-    'bm25 (needs Java 21) and impact (needs weights)'
-    """
     return " and ".join(f"{part} ({reason})" for part, reason in lost.items())
 
 
 @phase("checking the index")
 def check_index(index: Path) -> str:
-    """What there is to say of an index whose files are all those that were written.
+    """A line on an index whose files are unchanged since they were written.
 
     Args:
         index: a folder made by `python -m rnnreranker.index`.
 
     Raises:
-        InputError: files that are gone or others, a folder that is no such index.
+        InputError: missing or changed files, a folder that is no such index.
     """
     if not index.is_dir():
         raise InputError(f"{index}: no such folder; expected an index made by python -m rnnreranker.index")

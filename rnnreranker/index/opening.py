@@ -1,4 +1,4 @@
-"""What `--index NAME|PATH` stands for: a folder on disk, the built-in collection, a prebuilt index of Pyserini."""
+"""What `--index NAME|PATH` means: a folder, the built-in collection, a prebuilt index of Pyserini."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class IndexOnDisk:
     """An index and its parts.
 
     Attributes:
-        name: as it was opened.
-        folders: part → where it is, for those that the index has.
-        settings: what `index` wrote about documents and parts; empty where it did not make it.
+        name: the name that opened it.
+        folders: part → path, of the parts that it has.
+        settings: the content of rnnreranker.json, or empty.
     """
 
     name: str
@@ -52,12 +52,12 @@ class IndexOnDisk:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The names of the parts that the index has and methods read."""
+        """The names of its parts that methods read."""
         return tuple(name for name in givers().values() if name in self.folders)
 
     @property
     def texts(self) -> Path | None:
-        """The folder of the index whose texts can be read; None where it keeps none."""
+        """The folder of the index whose texts can be read; None if it has none."""
         name = next((one for one in names("part") if one in self.folders), "")
         if not name:
             return None
@@ -68,27 +68,23 @@ class IndexOnDisk:
 
     @property
     def fields(self) -> tuple[str, ...] | None:
-        """The fields of documents that its texts are of; None where nothing says what it was made of.
-
-        Raises:
-            InputError: something else than fields.
-        """
+        """The fields of documents in its texts; None without a description. InputError: something else than fields."""
         return fields_of("", self.settings.get("inputs", {}).get("fields", TITLE_AND_TEXT)) if self.settings else None
 
     def has(self, need: str) -> bool:
-        """Whether the index has the part that gives what a method needs; what no part gives does not depend on it."""
+        """Whether a part of the index fills a need; True for needs that no part fills."""
         return givers().get(need, "") in ("", *self.folders)
 
     def described(self, name: str) -> dict[str, Any]:
-        """What `index` wrote about a part; empty where it says nothing."""
+        """The description of a part, or empty."""
         said: dict[str, Any] = self.settings.get("parts", {}).get(name, {})
         return said
 
     def given(self, need: str) -> Any:
-        """What methods read that need it, of the part that gives it: opened on first use.
+        """The opened part that fills a need.
 
         Raises:
-            InputError: no such part, one that is not the one that the index describes or cannot be used.
+            InputError: no such part, or one that does not match its description or cannot be used.
         """
         name = givers()[need]
         if name not in self._opened:
@@ -106,10 +102,10 @@ class IndexOnDisk:
     def given_queries(
         self, need: str, topics: Mapping[str, str], threads: int | None = None, devices: Devices | None = None
     ) -> Any:
-        """The queries as the part that gives a need is compared with them.
+        """The queries as the part that fills a need compares them.
 
         Raises:
-            InputError, UnavailableError: as `given`; an encoder that has changed, or is not to be had.
+            InputError, UnavailableError: as `given`; an encoder that has changed or is not available.
         """
         giver = part(givers(queries=True)[need])
         return giver.queries(self.given(giver.gives), topics, threads, devices)
@@ -131,7 +127,7 @@ class IndexOnDisk:
 
     @property
     def graph(self) -> NeighbourGraph:
-        """The graph of neighbours; no vector is opened."""
+        """The graph of neighbours."""
         opened: NeighbourGraph = self.given("neighbours")
         return opened
 
@@ -143,16 +139,16 @@ class IndexOnDisk:
 
     @property
     def term_source(self) -> TermSource:
-        """The counted words of the documents."""
+        """The word counts of the documents."""
         opened: TermSource = self.given("terms")
         return opened
 
     @property
     def encoder(self) -> dict[str, Any]:
-        """What `index` wrote about the encoder of the vectors: name and settings; empty when it says nothing.
+        """The described encoder of the vectors: name and settings, or empty.
 
         Raises:
-            InputError: something else than an encoder as this version describes one.
+            InputError: a description of another form.
         """
         described = self.described("dense").get("encoder", {})
         settings = described.get("settings", {}) if isinstance(described, dict) else None
@@ -170,14 +166,14 @@ class IndexOnDisk:
 
 @phase("opening the index")
 def open_index(name: str | Path | IndexOnDisk, bm25: str | None = None, *, needs: Collection[str] = ()) -> IndexOnDisk:
-    """The index of a name or path; built-in collections are indexed on first use, prebuilt ones downloaded.
+    """The index of a name or path; makes built-in collections on first use, downloads prebuilt indexes.
 
     Args:
-        name: an open index; a folder written by `python -m rnnreranker.index`, a Faiss or Lucene folder of Pyserini, a
-            `.npy` matrix with its ids, `pydoc`, or the name of a prebuilt index of Pyserini.
-        bm25: a Lucene index that stands elsewhere (path or prebuilt name).
-        needs: of methods; a built-in collection gets the parts that they need; where none is named, those of
-            `BUILT_IN_PARTS` that this machine can make.
+        name: an open index; a folder of `python -m rnnreranker.index`, a Faiss or Lucene folder of Pyserini, a `.npy`
+            matrix with its ids, `pydoc`, or a prebuilt index of Pyserini.
+        bm25: another Lucene index (path or prebuilt name).
+        needs: of methods; a built-in collection gets the parts for them, without needs the possible ones of
+            `BUILT_IN_PARTS`.
 
     Raises:
         InputError: nothing of that name (with the nearest names), or no index in the folder.

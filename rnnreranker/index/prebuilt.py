@@ -14,7 +14,7 @@ from rnnreranker.data.names import BUILT_IN
 
 
 def prebuilt_index(name: str) -> Path:
-    """The folder of a prebuilt index of Pyserini, downloaded and unpacked by Pyserini on first use."""
+    """The folder of a prebuilt index of Pyserini, which Pyserini downloads on first use."""
     known = [] if (near := difflib.get_close_matches(name, BUILT_IN, cutoff=0.7)) else prebuilt_index_names()
     if name not in known:
         near = near or _near(name, known)
@@ -40,7 +40,7 @@ def prebuilt_index(name: str) -> Path:
 
 
 def _near(name: str, known: list[str]) -> list[str]:
-    """The prebuilt indexes whose names are most like this one, three at most: those of the same encoder first."""
+    """The most similar names of prebuilt indexes, three at most, first those of the same encoder."""
     ending = letters(name.split(".")[-1])
     same_ending = [other for other in known if len(ending) > 3 and ending in letters(other)]
     same = difflib.get_close_matches(name, same_ending, cutoff=0.55)
@@ -48,5 +48,5 @@ def _near(name: str, known: list[str]) -> list[str]:
 
 
 def letters(name: str) -> str:
-    """A name without what people write differently: `tas-b` and `tas_b` are the same."""
+    """A name without punctuation and case."""
     return "".join(filter(str.isalnum, name.lower()))

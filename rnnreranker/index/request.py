@@ -1,4 +1,4 @@
-"""What an index is made of: documents and parts with their settings, as a command or a caller asks for them."""
+"""The request for an index: documents and parts with their settings."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ USUAL = "dense"  # where no part is asked for
 
 @dataclass(frozen=True)
 class IndexRequest(ComputesOnDevices, Request):
-    """Documents, and the parts that an index of them has.
+    """Documents, and the parts of their index.
 
     Args:
-        documents: as of `load_documents`, a .npy matrix with its ids beside it, or given ones; "" = those of the index.
-        parts: in their written form, `dense,neighbours:k=32` or a list of them; fields: as of `load_documents`.
-        from_index: an index of the same documents, whose encoded parts are taken in place of encoding.
-        backend, address: who makes blocks, one of BACKENDS, and the scheduler of its cluster; None starts one here.
-        device, compute_dtype: where encoders compute, and in which type, as of `devices_of`.
+        documents: as of `load_documents`, a .npy matrix with ids, or given ones; "" = those of the index.
+        parts: in their written form, `dense,neighbours:k=32` or a list; fields: as of `load_documents`.
+        from_index: an index of the same documents, whose encoded parts are reused.
+        backend, address: one of BACKENDS, and the scheduler of its cluster; None starts one here.
+        device, compute_dtype: of encoders, as of `devices_of`.
         threads: None = one per core; the index does not depend on it.
-        overwrite: make again what is there, and replace an index of other inputs.
+        overwrite: make existing parts again, and replace an index of other inputs.
 
     Raises:
-        InputError: arguments of other types, no parts, unknown ones or settings that they do not have; a device that is
-            not here, or that no part computes on.
+        InputError: arguments of other types, no parts, unknown ones or settings; a device that is not here, or that no
+            part computes on.
     """
 
     documents: str | GivenDocuments = setting(
@@ -80,23 +80,22 @@ class IndexRequest(ComputesOnDevices, Request):
 
     @property
     def names(self) -> list[str]:
-        """The names of the parts."""
         return list(self.chosen)
 
     def with_parts(self, chosen: Sequence[str]) -> IndexRequest:
-        """The same with those parts alone."""
+        """The same with only these parts."""
         return replace(self, parts=[one for one in forms_of(self.parts) if one.name in chosen])
 
     @property
     def without_texts(self) -> bool:
-        """Whether the documents are vectors alone, of a `.npy` matrix."""
+        """Whether the documents are a `.npy` matrix."""
         return isinstance(self.documents, str) and self.documents.endswith(".npy")
 
     def read(self) -> Iterator[Document]:
-        """The documents, from the first.
+        """The documents.
 
         Raises:
-            InputError, UnavailableError: as `load_documents`; here where there is nothing of that name.
+            InputError, UnavailableError: as `load_documents`; at once for an unknown name.
         """
         from rnnreranker.data.documents import load_documents
 
@@ -110,10 +109,10 @@ class IndexRequest(ComputesOnDevices, Request):
         return itertools.chain(list(itertools.islice(documents, 1)), documents)
 
     def with_own_vectors(self) -> IndexRequest:
-        """The same with a dense part of the vectors that the documents have, where they have some.
+        """The same with a dense part of the documents' own vectors, if they have vectors.
 
         Raises:
-            InputError: an encoder beside such vectors, a part of texts where there are none.
+            InputError: an encoder beside such vectors, a part of texts without texts.
             UnavailableError: as `read`.
         """
         from rnnreranker.data import local
@@ -146,7 +145,7 @@ class IndexRequest(ComputesOnDevices, Request):
         return replace(self, parts=list((forms | {"dense": Written("dense", {**given, "encoder": OWN})}).values()))
 
     def inputs(self) -> dict[str, Any]:
-        """What tells one index from another, computed without loading documents or models."""
+        """What distinguishes indexes, computed without loading documents or models."""
         marks: dict[str, Any] = {"documents": documents_mark(self.documents), "dense": None}  # null without vectors
         if (fields := fields_of(str(self.documents), self.fields)) != TITLE_AND_TEXT:  # those there always were
             marks["fields"] = list(fields)
@@ -157,7 +156,7 @@ class IndexRequest(ComputesOnDevices, Request):
 
 
 def documents_mark(documents: str | GivenDocuments) -> str:
-    """What tells the documents of a name from others: of the content of files, the name of an ir_datasets id."""
+    """A fingerprint of the content of files, or the name of an ir_datasets id."""
     from rnnreranker.base.files import file_digest, files_digest
     from rnnreranker.data import local, pydoc
     from rnnreranker.data.names import is_there
@@ -178,7 +177,7 @@ def documents_mark(documents: str | GivenDocuments) -> str:
 
 
 def forms_of(given: Form | Sequence[Form]) -> list[Written]:
-    """The parts of a line, or of a list of forms; InputError: none, or something else."""
+    """The parts of a line or a list; InputError: none, or something else."""
     if not isinstance(given, str | Written | Iterable | None):
         raise InputError(f"{argument('parts')}: got {given!r:.60}; expected names of parts, or a list of them")
     forms = list(read_listed(given)) if isinstance(given, str) else [Written.read(one) for one in as_list(given)]
@@ -189,7 +188,7 @@ def forms_of(given: Form | Sequence[Form]) -> list[Written]:
 
 @dataclass(frozen=True)
 class FlagsRequest(Request):
-    """What the command asks for in words of its own: documents, what is done with them, and the share of a process."""
+    """Flags of the command that are no fields of a request."""
 
     fields: str | None = setting(None, FIELDS, one_of=lambda: [*CHOICES], metavar="NAMES")
     append: str | None = setting(
@@ -213,7 +212,7 @@ def choose_part(form: Form) -> Chosen:
     """A part with its settings.
 
     Raises:
-        InputError: no such part (with what is meant perhaps), settings that it does not have, values out of range.
+        InputError: no such part (with suggestions), unknown settings, values out of range.
     """
     written = Written.read(form)
     if written.name not in names("part"):
@@ -225,24 +224,24 @@ def choose_part(form: Form) -> Chosen:
 
 
 def usual_parts() -> list[str]:
-    """The parts that `auto` stands for."""
+    """The parts of `auto`."""
     return [name for name, one in parts().items() if one.automatic]
 
 
 def settings_with_flags() -> Iterator[tuple[type[Part], dataclasses.Field[Any]]]:
-    """The settings of parts that are flags of `index` and arguments of `build_index` besides."""
+    """The settings of parts that are flags of `index` and arguments of `build_index`."""
     for one in parts().values():
         yield from ((one, field) for field in dataclasses.fields(one.Params) if field.metadata.get("flag"))
 
 
 def with_settings(given: Sequence[Written], flags: Mapping[str, Any]) -> list[Written]:
-    """Parts with those settings that were given by arguments of their own, as `impact_encoder`.
+    """Parts with the settings that were given as separate arguments, such as `impact_encoder`.
 
     Args:
         flags: by the names of `settings_with_flags`; None = not given.
 
     Raises:
-        InputError: a setting of a part that is not among them, or one given twice.
+        InputError: a setting of a part that is not requested, or one given twice.
     """
     forms = {one.name: one for one in given}
     for kind, field in settings_with_flags():

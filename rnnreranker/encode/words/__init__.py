@@ -1,1 +1,1 @@
-"""Texts to words, and words to weights predicted in their context (BERT-Scorer, paper 004)."""
+"""Texts to words, and weights of words in context (BERT-Scorer, paper 004)."""

@@ -1,4 +1,4 @@
-"""Texts to the words that are counted, and to the tokens of a model that these words are cut into."""
+"""Texts to counted words, and to the tokens of a model for these words."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ from rnnreranker.encode.words.segmentation import Spans, bmes_tags, load_jieba, 
 
 @dataclass(frozen=True)
 class TermParams(Params):
-    """Settings of counted words; queries are read as the documents were.
-
-    Raises:
-        InputError: values out of range, a stemmer of another language.
+    """Settings of counted words, of documents and queries; InputError: values out of range, a stemmer of another
+    language.
     """
 
     language: Literal["en", "zh"] = setting(
@@ -34,12 +32,11 @@ class TermParams(Params):
 
 
 class Analyser:
-    """What gives texts their words.
+    """Splits texts into words.
 
     Attributes:
-        params: language and stemmer, as given.
-        package: what the words depend on, with its version, as "jieba 0.42.1"; "" where that is nothing.
-        fingerprint: of the settings and the package.
+        params: language and stemmer; package: package and version behind the words, as "jieba 0.42.1", or "".
+        fingerprint: of settings and package.
 
     Raises:
         MissingDependencyError: jieba or PyStemmer is needed and not installed.
@@ -60,11 +57,11 @@ class Analyser:
         self.fingerprint = fingerprint("terms", params.to_dict(), self.package)
 
     def spans(self, text: str) -> Spans:
-        """Where the words of a text stand: (start, end) characters, in their order."""
+        """(start, end) characters of the words of a text, in order."""
         return word_spans(text, self.params.language)
 
     def words(self, texts: Sequence[str]) -> list[list[str]]:
-        """The words of every text, in their order."""
+        """The words of every text, in order."""
         words_of_texts = [words(text, self.params.language) for text in texts]
         return [self._stemmer.stemWords(own) for own in words_of_texts] if self._stemmer is not None else words_of_texts
 
@@ -75,13 +72,13 @@ NO_TAG = len(TAGS)  # of tokens that the model adds
 
 @dataclass(frozen=True)
 class Pieces:
-    """A text as a model reads it, beside its words.
+    """A text as a model reads it, and its words.
 
     Attributes:
-        tokens: (T,) token numbers, those that the model adds included; tags: (T,) the indices in "BMES" of their first
-            characters, `NO_TAG` for those that the model adds.
-        words: as they are counted; spans: where they stand in the text, (start, end) characters.
-        pairs: (token, word) indices, ascending: a token may be of several words, a word that was cut off has none.
+        tokens: (T,) token numbers with those that the model adds; tags: (T,) indices in "BMES" of their first
+            characters, `NO_TAG` for added tokens.
+        words: as they are counted; spans: their (start, end) characters in the text.
+        pairs: (token, word) indices, ascending: a token may belong to several words; a word that was cut off has none.
     """
 
     tokens: list[int]
@@ -91,9 +88,9 @@ class Pieces:
     pairs: list[tuple[int, int]]
 
     def spread(self, weights: Sequence[float]) -> dict[int, float]:
-        """Token -> weight, for the tokens of words: each word's weight in equal parts to its tokens.
+        """Token → weight: each word's weight in equal parts to its tokens.
 
-        The paper says so of the characters of Chinese words; here it is so of the pieces of any.
+        The paper does so for the characters of Chinese words; here for the tokens of any word.
 
         >>> Pieces([2, 7, 8, 3], [4, 0, 1, 4], ["rain"], [(0, 4)], [(1, 0), (2, 0)]).spread([0.5])
         {1: 0.25, 2: 0.25}
@@ -105,7 +102,8 @@ class Pieces:
         return parts
 
     def gather(self, weights: Sequence[float]) -> list[float | None]:
-        """The weight of each word: the sum of its tokens', each in equal parts to its words; None without a token.
+        """The weight of each word: the sum of its tokens' weights, each in equal parts to its words; None without a
+        token.
 
         >>> Pieces([2, 7, 8, 3], [4, 0, 1, 4], ["rain"], [(0, 4)], [(1, 0), (2, 0)]).gather([9, 0.25, 0.5, 9])
         [0.75]
@@ -121,8 +119,7 @@ class PieceReader:
     """Texts to pieces.
 
     Args:
-        tokenizer: of transformers, with offsets ("fast").
-        analyser: what gives texts their words.
+        tokenizer: of transformers, with offsets ("fast"); analyser: gives the words.
         max_length: tokens at which texts are cut.
     """
 
@@ -130,7 +127,6 @@ class PieceReader:
         self.tokenizer, self.analyser, self.max_length = tokenizer, analyser, max_length
 
     def read(self, text: str) -> Pieces:
-        """The pieces of a text, which may be empty."""
         encoding = self.tokenizer(text, truncation=True, max_length=self.max_length, return_offsets_mapping=True)
         spans, words = self.analyser.spans(text), self.analyser.words([text])[0]
         tags = bmes_tags(text, spans)
@@ -145,7 +141,7 @@ class PieceReader:
 
 
 def aligned(tokens: Sequence[tuple[int, ...]], words: Spans) -> list[tuple[int, int]]:
-    """(token, word) for every token that has a character of a word; both are (start, end) positions, words ascending.
+    """(token, word) for every token with a character of a word; both given as (start, end), words ascending.
 
     >>> aligned([(0, 0), (0, 3), (3, 6), (6, 7), (0, 0)], [(0, 2), (2, 6)])
     [(1, 0), (1, 1), (2, 1)]

@@ -18,7 +18,7 @@ class TermScorerNetwork(torch.nn.Module):
 
     Args:
         transformer: an encoder of transformers.
-        bmes: whether an embedding of the BMES tag of every token is added (section 3.2.1); it begins as zeros.
+        bmes: add an embedding of every token's BMES tag (section 3.2.1), which begins as zeros.
     """
 
     def __init__(self, transformer: Any, bmes: bool) -> None:
@@ -33,7 +33,7 @@ class TermScorerNetwork(torch.nn.Module):
             torch.nn.init.zeros_(self.tags.weight)
 
     def forward(self, tokens: torch.Tensor, attention: torch.Tensor, tags: torch.Tensor) -> torch.Tensor:
-        """(B, T) weights of (B, T) tokens; attention: 1 where no padding is; tags: as of `Pieces`."""
+        """(B, T) weights of (B, T) tokens; attention: 0 at padding; tags: as of `Pieces`."""
         if self.tags is None:
             states = self.transformer(input_ids=tokens, attention_mask=attention).last_hidden_state
         else:
@@ -44,7 +44,7 @@ class TermScorerNetwork(torch.nn.Module):
 
 
 def padded_pieces(several: Sequence[Pieces], padding: int) -> dict[str, torch.Tensor]:
-    """The arguments of `TermScorerNetwork.forward` of several texts."""
+    """The arguments of `TermScorerNetwork.forward` for several texts."""
     tokens, attention = padded([one.tokens for one in several], padding)
     tags, _ = padded([one.tags for one in several], NO_TAG)
     return {name: torch.from_numpy(part) for name, part in zip(ARGUMENTS, (tokens, attention, tags), strict=True)}

@@ -1,4 +1,4 @@
-"""BERT-Scorer (paper 004): the weights of words in their context, by a trained model."""
+"""BERT-Scorer (paper 004): a trained model of the weights of words in their context."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FOLDER = "words"  # of predicted weights in the cache folder
 
 
 class WeighedWord(NamedTuple):
-    """A word of a text: its (start, end) characters, how it is counted, its weight, None beyond the model's length."""
+    """A word of a text: its (start, end) characters, counted form, and weight, None beyond the model's length."""
 
     start: int
     end: int
@@ -40,9 +40,9 @@ class WeighedWord(NamedTuple):
 
 
 class TermScorer:
-    """A trained term scorer, which is loaded when it reads its first text.
+    """A trained term scorer, loaded on first use.
 
-    Weights are kept in the cache folder, by the scorer's files, the versions of torch and transformers, and the text.
+    The cache folder keeps weights by the scorer's files, the versions of torch and transformers, and the text.
 
     Args:
         path: a folder of `train --model term-scorer`.
@@ -65,10 +65,10 @@ class TermScorer:
         self._known: dict[str, dict[str, float]] = {}
 
     def words(self, text: str) -> list[WeighedWord]:
-        """The words of a text in their order; it is read alone, so that no other text changes a bit.
+        """The words of a text in order; it is read alone, so that its weights do not depend on other texts.
 
         Raises:
-            InputError: files missing or that do not fit each other.
+            InputError: missing files, or files that do not fit together.
             MissingDependencyError: jieba or PyStemmer is needed and not installed.
         """
         import torch
@@ -83,10 +83,9 @@ class TermScorer:
         return [WeighedWord(*span, word, weight) for span, word, weight in parts]
 
     def weights(self, texts: Sequence[str]) -> list[dict[str, float]]:
-        """Word -> weight of every text, {} of one without a word; errors as `words`.
+        """Word → weight of every text; errors as `words`.
 
-        A word that stands several times has the mean of its weights that are not below 0, as the others are discarded;
-        where all are below 0, their mean.
+        A repeated word gets the mean of its weights that are not negative, or of all if all are negative.
         """
         for text in texts:
             if text not in self._known:
@@ -94,8 +93,6 @@ class TermScorer:
         return [self._known[text] for text in texts]
 
     def _weights(self, text: str) -> dict[str, float]:
-        """The weights of a text that is not in memory."""
-
         def compute() -> dict[str, Any]:
             weights = _by_word(self.words(text))
             return {"words": np.array(list(weights), dtype=np.str_), "weights": np.array(list(weights.values()))}
@@ -106,7 +103,7 @@ class TermScorer:
 
     @cached_property
     def loaded(self) -> tuple[TermScorerNetwork, PieceReader]:
-        """The network and what cuts texts; errors as `words`."""
+        """The network and the reader of pieces; errors as `words`."""
         with phase("loading the term scorer"), loading(self._folder, "a term scorer", "train it again"):
             from rnnreranker.encode.words.network import TermScorerNetwork
 
@@ -124,10 +121,10 @@ class TermScorer:
 
 
 def load_term_scorer(path: str | os.PathLike[str]) -> TermScorer:
-    """The term scorer of a folder that `train --model term-scorer` wrote, loaded at once; see `TermScorer`.
+    """The term scorer of a folder of `train --model term-scorer`, loaded at once.
 
     Raises:
-        InputError: no such folder, another kind of model, files missing or that do not fit each other.
+        InputError: no such folder, another kind of model, missing files or files that do not fit together.
         MissingDependencyError: jieba or PyStemmer is needed and not installed.
     """
     scorer = TermScorer(path)
@@ -136,7 +133,7 @@ def load_term_scorer(path: str | os.PathLike[str]) -> TermScorer:
 
 
 def write_term_scorer(folder: Path, network: TermScorerNetwork, reader: PieceReader, params: TermParams) -> None:
-    """Write config.json, the weights and encoder/ into a folder that is there."""
+    """Write config.json, the weights and encoder/ into an existing folder."""
     network.transformer.save_pretrained(folder / ENCODER)
     reader.tokenizer.save_pretrained(folder / ENCODER)
     save_rest(network, folder / WEIGHTS, INNER)
@@ -150,7 +147,7 @@ def write_term_scorer(folder: Path, network: TermScorerNetwork, reader: PieceRea
 
 
 def fast_tokenizer(folder: Path) -> Any:
-    """The tokenizer of a folder, which must say where in a text its tokens stand; InputError: it does not."""
+    """The tokenizer of a folder, with offsets of tokens; InputError: it has no offsets."""
     transformers = require("transformers", "encoding text", "transformers")
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     if not tokenizer.is_fast:

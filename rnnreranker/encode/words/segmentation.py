@@ -1,4 +1,4 @@
-"""The words of a text: English by letters and digits, Chinese by jieba; BMES tags of its characters."""
+"""The words of a text: English by letters and digits, Chinese by jieba; BMES tags of characters."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rnnreranker.base.process.phases import phase
 @functools.cache
 @phase("reading jieba's dictionary")
 def load_jieba() -> Any:
-    """jieba's segmenter of the dictionary that its package brings; what a user adds to `jieba.dt` has no part in it.
+    """jieba's segmenter with the dictionary of its package; changes to `jieba.dt` do not affect it.
 
     Raises:
         MissingDependencyError: jieba is not installed.
@@ -40,21 +40,20 @@ _SMALL = "".join(chr(code).lower() if chr(code).isalnum() else " " for code in r
 
 
 def language_of(text: str) -> Language:
-    """Chinese, "zh", where a tenth or more of the characters are; else "en"."""
+    """ "zh" if at least a tenth of the characters are Chinese, else "en"."""
     return "zh" if text and len(_HAN.findall(text)) * 10 >= len(text) else "en"
 
 
 def check_language(language: str) -> None:
-    """Refuse what is no language here; InputError: another than `LANGUAGES`."""
     if language not in LANGUAGES:
         raise InputError(f"language {language!r}: expected one of {', '.join(LANGUAGES)}")
 
 
 def word_spans(text: str, language: Language) -> Spans:
-    """The words of a text: (start, end) character positions, in order; every word has a letter or a digit.
+    """(start, end) characters of the words of a text, in order; every word has a letter or a digit.
 
     English: runs of letters and digits. Chinese: jieba's words, which keep runs of Latin letters and digits whole;
-    full-width letters and digits count as the others.
+    full-width letters and digits count as normal ones.
 
     Raises:
         InputError: another language than "en" and "zh".
@@ -73,11 +72,9 @@ def word_spans(text: str, language: Language) -> Spans:
 
 
 def words(text: str, language: Language) -> list[str]:
-    """The words of a text in their order, in small letters and NFKC, so that one word is written one way.
+    r"""The words of a text in order, in lower case and NFKC; arguments and errors as `word_spans`.
 
-    Args and Raises: as `word_spans`.
-
-    >>> words("The Cafe\\u0301, the \\uff23\\uff21\\uff26\\uff25", "en")
+    >>> words("The Cafe\u0301, the \uff23\uff21\uff26\uff25", "en")
     ['the', 'café', 'the', 'cafe']
     """
     if language == "en" and text.isascii():
@@ -86,15 +83,15 @@ def words(text: str, language: Language) -> list[str]:
 
 
 def bmes_tags(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """One letter for every character (paper 004, section 3.2.1).
+    """A letter for every character (paper 004, section 3.2.1).
 
-    B, M or E where it begins a word, stands inside or ends it; S where it is a word alone or of none.
+    B, M or E at the begin, in the middle or at the end of a word; S for a word of one character, or outside of words.
 
     Args:
         text: n characters; spans: of its words, ascending, as of `word_spans`.
 
     Raises:
-        InputError: spans that overlap, are empty or go beyond the text.
+        InputError: spans that overlap, are empty or exceed the text.
 
     >>> bmes_tags("她来到清华大学。", [(0, 1), (1, 3), (3, 7)])
     'SBEBMMES'
@@ -110,7 +107,7 @@ def bmes_tags(text: str, spans: Sequence[tuple[int, int]]) -> str:
 
 
 def _narrow(text: str) -> str:
-    """The text with full-width letters, digits and signs as usual ones, as long as it was."""
+    """The text with full-width letters, digits and signs as normal ones; its length does not change."""
     if text.isascii():
         return text
     plain = (unicodedata.normalize("NFKC", character) for character in text)
