@@ -1,4 +1,4 @@
-"""Evaluation: ir-measures measures; here are the judgement protocols and the statistics."""
+"""Evaluation by ir-measures, with judgement protocols and statistics."""
 
 from __future__ import annotations
 

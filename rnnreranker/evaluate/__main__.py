@@ -1,4 +1,4 @@
-"""`python -m rnnreranker.evaluate`: what runs score, and how they compare."""
+"""`python -m rnnreranker.evaluate`: measure and compare runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ examples:
 
 @dataclass(frozen=True)
 class TableRequest(Request):
-    """What the command shows and writes besides the means."""
+    """What the command prints and writes besides means."""
 
     per_query: bool = setting(False, "a row per topic, and `all` for the means")
     json: str | None = setting(None, "write everything, per topic too, to this file", metavar="FILE")
@@ -49,7 +49,7 @@ class TableRequest(Request):
 
 @command.main
 def main(argv: Sequence[str]) -> int:
-    """Run the command with its arguments; the exit code."""
+    """Run the command with its arguments; returns the exit code."""
     args = make_parser().parse_args(argv)
     table = command.request(args, TableRequest)
     vectors = None if table.index is None else lambda: _vectors(str(table.index))
@@ -79,7 +79,6 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _check(table: TableRequest, request: EvaluateRequest) -> None:
-    """Refuse what can be seen to fail, before any work."""
     check(
         request,
         (request.compare and table.per_query, "give either --compare or --per-query (--json writes both)"),

@@ -1,4 +1,4 @@
-"""Runs against a baseline, topic by topic: differences, intervals, tests, their correction, and the tables of them."""
+"""Comparison of runs with a baseline, paired by topics: differences, intervals, tests and tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Comparison:
         value, baseline_value: means over the topics.
         difference: mean of the differences, run minus baseline.
         low, high: 95% percentile bootstrap interval of that mean.
-        p: paired t-test, two-sided; 1 where there is only one topic or no difference at all.
+        p: paired t-test, two-sided; 1 for one topic or no difference.
         p_holm: p after Holm's correction over all comparisons of the call.
         wins, ties, losses: topics in which the run scores higher, the same, lower.
         judged, baseline_judged: mean share of judged documents among the first ten.
@@ -53,15 +53,12 @@ class Comparison:
 
 @phase("comparing")
 def compare(scores: Scores, resamples: int = RESAMPLES, seed: int = 0) -> list[Comparison]:
-    """Every run after the first against the first, in every measure.
+    """Every run after the first against the first, in every measure, by run, then by measure.
 
     Args:
-        scores: of two runs or more, as `evaluate` gives them.
+        scores: of two runs or more.
         resamples: of the bootstrap over topics.
-        seed: of the bootstrap; equal seeds give equal intervals, whatever else is compared in the call.
-
-    Returns:
-        Comparisons by run, then by measure. The family of Holm's correction is all of them.
+        seed: of the bootstrap; equal seeds give equal intervals, whatever else is compared.
 
     Raises:
         InputError: fewer than two runs, or resamples below 1.
@@ -100,8 +97,7 @@ def compare(scores: Scores, resamples: int = RESAMPLES, seed: int = 0) -> list[C
 def bootstrap_intervals(differences: np.ndarray, resamples: int = RESAMPLES, seed: int = 0) -> np.ndarray:
     """(C, 2) float64: 95% percentile intervals of the mean of each of C rows.
 
-    All rows are resampled with the same draws of topics. Each row is sorted first, so that an interval does not depend
-    on the order of the topics.
+    All rows have the same draws of topics. Rows are sorted first, so that the order of the topics does not matter.
 
     Args:
         differences: (C, T) float64.
@@ -123,7 +119,7 @@ def bootstrap_intervals(differences: np.ndarray, resamples: int = RESAMPLES, see
 
 
 def paired_t_test(values: np.ndarray, baseline: np.ndarray) -> float:
-    """The two-sided p value of the paired t-test; 1 for one topic or no difference, 0 for the same one everywhere."""
+    """The two-sided p value of the paired t-test; 1 for one topic or no difference, 0 for a constant one."""
     differences = values - baseline
     if len(differences) < 2 or np.abs(differences).max() <= SAME:
         return 1.0
@@ -137,7 +133,7 @@ def paired_t_test(values: np.ndarray, baseline: np.ndarray) -> float:
 def holm(p_values: Sequence[float]) -> list[float]:
     """p values corrected for their number m by Holm's step-down method.
 
-    The i-th smallest (from 0) is multiplied by m - i, never falls below the one before, and stays at 1 at most.
+    The i-th smallest (from 0) is multiplied by m - i, is at least the one before, and at most 1.
 
     >>> [round(p, 3) for p in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
@@ -153,11 +149,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def differences(
     values: Mapping[Any, np.ndarray], pairs: Sequence[tuple[Any, Any]], resamples: int = RESAMPLES, seed: int = 0
 ) -> list[dict[str, float]]:
-    """How far some values of topics lie above others, a row a pair: one family of tests.
+    """Paired differences of values, a row a pair, as one family of tests.
 
     Args:
         values: by name, (T,) float64 each, of the same topics.
-        pairs: names: of the values, and of those that they are compared with; none gives no rows.
+        pairs: names of the values and of their baselines; none gives no rows.
         resamples, seed: as of `bootstrap_intervals`.
 
     Returns:
@@ -172,13 +168,13 @@ def differences(
 
 
 def print_scores(header: Sequence[object], rows: Iterable[Sequence[object]], protocol: str) -> None:
-    """Print a table whose first column is the run; a table of another protocol than `trec` has a column for it."""
+    """Print a table whose first column is the run; a protocol other than `trec` gets a column."""
     added = [] if protocol == "trec" else ["protocol"]
     print_table([header[0], *added, *header[1:]], [[row[0], *([protocol] if added else []), *row[1:]] for row in rows])
 
 
 def print_comparisons(comparisons: Sequence[Comparison], protocol: str) -> None:
-    """Print a row per run and measure: values, difference, 95% interval, p, win/tie/loss, judged of the first ten."""
+    """Print a row per run and measure."""
     header = ["run", "measure", "baseline", "value", "difference", "low", "high", "p", "p (Holm)", "win/tie/loss"]
     rows = [
         [

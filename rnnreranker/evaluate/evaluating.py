@@ -1,4 +1,4 @@
-"""`evaluate_run`, `evaluate_runs` and the command: runs and judgements are read, measured and compared."""
+"""`evaluate_run`, `evaluate_runs` and the command: read, measure and compare runs."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ ENDINGS = (".txt", ".trec", ".tsv", ".run")  # of files of runs, left out of the
 
 @dataclass(frozen=True)
 class EvaluateRequest(Request):
-    """Runs to be measured: the arguments of `evaluate_runs`, and flags of the command.
+    """The arguments of `evaluate_runs` and flags of the command.
 
     Attributes:
         runs: files, runs, {qid: {docid: score}} or data frames of query_id, doc_id, score; or these by name.
         qrels: judgements, see `qrels_of`.
         measures: as ir-measures or trec_eval writes them, with spaces between.
-        protocol: which grades count, see `apply_protocol`; None = that of the judgements, see `protocol_of`.
-        common_topics: only the judged topics that every run has; otherwise one that is missing scores 0.
-        vectors: say how alike the first ten documents of a query are; a function gives them when they are needed.
+        protocol: which grades count, see `apply_protocol`; None = that of the judgements.
+        common_topics: only the judged topics that every run has; otherwise a missing one scores 0.
+        vectors: for the redundancy of the first ten documents; or a function that opens them.
         compare: every run with the first, by paired t-tests and a bootstrap of `resamples` with `seed`.
     """
 
@@ -61,18 +61,17 @@ class EvaluateRequest(Request):
 
     @property
     def every(self) -> list[AnyRun]:
-        """All runs."""
         return list(self.runs.values() if isinstance(self.runs, Mapping) else self.runs)
 
     @property
     def files(self) -> list[str]:
-        """What messages call them: their files; of objects `run` with a number."""
+        """Their names in messages: files, or `run` with a number."""
         named = enumerate(self.every, 1)
         return [str(run) if isinstance(run, str | Path) else f"run {number}" for number, run in named]
 
     @property
     def names(self) -> list[str]:
-        """Short names: those given, or files without folder and ending where that tells them apart."""
+        """The given names, or file names, without folder and ending if still distinct."""
         if isinstance(self.runs, Mapping):
             return list(self.runs)
         paths = self.files
@@ -83,13 +82,13 @@ class EvaluateRequest(Request):
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What runs are worth.
+    """The result of an evaluation.
 
     Attributes:
-        request: that it answers.
+        request: the arguments.
         scores: of every run, measure and topic.
         comparisons: with the first run; empty unless asked for.
-        redundancy: run → how alike its first documents are; empty without vectors.
+        redundancy: run → redundancy of its first documents; empty without vectors.
     """
 
     request: EvaluateRequest
@@ -98,7 +97,7 @@ class Evaluation:
     redundancy: Mapping[str, pandas.DataFrame]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that was measured and how, for JSON."""
+        """All results and arguments, for JSON."""
         scores, request = self.scores, self.request
         return {
             "qrels": request.shown("qrels"),
@@ -130,14 +129,10 @@ def evaluate_runs(
     measures: str | Sequence[str | ir_measures.Measure] = MEASURES,
     **others: Any,
 ) -> Evaluation:
-    """What runs are worth and how they compare, as `python -m rnnreranker.evaluate`.
-
-    Args:
-        runs, qrels, measures, others: as of `EvaluateRequest`.
+    """Measure and compare runs, as `python -m rnnreranker.evaluate`; arguments as of `EvaluateRequest`.
 
     Raises:
-        InputError: everything that can be seen to be wrong, at once; unreadable files, a run none of whose topics is
-            judged.
+        InputError: all faults of the arguments at once; unreadable files, a run none of whose topics is judged.
     """
     request = asked(EvaluateRequest, {"runs": runs, "qrels": qrels, "measures": measures, **others})
     check(request)
@@ -145,7 +140,7 @@ def evaluate_runs(
 
 
 def check(request: EvaluateRequest, *others: tuple[object, str]) -> None:
-    """Refuse what can be seen to fail, before any work; others: more faults, reported with those of the request.
+    """Check a request before any work; others: more faults to report with its own.
 
     Raises:
         InputError: everything that is wrong.
@@ -164,7 +159,7 @@ def check(request: EvaluateRequest, *others: tuple[object, str]) -> None:
 
 
 def evaluated(request: EvaluateRequest) -> Evaluation:
-    """The values of a request that was checked; see `evaluate_runs`."""
+    """The results of a checked request."""
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.evaluate.comparison import compare
     from rnnreranker.evaluate.scores import evaluate, judged_documents, notice_unjudged
@@ -245,18 +240,17 @@ def evaluate_run(
 ) -> pandas.DataFrame:
     """The measures of a run, or of several by name: a row for each, a column for each measure.
 
-    `attrs["protocol"]` of the table is its protocol. A table of another protocol than `trec` shows it, too, as the name
-    of its columns.
+    `attrs["protocol"]` is the protocol; if not `trec`, it is also the name of the columns.
 
     Args:
-        run: a Run, a file, {qid: {docid: score}} or a data frame of query_id, doc_id, score (or qid, docno,
-            score); or a mapping from names to these.
+        run: a Run, a file, {qid: {docid: score}} or a data frame of query_id, doc_id, score (or qid, docno, score); or
+            a mapping from names to these.
         qrels: a name, a file, {qid: {docid: grade}}, {qid: docids} or a data frame, see `qrels_of`.
         measures: as ir-measures or trec_eval writes them, a list or one text with spaces between.
         protocol: which grades count: trec, dl, strict, strict-dropped, binary; None = dl for the names of TREC DL, else
             trec.
         per_query: a row for every run and judged topic, with the columns run and topic, in place of means.
-        common_topics: only the judged topics that every run has; otherwise one that is missing scores 0.
+        common_topics: only the judged topics that every run has; otherwise a missing one scores 0.
 
     Raises:
         InputError: no such measure or protocol, unreadable files, a run none of whose topics is judged.

@@ -19,13 +19,13 @@ BETWEEN = re.compile(r"(?:\s|,(?!\d))+(?![^()]*\))")  # outside parentheses; tre
 
 
 def parse_measures(names: str | Iterable[str | ir_measures.Measure]) -> list[ir_measures.Measure]:
-    """The measures of names such as "nDCG@10 RR@10 P(rel=2)@5" or trec_eval's "map P.5", in their order, each once.
+    """The measures of names such as "nDCG@10 RR@10 P(rel=2)@5" or trec_eval's "map P.5", in order, each once.
 
     Args:
         names: one text with white space or commas between the names, or a sequence of names or measures.
 
     Raises:
-        InputError: no names, or names that ir-measures does not know or cannot measure here: all of them at once.
+        InputError: no names; all names that ir-measures does not know or cannot measure here.
 
     >>> parse_measures("nDCG@10, P(rel=2)@5 nDCG@10")
     [nDCG@10, P(rel=2)@5]
@@ -66,7 +66,7 @@ def parse_measures(names: str | Iterable[str | ir_measures.Measure]) -> list[ir_
 
 
 def _parsed(name: str) -> list[ir_measures.Measure]:
-    """The measures of a name as ir-measures writes it, or as trec_eval does, which may have several: `ndcg_cut_5,10`.
+    """The measures of a name of ir-measures, or of trec_eval, which may have several: `ndcg_cut_5,10`.
 
     Raises:
         NameError, ValueError: no such name.
@@ -82,7 +82,7 @@ def _parsed(name: str) -> list[ir_measures.Measure]:
 
 
 def name_of(measure: ir_measures.Measure) -> str:
-    """The name of a measure as ir-measures spells it, but with a level that was typed: P(rel=1)@5 is not P@5 here.
+    """The name of a measure as ir-measures spells it, with a typed level: P(rel=1)@5 is not P@5 here.
 
     >>> [name_of(measure) for measure in parse_measures("P@5 P(rel=1)@5 P(rel=1,judged_only=True)@5 AP(rel=1)")]
     ['P@5', 'P(rel=1)@5', 'P(rel=1,judged_only=True)@5', 'AP(rel=1)']
@@ -97,7 +97,7 @@ def name_of(measure: ir_measures.Measure) -> str:
 
 
 def cutoff_of(measure: str | ir_measures.Measure) -> int:
-    """How deep a measure looks; 0 where its name does not say.
+    """The cutoff of a measure; 0 if its name has none.
 
     >>> cutoff_of("P(rel=2)@10"), cutoff_of("AP")
     (10, 0)
@@ -106,7 +106,7 @@ def cutoff_of(measure: str | ir_measures.Measure) -> int:
 
 
 def deepest_cutoff(measures: str | Iterable[str | ir_measures.Measure]) -> int:
-    """How many documents to retrieve for measures: the deepest cutoff, 100 at least; 1000 for one without a cutoff.
+    """How many documents to retrieve for measures: the deepest cutoff, at least 100; 1000 without a cutoff.
 
     Raises:
         InputError: as `parse_measures`.
@@ -118,7 +118,7 @@ def deepest_cutoff(measures: str | Iterable[str | ir_measures.Measure]) -> int:
 
 
 def _hint(name: str) -> str:
-    """What a wrong name may have meant: letter case and a forgotten @ first, then the names most like it."""
+    """What a wrong name may mean: letter case and a forgotten @ first, then the most similar names."""
     from ir_measures.measures import registry
 
     word, cutoff = re.fullmatch(r"(.*?)(?:\(.*\))?@?(\d*)", name, re.DOTALL).groups()  # type: ignore[union-attr]

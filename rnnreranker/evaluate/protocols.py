@@ -1,4 +1,4 @@
-"""The protocols of evaluation: which grades count as relevant, which judgements and topics are measured."""
+"""Protocols of evaluation: which grades are relevant, which judgements and topics count."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ MEASURES = "nDCG@10 RR@10"  # where none are named
 
 @dataclass(frozen=True)
 class Judged:
-    """Measures with the judgements they are measured on.
+    """Measures and their judgements.
 
     Attributes:
         measures: ir-measures measures.
-        grades: {qid: {docid: grade}}; topics may be missing (they score 0).
+        grades: {qid: {docid: grade}}; missing topics score 0.
     """
 
     measures: tuple[ir_measures.Measure, ...]
@@ -39,7 +39,7 @@ def protocol_of(qrels: pandas.DataFrame, protocol: str | None = None) -> str:
         protocol: one of PROTOCOLS, or None.
 
     Raises:
-        InputError: unknown protocol; one that needs grades of 2 or more where there are none.
+        InputError: unknown protocol; one that needs grades of 2 or more if there are none.
     """
     if protocol is None:
         return str(qrels.attrs.get("protocol", "trec"))
@@ -50,11 +50,7 @@ def protocol_of(qrels: pandas.DataFrame, protocol: str | None = None) -> str:
 
 
 def relevant_from(protocol: str) -> int:
-    """The grade from which on a document is relevant to binary measures.
-
-    Raises:
-        InputError: unknown protocol.
-    """
+    """The lowest grade that is relevant to binary measures; InputError for an unknown protocol."""
     if protocol not in PROTOCOLS:
         raise InputError(f"protocol {protocol!r}; {nearest(protocol, PROTOCOLS)}")
     return 2 if protocol in ("dl", *STRICT) else 1
@@ -71,22 +67,21 @@ def apply_protocol(measures: Sequence[ir_measures.Measure], qrels: pandas.DataFr
     """The measures, grouped by the judgements that a protocol measures them on.
 
     Graded measures (those of ir-measures without a parameter `rel`, such as nDCG) use grades as gains; binary measures
-    (RR, AP, R, P, ...) count a document as relevant from some grade on:
+    (RR, AP, R, P, ...) count documents from some grade on as relevant:
 
     - `trec`: gains as judged; relevant from grade 1 on, as trec_eval and ir-measures do.
-    - `dl`: gains as judged; relevant from grade 2 on. This is how NIST reports TREC Deep Learning.
-    - `strict`: judgements below grade 2 are removed before every measure; 2 and 3 keep their gains (papers 000, 001).
-      A topic without any such grade counts all the same, and scores 0.
-    - `strict-dropped`: as `strict`, but such a topic is left out, as by a program that reads what is left of the
-      qrels. The strict figures of both papers (000: Tables 1 and 3, 001: Tables 2 and 3) cannot tell the two apart:
-      each of the 43 and 54 topics of DL 2019 and 2020 has a passage of grade 2 or more. The first with one that
-      has none, 1103547, is DL 2021's set of documents.
-    - `binary`: gain 1 from grade 1 on, else 0, for every measure: for collections whose grades are codes, not an order.
+    - `dl`: gains as judged; relevant from grade 2 on, as NIST reports TREC Deep Learning.
+    - `strict`: judgements below grade 2 are removed before every measure; 2 and 3 keep their gains (papers 000, 001). A
+      topic without any such grade scores 0.
+    - `strict-dropped`: as `strict`, but such a topic is dropped, as by a program that reads the remaining qrels. The
+      strict figures of both papers (000: Tables 1 and 3, 001: Tables 2 and 3) fit both: each of the 43 and 54 topics of
+      DL 2019 and 2020 has a passage of grade 2 or more.
+    - `binary`: gain 1 from grade 1 on, else 0, for every measure: for grades that are codes, not an order.
 
-    A level that is typed, as in `P(rel=1)@10`, stays. Judged@k counts documents with any judgement.
+    A typed level, as in `P(rel=1)@10`, stays. Judged@k counts documents with any judgement.
 
     Args:
-        measures: as `parse_measures` gives them.
+        measures: as of `parse_measures`.
         qrels: columns query_id, doc_id, relevance; of all topics or of some.
         protocol: one of PROTOCOLS.
 
@@ -119,7 +114,7 @@ def _is_binary(measure: ir_measures.Measure) -> bool:
 
 
 def _binarised(qrels: pandas.DataFrame, level: int, keep_negative: bool) -> pandas.DataFrame:
-    """Grades 1 from the level on, else 0; negative ones, which mean "not judged" to infAP, may stay."""
+    """Grades 1 from the level on, else 0; negative ones ("not judged" to infAP) may stay."""
     relevance = qrels["relevance"]
     ones = (relevance >= level).astype(int)
     return qrels.assign(relevance=ones.where(relevance >= 0, relevance) if keep_negative else ones)

@@ -1,4 +1,4 @@
-"""How alike the first documents of a run are, by the vectors of an index: no judgement is read."""
+"""The similarity of the first documents of a run by the vectors of an index, without judgements."""
 
 from __future__ import annotations
 
@@ -18,15 +18,14 @@ NAMES = (f"cosine@{DEPTH}", f"pairs@{DEPTH}")  # of the two figures
 
 
 def means_of(table: pandas.DataFrame) -> dict[str, float]:
-    """Both figures of `redundancy` by name, means over the queries; 0 where there is none."""
+    """Both figures of `redundancy` by name, means over the queries; 0 if there are none."""
     return {name: float(table[name].to_numpy().mean()) if len(table) else 0.0 for name in NAMES}
 
 
 def redundancy(run: Run, vectors: VectorSource) -> pandas.DataFrame:
     """The cosines of all pairs of the first ten documents of every query: their mean, and how many are `NEAR`.
 
-    Cosines of one encoder are no measure for those of another: compare runs by the same vectors. Documents without a
-    vector, or with one of zeros, are left out.
+    Cosines of different encoders are not comparable. Documents without a vector, or with a zero vector, are ignored.
 
     Args:
         run: of any number of queries.

@@ -33,7 +33,7 @@ GDEVAL = 4  # its highest grade
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What R runs score on T topics in M measures.
+    """The scores of R runs on T topics in M measures.
 
     Attributes:
         runs: R names.
@@ -42,7 +42,7 @@ class Scores:
         values: (R, T, M) float64.
         means: (R, M) float64, over the topics (the sum for counts such as NumRet, as trec_eval has it).
         judged: (R, T) float64 in [0, 1], the share of the first ten entries that is judged, at any grade.
-        missing: (R,) int64, judged topics that a run has no entries for; they score 0, and Judged 1.
+        missing: (R,) int64, judged topics without entries; they score 0, and Judged 1.
         protocol: which grades count, see `protocols.apply_protocol`.
     """
 
@@ -64,7 +64,7 @@ class Scores:
         return self.values[self._run(run), :, self._measure(measure)]
 
     def frame(self) -> pandas.DataFrame:
-        """A data frame with a row per run and topic: columns run, topic, and one per measure."""
+        """A row per run and topic: columns run, topic, and one per measure."""
         import pandas
 
         pairs = [(run, topic) for run in self.runs for topic in self.topics]
@@ -98,12 +98,11 @@ def evaluate(
 ) -> Scores:
     """The values of runs, topic by topic.
 
-    All judged topics count (`strict-dropped` leaves some out): one that a run lacks scores 0. Nothing depends on the
-    order of the queries in a run. Every measure sees the documents in trec_eval's order: by float32 score, equal scores
-    by docid, both descending.
+    All judged topics count (`strict-dropped` drops some): one that a run lacks scores 0. The order of the queries does
+    not matter. Documents are in trec_eval's order: by float32 score, then by docid, both descending.
 
     Args:
-        runs: one run, or several under names (a sequence is named "1", "2", ...).
+        runs: one run, or several by name (a sequence is named "1", "2", ...).
         qrels: all judgements of a collection, see `qrels_of`.
         measures: see `parse_measures`.
         protocol: see `apply_protocol`; None = that of the judgements, see `protocol_of`.
@@ -196,11 +195,11 @@ def _check_gdeval(measures: Sequence[ir_measures.Measure], qrels: pandas.DataFra
 def notice_unjudged(
     runs: Mapping[str, Run], judged: Mapping[str, Collection[str]], so: str = "every measure is 0"
 ) -> None:
-    """Report every run that has none of the documents that are judged for its queries.
+    """Report every run without documents that are judged for its queries.
 
     Args:
-        runs: by the names that a user knows them by.
-        judged: query id → docids; so: what follows.
+        runs: by name.
+        judged: query id → docids; so: the consequence.
     """
     for name, run in runs.items():
         if shown := _unjudged(run, judged):
@@ -208,11 +207,7 @@ def notice_unjudged(
 
 
 def check_judged(run: Run, judged: Mapping[str, Collection[str]], name: str) -> None:
-    """Refuse candidates none of which is judged.
-
-    Raises:
-        InputError: no docid of the run is judged for its query.
-    """
+    """Raise InputError if no docid of the run is judged for its query."""
     if shown := _unjudged(run, judged):
         raise InputError(
             f"{name}: no judged docid is among the candidates ({shown}); check that both are of one collection"
@@ -220,7 +215,7 @@ def check_judged(run: Run, judged: Mapping[str, Collection[str]], name: str) -> 
 
 
 def _unjudged(run: Run, judged: Mapping[str, Collection[str]]) -> str:
-    """A docid of the run and one that is judged, where no docid of the run is judged for its query; else ""."""
+    """If no docid of the run is judged for its query, a docid of the run and a judged one in words; else ""."""
     qids = [qid for qid, count in zip(run, np.diff(run.offsets), strict=True) if judged.get(qid) and count]
     if not qids or any(not set(judged[qid]).isdisjoint(run.ranked(qid)) for qid in qids):
         return ""
@@ -228,7 +223,7 @@ def _unjudged(run: Run, judged: Mapping[str, Collection[str]]) -> str:
 
 
 def judged_documents(qrels: pandas.DataFrame) -> dict[str, set[str]]:
-    """Query id → the docids that are judged for it, at any grade."""
+    """Query id → its judged docids, at any grade."""
     return {qid: set(grades) for qid, grades in grades_of(qrels).items()}
 
 
@@ -246,7 +241,7 @@ def _as_trec_eval(run: Run) -> np.ndarray:
 
 
 def _alike(measures: Sequence[ir_measures.Measure]) -> Iterator[list[ir_measures.Measure]]:
-    """Measures that see the same entries: those to which nothing below the last judged document counts, and others."""
+    """Measures for which nothing below the last judged document counts, and the others."""
     for to_last_judged in (True, False):
         if part := [measure for measure in measures if (measure.NAME in TO_LAST_JUDGED) == to_last_judged]:
             yield part
@@ -262,11 +257,10 @@ def _measure(
 ) -> np.ndarray:
     """(T, M) float64: the values of measures that are `_alike`; 0 for topics that the run or a group's judgements lack.
 
-    Topics have numbers in place of their ids, as gdeval takes no other ids. Scores fall by 1 from rank to rank, so that
-    every tool keeps the order.
+    Numbers replace topic ids, as gdeval takes no other ids. Scores fall by 1 from rank to rank, so that every tool
+    keeps the order.
 
-    Args:
-        rows: (L,) entry → row of `run.docids`, in the order that measures see.
+    rows: (L,) entry → row of `run.docids`, in the order that measures see.
     """
     import ir_measures
 
@@ -298,7 +292,7 @@ def _measure(
 
 
 def _after_judged(run: Run, rows: np.ndarray, judged: Mapping[str, set[str]]) -> np.ndarray:
-    """(Q,) int64: the entry behind the last judged one of each query; behind the first one where none is judged."""
+    """(Q,) int64: the entry behind the last judged one of each query; behind the first one if none is judged."""
     import pyarrow.compute
 
     every = {docid: code for code, docid in enumerate(dict.fromkeys(docid for of in judged.values() for docid in of))}

@@ -1,4 +1,4 @@
-"""The public functions on vectors: check what came in, compute, and say which row of a batch was bad."""
+"""The public functions on vectors: check, compute, and name the bad row of a batch."""
 
 from __future__ import annotations
 
@@ -28,17 +28,16 @@ def rnn_similarity(
 ) -> np.ndarray:
     """s* of every candidate: (B, N) float32, in candidate order; -inf for padding.
 
-    s* mixes what the first stage and the inner product with the query say of a candidate with the Jaccard similarity of
-    reciprocal neighbours among the query and its candidates; `RnnParams` has the formula. With scale "none" it is eq. 1
-    of paper 000, lambda s(q, c) + (1 - lambda) J(q, c). Every candidate given takes part; `params.context` is not
-    applied here. With scale "minmax" the values are in [0, 1].
+    s* mixes the first stage and the inner product with the query with the Jaccard similarity of reciprocal neighbours
+    among the query and its candidates; see `RnnParams`. With scale "none" it is eq. 1 of paper 000, lambda s(q, c) + (1
+    - lambda) J(q, c). `params.context` is ignored. With scale "minmax" the values are in [0, 1].
 
     queries: (B, d); candidates: (B, N, d), N >= 1; float32 or float16, other real types are cast to float32.
-    base: (B, N) scores of a first stage, with the candidates in its order: column 0 is the one it puts first. None =
-    the inner products are the first stage, and the order of the candidates does not matter.
-    lengths: (B,) real candidates of each row, 0..N (None = all); what stands behind them is never looked at. A query
-    without candidates gives a row of -inf. threads: how many at most (None = one per core); results never depend on it.
-    engine: None = the one for this much work.
+    base: (B, N) scores of a first stage, with the candidates in its order, best first. None = the inner products, and
+    the order of the candidates does not matter.
+    lengths: (B,) real candidates of each row, 0..N (None = all); values behind them are ignored. A query without
+    candidates gives a row of -inf. threads: at most (None = one per core); results do not depend on it. engine: None =
+    by the amount of work.
 
     Raises:
         InputError: shapes that do not fit, NaN or infinity in a vector or in base, lengths outside 0..N, an exponential
@@ -87,14 +86,13 @@ def jaccard_similarity(
     """Jaccard similarity of each probe to every element: (B, len(probes), m) float32; -inf for padding.
 
     J = sum_j min(v_pj, v_ij) / sum_j max(v_pj, v_ij) over the expanded weights (paper 000, eq. 11, as a similarity). In
-    [0, 1] for weights >= 0; with negative weights (scale "none", negative similarities) it can leave that range, but it
-    is always finite. An element that shares no neighbour relation with anything has 0 everywhere.
+    [0, 1] for weights >= 0; negative weights (scale "none", negative similarities) can leave that range, but values
+    stay finite. An element without neighbour relations has 0 everywhere.
 
     vectors: (B, m, d), row 0 = query, m >= 2; float32 or float16, other real types are cast to float32.
     probes: row numbers of `vectors`, the same for the whole batch; 0 = the query.
-    lengths: (B,) real candidates of each row, 0..m-1, the query not counted (None = all): rows 1..length are real. A
-    query without candidates, and a probe that is padding, give -inf throughout. threads, engine: as in
-    `rnn_similarity`.
+    lengths: (B,) real candidates of each row, 0..m-1, without the query (None = all). A query without candidates, and a
+    probe that is padding, give -inf. threads, engine: as of `rnn_similarity`.
 
     Raises:
         InputError: as `rnn_similarity`, and a probe outside 0..m-1.
@@ -130,10 +128,10 @@ def jaccard_similarity(
 
 
 def given_similarity(similarity: np.ndarray, params: RnnParams, *, base: np.ndarray | None = None) -> np.ndarray:
-    """(N,) float32: s* of the candidates of one query, in their order, as `rnn_similarity` with these similarities.
+    """(N,) float32: s* of the candidates of one query, as `rnn_similarity`, of given similarities.
 
     Args:
-        similarity: (N + 1, N + 1), symmetric, row 0 the query; they stand for the inner products.
+        similarity: (N + 1, N + 1), symmetric, row 0 the query; in place of inner products.
         params: of the similarity.
         base: (N,) scores of a first stage, with the candidates in its order; None = row 0.
 
@@ -183,7 +181,7 @@ def of_vectors(load: Load, real: np.ndarray, dimension: int) -> ContextBatch:
 
 
 def padded(values: np.ndarray, counts: np.ndarray, width: int) -> np.ndarray:
-    """(..., width) float32: the first `counts` of (..., N) float64, and -inf behind them; counts: (...)."""
+    """(..., width) float32: the first `counts` of (..., N) float64, then -inf; counts: (...)."""
     out = np.full((*counts.shape, width), -np.inf, dtype=np.float32)
     there, common = np.arange(width) < counts[..., None], min(width, values.shape[-1])
     np.copyto(out[..., :common], values[..., :common], where=there[..., :common], casting="same_kind")
@@ -191,7 +189,7 @@ def padded(values: np.ndarray, counts: np.ndarray, width: int) -> np.ndarray:
 
 
 def _broken(row: int, load: Load, dimension: int, real: np.ndarray, what: str) -> str:
-    """What is wrong with the vectors of a row, whose products are no finite numbers."""
+    """What is wrong with vectors whose products are not finite."""
     with np.errstate(all="ignore"):
         vectors = load(row, np.empty((int(real[row]) + 1, dimension), dtype=np.float32))
     broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1)).tolist()

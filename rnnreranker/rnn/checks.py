@@ -1,4 +1,4 @@
-"""What may be handed to the public functions: shapes, types and values of a batch, each with its refusal."""
+"""Checks of the arguments of public functions: shapes, types and values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rnnreranker.rnn.params import RnnParams
 
 
 def vectors(array: np.ndarray, name: str, shape: str) -> np.ndarray:
-    """The array, of as many dimensions as `shape` names, the last of which is not empty.
+    """The array, with as many dimensions as `shape` names; the last is not empty.
 
     Raises:
         InputError: another shape, a type that is no real number.
@@ -39,7 +39,7 @@ def _array(values: np.ndarray | Sequence[Any], name: str) -> np.ndarray:
 
 
 def integers(values: np.ndarray | Sequence[int], name: str) -> np.ndarray:
-    """An array of integers as int64, of any shape; InputError: values of another type."""
+    """An int64 array of any shape; InputError for values of another type."""
     array = _array(values, name)
     if array.size and array.dtype.kind not in "iu":
         raise InputError(f"{name} has type {array.dtype}: expected integers")
@@ -47,7 +47,7 @@ def integers(values: np.ndarray | Sequence[int], name: str) -> np.ndarray:
 
 
 def lengths_of(lengths: np.ndarray | Sequence[int] | None, batch: int, width: int) -> np.ndarray:
-    """(B,) int64: the real candidates of every row, which has `width`; None = all.
+    """(B,) int64: the real candidates of every row of `width`; None = all.
 
     Raises:
         InputError: another shape or type, numbers outside 0..width.
@@ -66,7 +66,7 @@ def lengths_of(lengths: np.ndarray | Sequence[int] | None, batch: int, width: in
 def base_scores(
     base: np.ndarray | Sequence[Sequence[float]] | None, real: np.ndarray, width: int, name: str = "base"
 ) -> np.ndarray | None:
-    """(B, N) float64: a finite score for every candidate, 0 at padding; None where none are given.
+    """(B, N) float64: a finite score for every candidate, 0 at padding; None if `base` is None.
 
     Raises:
         InputError: another shape or type, NaN or infinity.
@@ -88,14 +88,14 @@ def base_scores(
 
 
 def threads_of(threads: int | None) -> int | None:
-    """The number of threads, None = one per core; InputError: not an integer >= 1."""
+    """The number of threads, None = one per core; InputError unless an integer >= 1."""
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, (int, np.integer)) or threads < 1):
         raise InputError(f"threads={threads!r}: expected an integer >= 1, or None for one per core")
     return threads
 
 
 def in_threads(work: Callable[[], object], workers: int) -> None:
-    """Run some work in so many threads at once, BLAS on one thread; raises the first error."""
+    """Run `work` in so many threads at once, BLAS on one thread; raises the first error."""
     with one_blas_thread():
         if workers < 2:
             work()
@@ -106,10 +106,6 @@ def in_threads(work: Callable[[], object], workers: int) -> None:
 
 
 def rows_of_graph(params: RnnParams) -> None:
-    """Look that the parameters do without whole rows of similarities, which a graph does not have.
-
-    Raises:
-        InputError: they divide rows, of raw similarities.
-    """
+    """Raise InputError if rows of raw similarities are divided, as a graph has no whole rows."""
     if params.scale == "none" and params.normalize:
         raise InputError(f"normalize={params.normalize}: a graph has no whole rows to divide; expected none")

@@ -1,4 +1,4 @@
-"""Contexts of a batch to s*: matrices of similarities a few at a time, their Jaccard similarities, and the mixture."""
+"""s* of a batch of contexts: matrices of similarities a few at a time, Jaccard similarities, and the mixture."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ Fill = Callable[..., None]
 
 
 def matrices(contexts: int, widest: int) -> np.ndarray:
-    """(C, M, S) float32: room for matrices of M elements, whose rows are longer than they need.
+    """(C, M, S) float32: space for matrices of M elements, with longer rows.
 
-    The kernel reads 64 similarities at a time, and rows at a distance of a power of two push each other out of a cache.
+    The kernel reads 64 similarities at a time, and rows a power of two apart would evict each other from a cache.
     """
     return np.empty((contexts, widest, (widest + 63) // 64 * 64 + 48), dtype=np.float32)
 
 
 def list_lengths(sizes: np.ndarray, params: RnnParams) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(B,) int64 each, of contexts of these sizes: entries of a list, those that extend (-1 = none), those averaged."""
+    """(B,) int64 each, of contexts of these sizes: list entries, those that extend (-1 = none), those averaged."""
     distinct, which = np.unique(sizes, return_inverse=True)
     of_size = [
         (
@@ -54,27 +54,27 @@ def list_lengths(sizes: np.ndarray, params: RnnParams) -> tuple[np.ndarray, np.n
 
 
 class Engine(Protocol):
-    """What computes: the module `dense` or `kernel`, with the same values.
+    """The module `dense` or `kernel`, with the same values.
 
     score(gram, sizes, lengths, columns, tops, setting, probes, out, problem, closest) fills `out` with the Jaccard
-    similarities of probes, and `closest`. A context with m = sizes[c] < 2 is left alone.
+    similarities of probes, and `closest`; it skips contexts with m = sizes[c] < 2.
 
-    - gram: (C, M, S) float32, of `matrices`. The similarities of context c are gram[c, :m, :m], -inf where a pair is
-      not known; a diagonal of inf stands for the highest of the others. Rows are left as lists are sorted by them.
+    - gram: (C, M, S) float32, of `matrices`. The similarities of context c are gram[c, :m, :m], -inf for unknown pairs;
+      a diagonal of inf stands for the highest of the others. Rows are left as lists are sorted by them.
     - lengths, columns, tops: (C,) int64, of `list_lengths`.
     - probes: (C, P) int64, elements; `Setting.by_products` fills all but the first.
-    - out: (C, P, M) float64, the similarity of a probe to every element; nothing where a probe is < 0 or >= m.
+    - out: (C, P, M) float64, the similarity of a probe to every element; unchanged where a probe is < 0 or >= m.
     - problem: (C,) float64, 0 on entry. NaN: the diagonal is NaN or too large; inf: a constant outweighs the
-      differences; else the largest exponent, where an exponential weight would overflow.
-    - closest: (C, M - 1, n) int32, the n candidates most similar to each, ascending, without itself and the query, of
-      equal ones the earlier; -1 where fewer are known.
+      differences; else the largest exponent, if an exponential weight would overflow.
+    - closest: (C, M - 1, n) int32, for each candidate the n most similar others, ascending, ties: the earlier; -1 =
+      none.
 
     smooth(scores, closest, share, out): see `dense.smooth`.
 
     known_pairs(near, similar, rows, query, sizes, gram) fills `gram` from a graph: near (C, N, K) uint32 and similar
     (C, N, K) float32, the neighbours of candidates; rows: (C, N) int64, candidates; query: (C, N) float32, similarities
-    to the query, or (C, 0): those of the first candidate in falling order. Of a pair that both name the larger counts;
-    the diagonal is inf, or NaN where a similarity is not finite.
+    to the query, or (C, 0): those of the first candidate in falling order. The larger value of a pair counts; the
+    diagonal is inf, or NaN if a similarity is not finite.
     """
 
     score: Callable[..., None]
@@ -88,7 +88,7 @@ _done = 0  # pairs of elements of all work so far
 
 @functools.lru_cache(maxsize=1)
 def compiles() -> bool:
-    """Whether numba can compile; without it, one notice says so."""
+    """Whether numba can compile; otherwise one notice says why not."""
     try:
         import numba
 
@@ -103,7 +103,7 @@ def compiles() -> bool:
 
 @functools.lru_cache(maxsize=1)
 def kernel() -> Engine:
-    """The compiled engine, ready for its first work; NumPy's where numba cannot compile."""
+    """The compiled engine, loaded; NumPy's if numba cannot compile."""
     if not compiles():
         return dense
     with _lock, phase("loading the kernel, which a first use on a machine compiles", "kernel"):
@@ -122,22 +122,21 @@ def kernel() -> Engine:
 
 
 def warm_up() -> None:
-    """Load the compiled kernel now; the first time on a machine this compiles it. For services, before a question.
+    """Load the compiled kernel now; the first time on a machine compiles it. For services, before the first question.
 
-    Without it the kernel is loaded when there is much work to do, and in the first call of `rerank_hits` where its
-    machine code is kept. NumPy does small work until then, with the same results.
+    Without it NumPy does small work, with the same results, and larger work loads the kernel.
     """
     kernel()
 
 
 def load_kept() -> None:
-    """Load the kernel where its machine code is kept: for work that is small, but asked for often."""
+    """Load the kernel if its machine code is kept, for small but frequent work."""
     if kernel.cache_info().currsize or is_kept():
         kernel()
 
 
 def engine_for(sizes: np.ndarray) -> Engine:
-    """What does the work on contexts of these sizes: NumPy until the kernel is loaded sooner than its work is done."""
+    """The engine for contexts of these sizes: NumPy until loading the kernel costs less than the work."""
     global _done
     if kernel.cache_info().currsize:  # it is loaded
         return kernel()
@@ -156,7 +155,7 @@ def is_kept() -> bool:
 
 
 class PlainNeighbours:
-    """The engine of NumPy, but no neighbour need be reciprocal."""
+    """NumPy's engine without reciprocity."""
 
     score = staticmethod(functools.partial(dense.score, sets=dense.plain_sets))
     smooth, known_pairs = staticmethod(dense.smooth), staticmethod(dense.known_pairs)
@@ -166,8 +165,8 @@ class PlainNeighbours:
 class ContextBatch:
     """A batch of contexts.
 
-    sizes: (B,) int64, elements of each, the query the first; filler: gives what fills their matrices, called once in
-    every thread; largest: of the diagonal, beyond which a context is refused; outweighs: see `dense.Setting`.
+    sizes: (B,) int64, elements of each, the query the first; filler: called once in every thread, returns what fills
+    matrices; largest: the highest accepted diagonal; outweighs: see `dense.Setting`.
     """
 
     sizes: np.ndarray
@@ -183,7 +182,7 @@ class ContextBatch:
 
 @dataclass(frozen=True)
 class JaccardScores:
-    """What an engine says of a batch of contexts, M being the largest size.
+    """The output of an engine for a batch of contexts, M being the largest size.
 
     jaccard: (B, P, M) float64; products: (B, M - 1) float64, similarities to the query as lists are sorted by them;
     probes: (B, P) int64; closest, problem: as of `Engine`.
@@ -206,10 +205,10 @@ def scored(
     threads: int | None = None,
     engine: Engine | None = None,
 ) -> JaccardScores:
-    """The Jaccard similarities of probes, (B, P) int64, to all elements; nothing depends on batch or threads.
+    """The Jaccard similarities of probes, (B, P) int64, to all elements; batches and threads do not matter.
 
-    lenders: how many closest candidates are looked for. by_products: all probes but the first become the candidates
-    with the largest similarity to the query, -1 where there are fewer.
+    lenders: how many closest candidates to return. by_products: all probes but the first become the candidates with the
+    largest similarity to the query, -1 if there are fewer.
     """
     sizes = contexts.sizes
     batch, widest = len(sizes), max(2, int(sizes.max(initial=0)))
@@ -262,10 +261,9 @@ def similarities(
     threads: int | None = None,
     engine: Engine | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """s* of the candidates of a batch of contexts, smoothed where `params` says so, and the problems of `Engine`.
+    """s* of the candidates of a batch of contexts, (B, N) float64, undefined at padding, and the problems of `Engine`.
 
-    (B, N) float64, anything at padding, N candidates at most. base: (B, N) or wider, float64, finite, or None =
-    similarities to the query.
+    base: (B, N) or wider, float64, finite, or None = similarities to the query.
     """
     batch, widest = len(contexts.sizes), max(2, int(contexts.sizes.max(initial=0)))
     engine, base = engine or engine_for(contexts.sizes), None if base is None else base[:, : widest - 1]
@@ -292,7 +290,7 @@ def similarities(
 def check_problem(problem: np.ndarray, broken: Callable[[int], str]) -> None:
     """Raise for the first row of the batch that could not be computed.
 
-    problem: (B,) of `Engine`; broken: what is wrong with a row whose similarities are no finite numbers.
+    problem: (B,) of `Engine`; broken: what is wrong with a row whose similarities are not finite.
     """
     for row in np.flatnonzero(problem)[:1].tolist():
         if np.isnan(problem[row]):

@@ -1,6 +1,6 @@
-"""The values of `kernel` to the last bit by NumPy: dense matrices, slower, but there without loading numba.
+"""The values of `kernel` to the last bit by NumPy: slower, but without loading numba.
 
-Every sum is added up in the kernel's order, and what it multiplies by an inverse is not divided here.
+Sums have the kernel's order, and products with an inverse replace divisions as there.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ NONE = np.float32(-np.inf)  # the similarity of a pair that is not known
 
 
 def kernel_sources() -> str:
-    """A word that changes with the sources of the kernel: numba keeps its machine code under it."""
+    """A fingerprint of the kernel's sources, which names numba's machine code."""
     return fingerprint(*(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.glob("kernel*.py"))))
 
 
 class Setting(NamedTuple):
-    """`RnnParams` and what is known of the matrices, as engines take them."""
+    """`RnnParams` and properties of the matrices, for engines."""
 
     authors: bool  # overlap above 2/3, not at it; exp(p s) - 1; rows of weights divided by their sums
     weight: int  # 0 linear, 1 exp, 2 binary
@@ -41,7 +41,7 @@ class Setting(NamedTuple):
 
     @classmethod
     def of(cls, params: RnnParams, largest: float, outweighs: float, by_products: bool) -> Setting:
-        """The setting; scale "none" takes no constant off."""
+        """The setting; scale "none" subtracts no constant."""
         weight = ("linear", "exp", "binary").index(params.weight)
         normalize, minmax = (None, "max", "mean").index(params.normalize), params.scale == "minmax"
         return cls(
@@ -64,9 +64,9 @@ def score(
     closest: np.ndarray,
     sets: Sets | None = None,
 ) -> None:
-    """Fill `out` and `closest` for some contexts; the contract is in `contexts.Engine`.
+    """Fill `out` and `closest` for some contexts, as `contexts.Engine` says.
 
-    sets: how sets are made of lists; None = `reciprocal_sets`.
+    sets: makes sets of lists; None = `reciprocal_sets`.
     """
     for c, m in enumerate(sizes.tolist()):
         if m < 2:
@@ -110,7 +110,7 @@ def score(
 
 
 def _divisors(values: np.ndarray, known: np.ndarray, how: int) -> np.ndarray:
-    """(m, 1) float64: the maximum of each row, or 1e-8 + its mean, over known pairs; 1 where it cannot divide it."""
+    """(m, 1) float64: the maximum of each row, or 1e-8 + its mean, over known pairs; 1 if it cannot divide it."""
     if not how:
         return np.ones((len(values), 1))
     of_known = np.where(known, values, 0.0)
@@ -120,19 +120,19 @@ def _divisors(values: np.ndarray, known: np.ndarray, how: int) -> np.ndarray:
 
 
 def _mask(order: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """(m, m) bool: the members of lists, (m, L), which hold known elements alone, (m,)."""
+    """(m, m) bool: the members of lists, (m, L), of known elements only, (m,)."""
     listed = np.zeros((len(order), len(order)), dtype=bool)
     np.put_along_axis(listed, order, np.arange(order.shape[1]) < counts[:, None], axis=1)
     return listed
 
 
 def reciprocal_sets(lists: np.ndarray, short: np.ndarray | None, authors: bool) -> np.ndarray:
-    """(m, m) bool: row i = the members of R*(i), of those of lists and of short ones; None = no extension."""
+    """(m, m) bool: row i = the members of R*(i), from lists and short ones; None = no extension."""
     return extended(lists & lists.T, None if short is None else short & short.T, authors)
 
 
 def plain_sets(lists: np.ndarray, short: np.ndarray | None, authors: bool) -> np.ndarray:
-    """As `reciprocal_sets`, of lists whose members need not be reciprocal."""
+    """As `reciprocal_sets`, without reciprocity."""
     return extended(lists, short, authors)
 
 
@@ -147,7 +147,7 @@ def extended(sets: np.ndarray, short: np.ndarray | None, authors: bool) -> np.nd
 
 
 def _nearest(order: np.ndarray, counts: np.ndarray, top: int) -> np.ndarray:
-    """(m, top) elements whose rows are added up, ascending; an element that knows fewer stands for the others."""
+    """(m, top) elements whose rows are added up, ascending; an element that knows fewer repeats itself."""
     m, itself = len(order), np.arange(len(order))[:, None]
     if top == 1:
         return itself
@@ -156,7 +156,7 @@ def _nearest(order: np.ndarray, counts: np.ndarray, top: int) -> np.ndarray:
 
 
 def _weights(members: np.ndarray, values: np.ndarray, setting: Setting) -> tuple[np.ndarray, np.ndarray, bool]:
-    """(m, m) float64: the weights of members, 0 elsewhere; what rows sum to, (m,); whether any is negative.
+    """(m, m) float64: the weights of members, 0 elsewhere; the sums of rows, (m,); whether any is negative.
 
     The authors' rows sum to 1 or are empty. values: (m, m), what weights are made of.
     """
@@ -177,7 +177,7 @@ def _weights(members: np.ndarray, values: np.ndarray, setting: Setting) -> tuple
 def _jaccard(
     weights: np.ndarray, sums: np.ndarray, signed: bool, nearest: np.ndarray, probes: np.ndarray, out: np.ndarray
 ) -> None:
-    """Set out[r], (m,) float64, to the similarities of probe r to every element, of those probes that are elements."""
+    """Set out[r], (m,) float64, to the similarities of probe r to every element, for probes that are elements."""
     rows, totals = np.zeros(weights.shape), np.zeros(len(weights))
     for near in nearest.T:
         rows += weights[near]
@@ -196,7 +196,7 @@ def _jaccard(
 
 
 def _in_parts(rows: np.ndarray) -> np.ndarray:
-    """Row sums by eight parts, of every eighth column, which are added up in halves, as the kernel does."""
+    """Row sums of eight interleaved parts, added up in halves, as the kernel does."""
     padded = np.zeros((len(rows), -(-rows.shape[1] // 8), 8))
     padded.reshape(len(rows), -1)[:, : rows.shape[1]] = rows
     parts = _totals(np.moveaxis(padded, 1, 2))
@@ -206,15 +206,15 @@ def _in_parts(rows: np.ndarray) -> np.ndarray:
 
 
 def _totals(rows: np.ndarray) -> np.ndarray:
-    """Sums along the last axis in its order, as the kernel adds, from 0 on; NumPy's own sum goes by pairs."""
+    """Sums along the last axis in order, as the kernel adds; NumPy's own sum goes by pairs."""
     return np.cumsum(rows, axis=-1)[..., -1] + 0.0 if rows.shape[-1] else np.zeros(rows.shape[:-1])
 
 
 def closest_of(order: np.ndarray, counts: np.ndarray, lenders: int) -> np.ndarray:
-    """(m - 1, lenders) int32: the nearest candidates of each candidate, ascending, -1 where it knows fewer.
+    """(m - 1, lenders) int32: the nearest candidates of each candidate, ascending, -1 if it knows fewer.
 
-    order: (m, m) elements by falling similarity to that of the row, of equal ones the earlier first; counts: (m,) how
-    many of them are known. None is the query or the candidate itself.
+    order: (m, m) elements by falling similarity to that of the row, ties: the earlier; counts: (m,) how many of them
+    are known.
     """
     m = len(order)
     listed, itself = order[1:], np.arange(1, m)[:, None]
@@ -230,7 +230,7 @@ def closest_of(order: np.ndarray, counts: np.ndarray, lenders: int) -> np.ndarra
 def smooth(scores: np.ndarray, closest: np.ndarray, share: float, out: np.ndarray) -> None:
     """Fill `out`, (C, N) float64, with (1 - share) s*(i) + share * mean of s* over the nearest of i; s* without any.
 
-    scores: (C, N) float64, s*, finite where they are named; closest: (C, N, n) int32, elements, -1 = none.
+    scores: (C, N) float64, s*; closest: (C, N, n) int32, elements, -1 = none.
     """
     there = closest > 0
     taken = np.take_along_axis(scores[:, :, None], np.maximum(closest, 1).reshape(len(closest), -1, 1) - 1, axis=1)
@@ -241,7 +241,7 @@ def smooth(scores: np.ndarray, closest: np.ndarray, share: float, out: np.ndarra
 def known_pairs(
     near: np.ndarray, similar: np.ndarray, rows: np.ndarray, query: np.ndarray, sizes: np.ndarray, gram: np.ndarray
 ) -> None:
-    """Fill the matrices of some contexts of a graph; the contract is in `contexts.Engine`."""
+    """Fill the matrices of some contexts of a graph, as `contexts.Engine` says."""
     for c, m in enumerate(sizes.tolist()):
         if m < 2:
             continue

@@ -1,4 +1,4 @@
-"""Similarities from a graph of neighbours: no vector of a document is read, and no product computed."""
+"""Similarities from a graph of neighbours, without vectors of documents."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ def graph_similarity(
 ) -> np.ndarray:
     """s* of every candidate from a graph of neighbours: (B, N) float32, in candidate order; -inf for padding.
 
-    As `rnn_similarity`, with the similarities that the graph has: two candidates are known to each other where one of
-    them is among the K neighbours of the other in the whole collection, with the larger of the two weights. A
-    neighbour list holds known elements alone, and where a weight asks for another pair, it counts as the lowest known
-    similarity of the context. An element is as similar to itself as the most similar pair is.
+    As `rnn_similarity`, with the similarities of the graph. A pair is known if one document is among the K neighbours
+    of the other in the whole collection; the larger weight counts. Neighbour lists hold known elements only. In
+    weights, an unknown pair counts as the lowest known similarity of the context, and an element's similarity to itself
+    as the highest.
 
     edges: (D, K) uint32 and weights: (D, K) float16, the graph of D documents, in memory or mapped; rows: (B, N)
     integers, the candidates' rows in it, in the order of the first stage, distinct within a query.
-    query: (B, N) inner products of query and candidates, on the scale of the weights. None = they are not known: s*
-    leaves them out (w_q = 0), and the query's neighbours are those that the first candidate has, dealt out in the
-    order of the run: the first candidate gets the largest of its similarities to the others, the second the next.
-    base: (B, N) scores of the first stage; None = `query` stands for them.
+    query: (B, N) inner products of query and candidates, on the scale of the weights. None = unknown: w_q = 0, and the
+    query gets the similarities of the first candidate, the largest for the first candidate, the next for the second,
+    and so on.
+    base: (B, N) scores of the first stage; None = `query`.
     lengths, threads: as in `rnn_similarity`.
 
     Raises:
         InputError: shapes or types that do not fit, rows beyond the graph, similarities or scores that are not finite,
-            neither query nor base, parameters that need inner products with the query (`RnnParams.without_query`), rows
-            divided by `normalize` with scale "none", an exponential weight that would overflow.
+            neither query nor base, parameters that need inner products with the query (`RnnParams.without_query`),
+            `normalize` with scale "none", an exponential weight that would overflow.
 
     >>> edges = np.array([[1, 2], [0, 2], [1, 3], [2, 1]], dtype=np.uint32)
     >>> weights = np.array([[0.9, 0.1], [0.9, 0.3], [0.3, 0.2], [0.2, 0.1]], dtype=np.float16)
@@ -85,11 +85,11 @@ def graph_jaccard(
     lengths: Lengths = None,
     threads: int | None = None,
 ) -> np.ndarray:
-    """Jaccard similarity of probes to every element: (B, P, N + 1) float32; -inf for padding, and
-    throughout for a query without candidates.
+    """Jaccard similarity of probes to every element: (B, P, N + 1) float32; -inf for padding and for a query without
+    candidates.
 
     probes: (P,) elements for all queries, or (B, P), where -1 = none (its row is 0); element 0 is the query, element i
-    candidate i of the row, from 1. The rest: as `graph_similarity`.
+    candidate i, from 1. Others: as of `graph_similarity`.
 
     Raises:
         InputError: as `graph_similarity`, and probes outside the context.
@@ -116,14 +116,13 @@ def probe_similarities(
     lengths: np.ndarray,
     threads: int | None = None,
 ) -> np.ndarray:
-    """What the graph knows of each probe and every candidate of its context: (B, P, N) float32; 0 for padding.
+    """The graph's similarities of each probe to every candidate of its context: (B, P, N) float32; 0 for padding.
 
-    Of a pair that both rows name the larger similarity counts; a pair that neither names has the lowest known
-    similarity of the context; a document is as similar to itself as the most similar pair is. Where nothing is known,
-    all is 0.
+    Unknown pairs have the lowest known similarity of the context, a document with itself the highest; all is 0 where
+    nothing is known.
 
-    edges, weights, rows: as of `graph_similarity`; probes: (B, P) int64, candidates by their numbers from 1, distinct;
-    others have 0 throughout. lengths: (B,) real candidates; threads: nothing depends on it.
+    edges, weights, rows: as of `graph_similarity`; probes: (B, P) int64, distinct candidates, from 1; others have 0
+    throughout. lengths: (B,) real candidates.
 
     Raises:
         InputError: similarities of a context that are not finite.
@@ -155,7 +154,7 @@ def of_graph(
     query: np.ndarray | None,
     lengths: Lengths,
 ) -> ContextBatch:
-    """The contexts of a graph, of what `graph_similarity` is given: -inf where it does not know a pair.
+    """The contexts of a graph: -inf for unknown pairs; arguments as of `graph_similarity`.
 
     Raises:
         InputError: shapes or types that do not fit, rows beyond the graph, products that are not finite.

@@ -1,4 +1,4 @@
-"""`rerank_hits`: what a vector store returned for one query, in the order of its reciprocal nearest neighbours."""
+"""`rerank_hits`: the hits of a vector store for one query, reranked by reciprocal nearest neighbours."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class RerankedHits(NamedTuple):
             print(hits[row], score)
 
     Attributes:
-        order: (N,) int64, row numbers of the hits that were given.
-        scores: (N,) float32, their s*, which never rises.
+        order: (N,) int64, row numbers of the given hits.
+        scores: (N,) float32, their s*, non-increasing.
     """
 
     order: np.ndarray
@@ -42,12 +42,11 @@ def rerank_hits(
     """One query's hits by s*, best first: (order, scores), where `scores[i]` belongs to `hits[order[i]]`.
 
     Args:
-        query_vector: (d,); None = unknown: `scores` are then its similarities to the hits.
-        vectors: (N, d), those of the hits; real numbers of any type, also a tensor of torch; cast to float32.
-        scores: (N,) of the store, higher is better; None = inner products with the query. The hits count in the order
-            of their scores, equal ones in the order given.
-        params: of the similarity, or a mapping of some of them; None = the defaults. All hits take part, whatever
-            `context` says.
+        query_vector: (d,); None = unknown: then `scores` are its similarities to the hits.
+        vectors: (N, d) of the hits, of any real type or a torch tensor; cast to float32.
+        scores: (N,) of the store, higher is better; None = inner products with the query. Hits rank by their scores,
+            equal ones in the order given.
+        params: of the similarity, or a mapping of some settings; None = the defaults. `context` is ignored.
 
     Returns:
         order: (N,) int64 row numbers of `vectors`; scores: (N,) float32, in that order.
@@ -85,10 +84,10 @@ def rerank_hits(
 
 
 def params_of(params: RnnParams | Mapping[str, Any] | None) -> RnnParams:
-    """The parameters that are given as they are, as a mapping of some, or not at all.
+    """`RnnParams` of an instance, a mapping of some settings, or None.
 
     Raises:
-        InputError: unknown settings, values out of range, something else than a mapping.
+        InputError: unknown settings, values out of range, another type.
     """
     if params is None or isinstance(params, RnnParams):
         return params or RnnParams()
@@ -98,7 +97,7 @@ def params_of(params: RnnParams | Mapping[str, Any] | None) -> RnnParams:
 
 
 def _falls(scores: np.ndarray, products: np.ndarray) -> bool:
-    """Whether scores are lower the larger the inner products are, nearly on a line; never of fewer than eight."""
+    """Whether scores fall nearly linearly where the inner products rise; False for fewer than eight."""
     apart, other = scores - scores.mean(), products - products.mean()
     return len(scores) >= 8 and float(apart @ other) < -0.9 * float(np.linalg.norm(apart) * np.linalg.norm(other))
 

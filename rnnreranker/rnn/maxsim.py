@@ -1,4 +1,4 @@
-"""MaxSim of late interaction: how well the tokens of documents answer those of a query, one by one."""
+"""MaxSim of late interaction."""
 
 from __future__ import annotations
 
@@ -28,25 +28,23 @@ def maxsim(
 ) -> np.ndarray:
     """The sum over a query's tokens i of w_i max_j q_i . d_j over the document's tokens j (paper 002, eq. 1).
 
-    Larger = more relevant; a document without tokens scores 0. A score depends on the query and the document alone, to
-    the last bit: not on the others of the batch or on the number of threads. Tokens are not normalised here.
+    Larger = more relevant; a document without tokens scores 0. A score depends on query and document alone, to the last
+    bit. Tokens are not normalised.
 
     Args:
         query_tokens: (q, d), or (Q, q, d) for several queries; cast to float32.
-        document_tokens: (N, t, d), or (T, d) with the documents one after the other and `offsets`; float16 and other
-            types are multiplied as float32.
-        mask: (N, t), which tokens are real; None = all. What is not real is never looked at.
+        document_tokens: (N, t, d), or (T, d) with the documents one after the other and `offsets`; cast to float32.
+        mask: (N, t), which tokens are real; None = all. Others are ignored.
         offsets: (N + 1,) ascending from 0 to T: document r has document_tokens[offsets[r]:offsets[r + 1]].
-        rows: (n,) documents that are scored, in this order; None = all.
-        weights: (q,) or (Q, q), w_i; None = 1. A token of weight 0 does not count, so that shorter queries may be
-            padded with them.
-        threads: how many at most; None = one per core.
+        rows: (n,) documents to score, in this order; None = all.
+        weights: (q,) or (Q, q), w_i; None = 1. Tokens of weight 0 do not count and may pad shorter queries.
+        threads: at most; None = one per core.
 
     Returns:
         (n,) float32 for one query, (Q, n) for several.
 
     Raises:
-        InputError: shapes that do not fit, NaN or infinity in a token of a document that is scored, a query or weights.
+        InputError: shapes that do not fit, NaN or infinity in a token of a scored document, a query or weights.
 
     >>> query = np.array([[1.0, 0.0], [0.0, 1.0]])
     >>> documents = np.array([[0.6, 0.8], [0.8, 0.6], [0.0, 1.0]])
@@ -81,7 +79,7 @@ def ragged_maxsim(
     weights: np.ndarray | None = None,
     threads: int | None = None,
 ) -> np.ndarray:
-    """(Q, n) float32: MaxSim as `maxsim` has it, of queries of any lengths; errors as `maxsim`.
+    """(Q, n) float32: MaxSim as `maxsim`, of queries of any lengths.
 
     Args:
         queries: (P, d), the queries one after the other; query_offsets: (Q + 1,) int64 ascending: query i has
@@ -135,7 +133,7 @@ def _whole(count: int) -> int:
 
 
 def _parts(lengths: np.ndarray, most: int) -> list[tuple[int, int]]:
-    """Ranges of documents that have tokens, `most` tokens in each, more where one document has more."""
+    """Ranges of documents that have tokens, `most` tokens in each, more if one document has more."""
     of = np.cumsum(lengths) // most if len(lengths) else lengths
     bounds = [0, *(np.flatnonzero(np.diff(of)) + 1).tolist(), len(lengths)]
     return [(first, last) for first, last in itertools.pairwise(bounds) if lengths[first:last].any()]
@@ -180,10 +178,10 @@ def token_similarities(
     rows: np.ndarray | Sequence[int] | None = None,
     threads: int | None = None,
 ) -> np.ndarray:
-    """(m, m) float32, symmetric: how alike a query, element 0, and n = m - 1 documents are by their tokens.
+    """(m, m) float32, symmetric: similarities of a query, element 0, and n = m - 1 documents by their tokens.
 
-    With |x| the number of tokens of x, s_0i = MaxSim(q, d_i) / |q| and s_ij = (MaxSim(d_i, d_j) / |d_i| +
-    MaxSim(d_j, d_i) / |d_j|) / 2: means of largest products, cosines where tokens have length 1. What has none has 0.
+    With |x| the number of tokens of x, s_0i = MaxSim(q, d_i) / |q| and s_ij = (MaxSim(d_i, d_j) / |d_i| + MaxSim(d_j,
+    d_i) / |d_j|) / 2: means of largest products, cosines if tokens have length 1; 0 without tokens.
 
     Args:
         query: (q, d); tokens, offsets, rows, threads: as of `maxsim`.

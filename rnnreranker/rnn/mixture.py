@@ -1,6 +1,6 @@
-"""What the first stage and the inner products say of candidates, and its mixture with Jaccard similarities.
+"""The terms of first stage and inner products, and their mixture with Jaccard similarities.
 
-Values of a context are computed elementwise or from that context alone, so they do not depend on the others.
+Values of a context never depend on other contexts.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def known(
     counts: np.ndarray,
     params: RnnParams,
 ) -> np.ndarray:
-    """(C, N) float64: the weighted mean of the terms of rank, score and inner product; anything at padding.
+    """(C, N) float64: the weighted mean of the terms of rank, score and inner product; undefined at padding.
 
-    products: (C, N) float64, or None where they have no weight; base: (C, N), scores of a run, whose order the columns
-    have; None = the inner products, and `order` is theirs where it counts. counts: (C, 1) candidates of a context, the
-    first of its row.
+    products: (C, N) float64, None where they have no weight; base: (C, N) scores of a run in the order of the columns,
+    None = the inner products, with `order` theirs where ranks count. counts: (C, 1) candidates of a context, the first
+    of its row.
     """
     wr, ws, wq = weights(params)
     scores = products if base is None else base
@@ -58,7 +58,7 @@ def known(
 def mean_over(probes: np.ndarray, jaccard: np.ndarray, counts: np.ndarray) -> np.ndarray:
     """(C, N) float64: the mean over the probes of their similarities to the candidates, J(p, p) = 1.
 
-    probes: (C, P) elements, -1 where a context has no more; jaccard: (C, P, N + 1), 0 where a probe is -1, changed.
+    probes: (C, P) elements, -1 = none; jaccard: (C, P, N + 1), 0 where a probe is -1; changed in place.
     """
     rows = np.arange(len(probes))
     near = jaccard[:, 0, 1:]
@@ -81,7 +81,7 @@ def weights(params: RnnParams) -> tuple[float, float, float]:
 def of_ranks(ranks: np.ndarray, counts: np.ndarray | int, constant: float) -> np.ndarray:
     """1 / (constant + rank), mapped so that rank 1 has 1 and the last, `counts`, 0; 0 where there is one rank.
 
-    In closed form, which no constant makes imprecise: (n - r) / (n - 1) * (c + 1) / (c + r).
+    The closed form stays precise for every constant: (n - r) / (n - 1) * (c + 1) / (c + r).
     """
     values: np.ndarray = (counts - ranks) / np.maximum(counts - 1, 1) * ((constant + 1.0) / (constant + ranks))
     return values
@@ -90,7 +90,7 @@ def of_ranks(ranks: np.ndarray, counts: np.ndarray | int, constant: float) -> np
 def unit(values: np.ndarray, counts: np.ndarray | int) -> np.ndarray:
     """(C, N) float64: each row mapped so that its lowest value is 0 and its highest 1; a constant row is 0.
 
-    values: (C, N) float, finite where they count, which is the first `counts` of a row, (C, 1) or the same for all.
+    values: (C, N) float, finite in the first `counts` of a row, (C, 1) or an int.
     """
     halves = 0.5 * values  # their differences are finite
     real = np.arange(values.shape[1]) < counts
@@ -103,10 +103,10 @@ def unit(values: np.ndarray, counts: np.ndarray | int) -> np.ndarray:
 
 
 def smooth(scores: np.ndarray, products: np.ndarray, share: float, neighbours: int) -> np.ndarray:
-    """(R, n) float64: (1 - share) score + share * mean score of the nearest candidates, as `RnnParams` has it.
+    """(R, n) float64: (1 - share) score + share * mean score of the nearest candidates; see `RnnParams`.
 
-    scores: (R, n) float, R scores of each of n candidates; products: (n + 1, n + 1) float32, inner products of the
-    query and its candidates, the query first; neighbours: how many are the nearest, all others where there are fewer.
+    scores: (R, n) float, R scores of each of n candidates; products: (n + 1, n + 1) float32 inner products, the query
+    first; neighbours: how many are the nearest, at most all others.
 
     >>> products = np.array([[1, 0, 0, 0], [0, 1, 0.9, 0.1], [0, 0.9, 1, 0.2], [0, 0.1, 0.2, 1]], dtype=np.float32)
     >>> smooth(np.array([[1.0, 0.0, 0.0]]), products, 0.25, 1).tolist()

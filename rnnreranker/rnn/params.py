@@ -1,4 +1,4 @@
-"""Parameters of reciprocal nearest neighbour similarity: what each means, its limits and its default."""
+"""Parameters of the reciprocal nearest neighbour similarity."""
 
 from __future__ import annotations
 
@@ -12,38 +12,36 @@ from rnnreranker.base.settings import Params, context_setting, setting
 
 @dataclass(frozen=True)
 class RnnParams(Params):
-    """How similar two texts are by their reciprocal nearest neighbours: the symbols of paper 000, explained here once.
+    """Parameters of the similarity by reciprocal nearest neighbours, with the symbols of paper 000.
 
     The elements of a context are the query (element 0) and its N candidates; s_ij is the inner product of two of them.
 
     - `k`: an element's neighbour list holds its k nearest elements besides itself (variant "paper": k in all).
-    - `tau`: share of the list that may extend a reciprocal set; 0 means that no set is extended.
+    - `tau`: share of the list that may extend a reciprocal set; 0 = no extension.
     - `weight`, `weight_scale`: weight of a member from its similarity s: s, exp(p s) - 1 with p = `weight_scale`, or 1;
-      an element's weights are divided by their sum (variant "paper": exp(p s), and no division).
+      an element's weights are divided by their sum (variant "paper": exp(p s), no division).
     - `k_exp`: an element's weights are averaged over the first k_exp entries of its list (variant "paper": over its
-      k_exp nearest, however short the list); 1 means no averaging.
-    - `lam`: lambda in s*(i) = lambda g(i) + (1 - lambda) mean over the probes p of J(p, i), J being the Jaccard
-      similarity of the weights and g what is known of the candidate i without its neighbours:
-      g(i) = [w_r mm(1 / (c + rank_i)) + w_s mm(score_i) + w_q mm(s_0i)] / (w_r + w_s + w_q),
-      with the rank (from 1) and the score that the first stage gave it. mm is min-max over the candidates; of a
-      constant it is 0.
-    - `rank_weight`, `run_weight`, `query_weight`: w_r, w_s and w_q; `rank_constant`: c. Where no first stage is given,
-      the inner products s_0i are its scores.
-    - `probes`: how many elements p are asked for their neighbours: the query and the first `probes` - 1 candidates.
-      J(p, p) = 1.
+      k_exp nearest, however short the list); 1 = no averaging.
+    - `lam`: lambda in s*(i) = lambda g(i) + (1 - lambda) mean over the probes p of J(p, i). J is the Jaccard similarity
+      of the weights; g does not depend on neighbours: g(i) = [w_r mm(1 / (c + rank_i)) + w_s mm(score_i) + w_q
+      mm(s_0i)] / (w_r + w_s + w_q), with the first stage's rank (from 1) and score. mm is min-max over the candidates;
+      0 where all are equal.
+    - `rank_weight`, `run_weight`, `query_weight`: w_r, w_s and w_q; `rank_constant`: c. Without a first stage, the
+      inner products s_0i are its scores.
+    - `probes`: how many elements p count: the query and the first `probes` - 1 candidates. J(p, p) = 1.
     - `smoothing`, `smoothing_neighbours`: a and n in s**(i) = (1 - a) s*(i) + a mean of s*(j) over the n candidates j
-      with the largest inner products with i, of equal ones the earlier; over all others where there are fewer. This is
-      one step of score regularisation (Diaz, 2005) over the neighbours of each candidate; a = 0 leaves s* as it is.
-    - `normalize`: every row of similarities is divided by its maximum or its mean, or left alone.
+      with the largest inner products with i (ties: the earlier; all others if there are fewer). This is one step of
+      score regularisation (Diaz, 2005); a = 0 leaves s* unchanged.
+    - `normalize`: divides every row of similarities by its maximum or its mean; None = no division.
     - `scale`: "minmax" maps the similarities of a context to [0, 1], so that no setting depends on the scale of the
-      encoder's scores; "none" takes them as they are, as the published runs did: s*(i) = lambda s_0i + (1 - lambda)
-      J(0, i) (eq. 1), whatever the weights, the rank constant, the probes and the smoothing.
-    - `context`: N, the candidates that are reranked. The reranker applies it, the similarity functions do not.
-    - `variant`: "authors" is what the published numbers were computed with, "paper" the printed equations.
+      encoder's scores; "none" keeps them raw, as the published runs did: s*(i) = lambda s_0i + (1 - lambda) J(0, i)
+      (eq. 1), whatever the weights, the rank constant, the probes and the smoothing.
+    - `context`: N, the candidates that a reranker reranks; the similarity functions ignore it.
+    - `variant`: "authors" = the code behind the published numbers; "paper" = the printed equations.
 
-    The default does not depend on the scale of vectors or scores. `preset` gives the published values, for raw inner
-    products; "mixture": two probes and no smoothing; "vectors": the scale-free form of eq. 1, which asks nothing of
-    the first stage but the candidates.
+    The defaults do not depend on the scale of vectors or scores. `preset` gives the published values, for raw inner
+    products; "mixture": two probes and no smoothing; "vectors": the scale-free form of eq. 1, which uses neither ranks
+    nor scores of the first stage.
 
     Raises:
         InputError: values out of range, all of them in one message.
@@ -95,14 +93,14 @@ class RnnParams(Params):
 
     @property
     def smoothed_over(self) -> int:
-        """The nearest candidates whose scores a candidate takes a share of; 0 = scores are not smoothed."""
+        """How many nearest candidates smooth a score; 0 = no smoothing."""
         return self.smoothing_neighbours if self.scale == "minmax" and self.smoothing > 0 else 0
 
     def without_query(self) -> Self:
-        """These parameters where inner products with the query are not known: w_q = 0.
+        """These parameters with w_q = 0, for unknown inner products with the query.
 
         Raises:
-            ParameterError: nothing else has a weight, or scale "none", whose s* is made of these inner products.
+            ParameterError: nothing else has a weight, or scale "none", whose s* needs these inner products.
         """
         if self.scale == "none" or not (self.rank_weight or self.run_weight):
             raise ParameterError(

@@ -1,9 +1,8 @@
-"""The equations of paper 000 as loops, one function per step: slow, readable, the oracle of every test.
+"""The equations of paper 000 as loops, one function per step: slow, readable, the specification of every other engine.
 
-Where the published implementation departs from the printed text, `variant` chooses: "authors" or "paper".
-A context has m elements; element 0 is the query. From a graph only the pairs are known of which one document is among
-the other's K neighbours. Weights are summed in float64, in the order
-of the elements, so that the fast ways can give the same sums.
+Where the authors' implementation departs from the printed text, `variant` chooses: "authors" or "paper". A context has
+m elements; element 0 is the query. A graph knows a pair only if one document is among the K neighbours of the other.
+Weights are summed in float64 in the order of the elements.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ EXPONENT_LIMIT = 80.0  # exp(88.8) is the end of float32; weights are summed, so
 class Steps:
     """Every intermediate result of one context.
 
-    raw: (m, m) float32 inner products; ranking: (m, m) float32, what the lists are sorted by; sims: (m, m) float64,
-    what the weights are made of; lists: m neighbour lists, nearest first; sets: m reciprocal sets, extended;
-    weights: (m, m) float64, with the authors' variant rows sum to 1 or are zero; expanded: (m, m) float64, the rows
-    averaged; known: (m, m) bool, the pairs whose similarity is known, None = all.
+    raw: (m, m) float32 inner products; ranking: (m, m) float32, which sorts the lists; sims: (m, m) float64, which
+    weights are made of; lists: m neighbour lists, nearest first; sets: m reciprocal sets, extended; weights: (m, m)
+    float64, rows sum to 1 or are zero (variant "authors"); expanded: (m, m) float64, averaged rows; known: (m, m) bool,
+    pairs with a known similarity, None = all.
     """
 
     raw: np.ndarray
@@ -43,9 +42,9 @@ class Steps:
 
 
 def steps(vectors: np.ndarray, params: RnnParams, lists: Sequence[Sequence[int]] | None = None) -> Steps:
-    """All steps up to the expanded weights, for one context.
+    """All steps up to the expanded weights of one context.
 
-    vectors: (m, d), row 0 = query. lists: neighbour lists made elsewhere, say with another rule for ties (None = ours).
+    vectors: (m, d), row 0 = query. lists: neighbour lists made with another rule for ties; None = ours.
 
     Raises:
         ParameterError: the exponential weight would overflow.
@@ -58,10 +57,10 @@ def steps(vectors: np.ndarray, params: RnnParams, lists: Sequence[Sequence[int]]
 
 
 def graph_steps(known: np.ndarray, params: RnnParams) -> Steps:
-    """As `steps`, of what `known_similarities` gives.
+    """As `steps`, of the output of `known_similarities`.
 
-    A list holds known elements alone, the element itself first. Where a weight asks for a pair that is not known, it
-    counts as the lowest known similarity of the context; an element is as similar to itself as the most similar pair.
+    A list holds known elements only, itself first. In weights, an unknown pair counts as the lowest known similarity of
+    the context, and the diagonal as the highest.
     """
     values = [value for value in known.ravel().tolist() if math.isfinite(value)] or [0.0]
     raw = np.where(np.isfinite(known), known, np.float32(min(values)))
@@ -96,9 +95,9 @@ def jaccard_similarity(vectors: np.ndarray, params: RnnParams, probes: Iterable[
 def inner_products(vectors: np.ndarray, shift_free: bool = False, out: np.ndarray | None = None) -> np.ndarray:
     """S = X X^T, (m, m) float32.
 
-    With shift_free, for uses that a constant added to all similarities does not change: where a constant outweighs the
-    differences, as 100 does those of cosines, float32 would round them away. There the products are computed in
-    float64 and a constant is taken off before they are rounded.
+    shift_free: for uses that ignore a constant added to all similarities. Where a constant outweighs the differences,
+    as 100 outweighs those of cosines, float32 would round them away. Then products are float64 until a constant is
+    subtracted.
 
     vectors: (m, d). out: (m, m) float32 to fill.
     """
@@ -112,7 +111,7 @@ def inner_products(vectors: np.ndarray, shift_free: bool = False, out: np.ndarra
 
 
 def outweighed(sims: np.ndarray) -> bool:
-    """Whether a constant outweighs the differences of the query's similarities, (m, m), to its candidates."""
+    """Whether a constant outweighs the differences of the query's similarities to its candidates; sims: (m, m)."""
     if len(sims) < 2:
         return False
     low, high = float(sims[0, 1:].min()), float(sims[0, 1:].max())
@@ -120,10 +119,10 @@ def outweighed(sims: np.ndarray) -> bool:
 
 
 def similarities(raw: np.ndarray, params: RnnParams) -> tuple[np.ndarray, np.ndarray]:
-    """What lists are sorted by, (m, m) float32, and what weights are made of, (m, m) float64.
+    """(m, m) float32, which sorts lists, and (m, m) float64, which weights are made of.
 
-    scale "none": both are the inner products, each row divided when `normalize` says so (so the matrix need not be
-    symmetric). scale "minmax": lists are sorted by the inner products, weights are made of the mapped ones.
+    scale "none": both are the inner products, rows divided as `normalize` says (so the matrix need not be symmetric).
+    scale "minmax": inner products sort lists, mapped ones make weights.
     """
     if params.scale == "none":
         ranking = normalize_rows(raw.astype(np.float64), params.normalize).astype(np.float32)
@@ -132,9 +131,9 @@ def similarities(raw: np.ndarray, params: RnnParams) -> tuple[np.ndarray, np.nda
 
 
 def map_to_unit(raw: np.ndarray) -> np.ndarray:
-    """Similarities mapped so that the lowest off-diagonal one is 0 and the highest 1; the diagonal is clipped.
+    """(m, m) float64: the lowest off-diagonal similarity maps to 0, the highest to 1; the diagonal is clipped.
 
-    A context whose off-diagonal similarities are all equal maps to 0. (m, m) float64.
+    A context with equal off-diagonal similarities maps to 0.
     """
     m = len(raw)
     others = [float(raw[i, j]) for i in range(m) for j in range(m) if i != j]
@@ -146,9 +145,9 @@ def map_to_unit(raw: np.ndarray) -> np.ndarray:
 
 
 def normalize_rows(sims: np.ndarray, how: str | None) -> np.ndarray:
-    """Each row divided by its maximum, or by 1e-8 + its mean, itself included; or as it is.
+    """Each row divided by its maximum, or by 1e-8 + its mean, itself included; None = unchanged.
 
-    A row whose divisor is 0, or too small for float32 quotients, stays as it is.
+    A row stays unchanged if its divisor is 0 or too small for float32 quotients.
     """
     if how is None:
         return sims
@@ -161,12 +160,12 @@ def normalize_rows(sims: np.ndarray, how: str | None) -> np.ndarray:
 
 
 def list_length(m: int, params: RnnParams) -> int:
-    """Entries of a neighbour list: k+1 with the element itself (authors), k with it (paper, eq. 3); at most all m."""
+    """Entries of a neighbour list: k+1 with the element itself (authors), k with it (paper, eq. 3); at most m."""
     return min(params.k + 1 if params.variant == "authors" else params.k, m)
 
 
 def extension_columns(m: int, params: RnnParams) -> int:
-    """Entries of a list that take part in the extension; halves are rounded to the even number."""
+    """Entries of a list that take part in the extension; halves round to the even number."""
     if params.variant == "paper":
         return min(round(params.tau * params.k), m)  # eq. 5
     length = list_length(m, params)
@@ -179,7 +178,7 @@ def nearest_taken(m: int, params: RnnParams) -> int:
 
 
 def neighbour_lists(ranking: np.ndarray, length: int) -> list[list[int]]:
-    """For each element the `length` most similar ones, nearest first, of equal ones the lower index first."""
+    """For each element the `length` most similar ones, nearest first; of equal ones the lower index first."""
     result = []
     for row in ranking.tolist():
         pairs = sorted((-similarity, j) for j, similarity in enumerate(row))
@@ -194,7 +193,7 @@ def reciprocal_sets(lists: Sequence[Sequence[int]]) -> list[set[int]]:
 
 
 def extend(sets: list[set[int]], lists: Sequence[Sequence[int]], columns: int, variant: str) -> list[set[int]]:
-    """R*(i): R(i) joined with the short reciprocal set T of each of its members that overlaps it enough.
+    """R*(i): R(i) joined with the short reciprocal set T of each member that overlaps it enough.
 
     T is the reciprocal set over the first `columns` list entries. Enough is |T & R(i)| > 2/3 |T| (authors), >= (paper).
     """
@@ -211,10 +210,9 @@ def extend(sets: list[set[int]], lists: Sequence[Sequence[int]], columns: int, v
 
 
 def weight_rows(sets: list[set[int]], sims: np.ndarray, params: RnnParams) -> np.ndarray:
-    """V: the weight of each member of a set (eq. 7), with the authors' variant divided by the sum of the row; (m, m).
+    """V, (m, m) float64: the weight of each member of a set (eq. 7), divided by the sum of its row (authors).
 
-    float64. A row without members, or whose weights the authors' variant would divide by 0, is all zeros. Negative
-    similarities give negative weights.
+    A row is zero without members, or where the sum is 0. Negative similarities give negative weights.
     """
     rows = np.zeros(sims.shape)
     for i, members in enumerate(sets):
@@ -227,7 +225,7 @@ def weight_rows(sets: list[set[int]], sims: np.ndarray, params: RnnParams) -> np
 
 
 def weight(similarity: float, params: RnnParams) -> float:
-    """f_w (eq. 7, of the distance -s): s, exp(p s) or 1; the authors' code takes 1 off the exponential."""
+    """f_w (eq. 7, of the distance -s): s, exp(p s) or 1; the authors' code subtracts 1 from the exponential."""
     if params.weight == "binary":
         return 1.0
     if params.weight == "exp":
@@ -236,17 +234,12 @@ def weight(similarity: float, params: RnnParams) -> float:
 
 
 def check_exponent(largest: float, params: RnnParams) -> None:
-    """Refuse an exponential weight that would overflow; `largest` is the highest similarity of the context.
-
-    Raises:
-        ParameterError: with the largest exponent and what to do.
-    """
+    """Raise ParameterError if the exponential weight of the context's highest similarity would overflow."""
     if params.weight == "exp" and (exponent := params.weight_scale * float(largest)) > EXPONENT_LIMIT:
         raise ParameterError(too_large(exponent))
 
 
 def too_large(exponent: float) -> str:
-    """What to say of an exponent beyond the limit."""
     return (
         f"weight exp: the largest weight_scale * similarity is {exponent:.6g}, expected at most {EXPONENT_LIMIT:g} "
         '(float32 overflows); use scale="minmax" or normalize="max", or a smaller weight_scale'
@@ -254,7 +247,7 @@ def too_large(exponent: float) -> str:
 
 
 def expand(weights: np.ndarray, lists: Sequence[Sequence[int]], k_exp: int) -> np.ndarray:
-    """V': each row the mean of the rows of the first k_exp list entries (all entries when there are fewer)."""
+    """V': each row is the mean of the rows of the first k_exp list entries, or of all if there are fewer."""
     if k_exp == 1:
         return weights
     result = np.zeros_like(weights)
@@ -278,7 +271,7 @@ def jaccard(rows: np.ndarray, probe: int) -> np.ndarray:
 
 
 def total(values: Iterable[float]) -> float:
-    """The sum in order, in float64 (Python's own `sum` compensates from 3.12 on, and numpy's goes by pairs)."""
+    """The sum in order, in float64 (Python's `sum` compensates from 3.12 on, and numpy's adds pairs)."""
     result = 0.0
     for value in values:
         result += float(value)
@@ -288,22 +281,21 @@ def total(values: Iterable[float]) -> float:
 def rnn_similarity(query: np.ndarray, candidates: np.ndarray, params: RnnParams, base: Scores = None) -> np.ndarray:
     """s* of every candidate of one query, (N,) float64.
 
-    query: (d,), candidates: (N, d), in the order of the first stage; base: its N scores (None: see `RnnParams`).
+    query: (d,); candidates: (N, d) in the order of the first stage; base: its N scores, None = inner products.
     """
     return parts(steps(np.vstack([query[None], candidates]), params), params, base).scores
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """What the scores of one context, (N,) float64, are made of.
+    """The parts of the scores of one context.
 
-    mixed: s* = lam * weights @ terms + (1 - lam) * mean of jaccard. scores: s** = (1 - a) s* + a * lent, a being
-    `params.smoothing`, where scores are smoothed, else s*.
+    mixed: (N,), s* = lam * weights @ terms + (1 - lam) * mean of jaccard. scores: (N,), (1 - a) s* + a * lent with a =
+    `params.smoothing`, or s* without smoothing.
 
-    probes: P elements, the query (0) first; jaccard: (P, N), their similarity to the candidates. terms: (3, N), of
-    rank, run score and inner product, each in [0, 1]; weights: (3,), of sum 1. scale "none": the inner product alone.
-    nearest: of each candidate the elements whose scores it takes a share of, nearest first; none where scores are not
-    smoothed. lent: (N,), the means of their s*, a candidate's own where there is none.
+    probes: P elements, the query (0) first; jaccard: (P, N); terms: (3, N) of rank, run score and inner product, in [0,
+    1]; weights: (3,) of sum 1. scale "none": the inner product alone. nearest: for each candidate the elements that
+    smooth its score, nearest first. lent: (N,), the means of their s*; the candidate's own without any.
     """
 
     probes: list[int]
@@ -317,7 +309,7 @@ class Parts:
 
 
 def parts(done: Steps, params: RnnParams, base: Scores = None) -> Parts:
-    """The parts of s* of the candidates of one context; base as in `rnn_similarity`."""
+    """The parts of s* of the candidates of one context; base: as of `rnn_similarity`."""
     count = len(done.raw) - 1
     if params.scale == "none":  # eq. 1
         probes, weights, terms = [0], [1.0], [geometric(done, params)]
@@ -344,9 +336,9 @@ def parts(done: Steps, params: RnnParams, base: Scores = None) -> Parts:
 
 
 def nearest_candidates(done: Steps, count: int) -> list[list[int]]:
-    """Of each candidate the `count` others that are most similar to it, nearest first, of equal ones the earlier.
+    """For each candidate the `count` most similar others, nearest first, of equal ones the earlier.
 
-    Elements, from 1: the query is none of them. Fewer where there are fewer whose similarity is known.
+    Elements count from 1, without the query; fewer where fewer similarities are known.
     """
     rows = neighbour_lists(done.ranking, len(done.ranking))
     known = [
@@ -356,31 +348,30 @@ def nearest_candidates(done: Steps, count: int) -> list[list[int]]:
 
 
 def unit(values: Sequence[float] | np.ndarray) -> np.ndarray:
-    """The values mapped so that the lowest is 0 and the highest 1, (n,) float64; 0 where all are equal."""
+    """(n,) float64: the values mapped so that the lowest is 0 and the highest 1; 0 where all are equal."""
     low, high = float(min(values)), float(max(values))
     return np.array([(float(value) - low) / (high - low) if high > low else 0.0 for value in values])
 
 
 def geometric(done: Steps, params: RnnParams) -> np.ndarray:
-    """The geometric term per candidate, (m-1,) float64: as weighted (none), or min-max over the candidates (minmax)."""
+    """The geometric term, (m-1,) float64: as weighted (none), or min-max over the candidates (minmax)."""
     if params.scale == "none":
         return done.sims[0, 1:]
     return unit(done.raw[0, 1:])
 
 
 def mix(geometric_term: np.ndarray, jaccard_term: np.ndarray, lam: float) -> np.ndarray:
-    """s* = lambda * what is known without neighbours + (1 - lambda) * Jaccard."""
+    """s* = lambda * geometric term + (1 - lambda) * Jaccard."""
     return lam * geometric_term + (1.0 - lam) * jaccard_term
 
 
 def known_similarities(
     edges: np.ndarray, weights: np.ndarray, rows: Sequence[int], query: Sequence[float] | np.ndarray | None = None
 ) -> np.ndarray:
-    """(m, m) float32: the similarities of the pairs of a context, -inf where they are not known and on the diagonal.
+    """(m, m) float32: the similarities of the pairs of a context; -inf for unknown pairs and on the diagonal.
 
-    edges, weights: (D, K), the neighbours of D documents and their similarities; rows: N candidates in the order of
-    the run. query: their N similarities to the query; None = those of the first candidate to the others, the largest
-    dealt to the first, the next to the second, and so on.
+    edges, weights: (D, K), the neighbours of D documents and their similarities; rows: N candidates in the order of the
+    run. query: (N,) similarities to the query; None = those of the first candidate to the others, largest first.
     """
     m = len(rows) + 1
     similarities = np.full((m, m), -np.inf, dtype=np.float32)

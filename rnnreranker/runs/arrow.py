@@ -1,6 +1,6 @@
-"""Arrow's arrays out of Python's and NumPy's, and back, without pandas.
+"""Conversions between Arrow, Python and NumPy without pandas.
 
-`pyarrow.array` and `to_numpy` import pandas where it is installed, which takes longer than a question does.
+`pyarrow.array` and `to_numpy` import pandas if installed, which takes longer than a question.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def strings(names: Iterable[str]) -> pyarrow.Array:
 
 
 def numbers(values: np.ndarray) -> pyarrow.Array:
-    """An array of whole numbers, which shares the memory of a NumPy array.
+    """An array of integers, which shares the memory of a NumPy array.
 
     >>> numbers(np.array([3, 1])).to_pylist()
     [3, 1]
@@ -40,7 +40,7 @@ def numbers(values: np.ndarray) -> pyarrow.Array:
 
 
 def as_numpy(array: pyarrow.Array) -> np.ndarray:
-    """The whole numbers of an array, read-only; anything where it has a null.
+    """The integers of an array, read-only; undefined at nulls.
 
     >>> as_numpy(numbers(np.array([3, 1], dtype=np.int32))[1:])
     array([1], dtype=int32)
@@ -50,7 +50,7 @@ def as_numpy(array: pyarrow.Array) -> np.ndarray:
 
 
 def truths(array: pyarrow.Array) -> np.ndarray:
-    """The truth values of an array without nulls.
+    """The booleans of an array without nulls.
 
     >>> truths(strings(["a", "b"]).is_null()).tolist()
     [False, False]

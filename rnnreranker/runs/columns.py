@@ -21,9 +21,9 @@ FORMATS = ("trec", "msmarco")
 
 
 class Docids:
-    """V distinct docids, as Python's strings or as Arrow's; the other form is made when it is first read.
+    """V distinct docids, as Python's strings or as Arrow's; the other form is made on first use.
 
-    Millions of Python strings take longer to make than a run file takes to read, and most uses need few of them.
+    Making millions of Python strings takes longer than reading a run file.
     """
 
     def __init__(self, docids: np.ndarray | pyarrow.Array) -> None:
@@ -56,7 +56,7 @@ class Docids:
 
 
 class Columns:
-    """For Q queries the L retrieved entries, best first; ties stand in ascending order of docid.
+    """The L retrieved entries of Q queries, best first; ties by ascending docid.
 
     Attributes:
         qids: Q distinct query ids.
@@ -83,7 +83,7 @@ class Columns:
         return self.ids.objects
 
     def docids_of(self, entries: slice | np.ndarray) -> np.ndarray:
-        """(n,) object array: the docids of some entries, without making the strings of the others."""
+        """(n,) object array: the docids of some entries; other strings are not made."""
         return self.ids.of_rows(self.rows[entries])
 
     @property
@@ -98,7 +98,7 @@ class Columns:
 
 
 class RepeatedEntryError(InputError):
-    """A docid stands twice in one query: `first` and `second` are the numbers of the two entries, from 0."""
+    """A docid twice in one query: `first` and `second` are the numbers of the two entries, from 0."""
 
     def __init__(self, qid: str, docid: str, first: int, second: int) -> None:
         super().__init__(
@@ -110,10 +110,10 @@ class RepeatedEntryError(InputError):
 def encode(names: Sequence[str] | np.ndarray, what: str) -> tuple[np.ndarray, np.ndarray]:
     """The distinct names (object array, in order of first appearance) and the number of each entry's name (int32).
 
-    A whole number, as data frames have for ids, is the name of its digits.
+    Integers, as ids of data frames, become their digits.
 
     Raises:
-        InputError: more than one dimension, a name that is neither a string nor a whole number.
+        InputError: more than one dimension, a name that is neither a string nor an integer.
     """
     if isinstance(names, str | bytes) or getattr(names, "ndim", 1) != 1:
         raise InputError(f"{what}: got {getattr(names, 'shape', repr(names))}; expected one column of strings")
@@ -130,10 +130,9 @@ def _digits(name: object, what: str) -> str:
 
 
 def numbered(column: pyarrow.ChunkedArray) -> tuple[pyarrow.Array, np.ndarray]:
-    """`encode` for a column of strings that Arrow holds: the distinct names stay in Arrow.
+    """`encode` for a column of Arrow strings; the distinct names stay in Arrow.
 
-    Numbers in plain decimals, as MS MARCO's ids, are counted off in a table, which
-    is several times faster than hashing millions of strings.
+    Plain decimals, as MS MARCO's ids, are numbered by a table, which is several times faster than hashing.
     """
     import pyarrow
 
@@ -153,7 +152,7 @@ def numbered(column: pyarrow.ChunkedArray) -> tuple[pyarrow.Array, np.ndarray]:
 
 
 def _decimals(column: pyarrow.Array | pyarrow.ChunkedArray) -> np.ndarray | None:
-    """(n,) int64: the numbers that strings are in plain decimals; None where one is not, or too large for a table."""
+    """(n,) int64: the values of plain decimals; None if one is not, or too large for a table."""
     import pyarrow
 
     if isinstance(column, pyarrow.ChunkedArray) or not len(column):
@@ -175,7 +174,7 @@ def from_codes(
     """The columns of entries in any order.
 
     Args:
-        qids: Q distinct query ids, in the order they are to have.
+        qids: Q distinct query ids, in their final order.
         queries: (L,) entry -> query number.
         docids: V distinct docids; rows: (L,) entry -> row of docids; scores: (L,) float64.
 
@@ -219,11 +218,7 @@ _SEPARATES = re.compile(rf"[{_ODD}]")
 
 
 def check_id(text: str, what: str, where: str) -> None:
-    """Refuse an id that is no word of a run file.
-
-    Raises:
-        InputError: an id that is empty, or has white space or a control character.
-    """
+    """Raise InputError for an id that is empty, or has white space or a control character."""
     if not text or _NO_WORD.search(text):
         raise InputError(
             f"{where}: {what} {shown_word(text)}; expected one that is not empty and has no white space or control "
@@ -232,13 +227,13 @@ def check_id(text: str, what: str, where: str) -> None:
 
 
 def are_words(ids: Iterable[str]) -> bool:
-    """Whether `check_id` lets all of these ids pass that are not empty; quick where there are millions."""
+    """Whether `check_id` accepts all of these non-empty ids; fast for millions."""
     joined = "".join(ids)
     return (joined.isprintable() and " " not in joined) or not _NO_WORD.search(joined)
 
 
 def shown_word(text: str) -> str:
-    """A word in quotes as messages show it: the beginning of a long one.
+    """A word in quotes for messages; only the beginning of a long one.
 
     >>> shown_word("x" * 50)
     "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'... of 50 characters"

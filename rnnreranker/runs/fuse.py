@@ -1,4 +1,4 @@
-"""Several runs of the same queries as one: reciprocal ranks or scores, added up or averaged on columns."""
+"""Fusion of several runs of the same queries, by reciprocal ranks or scores."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ METHODS = tuple(choices(hints_of(FuseParams)["fuse"]))
 
 
 def fusion(form: str | Mapping[str, Any] | Written, count: int, of: str) -> FuseParams:
-    """How a written form, `rrf:k=60` or `minmax:weights="1,2"`, says to fuse a number of runs.
+    """The parameters of a written form, `rrf:k=60` or `minmax:weights="1,2"`.
 
     Args:
-        form: a method with its settings; count: of runs, 0 = as many as may be; of: the argument, for messages.
+        form: a method with its settings; count: of runs, 0 = any; of: the argument, for messages.
 
     Raises:
         InputError: no such method, values out of range, another number of weights, k with another method.
@@ -88,21 +88,19 @@ def fuse(
 ) -> Run:
     """One run with the documents of all, for the queries of all in order of first appearance.
 
-    A document that a run does not have adds nothing to a sum. A run without entries for a query takes no part in it.
-    Scores are rounded to float32, the precision of trec_eval; equal ones stand by ascending docid, as in every run,
-    and `Run.write` lowers them so that other tools keep that order.
+    A document that a run lacks adds nothing to a sum. A run without entries for a query does not count for it. Scores
+    are rounded to float32, the precision of trec_eval; ties by ascending docid.
 
     Args:
         runs: at least one.
-        method: "rrf" = sum of w / (k + rank) (Cormack et al. 2009, with weights); "mean" = mean score
-            over the runs that have the document; "mean-zero" = over all runs; "minmax" = sum of (s - min) / (max - min)
-            over a query's scores in a run; "zscore" = sum of (s - mean) / deviation. Where all scores of a query are
-            equal, as that of a lone document, each is 1 in both: a document that was found stays above one that was
-            not, which adds 0.
+        method: "rrf" = sum of w / (k + rank) (Cormack et al. 2009, with weights); "mean" = mean score over the runs
+            that have the document; "mean-zero" = over all runs; "minmax" = sum of (s - min) / (max - min) over a
+            query's scores in a run; "zscore" = sum of (s - mean) / deviation. If all scores of a query are equal, each
+            is 1 in both, above the 0 of documents that the run lacks.
         k: of rrf.
         weights: one >= 0 for each run; None = 1 each. Means are weighted means.
         hits: entries kept of every query; None = all.
-        names: what messages call the runs; with names, runs that do not go together are reported, see `_notice_unlike`.
+        names: of the runs in notices about runs that do not fit together; none = no notices.
 
     Raises:
         InputError: no runs, no such method, weights that are not one number >= 0 for each run, scores beyond float32.
@@ -134,9 +132,8 @@ def fuse(
 
 
 def _numbered(runs: Sequence[Run], qids: tuple[str, ...]) -> tuple[pyarrow.Array, list[np.ndarray], np.ndarray]:
-    """The V distinct docids of all runs, where each run's docids are among them, and a number for every entry.
-
-    The numbers stand run by run: query number x V + row of the docid.
+    """The V distinct docids of all runs, each run's docids among them, and query number x V + row of the docid for
+    every entry, run by run.
     """
     import pyarrow
 
@@ -158,7 +155,7 @@ def _notice_unlike(
     rows_of: Sequence[np.ndarray],
     method: str,
 ) -> None:
-    """Report runs that lack queries or share no docid with the others, and scores that `mean-zero` ranks below none."""
+    """Report runs that lack queries or share no docid with the others, and negative scores with `mean-zero`."""
     lacking = [len(qids) - np.count_nonzero(np.diff(run.offsets)) for run in runs]
     if any(lacking):
         shown = ", ".join(f"{name} lacks {count:,}" for name, count in zip(names, lacking, strict=True) if count)

@@ -1,4 +1,4 @@
-"""New scores for the head of every query's entries, the rest below: the only place that puts the two together."""
+"""New scores for the first entries of every query, the rest below."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rnnreranker.runs.run import Run
 
 
 def order_by_score(scores: np.ndarray, docids: np.ndarray, queries: np.ndarray | None = None) -> np.ndarray:
-    """Positions that put scores in descending order, ties by docid, the queries one after the other.
+    """Positions that sort scores in descending order, ties by docid, query by query.
 
     Args:
         scores: (n,) float, larger = better.
         docids: (n,) strings.
-        queries: (n,) int, the number of each entry's query, ascending; None = all of one query.
+        queries: (n,) int, the number of each entry's query, ascending; None = one query.
 
     >>> order_by_score(np.array([1.0, 2.0, 1.0]), np.array(["c", "a", "b"])).tolist()
     [1, 2, 0]
@@ -34,9 +34,9 @@ def order_by_score(scores: np.ndarray, docids: np.ndarray, queries: np.ndarray |
 
 
 def _falling(scores: np.ndarray, queries: np.ndarray) -> np.ndarray:
-    """(n,) int64: positions that put the scores of each query, whose entries stand together, in descending order.
+    """(n,) int64: positions that stably sort the scores of each query in descending order.
 
-    Equal ones stay as they stand. Queries with equally many entries are sorted together, line by line.
+    Queries with equally many entries are sorted together.
     """
     order = np.empty(len(scores), dtype=np.int64)
     first = np.flatnonzero(np.append(True, np.diff(queries) != 0)[: len(queries)])
@@ -48,16 +48,14 @@ def _falling(scores: np.ndarray, queries: np.ndarray) -> np.ndarray:
 
 
 def place_below(last_score: float, scores: np.ndarray) -> np.ndarray:
-    """The scores of a run's rest, moved as a block below `last_score`; their order and differences stay.
+    """(n,) float64, non-increasing: the scores of a run's rest, moved as a block below `last_score`.
+
+    The step down to the first is the difference between the block's highest and lowest score, or 1 if they are equal.
+    If float64 cannot hold the differences at such a height, as beside inner products of 1e17, equal steps replace them.
 
     Args:
         last_score: the lowest score above the block.
         scores: (n,) float64, non-increasing.
-
-    Returns:
-        (n,) float64, non-increasing, all lower than `last_score`; the step down to the first is the difference between
-        the highest and lowest score of the block, or 1 where they are equal. Where float64 cannot hold these
-        differences at such a height, as beside raw inner products of 1e17, the steps are equal and just large enough.
 
     >>> place_below(0.5, np.array([9.0, 8.0, 8.0])).tolist()
     [-0.5, -1.5, -1.5]
@@ -77,11 +75,9 @@ def place_below(last_score: float, scores: np.ndarray) -> np.ndarray:
 
 
 def starts_of(chosen: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """(Q+1,) int64: how many chosen entries stand before each query, and in all.
+    """(Q+1,) int64: how many chosen entries precede each query, and in all.
 
-    Args:
-        chosen: (L,) bool.
-        offsets: (Q+1,) int64; query i owns the entries offsets[i]:offsets[i+1].
+    chosen: (L,) bool; offsets: (Q+1,) int64 of the queries' entries.
     """
     return np.concatenate([[0], np.cumsum(chosen)])[offsets]
 
@@ -92,7 +88,7 @@ def choose_head(run: Run, depth: int, usable: np.ndarray | None = None) -> np.nd
     Args:
         run: L entries of V distinct documents.
         depth: at least 1.
-        usable: (V,) bool, of each distinct document; None = all are.
+        usable: (V,) bool, of each distinct document; None = all.
 
     >>> run = Run.from_dict({"q1": {"a": 3.0, "b": 2.0, "c": 1.0}})
     >>> choose_head(run, 1, np.array([False, True, True])).tolist()
@@ -108,10 +104,10 @@ def choose_head(run: Run, depth: int, usable: np.ndarray | None = None) -> np.nd
 def reordered(
     offsets: np.ndarray, docids: np.ndarray, scores: np.ndarray, chosen: np.ndarray, new_scores: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Where the entries of L columns come from in their new order, (L,) int64, and their new scores, (L,) float64.
+    """The sources of the entries of L columns in their new order, (L,) int64, and their new scores, (L,) float64.
 
     The chosen entries of a query come first, by descending new score, ties by docid; the others follow in their order,
-    moved as a block below the chosen ones (`place_below`), or below 0 where none is chosen.
+    moved as a block below the chosen ones (`place_below`), or below 0 if none is chosen.
 
     Args:
         offsets: (Q+1,) int64; query i owns the entries offsets[i]:offsets[i+1].
@@ -153,14 +149,14 @@ def with_new_head(run: Run, chosen: np.ndarray, new_scores: np.ndarray) -> Run:
 
 
 def joined_by(run: Run, above: int, counts: np.ndarray, rows: np.ndarray, scores: np.ndarray) -> Run:
-    """A run whose queries have more entries: their first ones, then those given by their scores, then the others.
+    """A run with more entries a query: its first ones, then the given ones by their scores, then the others.
 
     Args:
         run: Q queries.
-        above: so many entries of each query stay where they are, with their scores.
+        above: how many entries of each query stay first, with their scores.
         counts: (Q,) int64, the entries given for each query.
-        rows: (J,) int, their documents in `run.docids`, query after query, distinct within a query; those of the first
-            `above` are not among them, other entries of the run may be: these move.
+        rows: (J,) int, their documents in `run.docids`, query after query, distinct within a query and not among the
+            first `above`; other entries of the run move.
         scores: (J,) float64, finite; below those of the first `above`.
 
     >>> run = Run.from_dict({"q1": {"a": 3.0, "b": 2.0, "c": 1.0}, "q2": {"d": 1.0}})
@@ -192,11 +188,11 @@ NEAR = 1e-5  # of the range of the scores: what a rule may be missed by, as scor
 
 
 def why_useless(scores: np.ndarray, offsets: np.ndarray) -> str | None:
-    """Why the scores of a run say nothing beyond its order, in words; None where they do.
+    """Why the scores of a run say nothing beyond its order, in words; None if they do.
 
-    So it is where all scores of a query are equal, of every query; where scores rise with the rank, as in a file that
-    mixes several orders; and where they follow from the rank: the same for all queries, or of a lone query a straight
-    line or 1 / (c + rank). Queries with fewer than 3 entries show no such rule.
+    They say nothing if all scores of every query are equal; if they rise with the rank, as in a file that mixes orders;
+    or if they follow from the rank: the same for all queries, or of a lone query a straight line or 1 / (c + rank).
+    Queries with fewer than 3 entries are ignored for the last rule.
 
     scores: (L,) float64, query after query by rank; offsets: (Q+1,) int64; query i owns offsets[i]:offsets[i+1].
 
@@ -227,10 +223,7 @@ def why_useless(scores: np.ndarray, offsets: np.ndarray) -> str | None:
 
 
 def scores_of_use(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """(L,) float64: the scores; zeros, with a notice, where they say nothing beyond the order.
-
-    scores, offsets: as in `why_useless`.
-    """
+    """(L,) float64: the scores; zeros, with a notice, if they say nothing beyond the order (`why_useless`)."""
     if (why := why_useless(scores, offsets)) is None:
         return scores
     notice(f"the run tells only its order ({why}): ranks are used, scores are not")
@@ -238,7 +231,7 @@ def scores_of_use(scores: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def _straight(values: np.ndarray) -> bool:
-    """Whether values stand on a straight line over their ranks."""
+    """Whether values are linear in their ranks."""
     line = np.linspace(values[0], values[-1], len(values))
     return bool(np.abs(values - line).max() <= _slack(values))
 

@@ -1,4 +1,4 @@
-"""Entries of many queries put into the order of a run, by sorting whole numbers."""
+"""The order of a run, by sorting integers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def best_first(
     queries: np.ndarray, scores: np.ndarray, names: pyarrow.Array, rows: np.ndarray, count: int
 ) -> np.ndarray:
-    """Positions that put entries by query, then descending score, then ascending docid.
+    """Positions that sort entries by query, then descending score, then ascending docid.
 
     Args:
         queries: (n,) int64, ascending, below `count`; scores: (n,) float32, finite.
@@ -30,7 +30,7 @@ def best_first(
 
 
 def offsets_of(queries: np.ndarray, count: int) -> np.ndarray:
-    """(count + 1,) int64: where the entries of each query begin, and their number; queries: (n,) below count.
+    """(count + 1,) int64: the first entry of each query, and the number of entries; queries: (n,) below count.
 
     >>> offsets_of(np.array([0, 0, 2]), 3).tolist()
     [0, 2, 2, 3]
@@ -39,7 +39,7 @@ def offsets_of(queries: np.ndarray, count: int) -> np.ndarray:
 
 
 def by_docid(tied: np.ndarray, names: pyarrow.Array, rows: np.ndarray) -> np.ndarray:
-    """Positions that put the entries of every tied stretch by ascending docid, as strcmp; the others stay.
+    """Positions that sort the entries of every tied stretch by ascending docid, as strcmp; others stay.
 
     Args:
         tied: (n-1,) bool, whether an entry ties with the next one.
@@ -67,7 +67,7 @@ def by_docid(tied: np.ndarray, names: pyarrow.Array, rows: np.ndarray) -> np.nda
 
 
 def steps(scores: np.ndarray) -> np.ndarray:
-    """(n,) int64: whole numbers in the order of (n,) float32 scores, one apart where no float32 lies between.
+    """(n,) int64 in the order of (n,) float32 scores, one apart if no float32 lies between.
 
     >>> steps(np.array([-1e-45, -0.0, 0.0, 1e-45], dtype=np.float32)).tolist()
     [-1, 0, 0, 1]
@@ -77,10 +77,10 @@ def steps(scores: np.ndarray) -> np.ndarray:
 
 
 def ascending(keys: np.ndarray, span: int, within: np.ndarray | None = None) -> np.ndarray:
-    """Positions that put (n,) whole numbers in [0, span) in ascending order, equal ones as they stand.
+    """Positions that stably sort (n,) integers in [0, span).
 
-    within: (n,) int64 >= 0, the positions less the first one of a stretch, for keys that ascend from stretch to
-    stretch: smaller numbers, which fit beside larger keys.
+    within: (n,) int64 >= 0, positions relative to the first one of a stretch, for keys that ascend from stretch to
+    stretch; these smaller numbers fit beside larger keys.
     """
     numbers_of = np.arange(len(keys))
     own = numbers_of if within is None else within

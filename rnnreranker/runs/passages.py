@@ -1,4 +1,4 @@
-"""Runs of passages as runs of documents: the best passage, the first one or all of them give a document its score."""
+"""Runs of passages as runs of documents."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ def to_documents(
     order: np.ndarray | None = None,
     hits: int | None = None,
 ) -> Run:
-    """The run of the documents that the passages of a run are of.
+    """The run of the documents of a run's passages.
 
-    For a document d and the passages P(d) of it that the run has for a query, with scores s: maxp = max s(p), firstp =
-    s(the p of lowest `order`), sump = sum s(p). A document whose first passage the run does not have is scored by the
-    earliest one that it has: what is left out of a run says nothing of why, and no document is lost for it. Scores are
-    rounded to float32, the precision of trec_eval; equal ones stand by ascending docid, as in every run.
+    For a document d and its passages P(d) in the run of a query, with scores s: maxp = max s(p), firstp = s(the p of
+    lowest `order`), sump = sum s(p). Passages that the run lacks do not count. Scores are rounded to float32, the
+    precision of trec_eval; ties by ascending docid.
 
     Args:
         run: Q queries, L entries of V distinct passages.
         documents: (V,) the document of each distinct passage, in the order of `run.docids`.
         aggregate: "maxp", "firstp" or "sump".
-        order: (V,) whole numbers, where a passage stands in its document; firstp needs them.
+        order: (V,) integers, the position of a passage in its document; firstp needs them.
         hits: documents kept of every query; None = all.
 
     Returns:
         A run with the same queries.
 
     Raises:
-        InputError: no such way, another number of documents or positions, firstp without them, sums beyond float32.
+        InputError: unknown aggregate, another number of documents or positions, firstp without them, sums beyond
+            float32.
 
     >>> run = Run.from_dict({"q": {"a#1": 3.0, "b#0": 2.0, "a#0": 1.5}})
     >>> to_documents(run, ["a", "b", "a"])["q"]

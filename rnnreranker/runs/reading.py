@@ -1,4 +1,4 @@
-"""Run files: a clean one in one go through Arrow; any other line by line, with the line of whatever is wrong."""
+"""Reading of run files: clean ones at once by Arrow; others line by line, with the line of every fault."""
 
 from __future__ import annotations
 
@@ -78,14 +78,13 @@ def _expected(received: str) -> str:
 
 
 class _UncleanError(Exception):
-    """Something that Arrow would take for something else."""
+    """Text that Arrow would misread."""
 
 
 class _Clean:
-    """A stream with one separator throughout: what is read of it is looked through while it is in the cache.
+    """A stream with one separator throughout, checked block by block while it is in the cache.
 
-    Args:
-        head: what was read of the stream before; separator: a byte.
+    head: what was read of the stream before; separator: a byte.
     """
 
     closed = False
@@ -96,7 +95,7 @@ class _Clean:
         self._hexadecimal = separator + b"0x", separator + b"0X"  # a rank that Arrow would read in base 16
 
     def read(self, size: int = -1) -> bytes:
-        """As of a file; _UncleanError: not a clean run."""
+        """As of a file; raises _UncleanError."""
         part, self._head = self._head or self._stream.read(size), b""
         window = self._before + part
         if any(mark in part for mark in self._refused):
@@ -113,10 +112,10 @@ class _Clean:
 
 
 def _read_clean(stream: IO[bytes], format: str | None, path: str | os.PathLike[str]) -> Columns | None:
-    """The columns of a file with one separator throughout and nothing wrong in it; None for any other.
+    """The columns of a file with one separator throughout and no fault; None for any other.
 
-    Two separators in a row, or one at an end of a line, give a line another number of columns or an empty column: Arrow
-    refuses the one and `_from_columns` the other.
+    Two separators in a row, or one at an end of a line, make another number of columns, which Arrow refuses, or an
+    empty column, which `_from_columns` refuses.
     """
     import pyarrow
     import pyarrow.csv
@@ -145,7 +144,7 @@ def _read_clean(stream: IO[bytes], format: str | None, path: str | os.PathLike[s
 
 
 def _from_columns(columns: dict[str, pyarrow.ChunkedArray], path: str | os.PathLike[str]) -> Columns | None:
-    """The columns of a run, which are let go of as they are read, so that memory never holds them twice."""
+    """The columns of a run; frees Arrow's as they are read, so that memory never holds them twice."""
     numbers = {name: columns.pop(name).combine_chunks() for name in ("rank", "score") if name in columns}
     if any(one.null_count for one in numbers.values()):
         return None
@@ -185,13 +184,11 @@ def _are_words(columns: Sequence[pyarrow.Array]) -> bool:
 
 
 def _doubt_ranks(queries: np.ndarray, ranks: np.ndarray, scores: np.ndarray, path: str | os.PathLike[str]) -> None:
-    """Report, in one line, a column of ranks that most of the scores contradict, as constant scores or distances do.
+    """Report a column of ranks that most of the scores contradict, such as constant scores or distances.
 
-    Of two lines of a query that follow each other in the file, the one with the higher rank has the lower score.
+    Of two successive lines of a query, the one with the higher rank must have the lower score.
 
-    Args:
-        queries: (L,) line -> number of its query; ranks: (L,) numbers, NaN where the column has none; scores: (L,).
-        path: of the run.
+    queries: (L,) line -> number of its query; ranks: (L,), NaN if none; scores: (L,); path: of the run.
     """
     if (np.diff(queries) < 0).any():
         order = np.argsort(queries, kind="stable")
@@ -208,9 +205,9 @@ def _doubt_ranks(queries: np.ndarray, ranks: np.ndarray, scores: np.ndarray, pat
 
 
 def _doubt_third_column(read: Columns, path: str | os.PathLike[str]) -> None:
-    """Report, in one line, a third column of which most queries show that it holds no ranks: none is 1, or one repeats.
+    """Report a third column that holds no ranks in most queries: none is 1, or one repeats.
 
-    read: the columns of a file of MS MARCO, with scores of 1 / rank.
+    read: the columns of an MS MARCO file, with scores of 1 / rank.
     """
     queries, wrong = read.queries, read.scores[read.offsets[:-1]] < 1
     wrong[queries[1:][(np.diff(queries) == 0) & (np.diff(read.scores) == 0)]] = True

@@ -1,4 +1,4 @@
-"""The Run type: integers inside, strings only at the edges."""
+"""The Run type: integers inside, strings at the edges."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from rnnreranker.runs.ordering import best_first, offsets_of
 
 
 class Run(Columns):
-    """For Q queries the L retrieved entries, best first; ties stand in ascending order of docid.
-
-    See `Columns` for its attributes.
+    """The L retrieved entries of Q queries, best first; ties by ascending docid. See `Columns` for its attributes.
 
     >>> run = Run.from_dict({"q1": {"b": 1.0, "a": 1.0, "c": 2.0}})
     >>> run
@@ -34,35 +32,34 @@ class Run(Columns):
         """The run of a file, plain or .gz.
 
         Args:
-            path: TREC (`qid Q0 docid rank score tag`; the rank is not used) or MS MARCO (`qid docid rank`;
-                score = 1 / rank). Columns are separated by white space; blank lines are skipped; the lines of a query
-                may stand anywhere; queries keep the order of their first lines.
+            path: TREC (`qid Q0 docid rank score tag`; ranks are ignored) or MS MARCO (`qid docid rank`; score = 1 /
+                rank). White space separates columns; blank lines are skipped; lines may be in any order; queries keep
+                the order of their first lines.
             format: "trec" or "msmarco"; None = by the number of columns of the first line.
 
         Raises:
-            InputError: no such file, no lines, or a line that is not of the format: file:line and what is wrong.
+            InputError: no such file, no lines, or a malformed line: file:line and what is wrong.
         """
         from rnnreranker.runs.reading import read_columns
 
         return _of(read_columns(path, format))
 
     def write(self, path: str | os.PathLike[str], tag: str = "rnnreranker", format: str = "trec") -> None:
-        """Write a TREC or MS MARCO file, whole or not at all, compressed when the name ends in .gz.
+        """Write a TREC or MS MARCO file, whole or not at all, gzipped if the name ends in .gz.
 
-        TREC scores are lowered by as little as makes them strictly decreasing in float32, so that tools that sort
-        again by score (trec_eval: float32, ties by descending docid) keep our order. Queries without entries leave no
-        line.
+        TREC scores are lowered just enough to decrease strictly in float32, so that tools that sort again by score
+        (trec_eval: float32, ties by descending docid) keep our order. Queries without entries have no line.
 
         Raises:
-            InputError: unknown format; a tag, qid or docid that is empty or has white space; scores that float32
-                cannot hold in strictly decreasing order; a path that cannot be written.
+            InputError: unknown format; a tag, qid or docid that is empty or has white space; scores that float32 cannot
+                hold in strictly decreasing order; a path that cannot be written.
         """
         from rnnreranker.runs.writing import write_run
 
         write_run(self, path, tag, format)
 
     def as_written(self) -> Run:
-        """The run that `read` has of the TREC file that `write` writes: without ties, so every tool keeps our order.
+        """The run that `read` returns for the TREC file of `write`: without ties, so every tool keeps our order.
 
         Raises:
             InputError: scores that float32 cannot hold in strictly decreasing order.
@@ -75,11 +72,10 @@ class Run(Columns):
     def from_columns(cls, qids: Sequence[str], docids: Sequence[str], scores: Sequence[float] | np.ndarray) -> Run:
         """A run from three columns of equal length in any order: lists, arrays, or columns of a data frame.
 
-        Entries are sorted by descending score, then ascending docid; queries keep the order of first appearance. An id
-        that is a whole number becomes its digits.
+        Queries keep the order of first appearance. Integer ids become their digits.
 
         Raises:
-            InputError: unequal lengths, more than one dimension, ids that are neither strings nor whole numbers, NaN or
+            InputError: unequal lengths, more than one dimension, ids that are neither strings nor integers, NaN or
                 infinite scores, a docid twice in a query.
         """
         lengths = [len(column) if hasattr(column, "__len__") else "no" for column in (qids, docids, scores)]
@@ -91,13 +87,11 @@ class Run(Columns):
 
     @classmethod
     def from_dict(cls, entries: Mapping[str, Mapping[str, float]]) -> Run:
-        """A run from {qid: {docid: score}}; a query with an empty mapping stays, with no entries.
-
-        An id that is a whole number becomes its digits.
+        """A run from {qid: {docid: score}}; a query with an empty mapping stays. Integer ids become their digits.
 
         Raises:
-            InputError: other types than these, ids that are neither strings nor whole numbers, an id twice (7 and "7"),
-                NaN or infinite scores.
+            InputError: other types, ids that are neither strings nor integers, an id twice (7 and "7"), NaN or infinite
+                scores.
         """
         if not isinstance(entries, Mapping):
             raise InputError(f"run: got {type(entries).__name__}; expected {{qid: {{docid: score}}}}")
@@ -116,11 +110,11 @@ class Run(Columns):
     def from_parts(
         cls, qids: Sequence[str], offsets: np.ndarray, docids: np.ndarray, rows: np.ndarray, scores: np.ndarray
     ) -> Run:
-        """A run from its attributes, whose entries are already in their final order.
+        """A run from its attributes, with entries in their final order.
 
         Raises:
-            InputError: lengths that do not fit together, rows out of range, numbers that are not whole, NaN or infinite
-                scores, scores that increase within a query.
+            InputError: lengths that do not fit, rows out of range, other types than integers, NaN or infinite scores,
+                scores that increase within a query.
         """
         qids = tuple(qids)
         for what, given in (("offsets", offsets), ("rows", rows)):
@@ -141,11 +135,11 @@ class Run(Columns):
 
     @classmethod
     def from_pairs(cls, qids: tuple[str, ...], docids: Docids, pairs: np.ndarray, scores: np.ndarray, what: str) -> Run:
-        """A run of entries by query, whose scores are rounded to float32, the precision of trec_eval.
+        """A run of entries by query, with scores rounded to float32, the precision of trec_eval.
 
         Args:
-            qids: Q queries; docids: V distinct ones; pairs: (n,) int64, ascending, number of the query × V + row of the
-                docid, each once; scores: (n,) float64; what: names a score in messages.
+            qids: Q queries; docids: V distinct ones; pairs: (n,) int64, ascending and distinct, query number × V + row
+                of the docid; scores: (n,) float64; what: names a score in messages.
 
         Raises:
             InputError: a score beyond float32.
@@ -165,17 +159,13 @@ class Run(Columns):
         return {qid: dict(self[qid]) for qid in self.qids}
 
     def head(self, depth: int) -> Run:
-        """The first `depth` entries of every query.
-
-        Raises:
-            InputError: depth that is no whole number, or below 1.
-        """
+        """The first `depth` entries of every query; InputError unless depth is an integer >= 1."""
         if isinstance(depth, bool) or not isinstance(depth, Integral) or depth < 1:
             raise InputError(f"depth={depth!r}: expected an integer >= 1")
         return self if (np.diff(self.offsets) <= depth).all() else self.where(self.ranks <= depth)
 
     def where(self, kept: np.ndarray) -> Run:
-        """The run of some entries, by an (L,) bool; every query stays.
+        """The run of the entries of an (L,) bool mask; every query stays.
 
         Raises:
             InputError: another shape or type.
@@ -189,7 +179,7 @@ class Run(Columns):
         """The run of some queries, by their distinct numbers, in that order, or by a (Q,) mask.
 
         Raises:
-            InputError: numbers that are not in 0..Q-1, or twice; a mask of another length.
+            InputError: numbers outside 0..Q-1, or twice; a mask of another length.
         """
         chosen = np.asarray(numbers)
         if chosen.dtype == bool and chosen.shape == (len(self),):

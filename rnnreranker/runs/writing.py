@@ -1,4 +1,4 @@
-"""Run files written in one go, in an order that tools which sort again by score cannot change."""
+"""Writing of run files, in an order that tools which sort again by score keep."""
 
 from __future__ import annotations
 
@@ -49,14 +49,13 @@ def write_run(run: Columns, path: str | os.PathLike[str], tag: str, format: str)
 
 
 def strictly_decreasing(run: Columns) -> np.ndarray:
-    """(L,) float32: the scores of a run, lowered by as little as makes them strictly decreasing in every query.
+    """(L,) float32: the scores of a run, lowered just enough to decrease strictly in every query.
 
-    Each score becomes the lower of its float32 value and the next float32 below the score before it. Floats are
-    counted off as integers in the same order, k; the rule k'_i = min(k_i, k'_(i-1) - 1) is then a running minimum of
-    k_i + i.
+    Each score becomes the lower of its float32 value and the next float32 below the score before it. With floats as
+    ordered integers k, the rule k'_i = min(k_i, k'_(i-1) - 1) is a running minimum of k_i + i.
 
     Raises:
-        InputError: a score that float32 cannot hold, or no float32 left below the one before.
+        InputError: a score that float32 cannot hold, or no float32 below the one before.
     """
     with np.errstate(over="ignore"):
         single = run.scores.astype(np.float32)
@@ -76,7 +75,7 @@ def strictly_decreasing(run: Columns) -> np.ndarray:
 
 
 def written_scores(run: Columns) -> np.ndarray:
-    """(L,) float64: what is read again of the scores' text, whose digits tell float32 values apart and no more."""
+    """(L,) float64: the scores as read again from their text, whose digits just tell float32 values apart."""
     import pyarrow
 
     text = pyarrow.array(strictly_decreasing(run)).cast(pyarrow.string())
@@ -90,7 +89,7 @@ def _ended(column: object) -> object:
 
 
 def _check_words(column: pyarrow.Array, what: str) -> None:
-    """Refuse words that would add or lose a column."""
+    """Raise InputError for words that would add or lose a column."""
     import pyarrow.compute
 
     wrong = pyarrow.compute.match_substring_regex(column, r"^$|[\s\x0b]")

@@ -1,4 +1,4 @@
-"""What an expander is: a run in, a run with candidates that a graph of neighbours brings out."""
+"""The base of expanders: a run in, a run with candidates from a graph of neighbours out."""
 
 from __future__ import annotations
 
@@ -33,23 +33,22 @@ class GraphCandidates:
 
     @property
     def known(self) -> np.ndarray:
-        """Their rows, without those that the graph does not have."""
+        """Their rows, without documents that the graph lacks."""
         return self.rows[self.rows >= 0]
 
 
 class Expander(ABC):
-    """Adds to every query the documents that a graph of neighbours brings.
+    """Adds documents of a graph of neighbours to every query.
 
     Args:
         inputs: what `needs` names.
         params: of the class `Params`; None = the defaults.
-        missing: what to do with candidates that the graph does not have: "error", or "skip" = they bring nothing and
-            get no new score.
+        missing: for candidates that the graph lacks: "error", or "skip" = they bring nothing and get no new score.
 
     Raises:
-        InputError: parameters of another method, `missing` is neither.
+        InputError: parameters of another method, another value of `missing`.
 
-    A subclass in a file of its own is a method: it sets `name`, `needs`, `Params` and writes `brought`.
+    A subclass in its own file is a method: it sets `name`, `needs`, `Params` and implements `brought`.
     """
 
     name: ClassVar[str]
@@ -67,33 +66,32 @@ class Expander(ABC):
 
     @property
     def graph(self) -> NeighbourGraph:
-        """The graph of the inputs."""
         graph: NeighbourGraph = self.inputs.neighbours
         return graph
 
     @property
     def above(self) -> int:
-        """So many candidates of the run stay above what is brought, with their scores."""
+        """How many candidates of the run stay above the new documents, with their scores."""
         return 0
 
     @property
     def hits(self) -> int | None:
-        """So many candidates of a query come out; None = all."""
+        """How many candidates of a query come out; None = all."""
         return None
 
     @abstractmethod
     def brought(self, candidates: GraphCandidates) -> tuple[np.ndarray, np.ndarray]:
-        """Rows (j,) int64, distinct, and scores (j,) float64 of what stands below the first `above` candidates.
+        """Rows (j,) int64, distinct, and scores (j,) float64 of the documents below the first `above` candidates.
 
-        They may be new or candidates of the run; what else the run has follows below them.
+        They may be new or candidates of the run; the other candidates follow below them.
         """
 
     def check(self, run: Run) -> None:
-        """Look, before any work, that the graph has the candidates of a run.
+        """Check that the graph has the candidates of a run.
 
         Raises:
-            InputError: how many it does not have, and the first three; with missing="skip" where it has none. Vectors,
-                where they are needed, in other rows than in the graph.
+            InputError: how many it lacks, and the first three; with missing="skip" if it has none. Vectors in other
+                rows than in the graph.
         """
         self._rows(run)
 
@@ -103,10 +101,10 @@ class Expander(ABC):
         return vector_rows(self.graph, run, skip=self.missing == "skip", beside=beside)
 
     def expand(self, run: Run, query_vectors: QueryVectors | None = None) -> Run:
-        """The run with what is brought, every query best first.
+        """The run with the new documents, every query best first.
 
         Args:
-            run: Q queries; one without candidates stays without.
+            run: Q queries; one without candidates gets none.
             query_vectors: a (d,) float32 vector for every query of the run; None = those of the inputs.
 
         Raises:

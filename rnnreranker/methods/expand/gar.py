@@ -28,12 +28,11 @@ class GarParams(Params):
 
 
 class GarExpander(Expander):
-    """Scores candidates and neighbours of what scored best in turn, a batch of each, until the budget is spent.
+    """Scores batches of candidates and of neighbours of the best documents in turn, until the budget is spent.
 
-    A score is the inner product of query and document. The first batch is of the run, the second of the frontier: the
-    neighbours, so far without a score, of documents with one, in the order of these documents' scores and nearest
-    first; and so on. Where one of the two is empty, the other goes on. Documents stand by their scores, candidates for
-    which the budget did not last below them.
+    A score is the inner product of query and document. The first batch is of the run, the second of the frontier, and
+    so on. The frontier has the unscored neighbours of scored documents, by these documents' scores and nearest first.
+    If one of the two is empty, the other continues. Unscored candidates follow below.
     """
 
     name = "gar"
@@ -42,7 +41,7 @@ class GarExpander(Expander):
     params: GarParams
 
     def brought(self, candidates: GraphCandidates) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and inner products of everything that was scored."""
+        """Rows and inner products of all scored documents."""
         budget = self.params.budget
         batch = max(1, round(self.params.batch * budget / FULL_BUDGET))
         pool, from_run = candidates.known, True
@@ -60,7 +59,7 @@ class GarExpander(Expander):
         return rows, scores
 
     def _frontier(self, rows: np.ndarray, scores: np.ndarray, size: int) -> np.ndarray:
-        """The first `size` neighbours without a score, those of the best documents first."""
+        """The first `size` unscored neighbours, those of the best documents first."""
         best = rows[np.lexsort((rows, -scores))]
         frontier = np.empty(0, dtype=np.int64)
         step = max(size, AT_ONCE)

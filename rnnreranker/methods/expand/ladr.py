@@ -31,8 +31,8 @@ class LadrParams(Params):
 class LadrExpander(Expander):
     """Dense retrieval among the candidates of the run and their neighbours; scores are inner products.
 
-    Proactive takes all candidates and the neighbours that are so many hops away. Adaptive adds the neighbours of the
-    best documents, scores them, and does so again until the best have no neighbour without a score.
+    Proactive takes all candidates and their neighbours up to `hops` away. Adaptive adds the neighbours of the best
+    documents and scores them, until the best have no unscored neighbour.
     """
 
     name = "ladr"
@@ -42,11 +42,10 @@ class LadrExpander(Expander):
 
     @property
     def hits(self) -> int:
-        """The best of them are kept."""
         return self.params.hits
 
     def brought(self, candidates: GraphCandidates) -> tuple[np.ndarray, np.ndarray]:
-        """Rows and inner products of what was looked at: of proactive, the best of it."""
+        """Rows and inner products of the scored documents; of proactive, the best of them."""
         seen = np.zeros(len(self.graph.docids), dtype=bool)
         rows = np.unique(candidates.known)
         seen[rows] = True
@@ -65,14 +64,14 @@ class LadrExpander(Expander):
             scores = np.concatenate([scores, self.products(candidates.query, new)])
 
     def _new(self, rows: np.ndarray, seen: np.ndarray) -> np.ndarray:
-        """The neighbours of some rows that were not seen, ascending; `seen`, (N,) bool, has them afterwards."""
+        """The neighbours of rows that are not in `seen`, (N,) bool, ascending; adds them to it."""
         around = self.graph.neighbours(rows, self.params.k).ravel()
         new = np.unique(around[~seen[around]])
         seen[new] = True
         return new
 
     def _best(self, query: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The best rows by inner product, as many as come out, and their scores; by float32 first, as all are many."""
+        """The best rows by inner product and their scores; float32 products select candidates first."""
         vectors = self.inputs.vectors.fetch(rows)
 
         def propose(queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -26,9 +26,9 @@ class NeighboursParams(Params):
 class NeighboursExpander(Expander):
     """Documents i with j in K(i) and i in K(j) for one of the first candidates j, below the run's first ones.
 
-    They stand by the sum of their similarities to these candidates, each divided by 10 + its rank; one that the run has
-    further down moves up to that place. Their scores lie between that of the last candidate above them and what would
-    follow it if the scores above fell in equal steps, so that the scale of the run stays.
+    They rank by the sum of their similarities to these candidates, each divided by 10 + its rank; candidates further
+    down move up. Their scores fall in equal steps below the last candidate above them, by the mean step above in all,
+    so the scale of the run stays.
     """
 
     name = "neighbours"
@@ -37,7 +37,6 @@ class NeighboursExpander(Expander):
 
     @property
     def above(self) -> int:
-        """Those that a reranker of the default context looks at stay as they are."""
         return self.params.below
 
     def brought(self, candidates: GraphCandidates) -> tuple[np.ndarray, np.ndarray]:

@@ -13,7 +13,7 @@ from rnnreranker.methods.feedback.base import Feedback
 
 @dataclass(frozen=True)
 class AverageParams(Params):
-    """Settings of average PRF; 3 documents are those of Pyserini's reproduction of Li et al. ("Average PRF 3")."""
+    """Settings of average PRF; 3 documents as in Pyserini's reproduction of Li et al. ("Average PRF 3")."""
 
     fb_docs: int = setting(3, "first documents that the new query is made of", at_least=1)
 
@@ -21,7 +21,7 @@ class AverageParams(Params):
 class AverageFeedback(Feedback):
     """The mean of the query and its first `fb_docs` documents, as vectors or as weights of terms.
 
-    Pyserini's DenseVectorAveragePrf (Li et al., TOIS 2023) says the same of vectors.
+    Over vectors it is Pyserini's DenseVectorAveragePrf (Li et al., TOIS 2023).
     """
 
     name = "average"
@@ -33,7 +33,6 @@ class AverageFeedback(Feedback):
         return average(query, documents)
 
     def of_impacts(self, query: Any, documents: Any, scores: np.ndarray) -> Any:
-        """The mean of all rows; every term of them stays."""
         from scipy.sparse import csr_matrix
 
         weights = np.full((1, documents.shape[0]), 1 / (1 + documents.shape[0]), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""What feedback is: a query and the documents that it found first make the query that is searched with."""
+"""The base of feedback: a query and its first documents make a second query."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OVER = ("vectors", "impacts", "words", "tokens")  # what queries and documents a
 
 
 class Feedback:
-    """Makes a second query of a first one and of its first documents, which nobody judged.
+    """Makes a second query of a first one and of its first, unjudged documents.
 
     Args:
         params: of the class `Params`; None = the defaults.
@@ -30,8 +30,8 @@ class Feedback:
     Raises:
         InputError: parameters of another method.
 
-    A subclass in a file of its own is a method: it sets `name`, `over` and `Params`, and writes what `over` names:
-    `of_vectors`, `of_impacts`, `of_tokens`, `set_words`; and `depth` where that is not its setting `fb_docs`.
+    A subclass in its own file is a method: it sets `name`, `over` and `Params`, and implements what `over` names:
+    `of_vectors`, `of_impacts`, `of_tokens`, `set_words`; and `depth` if that is not its setting `fb_docs`.
     """
 
     name: ClassVar[str]
@@ -54,7 +54,7 @@ class Feedback:
 
         Args:
             query: (d,) float32.
-            documents: (n, d) float32, n >= 1, the best first.
+            documents: (n, d) float32, n >= 1, best first.
         """
         raise NotImplementedError
 
@@ -62,8 +62,8 @@ class Feedback:
         """(1, V) CSR float32: the new query's weights.
 
         Args:
-            query: (1, V) CSR float32, its weights.
-            documents: (n, V) CSR float32, n >= 1, their weights, the best first.
+            query: (1, V) CSR float32.
+            documents: (n, V) CSR float32, n >= 1, best first.
             scores: (n,) float64, of the first search.
         """
         raise NotImplementedError
@@ -73,18 +73,18 @@ class Feedback:
 
         Args:
             query: (q, d) float32, q >= 1.
-            rows: (n,) int64, n >= 1, the documents in `lexicon.source`, the best first; each has tokens.
-            lexicon: which token of the vocabulary stands where, and how rare it is.
+            rows: (n,) int64, n >= 1, documents with tokens in `lexicon.source`, best first.
+            lexicon: the words of tokens, and their IDF.
         """
         raise NotImplementedError
 
     def set_words(self, searcher: Any) -> None:
-        """Set a LuceneSearcher, of `parts.bm25.searcher` or Pyserini, to search with feedback, by Anserini's code."""
+        """Make a LuceneSearcher, of `parts.bm25.searcher` or Pyserini, search with Anserini's feedback."""
         raise NotImplementedError
 
 
 def heaviest(rows: Any, count: int) -> Any:
-    """A CSR matrix with the `count` largest values of every row and no others; of equal ones the first."""
+    """A CSR matrix with the `count` largest values of every row, of equal ones the first."""
     from scipy.sparse import csr_matrix
 
     rows = csr_matrix(rows)
@@ -108,11 +108,7 @@ def of_norm_1(rows: Any, norm: str) -> Any:
 
 
 def check_feedback(name: str, retrievers: Sequence[str]) -> None:
-    """Nothing, when all these retrievers can search again with what a method makes.
-
-    Raises:
-        InputError: no such method; those that cannot, and those that can.
-    """
+    """Raise InputError unless the method exists and all these retrievers can search again with it."""
     over = find("feedback", name).over
     lacking = [one for one in retrievers if find("retriever", one).over not in over]
     if lacking:
@@ -123,11 +119,11 @@ def check_feedback(name: str, retrievers: Sequence[str]) -> None:
 def second_pass_vectors(
     source: VectorSource, queries: QueryVectors, feedback: Feedback, threads: int | None = None, batch_size: int = 256
 ) -> QueryVectors:
-    """The second queries: each made of a first one and of the vectors that are nearest to it.
+    """The second queries, each made of a first one and of its nearest vectors.
 
     Args:
-        source: of the documents' vectors.
-        queries: (Q, d) float32 with their ids; one without hits stays as it is.
+        source: the documents' vectors.
+        queries: (Q, d) float32 with their ids; one without hits stays unchanged.
         feedback: a method over `vectors`.
         threads, batch_size: of the first search; results depend on neither.
 
@@ -149,13 +145,9 @@ def second_pass_vectors(
 def second_pass_impacts(
     source: ImpactSource, queries: QueryImpacts, feedback: Feedback, threads: int | None = None
 ) -> QueryImpacts:
-    """The second queries, each made of the weights of a first one and of its first documents.
+    """The second queries, each made of a first one and of its first documents; one without hits stays unchanged.
 
-    Args:
-        source: of the documents' weights of words.
-        queries: of Q queries; one without hits keeps its weights.
-        feedback: a method over `impacts`.
-        threads: of the first search; the result does not depend on it.
+    source: the documents' weights; feedback: a method over `impacts`; threads: of the first search.
     """
     from scipy.sparse import csr_matrix, vstack
 
@@ -176,7 +168,7 @@ def second_pass_tokens(
     """The second queries, each made of a first one and of its first documents; and (P,) their tokens' weights.
 
     Args:
-        asked: the first queries; one without hits stays as it is, with weights of 1.
+        asked: the first queries; one without hits stays unchanged, with weights of 1.
         hits: (n,) rows of the documents of each, best first.
         feedback: a method over `tokens`.
         lexicon: of the documents.
@@ -195,7 +187,7 @@ def second_pass_tokens(
 
 
 def check_dimension(source: VectorSource, queries: QueryVectors) -> None:
-    """Nothing, when queries and documents have vectors of one dimension; InputError: they have not."""
+    """Raise InputError unless queries and documents have vectors of one dimension."""
     dimension = queries.vectors.shape[1]
     if dimension != source.dimension:
         raise InputError(

@@ -1,4 +1,4 @@
-"""ColBERT-PRF: centroids of the tokens of the first documents join the query, weighted by how rare their words are."""
+"""ColBERT-PRF: the query gets centroids of its first documents' tokens, weighted by the rarity of their words."""
 
 from __future__ import annotations
 
@@ -49,14 +49,13 @@ class ColbertFeedback(Feedback):
     Params = ColbertParams
 
     def of_tokens(self, query: np.ndarray, rows: np.ndarray, lexicon: Lexicon) -> tuple[np.ndarray, np.ndarray]:
-        """The query's tokens with weights of 1, then those of `expansion`."""
         given = self.params
         tokens_to_add = expansion(rows, lexicon, given.fb_clusters, given.fb_embeddings, given.fb_expansion_weight)
         return tokens_to_add.joined(query)
 
 
 class Expansion(NamedTuple):
-    """What joins a query: e vectors, (e, d) float32; their weights, (e,) float64; the numbers of their tokens, (e,)."""
+    """The added tokens: e vectors, (e, d) float32; weights, (e,) float64; numbers of their words, (e,)."""
 
     vectors: np.ndarray
     weights: np.ndarray
@@ -70,12 +69,12 @@ class Expansion(NamedTuple):
 def expansion(rows: np.ndarray, lexicon: Lexicon, clusters: int, embeddings: int, weight: float) -> Expansion:
     """The centroids of documents' tokens whose nearest words are rarest, by falling IDF; of equal ones the first.
 
-    With c_m the centroids, t_m the token of the vocabulary nearest to c_m (`Lexicon.nearest`) and
-    sigma_m = ln((N + 1) / (df(t_m) + 1)), those with the largest sigma_m get the weights beta sigma_m (paper 002,
-    eq. 6). A centroid without such a token, or of weight 0, does not join.
+    With c_m the centroids, t_m the token of the vocabulary nearest to c_m (`Lexicon.nearest`) and sigma_m = ln((N + 1)
+    / (df(t_m) + 1)), those with the largest sigma_m get the weights beta sigma_m (paper 002, eq. 6). A centroid without
+    such a token, or of weight 0, does not join.
 
     Args:
-        rows: (n,) int64, documents in `lexicon.source`; those without tokens add nothing.
+        rows: (n,) int64, documents in `lexicon.source`, with or without tokens.
         lexicon: of the collection.
         clusters: f_c, at most; embeddings: f_e, at most; weight: beta.
     """
@@ -93,11 +92,10 @@ def expansion(rows: np.ndarray, lexicon: Lexicon, clusters: int, embeddings: int
 
 
 def centroids(passages: Sequence[np.ndarray], clusters: int) -> np.ndarray:
-    """(k, d) float64: the centroids of k-means of the tokens of some passages, not scaled to any length.
+    """(k, d) float64: the centroids of k-means of the tokens of some passages, not normalised.
 
-    Clusters are shared out among the passages in their order, as evenly as can be, and those of a passage begin at
-    tokens spread evenly over it, its first and last among them. So nothing is drawn. There are no more clusters than
-    different tokens, and one that ends empty is left out.
+    Passages share the clusters evenly, and those of a passage start at evenly spaced tokens, its first and last among
+    them. So nothing is random. There are at most as many clusters as different tokens; empty ones are left out.
 
     Args:
         passages: (t, d) of t >= 1 tokens each; clusters: f_c.

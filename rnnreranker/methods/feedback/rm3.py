@@ -1,4 +1,4 @@
-"""RM3: the query's terms beside those that its first documents have most of."""
+"""RM3: the query's terms and the heaviest terms of its first documents."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ class Rm3Params(Params):
 
 
 class Rm3Feedback(Feedback):
-    """The query's terms by `fb_weight`, mixed with the `fb_terms` that weigh most in its first `fb_docs` documents.
+    """The query's terms by `fb_weight`, mixed with the `fb_terms` heaviest terms of its first `fb_docs` documents.
 
-    Over words it is Pyserini's `set_rm3`, that is Anserini's Rm3Reranker. Its formula is taken over impacts too: each
-    document's `fb_terms` heaviest weights, divided by their sum, count by the document's score; the `fb_terms` heaviest
-    of all, divided by their sum, join the query's, divided by theirs. Frequent terms are kept there: a learned weight
-    says what a term is worth.
+    Over words it is Pyserini's `set_rm3` (Anserini's Rm3Reranker). Over impacts the formula is the same, without a
+    filter of frequent terms: each document's `fb_terms` heaviest weights, divided by their sum, count by the document's
+    score; the `fb_terms` heaviest of all, divided by their sum, join the query's, divided by theirs.
     """
 
     name = "rm3"
@@ -35,7 +34,6 @@ class Rm3Feedback(Feedback):
     Params = Rm3Params
 
     def of_impacts(self, query: Any, documents: Any, scores: np.ndarray) -> Any:
-        """The interpolation of query and relevance model."""
         from scipy.sparse import csr_matrix
 
         given = self.params

@@ -1,4 +1,4 @@
-"""Rocchio PRF: the query, more of its first documents, less of the last ones."""
+"""Rocchio PRF: the query plus its first documents, minus the last ones."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ PYSERINI: dict[
 
 @dataclass(frozen=True)
 class RocchioParams(Params):
-    """Settings of Rocchio PRF; none = as Pyserini sets it over vectors or over terms (impacts and words).
+    """Settings of Rocchio PRF; none = Pyserini's value for vectors or terms (impacts and words).
 
-    Vectors: "Rocchio PRF 5 A0.4 B0.6", its reproduction of Li et al.; the flags of Pyserini's command have other
-    defaults, alpha .9, beta .1, topk 3. Terms: those of `set_rocchio`; gamma that of its --rocchio-use-negative.
+    Vectors: "Rocchio PRF 5 A0.4 B0.6", its reproduction of Li et al.; the flags of Pyserini's command default to alpha
+    .9, beta .1, topk 3. Terms: those of `set_rocchio`; gamma that of --rocchio-use-negative.
     """
 
     fb_docs: int | None = setting(None, "first documents that count for: 5 of vectors, 10 of terms", at_least=1)
@@ -55,11 +55,11 @@ class RocchioParams(Params):
 
 
 class RocchioFeedback(Feedback):
-    """Alpha times the query, plus beta times the mean of the first documents, less gamma times that of the last.
+    """Alpha times the query, plus beta times the mean of the first documents, minus gamma times that of the last.
 
-    Over vectors it is Pyserini's DenseVectorRocchioPrf (Li et al., TOIS 2023), over words its `set_rocchio`, that is
-    Anserini's RocchioReranker, whose formula is taken over impacts too: query and documents have length 1, and so has
-    the mean of the documents, of which the `fb_terms` heaviest terms are kept.
+    Over vectors it is Pyserini's DenseVectorRocchioPrf (Li et al., TOIS 2023), over words its `set_rocchio` (Anserini's
+    RocchioReranker). Over impacts the formula is the same: query, documents and their mean have length 1, and the mean
+    keeps its `fb_terms` heaviest terms.
     """
 
     name = "rocchio"
@@ -68,7 +68,6 @@ class RocchioFeedback(Feedback):
     Params = RocchioParams
 
     def depth(self, over: str) -> int:
-        """`fb_depth`, or as many documents as count."""
         given = self.params.set_for(over)
         depth: int = given.fb_depth or given.fb_docs + given.fb_bottom_docs
         return depth
@@ -79,7 +78,7 @@ class RocchioFeedback(Feedback):
         return rocchio(query, documents, *weights, top=given.fb_docs, bottom=given.fb_bottom_docs)
 
     def of_impacts(self, query: Any, documents: Any, scores: np.ndarray) -> Any:
-        """Weights that would fall below 0 are left out, as Lucene takes none."""
+        """Negative weights become 0, as Lucene takes none."""
         given = self.params.set_for("impacts")
         new = given.fb_alpha * of_norm_1(query, "l2") + given.fb_beta * self._mean(documents[: given.fb_docs])
         if given.fb_bottom_docs:
@@ -93,7 +92,6 @@ class RocchioFeedback(Feedback):
         return of_norm_1(heaviest(mean, self.params.fb_terms), "l2")
 
     def set_words(self, searcher: Any) -> None:
-        """`set_rocchio`; `fb_terms` of the first and of the last documents."""
         given = self.params.set_for("words")
         searcher.set_rocchio(
             top_fb_terms=given.fb_terms,
@@ -119,8 +117,6 @@ def rocchio(
 ) -> np.ndarray:
     """(..., d) float32: alpha query + beta mean(first `top`) - gamma mean(last `bottom`) of documents (..., n, d).
 
-    Of several queries at once the bytes are those of one after the other.
-
     >>> rocchio(np.float32([1, 0]), np.float32([[4, 0], [0, 4]]), 1, 0.5, 0.25, top=1, bottom=1).tolist()
     [3.0, -1.0]
     """
@@ -131,6 +127,6 @@ def rocchio(
 
 
 def _mean(documents: np.ndarray) -> np.ndarray:
-    """(..., d) float32: as `np.mean` over axis -2, in a third of its time for a handful of documents."""
+    """(..., d) float32: as `np.mean` over axis -2, in a third of its time for few documents."""
     mean: np.ndarray = np.add.reduce(documents, axis=-2) / np.float32(documents.shape[-2])
     return mean

@@ -1,4 +1,4 @@
-"""What a reranker is: a run in, a run out; a subclass says how the candidates of one query are scored."""
+"""The base of rerankers: a run in, a run out; a subclass scores the candidates of one query."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Missing = Literal["error", "skip"]
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """A query; what the `needs` of the reranker do not name is None."""
+    """A query; fields that the `needs` of the reranker do not name are None."""
 
     qid: str
     text: Any = None  # str: topics
@@ -45,7 +45,7 @@ class Query:
 class Candidates:
     """The n >= 1 candidates of a query that are reranked, in the order of the run.
 
-    What the `needs` of the reranker do not name is None.
+    Fields that the `needs` of the reranker do not name are None.
     """
 
     docids: np.ndarray  # (n,) strings
@@ -60,7 +60,6 @@ class Candidates:
         return len(self.docids)
 
     def part(self, part: slice) -> Candidates:
-        """Some of them."""
         given = {name: value for name, value in vars(self).items() if value is not None}
         return Candidates(**{name: value[part] for name, value in given.items()})
 
@@ -69,21 +68,20 @@ class Reranker(ABC):
     """Reranks the first `params.context` candidates of every query; without such a setting, all of them.
 
     Args:
-        inputs: what `needs` names; a VectorSource alone stands for `Inputs(vectors=it)`. `texts` is a mapping from
-            docid to text, which may read them when they are asked for. Vectors, `neighbours` and `tokens` beside each
-            other have the same documents in the same rows.
+        inputs: what `needs` names; a VectorSource alone stands for `Inputs(vectors=it)`. `texts` maps docids to texts.
+            Vectors, `neighbours` and `tokens` have the same documents in the same rows.
         params: of the class `Params`, or a mapping of its settings; None = the defaults.
         threads: worker threads of a method that has several; None = one per core. Results do not depend on it.
-        missing: what to do with candidates without vector, row of the graph or text: "error", or "skip" = put them
-            below the reranked ones.
-        device: as of `devices_of`, of a method that `takes_device`; None = the method's own.
+        missing: for candidates without vector, row of the graph or text: "error", or "skip" = rank them below the
+            others.
+        device: as of `devices_of`, if the method `takes_device`; None = the method's own.
 
     Raises:
-        InputError: `missing` is neither, parameters of another method, a device that the method does not take or that
-            is not here.
+        InputError: another value of `missing`, parameters of another method, a device that the method does not take or
+            that does not exist.
 
-    A subclass in a file of its own is a method: it sets `name`, `needs`, `Params` and writes `scores`; one that scores
-    several queries at once writes `scores_of` too.
+    A subclass in its own file is a method: it sets `name`, `needs`, `Params` and implements `scores`; one that scores
+    several queries at once overrides `scores_of` too.
     """
 
     name: ClassVar[str]
@@ -123,14 +121,14 @@ class Reranker(ABC):
         self.prepare()
 
     def prepare(self) -> None:  # noqa: B027  not every method has something to load
-        """Load what the method computes with, such as a model; the constructor calls it, before any work."""
+        """Load the method's model; the constructor calls it."""
 
     def describe(self) -> dict[str, Any]:
-        """What the scores depend on besides the inputs: name, parameters, and of a model its contents; JSON values."""
+        """What scores depend on besides the inputs, as JSON values: name, parameters, fingerprints of models."""
         return {"name": self.name, **self.params.to_dict()}
 
     def remark(self) -> str:
-        """One line that a person should know of the candidates scored since it was last asked for; empty = nothing."""
+        """A line about the candidates scored since the last call; empty = none."""
         return ""
 
     @abstractmethod
@@ -138,10 +136,10 @@ class Reranker(ABC):
         """(n,) float64, finite, larger = better: the new scores of the candidates of one query."""
 
     def alone(self, qid: str, docids: Sequence[str]) -> tuple[Query, Candidates]:
-        """A query and candidates that stand in no run, as `scores` takes them, with what the inputs have of them.
+        """A query and candidates outside a run, as arguments of `scores`.
 
         Raises:
-            InputError: a method that reads scores of the run; a query or candidates without what is needed of them.
+            InputError: the method reads scores of a run; a query or candidates lack what it needs.
         """
         if self.reads_scores:
             raise InputError(f"rerank {self.name}: reads scores of the run, which these candidates have not")
@@ -182,12 +180,12 @@ class Reranker(ABC):
         return "run scores" in self.needs
 
     def run_scores(self, run: Run) -> np.ndarray:
-        """(L,) float64: the scores of the run as the method takes them."""
+        """(L,) float64: the scores of the run, as the method uses them."""
         return run.scores
 
     @property
     def vectors(self) -> VectorSource:
-        """Where candidate vectors come from, (d,) float32 each."""
+        """The source of candidate vectors, (d,) float32 each."""
         source: VectorSource = self.inputs.vectors
         return source
 
@@ -199,11 +197,11 @@ class Reranker(ABC):
             query_vectors: a (d,) float32 vector for every query of the run, in any order; None = those of the inputs.
 
         Returns:
-            A run of the same queries and entries; those that were not scored are moved below the others.
+            A run of the same queries and entries; entries without a new score are below the others.
 
         Raises:
-            InputError: a query without text or vector, a candidate without vector or text (missing="error"), vectors
-                of another dimension than the queries', or in other rows than in the graph, NaN or infinite vectors or
+            InputError: a query without text or vector, a candidate without vector or text (missing="error"), vectors of
+                another dimension than the queries', or in other rows than in the graph, NaN or infinite vectors or
                 scores.
         """
         from rnnreranker.base.process.threads import one_blas_thread
@@ -249,9 +247,9 @@ class Reranker(ABC):
         return with_new_head(run, chosen, new)
 
     def scores_of(self, queries: Sequence[Query], candidates: Candidates, bounds: np.ndarray) -> np.ndarray:
-        """(n,) float64: the new scores of the n candidates of some queries.
+        """(n,) float64: the new scores of the n candidates of Q queries.
 
-        queries: Q of them; bounds: (Q + 1,) query i has candidates bounds[i]:bounds[i + 1], which may be none.
+        bounds: (Q + 1,); query i has candidates bounds[i]:bounds[i + 1], possibly none.
         """
         _check_finite(candidates)
         new = np.empty(len(candidates))
@@ -264,7 +262,7 @@ class Reranker(ABC):
         return new
 
     def _blocks(self, starts: list[int], whole: Candidates) -> Iterator[tuple[int, int, Candidates]]:
-        """Queries, from:to, that are scored at once, and their candidates."""
+        """Ranges of queries, first:last, that are scored at once, and their candidates."""
         fetches = "vectors" in self.needs
         ranges = ranges_of(starts, self.at_once // self.vectors.dimension if fetches else self.rows_at_once)
         parts = [slice(starts[first], starts[last]) for first, last in ranges]
@@ -293,16 +291,16 @@ class Reranker(ABC):
                 yield first, last, fetched
 
     def check(self, run: Run) -> None:
-        """Look, before any work, that queries and candidates of a run have what the method needs of them.
+        """Check that queries and candidates of a run have what the method needs.
 
         Raises:
-            InputError: how many have no vector or text, and the first three; with missing="skip" where all have none.
+            InputError: how many have no vector or text, and the first three; with missing="skip" if all have none.
         """
         self._topics(run)
         self._usable(run)
 
     def _topics(self, run: Run) -> Any:
-        """The texts of the queries by id; None where they are not needed."""
+        """Query id → text; None if not needed."""
         if "topics" not in self.needs:
             return None
         topics = self.inputs.topics
@@ -314,9 +312,9 @@ class Reranker(ABC):
         return topics
 
     def _query_vectors(self, run: Run, given: QueryVectors | None) -> Any:
-        """(Q, d) float32 in the order of the run; None where they are not needed.
+        """(Q, d) float32 in the order of the run; None if not needed.
 
-        A notice says what speaks against their belonging to the vectors of the documents.
+        A notice reports signs that they do not belong to the vectors of the documents.
         """
         if "query vectors" not in self.needs:
             return None
@@ -328,7 +326,7 @@ class Reranker(ABC):
         return rows
 
     def _usable(self, run: Run) -> tuple[Any, np.ndarray]:
-        """The (V,) rows of the run's documents in what has rows, None where none is needed; (V,) bool, usable."""
+        """The (V,) rows of the run's documents, None if not needed; (V,) bool, usable."""
         from rnnreranker.runs import Run
 
         rows: Any = None
@@ -354,7 +352,7 @@ class Reranker(ABC):
 
 
 def ranges_of(bounds: Sequence[int], most: int) -> list[tuple[int, int]]:
-    """Queries, from:to, that have `most` entries together, or are one that has more.
+    """Ranges of queries, first:last, with at most `most` entries together; a longer query is alone.
 
     bounds: query i owns the entries bounds[i]:bounds[i + 1].
 
@@ -370,7 +368,7 @@ def ranges_of(bounds: Sequence[int], most: int) -> list[tuple[int, int]]:
 
 
 def _check_finite(candidates: Candidates) -> None:
-    """Refuse vectors that have NaN or infinite values, by the docid of the first; nothing without vectors."""
+    """Raise InputError with the docid of the first NaN or infinite vector."""
     if candidates.vectors is not None and not all_finite(candidates.vectors):
         docid = candidates.docids[np.flatnonzero(~np.isfinite(candidates.vectors).all(axis=1))[0]]
         raise InputError(f"the vector of {docid} has NaN or infinite values; build the index again")
@@ -384,10 +382,10 @@ def inner_products(query: np.ndarray, candidates: np.ndarray) -> np.ndarray:
 
 
 def make_reranker(name: str, inputs: Inputs | VectorSource, params: Any = None, **options: Any) -> Reranker:
-    """The reranker of a name, of this package or of another one; the other arguments are those of `Reranker`.
+    """The reranker of a name, of this package or of another one; other arguments: as of `Reranker`.
 
     Raises:
-        InputError: no such reranker, and what its constructor raises.
+        InputError: no such reranker, and errors of its constructor.
     """
     made: Reranker = find("reranker", name)(inputs, params, **options)
     return made

@@ -1,4 +1,4 @@
-"""The order of a cross-encoder, which reads the query and a candidate's text together."""
+"""Reranking by a cross-encoder, which reads the query and a candidate's text together."""
 
 from __future__ import annotations
 
@@ -35,14 +35,13 @@ class CrossEncoderRerankerParams(Params):
 
 
 class CrossEncoderReranker(Reranker):
-    """The logit of a cross-encoder for the pair of query and text, as it is (paper 003, Section 2.2).
+    """The raw logit of a cross-encoder for the pair of query and text (paper 003, Section 2.2).
 
-    Scores are kept in the cache folder query by query, and
-    taken from there when the same ones are asked for: a rerank that was killed goes on, with the same result. Neither
-    other queries nor the order of the run change a score.
+    The cache folder keeps scores query by query, so a killed rerank resumes with the same result. Neither other queries
+    nor the order of the run change a score.
 
-    Args and Raises: as `Reranker`; also InputError where `model` is none or no cross-encoder of one label,
-    UnavailableError where it cannot be had.
+    Args and Raises: as `Reranker`; also InputError if `model` is none or no cross-encoder of one label,
+    UnavailableError if it cannot be had.
     """
 
     name = "cross-encoder"
@@ -60,7 +59,6 @@ class CrossEncoderReranker(Reranker):
         self._scored = self._cut = 0
 
     def _models(self) -> list[str]:
-        """The names of the models whose scores count."""
         if self.params.model is None:
             raise InputError(
                 "rerank cross-encoder: which? write cross-encoder:model=NAME, a folder or "
@@ -72,7 +70,7 @@ class CrossEncoderReranker(Reranker):
         return super().describe() | {"models": [scorer.fingerprint for scorer in self.scorers]}
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
-        """(n,) float64: the mean of the models' scores, of one model its scores."""
+        """(n,) float64: the mean of the models' scores."""
         from rnnreranker.encode.cross import scores_of
 
         scored = [scores_of(scorer, query.text, candidates.texts, self.threads) for scorer in self.scorers]
@@ -81,7 +79,7 @@ class CrossEncoderReranker(Reranker):
         return np.stack([one.scores for one in scored]).astype(np.float64).mean(axis=0)
 
     def remark(self) -> str:
-        """How many pairs were cut at the length limit."""
+        """How many pairs exceeded the length limit."""
         cut, scored = self._cut, self._scored
         self._scored = self._cut = 0
         if not cut:
@@ -93,7 +91,7 @@ class CrossEncoderReranker(Reranker):
 
 @lru_cache(MODELS)
 def _loaded(name: str, digest: str, devices: Devices | None, max_length: int | None) -> PairScorer:
-    """The model of a name as long as its files have the digest; loaded once a process."""
+    """The model of a name while its files have the digest; loaded once a process."""
     from rnnreranker.encode.cross import PairScorer
 
     return PairScorer.open(name, devices=devices, max_length=max_length)

@@ -1,4 +1,4 @@
-"""The order of an encoder itself: inner products of query vectors and candidates' vectors."""
+"""Reranking by an encoder: inner products of query vectors and candidates' vectors."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from rnnreranker.methods.rerank.base import Candidates, Query, Reranker, inner_p
 
 @dataclass(frozen=True)
 class EncoderRerankerParams(Params):
-    """Settings of reranking by an encoder: a score costs one inner product, so that candidates are many by default."""
+    """Settings of reranking by an encoder; a score costs one inner product."""
 
     context: int = context_setting(1000)
 
 
 class EncoderReranker(Reranker):
-    """Inner products of the query vector and the candidates' vectors, in float64, as they are.
+    """Inner products of the query vector and the candidates' vectors, in float64.
 
-    With query vectors of another encoder than that of the run this is a cascade; where both are the same, dense search
-    among the candidates.
+    With another encoder than that of the run this is a cascade; with the same, dense search among the candidates.
     """
 
     name = "encoder"
@@ -30,5 +29,4 @@ class EncoderReranker(Reranker):
     params: EncoderRerankerParams
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
-        """(n,) float64: inner products."""
         return inner_products(query.vector, candidates.vectors)

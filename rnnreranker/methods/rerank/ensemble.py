@@ -1,4 +1,4 @@
-"""The order of several cross-encoders together: the mean of their scores."""
+"""Reranking by several cross-encoders: the mean of their scores."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ class EnsembleParams(Params):
 
 
 class EnsembleReranker(CrossEncoderReranker):
-    """The mean over several cross-encoders of their scores as they are (paper 003, Section 2.3: mean over runs).
+    """The mean of several cross-encoders' raw scores (paper 003, Section 2.3: mean over runs).
 
-    Every model scores every candidate, so that none is missing from a mean. What a model gave a query's candidates is
-    shared with the reranker `cross-encoder` of that model.
+    Every model scores every candidate. Kept scores are shared with the reranker `cross-encoder`.
 
-    Args and Raises: as `CrossEncoderReranker`; `models` are two different ones at least.
+    Args and Raises: as `CrossEncoderReranker`; `models` are at least two different ones.
     """
 
     name = "ensemble"

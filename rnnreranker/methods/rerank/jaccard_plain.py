@@ -1,4 +1,4 @@
-"""Jaccard similarity over plain nearest neighbours: rNN without the demand that neighbours be reciprocal."""
+"""Jaccard similarity over plain nearest neighbours: rNN without reciprocity."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from rnnreranker.rnn.contexts import PlainNeighbours
 
 
 class PlainJaccardReranker(RnnReranker):
-    """As `RnnReranker` in every step and parameter but one: R(i) is list(i) itself.
+    """As `RnnReranker`, but R(i) is list(i) itself, which shows what reciprocity is worth.
 
     The extension (tau > 0) takes the first columns of a member's list as its T, not the reciprocal ones among them.
-    What the difference to rnn shows is therefore what reciprocity is worth.
 
     Args and Raises: as `Reranker`; params: the rNN parameters.
     """

@@ -1,4 +1,4 @@
-"""The order of a late-interaction encoder: MaxSim of the tokens of query and candidates."""
+"""Reranking by late interaction: MaxSim of the tokens of query and candidates."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class LateRerankerParams(Params):
 
 
 class LateReranker(Reranker):
-    """MaxSim of the query's tokens and the candidates' (paper 002, eq. 1), whatever retrieved them.
+    """MaxSim of the query's tokens and the candidates' (paper 002, eq. 1).
 
-    Queries are encoded by the encoder that made the tokens of the index. A candidate without tokens scores 0.
+    The encoder of the index's tokens encodes queries. A candidate without tokens scores 0.
     """
 
     name = "late"
@@ -30,11 +30,10 @@ class LateReranker(Reranker):
     params: LateRerankerParams
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
-        """(n,) float64: MaxSim."""
         bounds = np.array([0, len(query.tokens)])
         scores: np.ndarray = self.inputs.tokens.scores(query.tokens, bounds, candidates.rows, self.threads)[0]
         return scores.astype(np.float64)
 
     def asked(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> tuple[np.ndarray, np.ndarray]:
-        """The query's tokens (q, d) float32 and weights of 1, (q,) float64, whatever the candidates."""
+        """The query's tokens (q, d) float32 and weights of 1, (q,) float64."""
         return query.tokens, np.ones(len(query.tokens))

@@ -1,4 +1,4 @@
-"""LexBoost (Kulkarni, Goharian, Frieder and MacAvaney, DocEng 2024): a document scores for its neighbours, too."""
+"""LexBoost (Kulkarni, Goharian, Frieder and MacAvaney, DocEng 2024): a document also scores for its neighbours."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LexboostParams(Params):
-    """Settings of LexBoost: n, lambda and the depth of its paper's program.
+    """Settings of LexBoost: n, lambda and depth.
 
-    n = 16 is the paper's. It shows lambda from .1 to .95 and goes on with .5 to .9, of which .7 is the middle.
+    n = 16 is the paper's. The paper shows lambda from .1 to .95 and uses .5 to .9; .7 is the middle.
     """
 
     k: int = setting(16, "n of the paper: neighbours of a document, at most those of the graph", at_least=1)
@@ -29,7 +29,7 @@ class LexboostParams(Params):
 class LexboostReranker(Reranker):
     """Scores are lambda s(d) + (1 - lambda) / n sum of s(e) over the n nearest documents e of d: see `boosted`.
 
-    s is the run's score as it is, in the paper that of BM25; the query has no part but through it.
+    s is the run's score, BM25 in the paper.
 
     Args and Raises: as `Reranker`. InputError also for a graph with fewer neighbours than n.
     """
@@ -40,17 +40,14 @@ class LexboostReranker(Reranker):
     params: LexboostParams
 
     def prepare(self) -> None:
-        """Look that the graph has so many neighbours."""
         self.graph.check_k("k", self.params.k)
 
     @property
     def graph(self) -> NeighbourGraph:
-        """Where neighbours come from."""
         graph: NeighbourGraph = self.inputs.neighbours
         return graph
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
-        """(n,) float64: the mixed scores."""
         near = self.graph.neighbours(candidates.rows, self.params.k)
         return boosted(candidates.scores, candidates.rows, near, self.params.lam)
 

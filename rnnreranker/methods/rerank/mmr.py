@@ -1,4 +1,4 @@
-"""Maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998): relevant, and unlike what stands above."""
+"""Maximal marginal relevance (Carbonell and Goldstein, SIGIR 1998): relevant, and unlike the documents above."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROUNDING = 1e-12  # products that differ by no more of their size are equal
 
 @dataclass(frozen=True)
 class MmrParams(Params):
-    """Settings of maximal marginal relevance: lambda. Its paper leaves it to the user; .5 weighs both alike.
+    """Settings of maximal marginal relevance. The paper leaves lambda to the user; .5 weighs both alike.
 
     >>> MmrParams().lam
     0.5
@@ -32,10 +32,9 @@ class MmrParams(Params):
 
 
 class MmrReranker(Reranker):
-    """Scores are what each candidate adds when it is its turn: see `marginal`. Relevance is the run's score.
+    """Scores are each candidate's marginal relevance: see `marginal`. Relevance is the run's score.
 
-    Relevance and similarity are each mapped to [0, 1] among the candidates, so no scale counts: neither that of the
-    run, which may be of any first stage or of a reranker before, nor that of the vectors. It asks for no query vector.
+    Relevance and similarity are each mapped to [0, 1] among the candidates, so scales do not count.
     """
 
     name = "mmr"
@@ -55,7 +54,7 @@ class MmrReranker(Reranker):
 def similarities(vectors: np.ndarray) -> np.ndarray:
     """(n, n) float64: inner products mapped so that the lowest of two candidates is 0 and the highest 1.
 
-    All 0 where they are equal, else 1 on the diagonal. vectors: (n, d) float32.
+    All 0 if they are equal, else 1 on the diagonal. vectors: (n, d) float32.
 
     >>> similarities(np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])).tolist()  # products 1, 0, 1
     [[1.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0]]
@@ -76,11 +75,10 @@ def similarities(vectors: np.ndarray) -> np.ndarray:
 
 
 def marginal(relevance: np.ndarray, similarity: np.ndarray, weight: float) -> tuple[np.ndarray, np.ndarray]:
-    """The candidates in the order in which they are taken, (n,) int64, and the value of each at its turn, (n,) float64.
+    """The candidates in the order in which they are taken, (n,) int64, and their values at that time, (n,) float64.
 
-    The next one is argmax over i not taken of lambda rel(i) - (1 - lambda) max over j taken of sim(i, j), the equation
-    of Section 2 of the paper; the maximum over nothing is 0. Of equal values the earlier candidate is taken. Values
-    never rise: what is added to those taken can only lower a candidate's own.
+    The next one is argmax over i not taken of lambda rel(i) - (1 - lambda) max over j taken of sim(i, j) (Section 2 of
+    the paper); the maximum over nothing is 0. Ties: the earlier candidate. Values never rise.
 
     Args:
         relevance: (n,) float64.
@@ -107,7 +105,7 @@ def marginal(relevance: np.ndarray, similarity: np.ndarray, weight: float) -> tu
 
 
 def falling(values: np.ndarray) -> np.ndarray:
-    """The values, (n,) float64 and never rising, lowered by as little as makes them strictly falling.
+    """The values, (n,) float64 and non-increasing, lowered by as little as makes them strictly decreasing.
 
     >>> falling(np.array([1.0, 1.0, 0.5])).tolist()
     [1.0, 0.9999999999999999, 0.5]

@@ -30,10 +30,10 @@ NEEDS = {  # what queries and candidates are compared by → what is read
 
 @dataclass(frozen=True)
 class PrfParams(Params):
-    """Settings of feedback among candidates; in the written form those of the feedback stand beside them.
+    """Settings of feedback among candidates; in the written form those of the feedback are beside them.
 
     Raises:
-        InputError: no such feedback, one over neither vectors nor tokens, settings that it does not have.
+        InputError: no such feedback, one over neither vectors nor tokens, unknown settings.
 
     >>> PrfParams("average:fb_docs=5").over
     'vectors'
@@ -50,7 +50,6 @@ class PrfParams(Params):
 
     @property
     def chosen(self) -> Chosen:
-        """The feedback with its settings."""
         return choose("feedback", self.feedback)
 
     @property
@@ -67,12 +66,11 @@ class PrfParams(Params):
 class PrfReranker(Reranker):
     """Inner products or MaxSim with the query that feedback makes of a query and its first candidates.
 
-    Over vectors feedback are the first candidates of the run. Over tokens they are those that MaxSim with the query
-    itself puts first, ties by docid, so that neither scores nor order of the run count: ColBERT-PRF's "ReRanker", the
-    teacher of paper 002 (eq. 6). A candidate without tokens is no feedback and scores 0, and a query without tokens
-    stays as it is.
+    Over vectors, feedback uses the first candidates of the run. Over tokens, it uses those with the largest MaxSim with
+    the query, ties by docid; neither scores nor order of the run count: ColBERT-PRF's "ReRanker", the teacher of paper
+    002 (eq. 6). A candidate without tokens is no feedback and scores 0; a query without tokens stays unchanged.
 
-    Args and Raises: as `Reranker`; MissingDependencyError where ColBERT-PRF lacks scikit-learn.
+    Args and Raises: as `Reranker`; MissingDependencyError if ColBERT-PRF lacks scikit-learn.
     """
 
     name = "prf"
@@ -83,7 +81,6 @@ class PrfReranker(Reranker):
 
     @classmethod
     def needs_with(cls, params: Any) -> frozenset[str]:
-        """By what the feedback is over."""
         return NEEDS[params.over]
 
     def prepare(self) -> None:
@@ -93,7 +90,7 @@ class PrfReranker(Reranker):
         self.needs = self.needs_with(self.params)  # type: ignore[misc]  # of this one, not of the method
 
     def describe(self) -> dict[str, Any]:
-        """Name and parameters, those of the feedback too, and over tokens how the words of centroids are met."""
+        """Name, all parameters, and over tokens how centroids are matched with words."""
         own = {"name": self.name, "feedback": self.feedback.name, **self.feedback.params.to_dict()}
         own["context"] = self.params.context
         if self.params.over == "tokens":
@@ -133,17 +130,16 @@ class PrfReranker(Reranker):
         return self.scores_of([query], candidates, np.array([0, len(candidates)]))
 
     def scores_knowing(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> np.ndarray:
-        """(n,) float64, over tokens: the scores where the candidates at the places `known` are the first feedback.
+        """(n,) float64, over tokens: the scores with the candidates at the positions `known` as the first feedback.
 
-        Others follow them up to the feedback's depth: relevance feedback, completed by pseudo-relevance feedback.
+        Pseudo-relevant candidates follow them up to the feedback's depth.
         """
         return self._maxsim(*self.asked(query, candidates, known), candidates.rows)
 
     def asked(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> tuple[np.ndarray, np.ndarray]:
-        """The tokens (p, d) float32 of the new query, and their weights (p,) float64; known: as `scores_knowing`.
+        """The tokens (p, d) float32 of the new query, and their weights (p,) float64; known: as of `scores_knowing`.
 
-        Any document can be scored with them, candidate or not: the centroids are reused "for estimating R*_q(p) of any
-        p" (paper 002, 2.3.1).
+        They can score any document: centroids are reused "for estimating R*_q(p) of any p" (paper 002, 2.3.1).
         """
         own, weights = query.tokens, np.ones(len(query.tokens))
         if len(own):

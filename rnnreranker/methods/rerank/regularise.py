@@ -1,4 +1,4 @@
-"""Score regularisation (Diaz 2007): close documents should have close scores, and none far from what it had."""
+"""Score regularisation (Diaz 2007): close documents get close scores, near their old ones."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
 
 @dataclass(frozen=True)
 class RegulariseParams(Params):
-    """Settings of score regularisation; neither default is a published value, and neither was tuned.
+    """Settings of score regularisation; the defaults are neither published nor tuned.
 
-    Diaz chooses both per collection. alpha = 1 weighs smoothness and closeness to the old scores equally; k = 10 is
-    the k of `RnnParams`, so that both methods see neighbourhoods of one size.
+    Diaz chooses both per collection. alpha = 1 weighs smoothness and closeness equally; k = 10 is the k of `RnnParams`.
     """
 
     alpha: float = setting(
@@ -29,7 +28,7 @@ class RegulariseParams(Params):
 
 
 class RegulariseReranker(Reranker):
-    """Scores are f* of `regularised`; they come from the run's scores, no query vector is asked for."""
+    """Scores are f* of `regularised`, of the run's scores."""
 
     name = "regularise"
     needs = frozenset({"run scores", "vectors"})
@@ -37,15 +36,14 @@ class RegulariseReranker(Reranker):
     params: RegulariseParams
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
-        """(n,) float64: the regularised scores."""
         links = affinities(candidates.vectors, self.params.k)
         return regularised(candidates.scores, links, self.params.alpha)
 
 
 def affinities(vectors: np.ndarray, k: int) -> np.ndarray:
-    """W, (n, n) float64, symmetric, >= 0, diagonal 0: the cosine of i and j where one is among the other's k nearest.
+    """W, (n, n) float64, symmetric, >= 0, diagonal 0: the cosine of i and j if one is among the other's k nearest.
 
-    Negative cosines count as 0; so does that of a vector of zeros. Of equally near ones the earlier is nearer.
+    Negative cosines and those of zero vectors count as 0. Ties: the earlier one is nearer.
 
     vectors: (n, d) float32.
 
@@ -65,10 +63,10 @@ def affinities(vectors: np.ndarray, k: int) -> np.ndarray:
 
 
 def regularised(scores: np.ndarray, weights: np.ndarray, alpha: float) -> np.ndarray:
-    """f* = (I + alpha L)^-1 y, (n,) float64: what minimises |f - y|^2 + alpha f' L f.
+    """f* = (I + alpha L)^-1 y, (n,) float64, which minimises |f - y|^2 + alpha f' L f.
 
-    y are the scores moved to mean 0 and scaled to variance 1 (all 0 where they are equal); L = I - D^-1/2 W D^-1/2 with
-    D the row sums of W. A candidate without links keeps its y.
+    y are the scores moved to mean 0 and scaled to variance 1 (all 0 if they are equal); L = I - D^-1/2 W D^-1/2 with D
+    the row sums of W. A candidate without links keeps its y.
 
     scores: (n,) float64; weights: W, (n, n) float64, symmetric, >= 0, diagonal 0; alpha >= 0.
 

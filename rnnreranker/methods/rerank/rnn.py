@@ -31,31 +31,24 @@ Queries = Literal["encoded", "run", "none"]
 
 
 class RnnReranker(Reranker):
-    """Reranks runs with the vectors of their candidates, or with a graph of neighbours, by s*: see `RnnParams`.
+    """Reranks runs by s*, from the vectors or tokens of their candidates or from a graph of neighbours: see
+    `RnnParams`.
 
-    s* mixes the first stage's rank and score of a candidate, and its inner product with the query, with the
-    Jaccard similarity of reciprocal nearest neighbours among the query and its first `params.context` candidates. Of a
-    run whose scores tell nothing beyond the order (`scores_of_use`), only ranks are used, which is said in one line.
-
-    From tokens two candidates are as similar as `rnn.maxsim.token_similarities` says, by MaxSim both ways.
-
-    From a graph (`graph_similarity`) two candidates are as similar as it says where one is among the K neighbours of
-    the other in the whole collection; no vector of a candidate is compared with another.
+    If the scores of a run say nothing beyond its order (`scores_of_use`), s* uses only ranks, and a notice says so.
+    Similarities from tokens are those of `rnn.maxsim.token_similarities`, from a graph those of `graph_similarity`.
 
     Args:
-        inputs: as `Reranker`; or a graph alone, which stands for `Inputs(neighbours=it)`.
+        inputs: as of `Reranker`; or a graph alone, which stands for `Inputs(neighbours=it)`.
         params: the rNN parameters.
-        source: where similarities of candidates come from; None = from what is given alone, else "vectors".
-        queries: with a graph, where those of query and candidate come from. "encoded": inner products of query vectors
-            and `vectors`; "run": the run's scores are these products, as those of dense retrieval with the vectors of
-            the graph; "none": they are not known (`RnnParams.without_query`), and no query is encoded. None = "encoded"
-            where there are vectors, else "none".
-        vectors: beside a graph alone, those it was made from.
-        threads, missing: as `Reranker`.
+        source: of the similarities of candidates; None = the graph if given alone, else "vectors".
+        queries: with a graph, the source of similarities to the query. "encoded": inner products of query vectors and
+            `vectors`; "run": the run's scores, which must be these inner products; "none": unknown
+            (`RnnParams.without_query`). None = "encoded" with vectors, else "none".
+        vectors: beside a graph alone, those of its documents.
+        threads, missing: as of `Reranker`.
 
     Raises:
-        InputError: as `Reranker`; `queries` that the source cannot give; parameters that need similarities to the
-            query, without these.
+        InputError: as `Reranker`; `queries` that the source cannot give; parameters that need unknown similarities.
     """
 
     name = "rnn"
@@ -97,7 +90,7 @@ class RnnReranker(Reranker):
 
     @classmethod
     def needs_from(cls, source: str, queries: str) -> frozenset[str]:
-        """What is needed with similarities from there."""
+        """The inputs that a source of similarities needs."""
         if source == "vectors":
             return frozenset({"query vectors", "vectors", "run scores"})
         if source == "tokens":
@@ -106,31 +99,29 @@ class RnnReranker(Reranker):
 
     @property
     def reads_scores(self) -> bool:
-        """Whether the run's ranks or scores count, which they do not in eq. 1 and its scale-free form."""
+        """Whether the run's ranks or scores count; they do not in eq. 1 and its scale-free form."""
         return self.params.uses_run or self.queries == "run"
 
     def run_scores(self, run: Run) -> np.ndarray:
-        """(L,) float64: the scores of the run, zeros where they tell nothing beyond the order."""
+        """(L,) float64: the scores of the run, zeros if they say nothing beyond the order."""
         return scores_of_use(run.scores, run.offsets) if self.params.uses_run and self.params.run_weight else run.scores
 
     def describe(self) -> dict[str, Any]:
-        """As `Reranker.describe`, and where similarities come from, unless it is vectors alone."""
+        """As `Reranker.describe`, with the source of similarities unless it is vectors."""
         of = {} if self.source == "vectors" else {"source": self.source, "queries": self.queries}
         return super().describe() | of
 
     def prepare(self) -> None:
-        """Look that the parameters can do without what is not known."""
         if self.queries == "none":
             self.params.without_query()
 
     @property
     def graph(self) -> NeighbourGraph:
-        """Where similarities come from, if not from vectors."""
         graph: NeighbourGraph = self.inputs.neighbours
         return graph
 
     def scores_of(self, queries: Sequence[Query], candidates: Candidates, bounds: np.ndarray) -> np.ndarray:
-        """(n,) float64: s* of the candidates of some queries, many at once; see `Reranker.scores_of`."""
+        """(n,) float64: s* of the candidates of several queries at once; see `Reranker.scores_of`."""
         if self.source == "tokens" or not len(candidates):
             return super().scores_of(queries, candidates, bounds)
         lengths = np.diff(bounds)

@@ -1,4 +1,4 @@
-"""The order of a trained scorer, which sees the words of a query and the vectors of all its candidates together."""
+"""Reranking by a trained scorer, which reads the words of a query and the vectors of all its candidates together."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class ScorerRerankerParams(Params):
 
 
 class ScorerReranker(Reranker):
-    """Scores of a folder of `train --scorer`: queries one at a time, candidates in the order of their docids.
+    """Scores of a folder of `train --scorer`, candidates in the order of their docids.
 
-    So neither other queries nor the order of the run change a score.
+    Neither other queries nor the order of the run change a score.
 
-    Args and Raises: as `Reranker`; also InputError where `model` is none, no such folder, or was trained on
-    vectors of another dimension.
+    Args and Raises: as `Reranker`; also InputError if `model` is none, no such folder, or trained on vectors of another
+    dimension.
     """
 
     name = "scorer"
@@ -55,7 +55,6 @@ class ScorerReranker(Reranker):
         return super().describe() | {"models": [content_of(Path(str(self.params.model)).expanduser())]}
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
-        """(n,) float64: the scores of the candidates beside each other."""
         by_docid = np.argsort(candidates.docids.astype(str), kind="stable")
         scores = np.empty(len(candidates))
         scores[by_docid] = self.model.score(self.model.encode(query.text), candidates.vectors[by_docid])

@@ -12,7 +12,7 @@ from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
 
 @dataclass(frozen=True)
 class ZhongParams(Params):
-    """Settings of Zhong et al.: k1, k2 and lambda; the defaults are those of their program and paper.
+    """Settings of Zhong et al.; the defaults are those of their program and paper.
 
     >>> ZhongParams().k1
     20
@@ -33,7 +33,6 @@ class ZhongReranker(Reranker):
     params: ZhongParams
 
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
-        """(n,) float64: minus the final distance of each candidate."""
         from scipy.spatial.distance import pdist, squareform
 
         rows = np.concatenate([query.vector[None], candidates.vectors]).astype(np.float64)
@@ -49,10 +48,10 @@ def zhong_distances(
     """The final and the Jaccard distance of every query to every gallery element, both (Q, G) float64.
 
     Over all m = Q + G elements: distances are squared and each row divided by its maximum; R(i) = the elements among
-    the k1 + 1 nearest of i that have i among theirs; it is joined with the reciprocal set over round(k1 / 2) + 1
-    neighbours of each member that lies in it by more than 2/3; V_ij = exp(-d_ij) over the members, each row divided by
-    its sum, then averaged over the k2 nearest; d_J = 1 - sum min(V_p, V_i) / sum max(V_p, V_i);
-    d* = (1 - lambda) d_J + lambda d.
+    the k1 + 1 nearest of i that have i among theirs, joined with the reciprocal set over round(k1 / 2) + 1 neighbours
+    of each member that lies in R(i) by more than 2/3; V_ij = exp(-d_ij) over the members, each row divided by its sum,
+    then averaged over the k2 nearest; d_J = 1 - sum min(V_p, V_i) / sum max(V_p, V_i); d* = (1 - lambda) d_J + lambda
+    d.
 
     query_gallery: (Q, G), query_query: (Q, Q), gallery_gallery: (G, G) Euclidean distances, not squared.
 
@@ -86,7 +85,7 @@ def zhong_distances(
 
 
 def _reciprocal(order: np.ndarray) -> np.ndarray:
-    """(m, m) bool: whether j is in the list of i and i in that of j. order: (m, length) neighbour lists."""
+    """(m, m) bool: whether i and j are in each other's list. order: (m, length) neighbour lists."""
     listed = np.zeros((len(order), len(order)), dtype=bool)
     listed[np.arange(len(order))[:, None], order] = True
     return listed & listed.T

@@ -1,4 +1,4 @@
-"""What a retriever is: the topics of its inputs in, a run out."""
+"""The base of retrievers: topics in, a run out."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 
 class Retriever(ABC):
-    """Finds the best documents of every topic.
+    """Retrieves the best documents of every topic.
 
     Args:
         inputs: what `needs` names.
         params: of the class `Params`; None = the defaults.
         threads: None = one per core; batch_size: queries at a time. Results depend on neither.
-        devices: where a model encodes queries for it; None = the processor.
-        feedback: makes the queries of a second search, whose run it then is; None = one search.
+        devices: of the model that encodes queries; None = the processor.
+        feedback: makes the queries of a second search, which gives the run; None = one search.
 
     Raises:
         InputError: parameters of another method, feedback of a kind that the retriever cannot use.
 
-    A subclass in a file of its own is a method: it sets `name`, `needs`, `Params` and writes `retrieve`; one that can
-    search again says in `over` what its documents are to it.
+    A subclass in its own file is a method: it sets `name`, `needs`, `Params` and implements `retrieve`; one that can
+    search again sets `over`.
     """
 
     name: ClassVar[str]
@@ -62,7 +62,7 @@ class Retriever(ABC):
         self.feedback = feedback
 
     def check(self) -> None:  # noqa: B027  not every method can tell
-        """Look, before any work, that what the inputs name can be used.
+        """Check that the inputs can be used.
 
         Raises:
             InputError, UnavailableError: what is lacking.
@@ -76,12 +76,7 @@ class Retriever(ABC):
 def run_of_rows(
     qids: tuple[str, ...], docids: Sequence[str], scores: Sequence[np.ndarray], rows: Sequence[np.ndarray]
 ) -> Run:
-    """A run of what was found for each query.
-
-    Args:
-        qids: Q queries; docids: row -> docid.
-        scores, rows: of each query, best first, ties by docid.
-    """
+    """A run of Q queries; docids: row -> docid; scores, rows: of each query, best first, ties by docid."""
     from rnnreranker.runs import Run
 
     offsets = np.concatenate([[0], np.cumsum([len(part) for part in rows])]).astype(np.int64)

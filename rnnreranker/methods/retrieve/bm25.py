@@ -1,4 +1,4 @@
-"""BM25 by Lucene, as Pyserini's LuceneSearcher has it."""
+"""BM25 by Lucene, as Pyserini's LuceneSearcher."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Bm25Params(Params):
-    """The parameters of BM25, as Pyserini sets them by default."""
+    """The parameters of BM25, with Pyserini's defaults."""
 
     k1: float = setting(0.9, "k1: saturation of term frequency, higher = later", at_least=0, at_most=1e6)
     b: float = setting(0.4, "b: length normalisation, 0 = none, 1 = full", at_least=0, at_most=1)
@@ -28,7 +28,7 @@ class Bm25Params(Params):
 
 @dataclass(frozen=True)
 class LuceneParams(Bm25Params):
-    """The same, and how Lucene reads queries."""
+    """The parameters of BM25 and the language of queries."""
 
     language: Literal["en", "zh"] | None = setting(
         None,
@@ -39,7 +39,7 @@ class LuceneParams(Bm25Params):
 
 
 class Bm25Retriever(Retriever):
-    """The documents that score highest by BM25 on a Lucene index, with the terms of the topics' texts."""
+    """BM25 on a Lucene index, with the terms of the topics' texts."""
 
     name = "bm25"
     needs = frozenset({"topics", "words"})
@@ -50,7 +50,7 @@ class Bm25Retriever(Retriever):
         """Find the Lucene index and start Java.
 
         Raises:
-            InputError: no BM25 part, feedback that leaves out Chinese words.
+            InputError: no BM25 part, feedback that drops Chinese words.
             UnavailableError: no Java 21 or newer.
         """
         latin_alone = self.feedback is not None and getattr(self.feedback.params, "fb_filter", True)
@@ -64,7 +64,7 @@ class Bm25Retriever(Retriever):
         start_java()
 
     def retrieve(self, hits: int) -> Run:
-        """The run of all topics; as `check`, and an UnavailableError for a folder that is no Lucene index."""
+        """The run of all topics; errors as `check`, and UnavailableError for a folder that is no Lucene index."""
         from rnnreranker.runs import Run
 
         index, topics = self.inputs.words, self.inputs.topics
@@ -79,7 +79,7 @@ class Bm25Retriever(Retriever):
         return run if searched == hits else run.head(hits)
 
     def _language(self) -> str:
-        """The language of the words: the one asked for, else that of the part that the folder is."""
+        """The language asked for, else that of the index part."""
         folder: Path = self.inputs.words
         if self.params.language is not None or folder.name != "bm25":
             return self.params.language or "en"
@@ -87,7 +87,7 @@ class Bm25Retriever(Retriever):
         return str(parts.get("bm25", {}).get("language", "en"))
 
     def _search_again(self, searcher: LuceneSearcher) -> int:
-        """Make the searcher use feedback; how many documents that reads, for it has no more than are asked for."""
+        """Set the searcher's feedback; returns how many documents it reads, which must be searched for."""
         assert self.feedback is not None
         if not searcher.keeps_documents:
             raise InputError(

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class Bm25sRetriever(Retriever):
-    """The documents that score highest by BM25 over counted words, English or Chinese; no JVM."""
+    """BM25 over counted words, English or Chinese; no JVM."""
 
     name = "bm25s"
     needs = frozenset({"topics", "terms"})
     Params = Bm25Params
 
     def check(self) -> None:
-        """Open the counts and find what reads the words of queries.
+        """Open the counts and the analyser of queries.
 
         Raises:
             InputError: no such part, one of another version.
@@ -29,7 +29,6 @@ class Bm25sRetriever(Retriever):
         _ = self.inputs.terms.analyser
 
     def retrieve(self, hits: int) -> Run:
-        """The run of all topics; documents without a word in common with a topic are not in it."""
         source, topics = self.inputs.terms, self.inputs.topics
         queries = source.queries(list(topics.values()))
         k1, b = self.params.k1, self.params.b

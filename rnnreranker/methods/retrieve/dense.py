@@ -14,14 +14,13 @@ if TYPE_CHECKING:
 
 
 class DenseRetriever(Retriever):
-    """The documents with the largest inner products: exact ones, or what an approximate Faiss index finds; no JVM."""
+    """The largest inner products, exact or by an approximate Faiss index; no JVM."""
 
     name = "dense"
     needs = frozenset({"query vectors", "vectors"})
     over = "vectors"
 
     def retrieve(self, hits: int) -> Run:
-        """As `dense_run`, for all query vectors, or for those that feedback makes of them."""
         source, queries = self.inputs.vectors, self.inputs.query_vectors
         if self.feedback is not None:
             queries = second_pass_vectors(source, queries, self.feedback, self.threads, self.batch_size)
@@ -31,7 +30,7 @@ class DenseRetriever(Retriever):
 def dense_run(
     source: VectorSource, queries: QueryVectors, hits: int, *, threads: int | None = None, batch_size: int = 256
 ) -> Run:
-    """A run of exact inner products, or of what an approximate Faiss index finds; no JVM.
+    """A run of exact inner products, or of an approximate Faiss index; no JVM.
 
     Args:
         source: the vectors of the documents.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ImpactSearchParams(Params):
-    """Where the weights of the queries' words come from."""
+    """The source of the weights of the queries' words."""
 
     query_weights: Literal["model", "binary", "counts"] = setting(
         "model",
@@ -28,7 +28,7 @@ class ImpactSearchParams(Params):
 
 
 class ImpactRetriever(Retriever):
-    """The documents with the largest inner products of words' weights (SPLADE and the like); no JVM."""
+    """The largest inner products of words' weights (SPLADE and the like); no JVM."""
 
     name = "impact"
     needs = frozenset({"topics", "impacts"})
@@ -36,11 +36,11 @@ class ImpactRetriever(Retriever):
     Params = ImpactSearchParams
 
     def check(self) -> None:
-        """Open the impacts and find the encoder of the queries, without a model its tokenizer.
+        """Open the impacts and find the encoder of the queries, or its tokenizer.
 
         Raises:
             InputError: no impacts in the index, no such encoder.
-            UnavailableError: an encoder that is not here.
+            UnavailableError: the encoder is not on this machine.
         """
         name = self._encoder(self.inputs.impacts)[0]
         if self.params.query_weights != "model":
@@ -53,7 +53,6 @@ class ImpactRetriever(Retriever):
             SparseEncoder.digest_of(name)
 
     def retrieve(self, hits: int) -> Run:
-        """The run of all topics; documents without a word in common with a topic are not in it."""
         source, topics = self.inputs.impacts, self.inputs.topics
         queries = self.query_impacts(source, list(topics.values()))
         if self.feedback is not None:
@@ -62,7 +61,7 @@ class ImpactRetriever(Retriever):
         return run_of_rows(tuple(topics), source.docids, scores, rows)
 
     def query_impacts(self, source: ImpactSource, texts: list[str]) -> QueryImpacts:
-        """The weights of queries' words, the model's in the numbers of the stored weights.
+        """The weights of queries' words, quantised like the stored weights if a model gives them.
 
         Raises:
             InputError: an encoder with other words than that of the index, a weight beyond 16 bits.
@@ -90,7 +89,6 @@ class ImpactRetriever(Retriever):
         return queries
 
     def _encoder(self, source: ImpactSource) -> tuple[str, dict[str, Any]]:
-        """Name and settings of the queries' encoder."""
         if self.params.encoder is not None:
             return self.params.encoder, {}
         return source.encoder["name"], dict(source.encoder.get("settings", {}))

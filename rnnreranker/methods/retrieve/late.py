@@ -1,4 +1,4 @@
-"""Late interaction: the documents whose tokens answer those of the query best, by MaxSim."""
+"""Late interaction: the documents with the largest MaxSim."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OF_NEIGHBOURS = ("nprobe", "depth")
 
 @dataclass(frozen=True)
 class LateSearchParams(Params):
-    """How documents are found by their tokens."""
+    """Settings of the search by tokens."""
 
     search: Literal["index", "exact"] = setting(
         "index",
@@ -46,9 +46,9 @@ class LateSearchParams(Params):
 
 
 class LateRetriever(Retriever):
-    """The documents with the largest MaxSim (ColBERT): of all, or of those that have tokens near the query's; no JVM.
+    """The largest MaxSim (ColBERT), over all documents or over those with tokens near the query's; no JVM.
 
-    Queries are encoded by the encoder that made the index.
+    The encoder of the index encodes queries.
     """
 
     name = "late"
@@ -60,8 +60,8 @@ class LateRetriever(Retriever):
         """Open the tokens and find the encoder of the queries.
 
         Raises:
-            InputError: no tokens in the index, an encoder that has changed, settings of an index that this is not.
-            UnavailableError: an encoder that is not here.
+            InputError: no tokens in the index, a changed encoder, settings of another index.
+            UnavailableError: the encoder is not on this machine.
         """
         from rnnreranker.parts.tokens.source import check_token_encoder
 
@@ -69,7 +69,7 @@ class LateRetriever(Retriever):
         self._neighbours()
 
     def retrieve(self, hits: int) -> Run:
-        """The run of all topics, or of what feedback makes of them; documents without tokens are not in it."""
+        """The run of all topics, or of their second queries; documents without tokens are not in it."""
         source, asked, weights = self.inputs.tokens, self.inputs.query_tokens, None
         neighbours = self._neighbours()
 
@@ -88,7 +88,7 @@ class LateRetriever(Retriever):
         return run_of_rows(asked.qids, source.docids, scores, rows)
 
     def _neighbours(self) -> TokenNeighbours | None:
-        """What proposes candidates; None where all documents are compared."""
+        """The index that proposes candidates; None = all documents are compared."""
         neighbours = neighbours_in(self.inputs.tokens) if self.params.search == "index" else None
         if neighbours is not None:
             return neighbours
@@ -98,7 +98,7 @@ class LateRetriever(Retriever):
         return None
 
     def _tell(self, asked: QueryTokens, weights: np.ndarray | None, rows: list[Any], hits: int) -> None:
-        """Say how much of the exact run is found, of a sample of the queries."""
+        """Report which share of the exact run a sample of the queries has."""
         source, count = self.inputs.tokens, len(rows)
         sample = np.unique(np.linspace(0, count - 1, min(count, self.params.recall_sample)).astype(np.int64))
         shares = []

@@ -26,11 +26,11 @@ class TfIdfParams(Params):
 
 
 class TfIdfRetriever(Retriever):
-    """The documents with the largest TF-IDF scores.
+    """The largest TF-IDF scores.
 
-    `cosine`: queries and documents as scikit-learn's TfidfVectorizer weighs them. `paper`: Σ_{w in x} t(w, y) over the
-    words w of the query x, those that stand there twice counted twice, with eq. 1 of paper 004 for the document y. The
-    paper names TF-IDF as a baseline (Table 1) and does not say which; eq. 1 is what its labels begin with.
+    `cosine`: scikit-learn's TfidfVectorizer. `paper`: Σ_{w in x} t(w, y) over the words w of the query x, with
+    repetitions, with eq. 1 of paper 004 for the document y. The paper does not say which TF-IDF its baseline (Table 1)
+    is; its labels begin with eq. 1.
     """
 
     name = "tf-idf"
@@ -38,7 +38,7 @@ class TfIdfRetriever(Retriever):
     Params = TfIdfParams
 
     def check(self) -> None:
-        """Open the counts and find what reads the words of queries.
+        """Open the counts and the analyser of queries.
 
         Raises:
             InputError: no such part, one of another version.
@@ -49,7 +49,6 @@ class TfIdfRetriever(Retriever):
         _ = self.inputs.terms.analyser
 
     def retrieve(self, hits: int) -> Run:
-        """The run of all topics; documents without a word in common with a topic are not in it."""
         source, topics = self.inputs.terms, self.inputs.topics
         queries = source.queries(list(topics.values()))
         if self.params.variant == "cosine":
