@@ -1,8 +1,8 @@
 """The docstrings of the standard library, gathered by a Python that has loaded nothing else.
 
-Run as a script (`python -I -S docstrings.py NAME...`) it prints a JSON array of [docid, title, name in words,
-docstring], sorted by docid. It runs in a process of its own, as libraries such as transformers change classes of the
-standard library. The names given are kept however short their docstring is.
+`python -I -S docstrings.py NAME...` prints a JSON array of [docid, title, name in words, docstring], sorted by docid.
+Libraries such as transformers change classes of the standard library, hence the process of its own. The NAMEs are kept
+even with a short docstring.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Item(NamedTuple):
 
 
 def gather(enough: frozenset[str]) -> list[tuple[str, str, str, str]]:
-    """Rows of docid, title (name and signature), name in words, docstring: sorted by docid, no object or text twice."""
+    """Rows of docid, title (name and signature), name in words, docstring, by docid; no object or text twice."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # names that warn when they are looked up
         items = sorted(_items(enough), key=lambda item: item.rank)
@@ -121,7 +121,7 @@ def _public(module: types.ModuleType, module_name: str) -> list[tuple[str, Any]]
 
 
 def _members(owner: type) -> Iterator[tuple[str, Any]]:
-    """The public methods and properties that a class defines, or takes from a base that has no public name."""
+    """The public methods and properties of a class and its private bases."""
     hidden = [base for base in owner.__mro__[1:] if _hidden(base)]
     members = {name: value for base in (*reversed(hidden), owner) for name, value in vars(base).items()}
     for name, value in sorted(members.items()):
@@ -151,12 +151,12 @@ def _docstring(value: Any) -> str:
 
 
 def _in_words(name: str) -> str:
-    """The words of a name, which tokenizers keep in one piece: `io.TextIOWrapper` gives `io Text IOWrapper`."""
+    """The words of a name: `io.TextIOWrapper` gives `io Text IOWrapper`."""
     return " ".join(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace(".", " ").replace("_", " ").split())
 
 
 def _signature(value: Any) -> str:
-    """The parameters, without `self`, annotations, and defaults other than plain constants; empty where unknown."""
+    """The parameters, without `self`, annotations and defaults other than constants; "" if unknown."""
     if inspect.ismodule(value):
         return ""
     try:
@@ -192,7 +192,7 @@ _ELLIPSIS = _Ellipsis()
 
 
 def _cut(docstring: str) -> str:
-    """The first paragraphs of a docstring: an encoder reads what a thing is for, not every option."""
+    """The first paragraphs of a docstring."""
     paragraphs = docstring.split("\n\n")
     kept = paragraphs[0]
     for paragraph in paragraphs[1:]:

@@ -13,10 +13,9 @@ from rnnreranker.base.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document: its docid (no white space) and the text that is indexed, of the fields that were asked for.
+    """A docid (no white space) and the indexed text.
 
-    where: file:line, for messages; empty where a document has no line of its own.
-    vector: (d,) float32 that the source has of it, or None.
+    where: file:line for messages, or ""; vector: (d,) float32 of the source, or None.
     """
 
     docid: str
@@ -26,10 +25,10 @@ class Document:
 
 
 def vector_of(given: Any, where: str) -> np.ndarray:
-    """(d,) float32: the vector that a document was given; where: for messages.
+    """(d,) float32: the given vector of a document.
 
     Raises:
-        InputError: something else than a list or array of finite numbers.
+        InputError: no list or array of finite numbers.
     """
     if isinstance(given, dict):
         raise InputError(f"{where}: a vector of words with weights, which is not read; make them with --parts impact")
@@ -44,12 +43,12 @@ def vector_of(given: Any, where: str) -> np.ndarray:
 
 
 def of_one_length(documents: Iterable[Document]) -> Iterator[Document]:
-    """The documents, all of which have vectors of one length, or none.
+    """The documents.
 
     Raises:
-        InputError: the first document that has another vector than those before.
+        InputError: the vectors differ in length, or some documents lack one.
     """
-    first: int | None = None  # numbers of a vector; 0 = no vector
+    first: int | None = None  # length of a vector; 0 = no vector
     for document in documents:
         size = 0 if document.vector is None else len(document.vector)
         first = size if first is None else first

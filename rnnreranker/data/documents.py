@@ -22,12 +22,11 @@ def load_documents(name: str | Path, fields: Sequence[str] | None = None) -> Ite
 
     Args:
         name: a file, plain or .gz: JSON lines or an array (keys `_id`, `id` or `docid`; `text` or `contents`; `title`
-            goes before the text; `vector` or `embedding`), tab-separated docid, text and perhaps title, with or without
-            a line of names, parquet with columns of these names, or <DOC>s of TREC; a .npy matrix with its ids beside
-            it; a folder of such files of one kind or in BEIR layout; an ir_datasets id or short name, `tripclick`,
-            `reqa-squad` (-nq, -cmrc, -drcd), or `pydoc`. Of queries with positive and negative documents, as
-            FlagEmbedding and Tevatron write them, the documents are read.
-        fields: what their texts are: ("title", "text"), where there are titles, or ("text",); None = as `usual_fields`.
+            goes before the text; `vector` or `embedding`); TSV of docid, text and perhaps title, with or without
+            a line of names; parquet with columns of these names; TREC's <DOC>s; queries with positive and negative
+            documents, as FlagEmbedding and Tevatron write them. A folder of such files of one kind or in BEIR layout;
+            an ir_datasets id or short name, `tripclick`, `reqa-squad` (-nq, -cmrc, -drcd), or `pydoc`.
+        fields: of the texts: ("title", "text") or ("text",); None = as `usual_fields`.
 
     Raises:
         InputError: unknown name or fields, or a malformed line (with file:line), while streaming.
@@ -37,13 +36,17 @@ def load_documents(name: str | Path, fields: Sequence[str] | None = None) -> Ite
         raise InputError(f"{name}: vectors without texts; expected a file or folder of texts, or a data set")
     fields = fields_of(str(name), fields)
     name = local.source(str(name), "documents")
-    if Path(name).is_dir() or is_file(name, "documents"):
+    if _is_local(name):
         return of_one_length(_from_files(local.document_files(Path(name).expanduser()), fields))
     if name == "pydoc":
         from rnnreranker.data import pydoc
 
         return pydoc.documents()
     return _from_ir_datasets(name, fields)
+
+
+def _is_local(source: str) -> bool:
+    return Path(source).is_dir() or is_file(source, "documents")
 
 
 def _from_ir_datasets(name: str, fields: Sequence[str]) -> Iterator[Document]:
@@ -78,16 +81,13 @@ def _from_tags(path: Path, fields: Sequence[str]) -> Iterator[Document]:
 
 
 def texts_by_id(name: str, fields: Sequence[str] | None = None) -> Mapping[str, str]:
-    """The texts of a source of documents by docid.
-
-    Those of a data set of ir_datasets are read when they are asked for, from the store that it keeps beside its data;
-    others are held in memory, and so are these where no store can be made.
+    """The texts of a source by docid: from the store of ir_datasets where it can be made, else held in memory.
 
     Args and Raises: as `load_documents`.
     """
     fields = fields_of(name, fields)
     source = local.source(name, "documents")
-    if source not in BUILT_IN and not Path(source).is_dir() and not is_file(source, "documents"):
+    if source not in BUILT_IN and not _is_local(source):
         try:
             return StoredTexts(source, fields)
         except UnavailableError:
@@ -98,22 +98,19 @@ def texts_by_id(name: str, fields: Sequence[str] | None = None) -> Mapping[str, 
 
 
 class StoredTexts(Mapping[str, str]):
-    """The texts of a data set of ir_datasets by docid; each is read when it is asked for.
-
-    Args:
-        name: its id; fields: what texts are, as of `load_documents`.
+    """The texts of a data set of ir_datasets by docid, each read on demand.
 
     Raises:
         InputError: no such data set, or one without documents, or with damaged ones.
         UnavailableError: documents that cannot be downloaded, a store that cannot be written.
     """
 
-    def __init__(self, name: str, fields: Sequence[str] = TITLE_AND_TEXT) -> None:
+    def __init__(self, name: str, fields: Sequence[str]) -> None:
         self._name, self._fields = name, fields
         self._dataset = irds.load(name)
         with irds.reading(name, "documents"):
             self._store = self._dataset.docs_store()
-            next(iter(self._store.get_many_iter([""])), None)  # made now
+        self.get("")  # makes the store
 
     def __getitem__(self, docid: str) -> str:
         with irds.reading(self._name, "documents"):
@@ -123,9 +120,7 @@ class StoredTexts(Mapping[str, str]):
         return irds.text_of(document, self._fields, self._name)
 
     def __iter__(self) -> Iterator[str]:
-        with irds.reading(self._name, "documents"):
-            for document in self._dataset.docs_iter():
-                yield document.doc_id
+        return (document.docid for document in _from_ir_datasets(self._name, self._fields))
 
     def __len__(self) -> int:
         with irds.reading(self._name, "documents"):
@@ -133,7 +128,7 @@ class StoredTexts(Mapping[str, str]):
 
 
 EXPECTED = "expected a name, a file, (docid, text) pairs, {docid: text}, or records with id and text"
-NAME = "given in Python"  # what a description calls them
+NAME = "given in Python"  # in descriptions
 
 
 @dataclass(frozen=True)
@@ -144,42 +139,37 @@ class GivenDocuments:
 
     @classmethod
     def of(cls, given: Any, fields: Sequence[str] = TITLE_AND_TEXT) -> GivenDocuments:
-        """Those of (docid, text) or (docid, text, vector), of {docid: text}, of records, or of a data frame of them.
-
-        A record has the keys that `load_documents` reads; a mapping may have records in place of texts, as BEIR's.
+        """The documents of an object.
 
         Args:
-            given: an iterable, a mapping or a data frame; fields: of the texts of records.
+            given: (docid, text) or (docid, text, vector) tuples, {docid: text}, {docid: record}, records with the keys
+                that `load_documents` reads, or a data frame of such columns.
+            fields: of the texts of records.
 
         Raises:
-            InputError: something else, an entry of another form.
+            InputError: another object, an entry of another form.
         """
-        if hasattr(given, "columns"):  # pandas has NaN for a text that is not there
-            rows = given.to_dict("records")
-            given = [{key: None if _is_nan(one) else one for key, one in row.items()} for row in rows]
+        if hasattr(given, "columns"):  # pandas has NaN for an absent text
+            given = given.astype(object).where(given.notna(), None).to_dict("records")
         if isinstance(given, Mapping):
             given = [{"id": key, **(one if isinstance(one, Mapping) else {"text": one})} for key, one in given.items()]
         if not isinstance(given, Iterable) or isinstance(given, bytes) or getattr(given, "shape", None) == ():
             raise InputError(f"documents: a {type(given).__name__}; {EXPECTED}")
         documents = []
         for number, entry in enumerate(given, 1):
+            where = f"documents: entry {number}"
             if isinstance(entry, tuple | list) and len(entry) in (2, 3):
                 entry = dict(zip(("id", "text", "vector"), entry, strict=False))
             if not isinstance(entry, Mapping):
-                raise InputError(f"documents: entry {number} is {entry!r:.60}; {EXPECTED}")
-            where = f"documents: entry {number}"
+                raise InputError(f"{where} is {entry!r:.60}; {EXPECTED}")
             documents.append(document_of(entry, DOCUMENTS.values(entry, where), where, fields))
         return cls(tuple(of_one_length(documents)))
 
     @property
     def fingerprint(self) -> str:
-        """What tells them from others."""
+        """A digest of docids, texts and vectors."""
         vectors = [b"" if one.vector is None else one.vector.tobytes() for one in self.documents]
         return fingerprint([[one.docid, one.text] for one in self.documents], *filter(None, vectors))
 
     def __str__(self) -> str:
         return NAME
-
-
-def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and value != value

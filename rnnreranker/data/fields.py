@@ -1,4 +1,4 @@
-"""Which fields of documents are their texts: the title in front of the text, or the text alone."""
+"""The fields that make the text of a document: title and text, or the text alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHOICES = {",".join(fields): fields for fields in (TITLE_AND_TEXT, TEXT)}  # wha
 
 
 def usual_fields(name: str) -> tuple[str, ...]:
-    """What is read of the documents of a source where nothing is said: of ReQA the sentence alone, else the title, too.
+    """The fields of a source by default: the sentence alone in ReQA, else title and text.
 
     >>> usual_fields("reqa-squad"), usual_fields("reqa:collections/xquad-en-reqa"), usual_fields("scifact")
     (('text',), ('text',), ('title', 'text'))
@@ -25,10 +25,7 @@ def usual_fields(name: str) -> tuple[str, ...]:
 
 
 def fields_of(name: str, fields: Sequence[str] | None) -> tuple[str, ...]:
-    """The fields that are read of a source.
-
-    Args:
-        name: of the source; fields: those wanted, None = the usual ones of the source.
+    """The given fields, or the usual ones of the source.
 
     Raises:
         InputError: neither ("text",) nor ("title", "text").
@@ -42,10 +39,10 @@ def fields_of(name: str, fields: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def asked_fields(documents: str | None, fields: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    """The fields that were asked for of a source of documents, `title,text` or `text`; None = none were.
+    """The fields that a request names, as `title,text` or `text`; None if it names none.
 
     Raises:
-        InputError: fields without documents, or others.
+        InputError: fields without documents, or other fields.
     """
     if fields is None:
         return None

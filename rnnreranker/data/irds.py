@@ -1,4 +1,4 @@
-"""The gateway to ir_datasets: ids and short names, quiet logging, one-line errors when data cannot be had."""
+"""The gateway to ir_datasets: ids and short names, quiet logging, one-line errors."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ SHORT_NAMES = {
 
 
 def load(name: str) -> Any:
-    """The ir_datasets data set of an id (`beir/scifact/test`) or short name (`scifact`); nothing is downloaded yet.
+    """The ir_datasets data set of an id (`beir/scifact/test`) or short name (`scifact`), without a download.
 
     Raises:
-        InputError: when ir_datasets does not know the name (with the nearest names it knows).
+        InputError: an unknown name (with the nearest ones).
     """
     ir_datasets = require("ir_datasets", f"the data set {name}", "ir_datasets")
     ir_datasets.log.easy().logger()  # makes its handler, whose level we then lower
@@ -59,7 +59,7 @@ def load(name: str) -> Any:
 
 
 def ir_datasets_id(name: str) -> str:
-    """The id in ir_datasets of a name; "" of files and folders, of what is built in, and of what it does not know."""
+    """The id in ir_datasets of a name; "" for files, folders, built-in and unknown names."""
     first = left_out(name)[0]
     folder = first.rpartition(":")[0] or first  # of NAME:SPLIT
     elsewhere = first in BUILT_IN_TOPICS or first.startswith(COLLECTIONS) or is_path(first)
@@ -71,11 +71,11 @@ def ir_datasets_id(name: str) -> str:
 
 @contextlib.contextmanager
 def reading(name: str, what: str) -> Iterator[None]:
-    """Turns ir_datasets' ways of failing inside the block into one line about `what` of the data set `name`.
+    """Turns errors of ir_datasets in a block that reads `what` of the data set `name` into one line.
 
     Raises:
-        UnavailableError: when the data cannot be downloaded, or needs an agreement and a local copy.
-        InputError: when the data set has no such part.
+        UnavailableError: the data cannot be downloaded, or need an agreement and a local copy.
+        InputError: the data set has no such part, or it is damaged.
     """
     home = os.environ.get("IR_DATASETS_HOME", "~/.ir_datasets")
     try:
@@ -105,10 +105,10 @@ def reading(name: str, what: str) -> Iterator[None]:
 
 
 def text_of(document: Any, fields: Sequence[str], name: str) -> str:
-    """The text of a document of ir_datasets: as it gives it by itself where titles are read, else its field `text`.
+    """The text of a document of ir_datasets: its default text with titles, else its field `text`.
 
     Raises:
-        InputError: fields without the title of documents that have no `text`.
+        InputError: no field `text`.
     """
     if "title" in fields:
         return str(document.default_text())

@@ -15,20 +15,16 @@ from rnnreranker.data import reqa, splits, tripclick
 from rnnreranker.data.names import COLLECTIONS, collections_home, is_there
 from rnnreranker.data.records import FORMS
 
-NO_DOCUMENTS = ("queries", "query", "topics", "qrels")  # so begin the names of files of something else
+NO_DOCUMENTS = ("queries", "query", "topics", "qrels")  # beginnings of the names of other files
 FILES = {"documents": "corpus.jsonl", "topics": "queries.jsonl"}
 
 
 def source(name: str, part: str) -> str:
-    """The file (or folder of documents, or ir_datasets id) that holds a part of the data set; other names as they are.
-
-    Args:
-        name: as given to a command.
-        part: "documents", "topics" or "qrels".
+    """The file, folder of documents or ir_datasets id that holds "documents", "topics" or "qrels"; else the name.
 
     Raises:
         InputError: a folder in BEIR layout that lacks this part or split.
-        UnavailableError: a folder of `collections/`, TripClick or a ReQA set that is not here (with where to put it).
+        UnavailableError: a folder of `collections/`, TripClick or a ReQA set that is not here.
     """
     if not name.strip():
         raise InputError(f"{part}: an empty name; expected a file, a folder or the name of a data set")
@@ -37,7 +33,8 @@ def source(name: str, part: str) -> str:
     if tripclick.is_name(name):
         return tripclick.source(name, part)
     folder = Path(name).expanduser()
-    if part == "documents" and folder.is_dir() and (tripclick.holds_documents(folder) or _of_files(name, folder)):
+    of_files = ("/" in name or name.startswith((".", "~"))) and not _in_beir_layout(folder)
+    if part == "documents" and folder.is_dir() and (of_files or tripclick.holds_documents(folder)):
         return str(folder)
     folder_and_split = _folder(name)
     if folder_and_split is None:
@@ -45,14 +42,11 @@ def source(name: str, part: str) -> str:
     folder, split = folder_and_split
     if part == "qrels":
         return str(_qrels_file(folder, split))
-    file = _plain_or_gz(folder / FILES[part])
-    if file is None:
-        raise InputError(f"{name}: no {FILES[part]} in this folder; expected the layout of BEIR")
-    return str(file)
+    return str(_file(folder, part, name))
 
 
 def document_files(path: Path) -> list[Path]:
-    """The files of documents that a path stands for: itself, or those of a folder in the order of their names.
+    """The files of documents of a path: itself, or those of a folder in the order of their names.
 
     Raises:
         InputError: a folder without such files, or with files of several kinds.
@@ -83,37 +77,35 @@ def judged_file(name: str) -> Path | None:
 
 
 def kept_at(name: str) -> Path | None:
-    """The file or folder that a name is read from, neither opened nor made; None where there is none, and of an id."""
+    """The existing file or folder that a name is read from, without opening it; None for ids and absent files."""
     if tripclick.is_name(name):
         return next(iter(tripclick.folders()), None)
     name = name.removeprefix(reqa.MADE_FROM)
-    for text in (name, name.rpartition(":")[0]):
+    for text in filter(None, (name, name.rpartition(":")[0])):
         paths = [Path(text).expanduser()]
         if text.startswith(COLLECTIONS) or text in reqa.NAMES:
             paths.append(collections_home() / text.removeprefix(COLLECTIONS))
-        for path in paths if text else ():
-            if os.path.exists(path):
-                return path
+        if there := next(filter(os.path.exists, paths), None):
+            return there
     return None
 
 
 def _folder(name: str) -> tuple[Path, str] | None:
-    """The folder in BEIR layout that a name stands for, and the split asked for ("" = test, or the only one)."""
-    plain, _, split = name.rpartition(":")
+    """The folder in BEIR layout that a name means, and the split asked for ("" = test, or the only one)."""
     if name.startswith(reqa.MADE_FROM):
-        files, _, last = (given := name.removeprefix(reqa.MADE_FROM)).rpartition(":")
-        files, asked = (files, last) if splits.is_split(last) else (given, "")
+        files, _, split = (given := name.removeprefix(reqa.MADE_FROM)).rpartition(":")
+        files, split = (files, split) if splits.is_split(split) else (given, "")
         kept = files.startswith(COLLECTIONS) and not Path(files).exists()
-        return reqa.folder_of(_kept(files) if kept else Path(files).expanduser()), asked
-    for text, wanted in ((name, ""), (plain, split)):
+        return reqa.folder_of(_kept(files) if kept else Path(files).expanduser()), split
+    for text, split in ((name, ""), name.rpartition(":")[::2]):
+        if text in reqa.NAMES:
+            return reqa.folder(text), split
         folder = Path(text).expanduser()
         if text.startswith(COLLECTIONS) and not folder.is_dir():
             folder = _kept(text)
-        if text in reqa.NAMES:
-            return reqa.folder(text), wanted
         if text and folder.is_dir():
-            if any(_plain_or_gz(folder / file) for file in FILES.values()) or (folder / "qrels").is_dir():
-                return folder, wanted
+            if _in_beir_layout(folder):
+                return folder, split
             if "/" in text or text.startswith("."):
                 raise InputError(
                     f"{text}: a folder without corpus.jsonl and queries.jsonl; expected the layout of BEIR"
@@ -121,14 +113,12 @@ def _folder(name: str) -> tuple[Path, str] | None:
     return None
 
 
-def _of_files(name: str, folder: Path) -> bool:
-    """Whether a folder is named by a path, and not one in BEIR layout: its files are documents."""
-    of_beir = any(_plain_or_gz(folder / file) for file in FILES.values()) or (folder / "qrels").is_dir()
-    return not of_beir and ("/" in name or name.startswith((".", "~")))
+def _in_beir_layout(folder: Path) -> bool:
+    return (folder / "qrels").is_dir() or any(_plain_or_gz(folder / file) for file in FILES.values())
 
 
 def _kept(name: str) -> Path:
-    """The folder that `collections/NAME` or `collections/NAME:SPLIT` stands for."""
+    """The folder that `collections/NAME` or `collections/NAME:SPLIT` means."""
     folder = collections_home() / name.removeprefix(COLLECTIONS)
     plain = folder.with_name(folder.name.partition(":")[0])
     if not plain.is_dir():
@@ -141,22 +131,24 @@ def _kept(name: str) -> Path:
 
 def _qrels_file(folder: Path, split: str) -> Path:
     files = {path.name.split(".")[0]: path for path in sorted((folder / "qrels").glob("*.tsv*"))}
-    if splits.is_split(split) and split not in files:
-        queries = _plain_or_gz(folder / FILES["topics"])
-        if queries is None:
-            raise InputError(f"{folder}:{split}: no {FILES['topics']} in this folder; expected the layout of BEIR")
-        return splits.qrels_of(split, _qrels_file(folder, ""), queries)
-    if split:
-        if split not in files:
-            raise InputError(f"{folder}:{split}: no qrels/{split}.tsv; splits here: {', '.join(files) or 'none'}")
+    if split in files:
         return files[split]
-    if "test" in files:
-        return files["test"]
-    if len(files) == 1:
-        return next(iter(files.values()))
+    if splits.is_split(split):
+        return splits.qrels_of(split, _qrels_file(folder, ""), _file(folder, "topics", f"{folder}:{split}"))
+    if split:
+        raise InputError(f"{folder}:{split}: no qrels/{split}.tsv; splits here: {', '.join(files) or 'none'}")
     if not files:
         raise InputError(f"{folder / 'qrels'}: no qrels here; expected test.tsv or another .tsv, in the layout of BEIR")
-    raise InputError(f"{folder}: splits {', '.join(files)} and no test; name one, as {folder}:{next(iter(files))}")
+    if "test" not in files and len(files) > 1:
+        raise InputError(f"{folder}: splits {', '.join(files)} and no test; name one, as {folder}:{next(iter(files))}")
+    return files.get("test", next(iter(files.values())))
+
+
+def _file(folder: Path, part: str, name: str) -> Path:
+    """The documents or topics of a folder in BEIR layout; InputError: none."""
+    if file := _plain_or_gz(folder / FILES[part]):
+        return file
+    raise InputError(f"{name}: no {FILES[part]} in this folder; expected the layout of BEIR")
 
 
 def _plain_or_gz(path: Path) -> Path | None:

@@ -1,4 +1,4 @@
-"""What a name given to a command stands for: a file, something built in, or an ir_datasets id."""
+"""Names of data: files, built-in collections, ids of ir_datasets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FILE_ENDINGS = (".tsv", ".txt", ".jsonl", ".json", ".gz", ".qrels", ".csv", ".tr
 
 
 def built_in_lines(names: Iterable[str]) -> Iterator[tuple[int, str]]:
-    """The lines of some files of the built-in collection, one file after the other, numbered from 1."""
+    """The lines of files of the built-in collection, joined and numbered from 1."""
     folder = resources.files("rnnreranker.data").joinpath("pydoc_files")
     contents = ((name, folder.joinpath(name).read_bytes()) for name in names)
     text = b"".join(gzip.decompress(content) if name.endswith(".gz") else content for name, content in contents)
@@ -42,27 +42,27 @@ def built_in_lines(names: Iterable[str]) -> Iterator[tuple[int, str]]:
 
 
 def collections_home() -> Path:
-    """Where one puts collections that are not downloaded here: RNNRERANKER_COLLECTIONS, else `data` in the cache."""
+    """The folder of one's own collections: RNNRERANKER_COLLECTIONS, else `data` in the cache."""
     named = os.environ.get("RNNRERANKER_COLLECTIONS")
     return Path(named).expanduser() if named else cache_home() / "data"
 
 
 def is_path(name: str) -> bool:
-    """Whether `name` is written like a path rather than like the name of a data set."""
+    """Whether a name looks like a path."""
     return name.endswith(FILE_ENDINGS) or name.startswith((".", "/", "~"))
 
 
 def is_there(name: str) -> bool:
-    """Whether a file, or a pipe, stands at `name`."""
+    """Whether `name` is an existing file or pipe."""
     path = os.path.expanduser(name)
     return os.path.exists(path) and not os.path.isdir(path)
 
 
 def is_file(name: str, what: str) -> bool:
-    """Whether `name` is a file, or a pipe, rather than the name of a data set.
+    """Whether `name` is an existing file or pipe.
 
     Raises:
-        InputError: when it is written like a path but nothing is there.
+        InputError: it looks like a path but does not exist.
     """
     if is_there(name):
         return True
@@ -73,7 +73,7 @@ def is_file(name: str, what: str) -> bool:
 
 
 def left_out(name: str) -> tuple[str, list[str]]:
-    """The name of topics or judgements, and of the topics whose queries are left out of it; a file is itself.
+    """NAME and all OTHERs of `NAME:without:OTHER`; a file is itself.
 
     >>> left_out("msmarco-passage/dev/judged:without:msmarco-dev-small:without:dl19")
     ('msmarco-passage/dev/judged', ['msmarco-dev-small', 'dl19'])

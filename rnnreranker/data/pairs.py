@@ -1,4 +1,4 @@
-"""Published pairs to learn from: of a query, a relevant document and another, as MS MARCO's triples."""
+"""Published training pairs, as MS MARCO's triples: a query, a relevant document and another."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from rnnreranker.runs.columns import check_id
 
 @phase("reading pairs")
 def load_pairs(name: str, depth: int) -> Run:
-    """The documents that stand in pairs as the other one, for each query as candidates in the order of the pairs.
+    """The other document of each pair as a candidate of its query, in the order of the pairs.
 
     Args:
         name: a file (`qid<TAB>docid<TAB>docid`, plain or .gz), or an ir_datasets id with docpairs, as
             `msmarco-passage/train/triples-v2`, which are MS MARCO's `qidpidtriples.train.full.2`.
-        depth: candidates of a query; what a query has beyond them is left out.
+        depth: the most candidates of a query.
 
     Raises:
-        InputError: no such name or file, a data set without pairs, a malformed line (with file:line), no pairs at all.
-        UnavailableError: data that are not here and cannot be downloaded.
+        InputError: an unknown name, a data set without pairs, a malformed line (with file:line), no pairs.
+        UnavailableError: data that cannot be downloaded here.
     """
     number_of: dict[str, int] = {}
     others: dict[str, array[int]] = {}

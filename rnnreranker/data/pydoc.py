@@ -1,7 +1,7 @@
 """The built-in collection: the documentation of the running Python's standard library, made from its docstrings.
 
-The documents depend on the Python alone (`docstrings` gathers them in a process of its own), and `fingerprint` names
-them. `pydoc_files/uses.tsv` adds a sentence on typical use to those of the built-in types and functions.
+The documents depend on the Python alone. `pydoc_files/uses.tsv` adds sentences on typical use to built-in types and
+functions.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ NOT_READ = (
 def documents() -> Iterator[Document]:
     """The documents of the built-in collection, sorted by docid.
 
-    A docid is the public name of an object (`dict.fromkeys`). The text is the name with its signature, the name in
-    words, the first paragraphs of its docstring (about 400 characters), and perhaps a sentence on typical use.
+    A docid is the public name of an object (`dict.fromkeys`). The text is its signature, the name in words, the first
+    paragraphs of the docstring (about 400 characters), and perhaps a sentence on typical use.
 
     Raises:
         UnavailableError: Python has no docstrings, or cannot be started to read them.
@@ -46,12 +46,10 @@ def documents() -> Iterator[Document]:
 
 
 def fingerprint() -> str:
-    """16 hexadecimal digits that name the content of the collection under this Python.
-
-    They are remembered in the cache folder for as long as the interpreter, its library and this package's files stay.
+    """16 hexadecimal digits: the digest of the collection under this Python, kept in the cache folder.
 
     Raises:
-        UnavailableError: Python has no docstrings, or cannot be started to read them.
+        UnavailableError: as `documents`.
     """
     remembered = files.cache_home() / "digests" / f"pydoc-{files.fingerprint(*_depends_on())}.json"
     try:
@@ -70,7 +68,7 @@ def fingerprint() -> str:
 
 
 def _depends_on() -> Iterator[Any]:
-    """What the content of the collection depends on, of files their sizes and times of change."""
+    """The interpreter, this package's files, and size and time of the library's files."""
     yield [sys.version, sys.executable, sys.platform]
     for name in OWN_FILES:
         yield resources.files("rnnreranker.data").joinpath(name).read_bytes()
@@ -97,7 +95,7 @@ def _documents() -> tuple[Document, ...]:
 
 
 def _uses() -> dict[str, str]:
-    """Docid to a sentence on typical use."""
+    """Docid → a sentence on typical use."""
     content = resources.files("rnnreranker.data").joinpath("pydoc_files/uses.tsv").read_text(encoding="utf-8")
     uses = {}
     for line in content.splitlines():
@@ -107,7 +105,7 @@ def _uses() -> dict[str, str]:
 
 
 def _gathered(names: list[str]) -> list[list[str]]:
-    """Rows of `docstrings.gather`, from a Python without site packages and without the optimisations of this one."""
+    """Rows of `docstrings.gather`, from a Python without site packages and optimisation."""
     with resources.as_file(resources.files("rnnreranker.data").joinpath("docstrings.py")) as script:
         command = [sys.executable, "-I", "-S", "-X", "utf8", str(script), *names]
         try:

@@ -30,10 +30,10 @@ TREC_DL = re.compile(r"msmarco-(passage|document)(-v2)?/trec-dl-")
 
 
 def qrels_of(given: Qrels) -> pandas.DataFrame:
-    """The judgements of a name or a file, see `load_qrels`, or of an object, in the same columns.
+    """The judgements of a name, a file or an object, in the columns of `load_qrels`.
 
     Args:
-        given: a name, a file, {qid: {docid: grade}}, {qid: docids} whose grade is 1, (qid, docid, grade) triples,
+        given: a name, a file, {qid: {docid: grade}}, {qid: docids} of grade 1, (qid, docid, grade) triples,
             named tuples of ir-measures, or a data frame of ir-measures or PyTerrier. Whole numbers as ids become
             text.
 
@@ -54,14 +54,14 @@ def qrels_of(given: Qrels) -> pandas.DataFrame:
 
 
 def grades_of(given: Qrels) -> dict[tuple[str, str], int]:
-    """(query id, docid) → grade, of all judgements; Args and Raises: as of `qrels_of`."""
+    """(query id, docid) → grade of all judgements; raises as `qrels_of`."""
     qrels = qrels_of(given)
     pairs = zip(qrels["query_id"], qrels["doc_id"], strict=True)
     return dict(zip(pairs, qrels["relevance"].tolist(), strict=True))
 
 
 def _rows(given: Any) -> list[tuple[Any, Any, Any]]:
-    """The judgements of a mapping or of an iterable of tuples."""
+    """The judgements of a mapping or an iterable of tuples."""
     if not isinstance(given, Iterable):
         raise InputError(f"qrels: {type(given).__name__}; {EXPECTED}")
     rows: list[tuple[Any, Any, Any]] = []
@@ -88,14 +88,13 @@ def load_qrels(name: str | Path) -> pandas.DataFrame:
 
     Args:
         name: a file, plain or .gz (TREC: `qid 0 docid grade`; the `query-id corpus-id score` of BEIR with or without
-            its line of names; JSON or parquet with these names, see `read_qrels`), a folder in BEIR layout (`FOLDER` or
-            `FOLDER:SPLIT`), an ir_datasets id or short name, `tripclick-head-val-dctr` (and the like), `reqa-squad`
-            (-nq, -cmrc, -drcd), `pydoc` (and its kinds of topics), `pydoc/shallow` or `pydoc/train`;
-            `NAME:without:OTHER` are those of NAME of queries that the topics OTHER lack.
+            its line of names; JSON or parquet with these names, see `read_qrels`); a folder in BEIR layout (`FOLDER` or
+            `FOLDER:SPLIT`); an ir_datasets id or short name; `tripclick-head-val-dctr` (and the like); `reqa-squad`
+            (-nq, -cmrc, -drcd); `pydoc` (and its kinds of topics), `pydoc/shallow` or `pydoc/train`.
+            `NAME:without:OTHER` leaves out the queries of the topics OTHER.
 
     Raises:
-        InputError: unknown name, unreadable file, a malformed line (with file:line), a pair with two grades, no lines,
-            none left.
+        InputError: an unknown name, a malformed line (with file:line), a pair with two grades, no judgements.
         UnavailableError: data that cannot be downloaded here.
     """
     first, unwanted = without(str(name))
@@ -107,9 +106,7 @@ def load_qrels(name: str | Path) -> pandas.DataFrame:
 
 
 def named_protocol(name: str) -> str:
-    """The protocol of evaluation that belongs to a name of judgements: `dl` for those of TREC DL, `trec` for others.
-
-    The development sets of MS MARCO have grades 0 and 1 only, so their protocol is `trec`.
+    """The protocol that belongs to a name of judgements: `dl` for TREC DL, `trec` for others.
 
     >>> named_protocol("dl19"), named_protocol("msmarco-passage-v2/trec-dl-2021/judged"), named_protocol("msmarco-dev")
     ('dl', 'dl', 'trec')
@@ -121,23 +118,21 @@ def _all_qrels(name: str) -> pandas.DataFrame:
     import pandas
 
     name = local.source(name, "qrels")
-    lines_of: Sequence[str] = ()
+    judgements: list[Any]
     if is_file(name, "qrels"):
-        judgements, lines_of = read_qrels(Path(name).expanduser())
+        judgements = read_qrels(Path(name).expanduser())
     elif name in BUILT_IN_QRELS:
-        judgements, lines_of = read_qrels(name, built_in_lines(BUILT_IN_QRELS[name]))
+        judgements = read_qrels(name, built_in_lines(BUILT_IN_QRELS[name]))
     else:
         dataset = irds.load(name)
         with irds.reading(name, "qrels"):
-            judgements = [(judged.query_id, judged.doc_id, int(judged.relevance)) for judged in dataset.qrels_iter()]
-    return _checked(pandas.DataFrame(judgements, columns=[*COLUMNS]), name, lines_of)
+            judgements = [(one.query_id, one.doc_id, int(one.relevance)) for one in dataset.qrels_iter()]
+    lines_of = [one[3] for one in judgements if len(one) > len(COLUMNS)]
+    return _checked(pandas.DataFrame((one[:3] for one in judgements), columns=[*COLUMNS]), name, lines_of)
 
 
 def _checked(frame: pandas.DataFrame, source: str, lines_of: Sequence[str] = ()) -> pandas.DataFrame:
-    """Judgements with ids as text and whole grades, every pair once.
-
-    Args:
-        frame: columns query_id, doc_id, relevance; source: where they come from; places: file:line of each row.
+    """Judgements with ids as text and whole grades, each pair once; lines_of: file:line of each row.
 
     Raises:
         InputError: no judgements, another kind of id or grade, a pair with two grades.
@@ -161,7 +156,7 @@ def _checked(frame: pandas.DataFrame, source: str, lines_of: Sequence[str] = ())
 
 
 def as_text(column: pandas.Series, source: str) -> pandas.Series:
-    """Ids as text: of a column of text the column itself, of whole numbers their digits."""
+    """Ids as text: whole numbers become their digits."""
     import pandas
 
     if column.dtype.kind in "iu":
@@ -178,9 +173,8 @@ def _as_grades(frame: pandas.DataFrame, source: str) -> pandas.Series:
     """Grades as int64; a whole number may be a float."""
     grades = frame["relevance"]
     if grades.dtype.kind not in "iu" or grades.abs().max() > LARGEST:
-        for row, grade in enumerate(grades.tolist()):
+        for query, document, grade in zip(frame["query_id"], frame["doc_id"], grades.tolist(), strict=True):
             number = isinstance(grade, Real) and not isinstance(grade, bool)
             if not (number and abs(grade) <= LARGEST and grade == int(grade)):
-                query, document = frame["query_id"].iloc[row], frame["doc_id"].iloc[row]
                 raise InputError(f"{source}: query {query}, document {document}: {grade!r}; expected a whole number")
     return grades.astype("int64")

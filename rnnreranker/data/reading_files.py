@@ -25,7 +25,7 @@ BEIR = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
 
 @dataclass(frozen=True)
 class Question:
-    """A question with its marked answers: (start, end) character positions in the paragraph, maybe none."""
+    """A question with its marked answers: (start, end) character positions in the paragraph."""
 
     id: str
     text: str
@@ -37,7 +37,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph with its questions, and where it was read (for messages)."""
+    """A paragraph with its questions; where: for messages."""
 
     id: str
     title: str
@@ -56,10 +56,10 @@ def _check_string(name: str, value: Any) -> None:
 
 
 def paths(files: Path) -> list[Path]:
-    """The file itself, or the files of a folder that are read, in the order of their names; of BEIR layout its three.
+    """The file itself, or the files of a folder by name; in BEIR layout its three.
 
     Raises:
-        InputError: nothing there.
+        InputError: no files.
     """
     if files.is_file():
         return [files]
@@ -73,7 +73,7 @@ def paths(files: Path) -> list[Path]:
 
 
 def holds_sentences(folder: Path) -> bool:
-    """Whether a folder is in BEIR layout and its documents are sentences already (the first docid ends in `#sN`)."""
+    """Whether a folder has a `corpus.jsonl` whose first docid ends in `#sN`."""
     corpus = folder / BEIR[0]
     if not corpus.is_file():
         return False
@@ -82,10 +82,10 @@ def holds_sentences(folder: Path) -> bool:
 
 
 def read(files: Path) -> Iterator[Paragraph]:
-    """The paragraphs of a file or folder, streamed in its order; those without an id are p0, p1, ….
+    """The paragraphs of a file or folder, streamed; those without an id are p0, p1, ….
 
     Raises:
-        InputError: a file of another format (with where, and what was expected).
+        InputError: a file of another format (with where).
     """
     files_read = paths(files)
     if [path.name for path in files_read] == [Path(name).name for name in BEIR]:
@@ -117,7 +117,7 @@ def _file(path: Path) -> Iterator[Paragraph]:
 
 
 def _paragraph(record: dict[str, Any], title: str, where: str, names: tuple[str, str, str, str]) -> Paragraph:
-    """The paragraph of a record with `qas`; names: of its id and text, and of those of a question."""
+    """The paragraph of a record with `qas`; names: keys of its id and text, and of a question's."""
     every, text, questions = record["qas"], record[names[1]], []
     for asked in every:
         if "detected_answers" in asked:  # of MRQA
@@ -133,45 +133,35 @@ def _from_line(record: dict[str, Any], where: str) -> Iterator[Paragraph]:
     if "header" in record:  # the first line of an MRQA file
         return
     with _expecting(where, "a line of MRQA (context, qas) or of Natural Questions (document_text, annotations)"):
-        of_nq = "document_text" in record or "document_tokens" in record
+        of_nq = "document_text" in record
         paragraph = _natural_question(record, where) if of_nq else _paragraph(record, "", where, MRQA)
     if paragraph:
         yield paragraph
 
 
 def _natural_question(record: dict[str, Any], where: str) -> Paragraph | None:
-    """The long answer, without its tags, with the short answers; None where there is no short answer.
-
-    The simplified files have a text whose tokens blanks separate; the others a list of tokens that say what is a tag.
-    """
-    if "document_text" in record:
-        tokens = record["document_text"].split(" ")
-        tags = [bool(_TAG.fullmatch(token)) for token in tokens]
-    else:
-        tokens = [token["token"] for token in record["document_tokens"]]
-        tags = [bool(token["html_token"]) for token in record["document_tokens"]]
+    """The long answer, without its tags, with the short answers; None without a short answer."""
+    tokens = record["document_text"].split(" ")
     for annotation in record["annotations"]:
         start, end = annotation["long_answer"]["start_token"], annotation["long_answer"]["end_token"]
         if start < 0 or not annotation["short_answers"]:
             continue
-        kept = [index for index in range(start, end) if not tags[index]]
+        kept = [index for index in range(start, end) if not _TAG.fullmatch(tokens[index])]
         ends = itertools.accumulate(len(tokens[index]) + 1 for index in kept)
         spans = {index: (last - 1 - len(tokens[index]), last - 1) for index, last in zip(kept, ends, strict=True)}
-        answers = []
-        for short in annotation["short_answers"]:
-            own = [spans[at] for at in range(short["start_token"], short["end_token"]) if at in spans]
-            if own:
-                answers.append((own[0][0], own[-1][1]))
+        shorts = (range(short["start_token"], short["end_token"]) for short in annotation["short_answers"])
+        marked = [[spans[at] for at in short if at in spans] for short in shorts]
+        answers = [(own[0][0], own[-1][1]) for own in marked if own]
         question = Question(str(record["example_id"]), record["question_text"], answers)
         return Paragraph("", "", " ".join(tokens[index] for index in kept), [question], where)
     return None
 
 
 def _beir(corpus: Path, queries: Path, qrels: Path) -> Iterator[Paragraph]:
-    """Passages as paragraphs; a question belongs to its relevant passage, its answers are in `metadata`."""
+    """Passages as paragraphs, each with the questions that it is relevant for; answers are in `metadata`."""
     asked: dict[str, list[dict[str, Any]]] = {}
     belongs: dict[str, str] = {}
-    for qid, docid, grade in read_qrels(qrels)[0]:
+    for qid, docid, grade, _ in read_qrels(qrels):
         if grade:
             belongs.setdefault(qid, docid)
     for where, record in of_json(read_lines(queries), str(queries), TOPICS.expected):
@@ -192,10 +182,7 @@ def _beir(corpus: Path, queries: Path, qrels: Path) -> Iterator[Paragraph]:
 
 
 def _marked(text: str, answers: list[Any]) -> list[tuple[int, int]]:
-    """Where the answers stand: at their `answer_start` when the text is there, else where it stands nearest to it.
-
-    answers: objects with a `text`, or texts.
-    """
+    """The positions of answers (texts, or objects with a `text`), each nearest to its `answer_start`."""
     spans = []
     for answer in answers:
         answer = {"text": answer} if isinstance(answer, str) else answer
@@ -209,7 +196,7 @@ def _marked(text: str, answers: list[Any]) -> list[tuple[int, int]]:
 
 @contextlib.contextmanager
 def _expecting(where: str, expected: str) -> Iterator[None]:
-    """Turns a key that is missing, or a value of another type, into one line."""
+    """Turns a missing key or a value of another type into an InputError."""
     try:
         yield
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError) as error:

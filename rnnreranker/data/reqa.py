@@ -1,8 +1,8 @@
 """ReQA: retrieval of the sentence that answers a question, made from reading-comprehension files.
 
-Documents are the sentences of the paragraphs (paper 004, 4.1), topics the questions; every sentence that holds a
-marked answer is relevant. Questions whose answer no sentence holds are dropped and counted. A made set is a folder in
-BEIR layout in the cache folder, named by a fingerprint of its files and of the rules.
+Documents are the sentences of the paragraphs (paper 004, 4.1), topics the questions; every sentence with a marked
+answer is relevant. Questions without such a sentence are dropped and counted. A made set is a folder in BEIR layout in
+the cache folder, named by a digest of its files and the rules.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from rnnreranker.base.files import cache_home, file_digest, fingerprint, folder_
 from rnnreranker.data import reading_files
 from rnnreranker.data.names import collections_home
 from rnnreranker.data.reading_files import Paragraph
-from rnnreranker.encode.words.segmentation import Language, check_language, language_of
+from rnnreranker.encode.words.segmentation import language_of
 
 MADE_FROM = "reqa:"  # before the name of a file or folder: the set made from it
-RULES = 2  # part of a made set's name: count it up when what is made from the same files changes
+RULES = 2  # part of a made set's name: increase it when the same files give another set
 NAMES = {
     "reqa-squad": "SQuAD v1.1: train-v1.1.json and dev-v1.1.json from https://rajpurkar.github.io/SQuAD-explorer",
     "reqa-nq": "Natural Questions: simplified-nq-train.jsonl.gz from https://ai.google.com/research/NaturalQuestions, "
@@ -38,10 +38,9 @@ class SentenceSet:
     """Sentence retrieval made from paragraphs.
 
     Attributes:
-        documents: a record of every sentence, as BEIR's; its id is that of the paragraph and its number in it, from 0,
-            as `p7#s0`, and the title is no part of its text.
+        documents: a record per sentence, as BEIR's; sentence 0 of paragraph p7 is `p7#s0`.
         topics: question id → question.
-        qrels: question id → docids of the sentences that hold an answer, at least one.
+        qrels: question id → docids of the sentences with an answer, at least one.
         dropped: ids of the questions without an answer in their paragraph.
     """
 
@@ -52,14 +51,12 @@ class SentenceSet:
 
 
 def is_name(name: str) -> bool:
-    """Whether a name is of a ReQA set, a split of it or not: `reqa-squad`, `reqa:FILE`, `reqa-cmrc:cold-1-test`."""
+    """Whether a name is of a ReQA set or its split: `reqa-squad`, `reqa:FILE`, `reqa-cmrc:cold-1-test`."""
     return name.startswith(MADE_FROM) or name.partition(":")[0] in NAMES
 
 
 def folder(name: str) -> Path:
-    """The folder, in BEIR layout, of `reqa-squad`, `reqa-nq`, `reqa-cmrc` or `reqa-drcd`; made when first asked for.
-
-    Its files are looked for in NAME of `collections_home`, and read as by `folder_of`.
+    """The folder in BEIR layout of a name of `NAMES`, see `folder_of`, from its files in `collections_home`.
 
     Raises:
         UnavailableError: no files there (with where to get them and where to put them).
@@ -73,11 +70,7 @@ def folder(name: str) -> Path:
 
 
 def folder_of(files: Path, name: str = "reqa") -> Path:
-    """A folder in BEIR layout as it is when its documents are sentences already, else the one made from the files.
-
-    Args:
-        files: as of `made_folder`; sentences: `corpus.jsonl` has ids that end in `#sN`.
-        name: a word for the made folder's name.
+    """A folder whose documents are sentences already (ids end in `#sN`), else the one made from the files.
 
     Raises:
         InputError: as `made_folder`.
@@ -85,22 +78,17 @@ def folder_of(files: Path, name: str = "reqa") -> Path:
     return files if files.is_dir() and reading_files.holds_sentences(files) else made_folder(files, name)
 
 
-def made_folder(files: Path, name: str = "reqa", language: Language | None = None) -> Path:
-    """The folder, in BEIR layout, made from a file or folder of paragraphs with questions; made once, then read.
-
-    Args:
-        files: as of `reading_files.read`.
-        name: a word for the made folder's name.
-        language: of the sentences; None = seen from each paragraph.
+def made_folder(files: Path, name: str = "reqa") -> Path:
+    """The folder in BEIR layout made from a file or folder of paragraphs with questions; it is made once.
 
     Raises:
-        InputError: no such files, or a malformed one (with where).
+        InputError: no such files, a malformed one (with where), no question with an answer.
     """
     paths = reading_files.paths(files)
-    key = fingerprint(RULES, language, *(part for path in paths for part in (path.name, file_digest(path))))
+    key = fingerprint(RULES, None, *(part for path in paths for part in (path.name, file_digest(path))))
     target = cache_home() / "data" / "made" / f"{name}-{key}"
     if not (target / "made.json").is_file():
-        made = sentence_set(reading_files.read(files), language)
+        made = sentence_set(reading_files.read(files))
         if not made.topics:
             raise InputError(
                 f"{files}: no question with an answer ({len(made.dropped)} have none that stands in their paragraph); "
@@ -113,18 +101,13 @@ def made_folder(files: Path, name: str = "reqa", language: Language | None = Non
     return target
 
 
-def sentence_set(paragraphs: Iterable[Paragraph], language: Language | None = None) -> SentenceSet:
+def sentence_set(paragraphs: Iterable[Paragraph]) -> SentenceSet:
     """The sentences, questions and judgements of paragraphs.
 
-    An answer that goes over the end of a sentence makes every sentence it touches relevant. Paragraphs of the same
-    text are one paragraph (the first).
-
-    Args:
-        paragraphs: with their questions.
-        language: "en", "zh" or None (seen from each paragraph).
+    An answer makes every sentence that it touches relevant. Paragraphs of the same text are one.
 
     Raises:
-        InputError: a question id that stands twice, or a paragraph id with two texts.
+        InputError: a question id twice, or a paragraph id with two texts.
     """
     documents: list[dict[str, Any]] = []
     topics: dict[str, str] = {}
@@ -138,7 +121,7 @@ def sentence_set(paragraphs: Iterable[Paragraph], language: Language | None = No
             if paragraph.id in ids:
                 raise InputError(f"{paragraph.where}: paragraph {paragraph.id} stands here with another text")
             ids.add(paragraph.id)
-            spans = sentence_spans(paragraph.text, language)
+            spans = sentence_spans(paragraph.text)
             known[paragraph.text] = paragraph.id, spans
             for number, (start, end) in enumerate(spans):
                 sentence = {"_id": f"{paragraph.id}#s{number}", "text": paragraph.text[start:end]}
@@ -164,22 +147,18 @@ def sentence_set(paragraphs: Iterable[Paragraph], language: Language | None = No
 
 def write_beir(folder: Path, made: SentenceSet) -> None:
     """Write corpus.jsonl, queries.jsonl and qrels/test.tsv."""
-    queries = ({"_id": qid, "text": text} for qid, text in made.topics.items())
-    (folder / "corpus.jsonl").write_bytes(_lines(made.documents))
-    (folder / "queries.jsonl").write_bytes(_lines(queries))
+    queries = [{"_id": qid, "text": text} for qid, text in made.topics.items()]
+    for name, records in (("corpus", made.documents), ("queries", queries)):
+        lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
     (folder / "qrels").mkdir()
     judged = [f"{qid}\t{docid}\t1\n" for qid, docids in made.qrels.items() for docid in docids]
     (folder / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(judged), encoding="utf-8")
 
 
-def _lines(records: Iterable[dict[str, Any]]) -> bytes:
-    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()
-
-
 _CLOSING = "\"'”’»)\\]」』】）"
 _CHINESE_END = re.compile(rf"(?<![（(])[。！？!?；]++[{_CLOSING}]*+(?![》〉])|\n+")
 _ENGLISH_END = re.compile(rf"[.!?…]+[{_CLOSING}]*(?=\s+[\"'“‘«(\[]*[A-Z0-9À-ÖØ-Þ])|\n\s*\n")
-_LAST_WORD = re.compile(r"[^\s\"'“‘(\[]*$")
 _NAMES = """
     mr. mrs. ms. dr. prof. rev. fr. st. mt. ft. jr. sr. gen. col. lt. sgt. capt. cmdr. adm. maj. gov. sen. rep. pres.
     hon. vs. v. cf. e.g. i.e. al. viz. ed. eds. bros. dept. univ.
@@ -193,27 +172,18 @@ _BEFORE_NUMBERS = frozenset(_NUMBERED.split())  # abbreviations where a digit fo
 _INITIAL = re.compile(r"(?:[A-Za-z]\.)+$")  # J.  U.S.  a.m.
 
 
-def sentence_spans(text: str, language: Language | None = None) -> list[tuple[int, int]]:
-    """The sentences of a text: (start, end) character positions, in order, without white space at both ends.
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """The sentences of a text: (start, end) character positions, without white space at both ends.
 
-    An English sentence ends after `.`, `!`, `?` or `…` where white space and a capital, a digit or an opening quote
-    or bracket follows, not after abbreviations or initials; a blank line ends one too. A Chinese one ends after `。`,
-    `；`, `！` or `？`, but not in a title (`《…！》`), and at a line break. What has neither letter nor digit belongs
-    to the sentence before, at the beginning of a text to the one behind.
-
-    Args:
-        text: any text.
-        language: "en" or "zh"; None = "zh" where a tenth or more of the characters are Chinese, else "en".
-
-    Raises:
-        InputError: another language.
+    A text is Chinese if a tenth of its characters are, else English. An English sentence ends at a blank line, and
+    after `.`, `!`, `?` or `…` before white space and a capital, digit, opening quote or bracket, except after
+    abbreviations and initials. A Chinese one ends at a line break, and after `。`, `；`, `！` or `？` outside a title.
+    Text without letters and digits joins the sentence before it.
 
     >>> [text[a:b] for text in ["Dr. No sat. He said: \\"Yes!\\" It was 3.5 m."] for a, b in sentence_spans(text)]
     ['Dr. No sat.', 'He said: "Yes!"', 'It was 3.5 m.']
     """
-    if language is None:
-        language = language_of(text)
-    check_language(language)
+    language = language_of(text)
     end = _CHINESE_END if language == "zh" else _ENGLISH_END
     sentences = []
     start = 0
@@ -242,11 +212,9 @@ def sentence_spans(text: str, language: Language | None = None) -> list[tuple[in
 
 
 def _abbreviated(sentence: str, rest: str) -> bool:
-    """Whether the full stop at the end of what would be a sentence belongs to its last word."""
+    """Whether the full stop at the end belongs to the last word."""
     if not sentence.endswith("."):
         return False
-    match = _LAST_WORD.search(sentence)
-    word = match.group() if match else ""
-    if word.lower() in _BEFORE_NUMBERS and rest.lstrip()[:1].isdigit():
-        return True
-    return word.lower() in _ABBREVIATIONS or bool(_INITIAL.match(word))
+    word = re.split(r"[\s\"'“‘(\[]", sentence)[-1]
+    known = _ABBREVIATIONS | _BEFORE_NUMBERS if rest.lstrip()[:1].isdigit() else _ABBREVIATIONS
+    return word.lower() in known or bool(_INITIAL.match(word))

@@ -1,7 +1,7 @@
 """Judged questions in parts for training, validation and test, by a hash of their text: paper 004's two settings.
 
-A split is called SETTING-FOLD-PART, as `cold-1-train`. Questions of the same text are in one part. The texts, in the
-order of their SHA-256, are cut into fifths; fold k of 4 is
+A split is SETTING-FOLD-PART, as `cold-1-train`. Questions of the same text share a part. The texts, in the order of
+their SHA-256, are cut into fifths; fold k of 4 is
 
 - standard: fifth k for the test, fifth k + 1 for validation, the other three for training: 60/20/20;
 - cold: fifth k for training, fifth k + 1 for validation, the other three for the test: 20/20/60.
@@ -24,12 +24,12 @@ FOLDS = 4
 PARTS = ("train", "validation", "test")
 FIFTHS = 5
 EXPECTED = f"{' or '.join(SETTINGS)}, 1 to {FOLDS}, and {', '.join(PARTS)}, as cold-1-train"
-RULES = 1  # part of the name of what is kept: count it up when the same questions get other parts
+RULES = 1  # part of the folder's name: increase it when the same questions get other parts
 _WRITTEN_SO = re.compile(rf"({'|'.join(SETTINGS)})-([^-:/]*)-([^-:/]*)")
 
 
 def is_split(name: str) -> bool:
-    """Whether a name is written as these splits are; `qrels_of` says whether there is such a one.
+    """Whether a name has the form of these splits; `qrels_of` checks that it exists.
 
     >>> is_split("cold-1-train"), is_split("standard-9-dev"), is_split("dev")
     (True, True, False)
@@ -38,18 +38,15 @@ def is_split(name: str) -> bool:
 
 
 def split_names() -> list[str]:
-    """All names, in their order."""
+    """All names, in order."""
     return [f"{setting}-{fold}-{part}" for setting in SETTINGS for fold in range(1, FOLDS + 1) for part in PARTS]
 
 
 def parts_of(questions: Mapping[str, str]) -> dict[str, list[str]]:
-    """Name of a split → ids of its questions, in the order of their hashes.
-
-    Args:
-        questions: id → text.
+    """Name of a split → ids of its questions, in the order of their hashes; questions: id → text.
 
     Raises:
-        InputError: fewer than five different texts, so that a part would be empty.
+        InputError: fewer than five different texts.
     """
     asked: dict[str, list[str]] = {}
     for qid in sorted(questions):
@@ -71,23 +68,23 @@ def parts_of(questions: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def qrels_of(split: str, qrels: Path, queries: Path) -> Path:
-    """The file with the judgements of a split, in the layout of BEIR; all splits are written when one is asked for.
+    """The file with the judgements of a split, in BEIR's format; the first call writes all splits.
 
     Args:
         split: one of `split_names()`.
-        qrels: judgements; questions without a relevant document are in no part.
-        queries: topics, with the text of every question that has a relevant document.
+        qrels: questions without a relevant document are in no part.
+        queries: the topics of all others.
 
     Raises:
-        InputError: no such split, too few questions, a question without a text, a malformed file.
+        InputError: an unknown split, too few questions, a question without a text, a malformed file.
     """
     if split not in split_names():
         raise InputError(f"{split}: no such split; expected {EXPECTED}")
     target = cache_home() / "data" / "splits" / fingerprint(RULES, file_digest(qrels), file_digest(queries))
     if not target.is_dir():
-        judged, _ = read_qrels(qrels)
+        judged = read_qrels(qrels)
         topics = read_topics(queries)
-        answered = dict.fromkeys(qid for qid, _, grade in judged if grade > 0)
+        answered = dict.fromkeys(qid for qid, _, grade, _ in judged if grade > 0)
         if lacking := [qid for qid in answered if qid not in topics]:
             raise InputError(f"{queries}: no question {lacking[0]}, which {qrels} judges; expected all that it judges")
         try:
@@ -95,7 +92,7 @@ def qrels_of(split: str, qrels: Path, queries: Path) -> Path:
         except InputError as error:
             raise InputError(f"{qrels}: {error}") from None
         lines: dict[str, list[str]] = {}
-        for qid, docid, grade in judged:
+        for qid, docid, grade, _ in judged:
             lines.setdefault(qid, []).append(f"{qid}\t{docid}\t{grade}\n")
         with folder_written_whole(target) as folder:
             for name, qids in parts.items():

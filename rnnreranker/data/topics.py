@@ -1,4 +1,4 @@
-"""Topics: names or files to the text of each query."""
+"""Topics: names, files or mappings to the text of each query."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rnnreranker.data.records import not_empty, read_qrels, read_topics
 
 
 def topics_of(given: str | Path | Mapping[str, str]) -> dict[str, str]:
-    """The topics of a name or a file, see `load_topics`, or those of a mapping qid → text as they are.
+    """The topics of a name or file, see `load_topics`, or a mapping qid → text.
 
     Raises:
-        InputError: as `load_topics`; ids or texts that are no texts, an empty mapping.
+        InputError: as `load_topics`; an empty mapping, ids or texts that are no strings.
         UnavailableError: as `load_topics`.
     """
     if not isinstance(given, Mapping):
@@ -29,19 +29,17 @@ def topics_of(given: str | Path | Mapping[str, str]) -> dict[str, str]:
 
 @phase("reading topics")
 def load_topics(name: str | Path) -> dict[str, str]:
-    """Query id to query text, in the order of the source.
+    """Query id → text, in the order of the source.
 
     Args:
         name: a file, plain or .gz (TSV of `qid, text` with or without a line of names, JSON lines or an
-            array with `_id`/`id` and `text`, parquet with these names, the <top>s of TREC or its topics in XML), a
-            folder in BEIR layout (the judged queries of `FOLDER` or `FOLDER:SPLIT`), an ir_datasets id or short name,
-            `tripclick-head-val` (and the like), `reqa-squad` (-nq, -cmrc, -drcd), `pydoc` (test topics;
-            `pydoc/paraphrase`, `pydoc/symptom`, `pydoc/name` by kind) or `pydoc/train`; `NAME:without:OTHER` are those
-            of NAME whose ids OTHER lacks.
+            array with `_id`/`id` and `text`, parquet with these names, TREC's <top>s or XML); a folder in BEIR layout
+            (the judged queries of `FOLDER` or `FOLDER:SPLIT`); an ir_datasets id or short name; `tripclick-head-val`
+            (and the like); `reqa-squad` (-nq, -cmrc, -drcd); `pydoc` (test topics; `pydoc/paraphrase`,
+            `pydoc/symptom`, `pydoc/name` by kind) or `pydoc/train`. `NAME:without:OTHER` leaves out the ids of OTHER.
 
     Raises:
-        InputError: unknown name, unreadable file, a malformed line (with file:line), a query id twice, no topics, none
-            left.
+        InputError: an unknown name, a malformed line (with file:line), a query id twice, no topics.
         UnavailableError: data that cannot be downloaded here.
     """
     first, unwanted = without(str(name))
@@ -52,23 +50,23 @@ def load_topics(name: str | Path) -> dict[str, str]:
 
 
 def without(name: str) -> tuple[str, set[str]]:
-    """What a name `NAME:without:OTHER` is of, and the ids of the queries that are left out; of another name, none.
+    """NAME and the query ids of OTHER in `NAME:without:OTHER`; no ids for other names.
 
     Raises:
-        InputError, UnavailableError: topics that cannot be read, as `load_topics`.
+        InputError, UnavailableError: as `load_topics`.
     """
     first, others = left_out(name)
     return first, {qid for other in others for qid in load_topics(other)}
 
 
 def none_left(name: str, first: str, what: str) -> InputError:
-    """That nothing of `first` is outside what `name` leaves out."""
+    """The error that `NAME:without:OTHER` is empty."""
     _, others = left_out(name)
     return InputError(f"{name}: no {what} of {first} left without the queries of {', '.join(others)}; leave out fewer")
 
 
 def check_held_out(training: Iterable[str], tested: Iterable[str]) -> None:
-    """Refuse query ids that stand on both sides: a figure of theirs would pass for held out.
+    """Refuse query ids in both the training and the test topics.
 
     Raises:
         InputError: ids in both.
@@ -80,15 +78,14 @@ def check_held_out(training: Iterable[str], tested: Iterable[str]) -> None:
         )
 
 
-def _all_topics(name: str) -> dict[str, str]:
-    given, name = name, local.source(name, "topics")
-    judged = local.judged_file(given)
-    if judged is not None:
-        asked = {qid for qid, _, _ in read_qrels(judged)[0]}
+def _all_topics(given: str) -> dict[str, str]:
+    name = local.source(given, "topics")
+    if judged := local.judged_file(given):
+        asked = {qid for qid, *_ in read_qrels(judged)}
         every = read_topics(Path(name))
         if not (own := {qid: text for qid, text in every.items() if qid in asked}):
             raise InputError(
-                f"{judged}: judges none of the {len(every)} queries of {name} (first: {next(iter(every), 'none')}); "
+                f"{judged}: judges none of the {len(every)} queries of {name} (first: {next(iter(every))}); "
                 f"the topics of the folder {given} are the queries that its qrels judge: correct them, or give {name} "
                 "for all queries"
             )

@@ -1,7 +1,4 @@
-"""Documents and topics between tags, as TREC writes them: <DOC>…</DOC> and <top>…</top>, and topics in XML.
-
-Tags may be in upper or lower case, several on one line, and on lines of their own.
-"""
+"""Documents and topics between tags of any case and layout: TREC's <DOC>…</DOC> and <top>…</top>, and XML topics."""
 
 from __future__ import annotations
 
@@ -54,15 +51,15 @@ _FIELD_OF_TOPIC = re.compile(
 def documents(lines: Iterable[str], source: str, titles: bool = True) -> Iterator[tuple[str, str, str]]:
     """(file:line, docid, text) of every <DOC>.
 
-    The text is what stands between Anserini's text tags (`TAGS`); of a web document, with <DOCHDR> or <HTML>,
-    everything behind that header, and of a document without these tags everything but <DOCNO>. Markup, comments and
-    scripts are removed, and entities become their characters.
+    The text is that of Anserini's text tags (`TAGS`); of a web document (<DOCHDR> or <HTML>) everything after the
+    header, and of a document without these tags everything but <DOCNO>. Markup, comments and scripts are removed, and
+    entities become characters.
 
     Args:
-        lines: of a file; source: its name for messages; titles: whether titles are read, too.
+        lines: of a file; source: its name; titles: include titles.
 
     Raises:
-        InputError: text outside <DOC>, a document without <DOCNO>, a document that does not end (with file:line).
+        InputError: text outside <DOC>, a document without <DOCNO> or </DOC> (with file:line).
     """
     cut: list[str] = []
     for where, _, block in _elements(lines, source, _DOC, "document", "<DOC>"):
@@ -80,13 +77,10 @@ def documents(lines: Iterable[str], source: str, titles: bool = True) -> Iterato
 def _elements(
     lines: Iterable[str], source: str, edge: re.Pattern[str], what: str, tag: str
 ) -> Iterator[tuple[str, str, str]]:
-    """(file:line, first tag, what stands behind it) of every element of lines, with or without their line breaks.
-
-    Args:
-        lines, source: as of `documents`; edge: its first and last tag; what, tag: it is, for messages.
+    """(file:line, start tag, content) of every element; edge: its tags; what, tag: its name and tag for messages.
 
     Raises:
-        InputError: text outside elements, an element in another one, one that does not end (with file:line).
+        InputError: text outside elements, nested elements, an element without end (with file:line).
     """
     started = 0  # a line, from 1; 0 = between two elements
     first, block, outside = "", [""], ""
@@ -119,7 +113,7 @@ def _elements(
 
 
 def _document(block: str, titles: bool, where: str) -> tuple[str, str, int]:
-    """Docid, text, and the number of characters that the text would have of all tags."""
+    """Docid, text, and the number of characters of the text of all tags."""
     docno = _DOCNO.search(block)
     if not docno or not docno[1]:
         raise InputError(f"{where}: a document without <DOCNO>; expected <DOCNO>docid</DOCNO>")
@@ -133,7 +127,7 @@ def _document(block: str, titles: bool, where: str) -> tuple[str, str, int]:
 
 
 def _fields(block: str) -> list[tuple[str, str]]:
-    """The text tags of a document that stand in no other, in lower case, each with what it holds."""
+    """The outermost text tags of a document, in lower case, each with its content."""
     pieces: list[tuple[str, str]] = []
     tag, start = "", 0
     for edge in _EDGE.finditer(block):
@@ -147,7 +141,7 @@ def _fields(block: str) -> list[tuple[str, str]]:
 
 
 def plain(text: str) -> str:
-    """The text of markup: without tags, comments and scripts, with the characters of entities.
+    """The text of markup, without tags, comments, scripts and entities.
 
     >>> plain("one<!-- two --> <b>th</b>ree<br>AT&amp;T, 1 < 2")
     'one three AT&T, 1 < 2'
@@ -158,23 +152,19 @@ def plain(text: str) -> str:
 
 
 def _in_place_of(markup: re.Match[str]) -> str:
-    """Nothing of tags within a word, a blank of others, the characters of CDATA."""
+    """ "" for tags inside words, a blank for others, the characters of CDATA."""
     data, _, tag = markup.groups()
     return html.escape(data) if data else "" if tag and INLINE.fullmatch(tag) else " "
 
 
 def topics(lines: Iterable[str], source: str) -> Iterator[tuple[str, str, str]]:
-    """(file:line, qid, text) of every <top> or <topic>; fields may go on over lines.
+    """(file:line, qid, text) of every <top> or <topic>.
 
-    The qid is <num> or the attribute `number` of <topic>; the text is <title>, else <query>, or what a topic without
-    tags has.
-
-    Args:
-        lines: of a file; source: its name for messages.
+    The qid is <num> or the attribute `number` of <topic>; the text is <title>, else <query>, else all of a topic
+    without tags.
 
     Raises:
-        InputError: a topic without number or text, with one twice, or that does not end, text outside topics (with
-            file:line).
+        InputError: a topic without number, text or end, a field twice, text outside topics (with file:line).
     """
     for where, first, block in _elements(lines, source, _TOPIC, "topic", "<top>"):
         yield where, *_topic(block, first, where)

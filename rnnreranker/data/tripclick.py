@@ -1,4 +1,4 @@
-"""TripClick: health queries with relevance from clicks, from the files that its owner hands out on request.
+"""TripClick: health queries with relevance from clicks, from the release that its owner hands out on request.
 
 Names: `tripclick` (documents); `tripclick-GROUP[-SPLIT]` (topics) with head, torso or tail and train, val or test, by
 default test; `tripclick-GROUP[-SPLIT[-KIND]]` (qrels) with raw (clicked or not), by default, or dctr (grades 0-3;
@@ -23,49 +23,37 @@ _NAME = re.compile(rf"tripclick-({'|'.join(GROUPS)})(?:-({'|'.join(SPLITS)}))?(?
 
 
 def is_name(name: str) -> bool:
-    """Whether the name is one of TripClick's here (ir_datasets ids, `tripclick/val/head`, are not)."""
+    """Whether a name is one of these; ids of ir_datasets (`tripclick/val/head`) are not."""
     return name == "tripclick" or name.startswith("tripclick-")
 
 
 def source(name: str, part: str) -> str:
-    """What holds a part of TripClick: a file or folder of the release, else the ir_datasets id that reads the archive.
-
-    Args:
-        name: as above.
-        part: "documents", "topics" or "qrels".
+    """The file or folder of the release that holds "documents", "topics" or "qrels", else the ir_datasets id.
 
     Raises:
-        InputError: a name that TripClick does not have.
+        InputError: an unknown name.
         UnavailableError: no release here, or one without this part.
     """
     match = _NAME.fullmatch(name)
     if name != "tripclick" and not match:
         raise InputError(f"{name}: expected tripclick, or tripclick-GROUP-SPLIT[-KIND] as in tripclick-head-val-dctr")
     if part == "documents":
-        group, split, kind = "", "", ""
+        relative = part
     elif not match:
         raise InputError(f"tripclick: has {part} by group; expected a name as {NAMES[2]}")
     else:
         group, split, kind = match[1], match[2] or "test", match[3] or "raw"
         if part == "qrels" and kind == "dctr" and group != "head":
             raise InputError(f"{name}: DCTR grades exist for head only; expected tripclick-{group}-{split}-raw")
-    relative = {
-        "documents": "documents",
-        "topics": f"topics/topics.{group}.{split}.txt",
-        "qrels": f"qrels/qrels.{kind}.{group}.{split}.txt",
-    }[part]
-    for folder in folders():
-        if (folder / relative).exists():
-            return str(folder / relative)
-    known = f"tripclick/{split}/{group}" + ("/dctr" if kind == "dctr" and part == "qrels" else "")
-    if (_irds_home() / "tripclick" / "benchmark.tar.gz").exists():
+        of = f"{kind}." if part == "qrels" else ""
+        relative = f"{part}/{part}.{of}{group}.{split}.txt"
+    if not _path(relative) and (_irds_folder() / "benchmark.tar.gz").exists():
         if part == "documents":
             return "tripclick"
-        if part == "topics" or split != "test":
-            return known
-        unpacked = _unpacked() / relative  # ir_datasets has no id for the judgements of the test topics
-        if unpacked.exists():
-            return str(unpacked)
+        ir_datasets = require("ir_datasets", "TripClick's archive", "ir_datasets")
+        next(iter(ir_datasets.load("tripclick/test/head").queries_iter()))  # unpacks topics and qrels
+    if path := _path(relative):
+        return path
     tried = [str(folder / relative) for folder in folders()]
     missing = f"; looked for {' and '.join(tried)}" if tried else ""
     raise UnavailableError(f"{name}: the {part} are not here{missing}; {how()}")
@@ -76,20 +64,18 @@ def how() -> str:
     return (
         "ask for the TripClick IR Benchmark at https://tripdatabase.github.io/tripclick (an agreement is signed), then "
         f"unpack benchmark.tar.gz and set {VARIABLE} to its folder `benchmark`, or put benchmark.tar.gz into "
-        f"{_irds_home() / 'tripclick'}"
+        f"{_irds_folder()}"
     )
 
 
 def folders() -> list[Path]:
-    """Where unpacked releases may stand: TRIPCLICK_HOME (or its `benchmark`), and what ir_datasets unpacked."""
-    candidates = []
-    named = os.environ.get(VARIABLE)
-    if named:
+    """The folders of unpacked releases: TRIPCLICK_HOME (or its `benchmark`), and those of ir_datasets."""
+    candidates = [_irds_folder() / "benchmark", _irds_folder() / "topics_and_qrels" / "benchmark"]
+    there = [folder for folder in candidates if folder.is_dir()]
+    if named := os.environ.get(VARIABLE):
         home = Path(named).expanduser()
-        candidates.append(home / "benchmark" if (home / "benchmark").is_dir() else home)
-    local = _irds_home() / "tripclick"
-    candidates += [local / "benchmark", local / "topics_and_qrels" / "benchmark"]
-    return [folder for folder in candidates if folder.is_dir() or (named and folder == candidates[0])]
+        return [home / "benchmark" if (home / "benchmark").is_dir() else home, *there]
+    return there
 
 
 def holds_documents(folder: Path) -> bool:
@@ -98,19 +84,17 @@ def holds_documents(folder: Path) -> bool:
 
 
 def document_files(folder: Path) -> Iterator[Path]:
-    """The document files of a release in the order of their numbers: docs_grp_2.txt before docs_grp_10.txt."""
+    """The document files of a release by number: docs_grp_2.txt before docs_grp_10.txt."""
     files = [path for path in folder.rglob("docs_grp_*.txt*") if path.name.endswith((".txt", ".txt.gz"))]
     if not files:
         raise InputError(f"{folder}: no docs_grp_*.txt here; expected the folder `documents` of the TripClick release")
     yield from sorted(files, key=lambda path: ([int(digits) for digits in re.findall(r"\d+", path.name)], str(path)))
 
 
-def _unpacked() -> Path:
-    """The folder of topics and qrels that ir_datasets unpacks from the archive when topics are first asked for."""
-    ir_datasets = require("ir_datasets", "TripClick's archive", "ir_datasets")
-    next(iter(ir_datasets.load("tripclick/test/head").queries_iter()))
-    return _irds_home() / "tripclick" / "topics_and_qrels" / "benchmark"
+def _path(relative: str) -> str:
+    """The path in the first release that has it, or ""."""
+    return next((str(folder / relative) for folder in folders() if (folder / relative).exists()), "")
 
 
-def _irds_home() -> Path:
-    return Path(os.environ.get("IR_DATASETS_HOME", "~/.ir_datasets")).expanduser()
+def _irds_folder() -> Path:
+    return Path(os.environ.get("IR_DATASETS_HOME", "~/.ir_datasets")).expanduser() / "tripclick"
