@@ -31,11 +31,11 @@ Fill = Callable[..., None]
 
 
 def matrices(contexts: int, widest: int) -> np.ndarray:
-    """(C, M, S) float32: space for matrices of M elements, with longer rows.
+    """(C, M, S) float32, all -inf: space for matrices of M elements, with longer rows.
 
     The kernel reads 64 similarities at a time, and rows a power of two apart would evict each other from a cache.
     """
-    return np.empty((contexts, widest, (widest + 63) // 64 * 64 + 48), dtype=np.float32)
+    return np.full((contexts, widest, (widest + 63) // 64 * 64 + 48), -np.inf, dtype=np.float32)
 
 
 def list_lengths(sizes: np.ndarray, params: RnnParams) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -59,8 +59,8 @@ class Engine(Protocol):
     score(gram, sizes, lengths, columns, tops, setting, probes, out, problem, closest) fills `out` with the Jaccard
     similarities of probes, and `closest`; it skips contexts with m = sizes[c] < 2.
 
-    - gram: (C, M, S) float32, of `matrices`. The similarities of context c are gram[c, :m, :m], -inf for unknown pairs;
-      a diagonal of inf stands for the highest of the others. Rows are left as lists are sorted by them.
+    - gram: (C, M, S) float32, of `matrices`. The similarities of context c are gram[c, :m, :m], -inf for unknown pairs
+      and behind them; a diagonal of inf means the highest of the others. Rows are left as lists are sorted by them.
     - lengths, columns, tops: (C,) int64, of `list_lengths`.
     - probes: (C, P) int64, elements; `Setting.by_products` fills all but the first.
     - out: (C, P, M) float64, the similarity of a probe to every element; unchanged where a probe is < 0 or >= m.
@@ -229,18 +229,21 @@ def scored(
 
     @np.errstate(all="ignore")  # infinities are seen in the result
     def work() -> None:
-        fill, room = contexts.filler(engine), matrices(chunk, widest)
+        fill, room, held = contexts.filler(engine), matrices(chunk, widest), np.zeros(chunk, dtype=np.int64)
         while (start := next(starts)) < batch:  # each thread takes the next chunk
             part = slice(start, min(start + chunk, batch))
             gram = room[: part.stop - start]
+            for c in np.flatnonzero(held[: len(gram)] > sizes[part]):
+                gram[c, :, sizes[start + c] :] = -np.inf
+            held[: len(gram)] = sizes[part]
             fill(part, gram)
             run(part, gram, setting)
             if contexts.outweighs < np.inf:
                 for b in part.start + np.flatnonzero(result.problem[part] == np.inf):
-                    one = slice(b, b + 1)
+                    one, own = slice(b, b + 1), gram[b - start : b - start + 1]
                     result.problem[one] = 0.0
-                    fill(one, gram[:1], shift_free=True)
-                    run(one, gram[:1], setting._replace(outweighs=np.inf))
+                    fill(one, own, shift_free=True)
+                    run(one, own, setting._replace(outweighs=np.inf))
 
     def run(part: slice, gram: np.ndarray, setting: dense.Setting) -> None:
         lists, columns, nearest = (one[part] for one in lengths)

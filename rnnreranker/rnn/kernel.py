@@ -124,70 +124,50 @@ def largest_of(sims, m, low, high, minmax, divisor):  # type: ignore[no-untyped-
 
 
 @compiled
-def members_of(sets, sims, m, low, high):  # type: ignore[no-untyped-def]
-    """Compressed sparse rows of the members of the sets and their similarities."""
+def weigh(sets, sims, m, low, high, divisor, setting):  # type: ignore[no-untyped-def]
+    """Compressed sparse rows: members of the sets with their weights, the sum of each row, whether any is negative.
+
+    The authors' rows sum to 1 or become empty.
+    """
     words, count = (m + 63) >> 6, 0
     for i in range(m):
         for w in range(words):
             count += np.int64(ones(sets[i, w]))
-    starts, ends = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
+    starts, ends, sums = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64), np.empty(m)
     members, values = np.empty(count, dtype=np.uint32), np.empty(count)
-    n = 0
+    lowest_of, span, signed, n = np.float64(low), np.float64(high) - np.float64(low), False, np.uint64(0)
+    inverse = 1.0 / span if span > 0.0 else 0.0
     for i in range(m):
-        starts[i] = n
+        starts[i] = first = n
+        factor, total, least = 1.0 / divisor[i], 0.0, 0.0
         for w in range(words):
             rest = sets[i, w]
             while rest:
-                j = np.int64(w << 6) + np.int64(lowest(rest))
+                j = np.uint64(w << 6) + lowest(rest)
                 rest &= rest - np.uint64(1)
                 s = sims[i, j]
-                s = low if s == NONE else s
-                members[n], values[n] = j, high if s == np.inf else s
-                n += 1
-        ends[i] = n
-    return starts, ends, members, values
-
-
-@compiled
-def weigh(starts, ends, values, low, high, divisor, setting):  # type: ignore[no-untyped-def]
-    """Make weights of the similarities of members; what each row sums to, and whether any is negative.
-
-    The authors' rows sum to 1 or become empty.
-    """
-    m, n, signed = len(starts), ends[-1], False
-    sums = np.empty(m)
-    low, span = np.float64(low), np.float64(high) - np.float64(low)
-    inverse = 1.0 / span if span > 0.0 else 0.0
-    if setting.weight == 2:
-        values[:n] = 1.0
-    elif setting.minmax:
-        for e in range(n):
-            s = (values[e] - low) * inverse
-            s = s if s > 0.0 else 0.0
-            values[e] = s if s < 1.0 else 1.0
-    for i in range(m if setting.weight != 2 else 0):
-        factor = 1.0 / divisor[i]
-        if factor != 1.0:
-            for e in range(starts[i], ends[i]):
-                values[e] *= factor
-    if setting.weight == 1:
-        for e in range(n):
-            values[e] = math.exp(setting.weight_scale * values[e]) - (1.0 if setting.authors else 0.0)
-    for e in range(n):
-        signed |= values[e] < 0.0
-    for i in range(m):
-        total = 0.0
-        for e in range(starts[i], ends[i]):
-            total += values[e]
-        sums[i] = total
+                value = np.float64(low if s == NONE else high if s == -NONE else s)
+                if setting.minmax:
+                    value = (value - lowest_of) * inverse
+                    value = value if value > 0.0 else 0.0
+                    value = value if value < 1.0 else 1.0
+                value = 1.0 if setting.weight == 2 else value * factor
+                if setting.weight == 1:
+                    value = math.exp(setting.weight_scale * value) - (1.0 if setting.authors else 0.0)
+                least = value if value < least else least
+                total += value
+                members[n], values[n] = j, value
+                n += np.uint64(1)
+        signed |= least < 0.0
         if setting.authors:
             if total == 0.0 or not np.isfinite(total):
-                ends[i] = starts[i]
+                n = first
             factor = 1.0 / total
-            for e in range(starts[i], ends[i]):
+            for e in range(first, n):
                 values[e] *= factor
-            sums[i] = ends[i] > starts[i]
-    return sums, signed
+            total = 1.0 if n > first else 0.0
+        ends[i], sums[i] = n, total
+    return starts, ends, members, values, sums, signed
 
 
 @compiled
@@ -319,7 +299,6 @@ def score(gram, sizes, lengths, columns, tops, setting, probes, out, problem, cl
         if m < 2:
             continue
         sims = gram[c, :m]
-        sims[:, m : (m + 63) & ~63] = NONE
         sound = True
         for i in range(m):
             sound &= sims[i, i] <= setting.largest
@@ -346,9 +325,8 @@ def score(gram, sizes, lengths, columns, tops, setting, probes, out, problem, cl
         if columns[c] >= 0:
             reciprocal(short, m, shorts)
             extend(sets, shorts, m, setting.authors, listed)
-        starts, ends, members, values = members_of(listed if columns[c] >= 0 else sets, sims, m, low, high)
-        sums, signed = weigh(starts, ends, values, low, high, divisor, setting)
-        jaccard((starts, ends, members, values, sums, signed), nearest, tops[c], probes[c], out[c])
+        rows = weigh(listed if columns[c] >= 0 else sets, sims, m, low, high, divisor, setting)
+        jaccard(rows, nearest, tops[c], probes[c], out[c])
 
 
 @kept

@@ -18,6 +18,7 @@ RANKED = 32  # elements of a row that are ranked, at most; more where lists are 
 BLOCK = 8  # elements that are ranked at a time
 SPARE = 16  # values that are read or written beyond those that count
 ROWS, STEPS = 16, 12  # rows whose floors are looked for side by side, in so many steps at most
+LONG, STRIPS = 320, 128  # elements of a long row; its parts whose highest elements are looked at
 LANES = 32  # bounds that are kept side by side
 
 
@@ -106,6 +107,9 @@ def guess_floors(sims, m, least, most, low, high, floors):  # type: ignore[no-un
     middle, lows = np.empty(ROWS, dtype=np.float32), np.empty(ROWS, dtype=np.float32)
     highs, counts = np.empty(ROWS, dtype=np.float32), np.empty(ROWS, dtype=np.int32)
     floors[:] = low
+    if m > LONG and sims[0, 0] != -NONE:
+        guess_long(sims, m, least, most, low, high, floors)
+        return
     start = low if sims[0, 0] == -NONE else np.float32(0.5) * low + np.float32(0.5) * high  # of a graph: all known
     for first in range(0, m if m > most else 0, ROWS):
         middle[:], lows[:], highs[:] = start, low, high
@@ -142,6 +146,30 @@ def guess_floors(sims, m, least, most, low, high, floors):  # type: ignore[no-un
             floors[first + lane] = middle[lane]
             total += middle[lane]
         start = total / np.float32(ROWS)
+
+
+@compiled
+def guess_long(sims, m, least, most, low, high, floors):  # type: ignore[no-untyped-def]
+    """`guess_floors` of long rows, one after the other: the highest of every STRIPS-th element stand for all."""
+    strips, floor = np.empty(STRIPS, dtype=np.float32), np.float32(0.5) * low + np.float32(0.5) * high
+    for i in range(m):
+        row, above, below = sims[i], high, low
+        strips[:] = NONE
+        for first in range(0, m, 64):
+            at = np.uint64(first & (STRIPS - 1))
+            for lane in range(64):
+                value = row[np.uint64(first) + np.uint64(lane)]
+                highest = strips[at + np.uint64(lane)]
+                strips[at + np.uint64(lane)] = value if value > highest else highest
+        for _ in range(STEPS):
+            count = np.int32(0)
+            for lane in range(STRIPS):
+                count += np.int32(strips[lane] >= floor)
+            if least <= count <= most:
+                break
+            above, below = (floor, below) if count < least else (above, floor)
+            floor = np.float32(0.5) * below + np.float32(0.5) * above
+        floors[i] = floor
 
 
 @compiled
