@@ -191,8 +191,6 @@ def test_what_cannot_be_learnt_is_said(made: Collection) -> None:
         made.labeler(labels=LabelParams(mass="share"))
     with pytest.raises(InputError, match=r"mass=confident: threshold not known"):
         made.labeler(labels=LabelParams(mass="confident", share=0.1))
-    with pytest.raises(InputError, match="mass=own: nothing to learn; expected share or confident"):
-        learn_mass(made.labeler(), "own", made.run, near)
     with pytest.raises(InputError, match="no query with a positive has candidates in the run"):
         learn_mass(made.labeler(), "share", made.run, {"other": [("d000", 1)]})
     hard: Labeler = make_labeler("hard", Inputs())

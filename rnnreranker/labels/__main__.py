@@ -42,7 +42,11 @@ def main(argv: Sequence[str]) -> int:
         command.say(f"{forms.output}: shard {share[0]} of {share[1]}: {there}")
         return 0
     _export(forms, request, made)
-    _say(forms.output, made)
+    without = made.metadata["positives_without_vector"]
+    command.say(
+        f"{forms.output}: {command.counted(made.metadata['queries'], 'query', 'queries')}"
+        + (f"; {command.counted(without, 'positive')} without a vector left out" if without else "")
+    )
     return 0
 
 
@@ -66,7 +70,7 @@ def _export(forms: FormsRequest, request: LabelsRequest, made: Made) -> None:
     from rnnreranker.labels.soft import SoftLabels
     from rnnreranker.search.inputs import texts_for
 
-    labels, fields = SoftLabels.read(made.path), asked_fields(request.documents, request.fields)
+    labels, fields = SoftLabels.read(forms.output), asked_fields(request.documents, request.fields)
     texts_of = partial(texts_for, index=made.index, documents=request.documents, fields=fields)
     if forms.tsv:
         export.write_tsv(labels, forms.tsv)
@@ -78,20 +82,10 @@ def _export(forms: FormsRequest, request: LabelsRequest, made: Made) -> None:
         from rnnreranker.data.qrels import grades_of
         from rnnreranker.labels.report.audit import of_labels, proposals, write_audit
 
-        path = Path(forms.audit_output or f"{made.path}.audit.html")
+        path = Path(forms.audit_output or f"{forms.output}.audit.html")
         curve = of_labels(labels, grades_of(forms.truth), request.relevant) if forms.truth else ()
         write_audit(path, proposals(labels, forms.audit), made.topics, texts_of, labels.metadata, curve)
         command.put(path)
-
-
-def _say(output: str, made: Made) -> None:
-    without, labelled = made.metadata["positives_without_vector"], made.metadata["queries"]
-    command.say(
-        f"{output}: {command.counted(labelled, 'query', 'queries')}; "
-        f"query vectors {made.encoding_seconds:.2f} s, labels {made.seconds:.2f} s, "
-        f"{labelled / made.seconds:.0f} queries/s"
-        + (f"; {command.counted(without, 'positive')} without a vector left out" if without else "")
-    )
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -48,6 +48,7 @@ def positives_of(qrels: pandas.DataFrame, relevant: int = 1, source: str = "") -
 
 
 def docids_of(judged: Judged) -> dict[str, set[str]]:
+    """Query id → docids of its positives."""
     return {qid: {docid for docid, _ in pairs} for qid, pairs in judged.items()}
 
 
@@ -130,28 +131,26 @@ def contexts_of(
     contexts, without = [], int((known < 0).sum())
     for query, qid in enumerate(run.qids):
         part = slice(run.offsets[query], run.offsets[query + 1])
-        docids, rows, scores = run.docids[run.rows[part]], of_run[run.rows[part]], run.scores[part]
+        docids, rows, scores = run.docids[run.rows[part]].tolist(), of_run[run.rows[part]], run.scores[part]
         pairs = [pair for pair in judged.get(qid, ()) if row_of[pair[0]] >= 0]
-        candidates = docids.tolist() if pairs else []
-        there = {docid for docid, _ in pairs}.intersection(candidates)
+        rank_of = {docid: rank for rank, docid in enumerate(docids)} if pairs else {}
         for visible in ([pair] for pair in pairs) if apart else [pairs] if pairs else []:
-            first = [docid for docid, _ in visible]
             taken = max(size, len(visible)) if whole else size
-            ranks = np.array([candidates.index(docid) if docid in there else -1 for docid in first], dtype=np.int64)
+            ranks = np.array([rank_of.get(docid, -1) for docid, _ in visible], dtype=np.int64)
             others = np.delete(np.arange(len(docids)), ranks[ranks >= 0])
-            ranks = np.concatenate([ranks, others])
-            of_context = ranks[:taken]
-            values = scores[of_context] if len(scores) else np.zeros(len(of_context))
-            if (lacking := of_context < 0).any():  # positives that the run does not have
-                values[lacking] = values[~lacking].min() if not lacking.all() else 0.0
-                of_context[lacking] = len(scores) + np.arange(np.count_nonzero(lacking))
+            of_context = np.concatenate([ranks, others])[:taken]
+            lacking = of_context < 0  # positives that the run does not have
+            values = np.append(scores, 0.0)[of_context]
+            values[lacking] = values[~lacking].min() if not lacking.all() else 0.0
+            of_context[lacking] = len(scores) + np.arange(np.count_nonzero(lacking))
+            of_positives = [row_of[docid] for docid, _ in visible]
             contexts.append(
                 JudgedContext(
                     qid,
-                    first + docids[others].tolist(),
-                    np.concatenate([[row_of[docid] for docid in first], rows[others]])[:taken].astype(np.int64),
+                    [docid for docid, _ in visible] + [docids[rank] for rank in others.tolist()],
+                    np.concatenate([of_positives, rows[others]])[:taken].astype(np.int64),
                     np.array([grade for _, grade in visible[:taken]], dtype=np.float64),
-                    np.arange(len(ranks)) < len(visible),
+                    np.arange(len(visible) + len(others)) < len(visible),
                     of_context,
                     values,
                 )

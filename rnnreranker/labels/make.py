@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -73,7 +72,6 @@ class Job:
     pairs: str | None = None
 
     def of(self, numbers: Sequence[int]) -> Job:
-        """The part of these queries of the run."""
         from rnnreranker.runs import Run
 
         run = self.run.of_queries(numbers)
@@ -90,12 +88,10 @@ class Job:
         return dataclasses.replace(self, **given)
 
     def with_labels(self, **changed: Any) -> Job:
-        """The job with other label parameters."""
         params = dataclasses.replace(self.labeler.label_params, **changed)
         return dataclasses.replace(self, labeler=dataclasses.replace(self.labeler, label_params=params))
 
     def method(self, threads: int | None = 1) -> Labeler:
-        """The labeler with its inputs."""
         needs = self.labeler.needs
         inputs = Inputs(
             **given_by(self.index, needs),
@@ -133,12 +129,8 @@ class Job:
         described = self.method().describe()
         if "texts" in self.labeler.needs:
             described["texts"] = self.digest_of_texts()
-        others = {
-            "device": self.devices and str(self.devices),
-            "pairs": self.pairs,
-            "learnt": self.learnt and self.learnt.to_dict(),
-        }
-        described |= {name: value for name, value in others.items() if value is not None}
+        others = {"device": self.devices, "pairs": self.pairs, "learnt": self.learnt and self.learnt.to_dict()}
+        described |= {name: value if name == "learnt" else str(value) for name, value in others.items() if value}
         return described | {"schema": 1, "versions": {"rnnreranker": __version__, "numpy": np.__version__}}
 
     def contents(self) -> Iterator[Any]:
@@ -196,7 +188,6 @@ def make_shards(
         share: make only these shards; returns the number of shards `made`, and of the share's `own`.
         backend, address: who makes shards, of `BACKENDS`; a cluster must see the same files.
         jobs: shards at the same time; None = one per core.
-        shard_size: queries a shard; the file does not depend on it.
 
     Raises:
         InputError: no query of the run is judged, no positive has a vector, or as the labeler's `infer`.
@@ -219,7 +210,6 @@ def make_shards(
     }
 
     def make(paths: Sequence[Path]) -> int:
-        """Make the missing shards; their number."""
         folder.mkdir(parents=True, exist_ok=True)
         missing = [path for path in paths if not path.is_file()]
         if missing:  # the first one compiles, and shows bad input before workers start
@@ -270,17 +260,13 @@ class Made:
     """Labels that were made.
 
     Attributes:
-        path: their file; metadata: of it, or for a share the numbers of shards `made` and `own`.
+        metadata: of the file, or for a share the numbers of shards `made` and `own`.
         topics: qid → text; index: the opened index or None.
-        encoding_seconds: of index and query vectors; seconds: of the labels.
     """
 
-    path: Path
     metadata: dict[str, Any]
     topics: dict[str, str]
     index: IndexOnDisk | None
-    encoding_seconds: float
-    seconds: float
 
 
 def make_labels(
@@ -306,17 +292,15 @@ def make_labels(
     given = {"run": run, "qrels": qrels, "index": index, "method": method, "topics": topics, **others}
     request = asked(LabelsRequest, given)
     check(request, output)
-    if output is not None:
-        return SoftLabels.read(write_labels(request, output).path)
     with tempfile.TemporaryDirectory(prefix="rnnreranker-") as folder:
-        return SoftLabels.read(write_labels(request, Path(folder) / "labels.parquet").path)
+        path = Path(folder) / "labels.parquet" if output is None else output
+        write_labels(request, path)
+        return SoftLabels.read(path)
 
 
 def write_labels(request: LabelsRequest, output: str | Path, share: Share | None = None) -> Made:
-    """Write the labels of a checked request to a parquet file, or make a share of their shards.
-
-    Raises:
-        InputError, UnavailableError, MissingDependencyError: as `make_labels`.
+    """Write the labels of a checked request to a parquet file, or make a share of their shards; errors as
+    `make_labels`.
     """
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.evaluate.scores import notice_unjudged
@@ -336,24 +320,13 @@ def write_labels(request: LabelsRequest, output: str | Path, share: Share | None
         {request.shown("run"): run}, docids_of(judged), "positives are put in behind the candidates of every query"
     )
     wanted = [qid for qid in run if qid in judged or (learns and qid in validation)]
-    begun = time.perf_counter()
     topics, index, queries = opened(request, needs, run, wanted, request.jobs)
     fields = asked_fields(request.documents, request.fields)
     if request.documents is not None and fields is None and index is not None:
         fields = index.fields
-    job = Job(
-        labeler,
-        run,
-        judged,
-        request.relevant,
-        index,
-        request.documents,
-        fields,
-        queries,
-        topics if "topics" in needs else None,
-        devices=request.devices if labeler.takes_device else None,
-        pairs=pairs,
-    )
+    devices, texts = request.devices if labeler.takes_device else None, topics if "topics" in needs else None
+    given = request.relevant, index, request.documents, fields, queries, texts
+    job = Job(labeler, run, judged, *given, devices=devices, pairs=pairs)
     if index is not None:
         for need in sorted(needs & {*givers()}):
             index.given(need)  # a part that cannot be used is refused before any work
@@ -361,7 +334,6 @@ def write_labels(request: LabelsRequest, output: str | Path, share: Share | None
             texts = {qid: topics[qid] for qid in wanted}
             tokens = index.given_queries("query tokens", texts, request.jobs, request.devices)
             job = dataclasses.replace(job, tokens=tokens)
-    encoded = time.perf_counter()
     if learns:
         learner = dataclasses.replace(job.with_labels(mass="own"), judged=validation).method(request.jobs)
         learnt = learn_mass(learner, labeler.label_params.mass or "own", run, validation)
@@ -369,8 +341,7 @@ def write_labels(request: LabelsRequest, output: str | Path, share: Share | None
         job = job.with_labels(**{name: getattr(learnt.params, name) for name in learns})
         job = dataclasses.replace(job, learnt=learnt)
     how: dict[str, Any] = {name: getattr(request, name) for name in ("backend", "jobs", "address", "shard_size")}
-    metadata = make_shards(output, job, share=share, **how)
-    return Made(Path(output), metadata, topics, index, encoded - begun, time.perf_counter() - encoded)
+    return Made(make_shards(output, job, share=share, **how), topics, index)
 
 
 def candidates_of(request: LabelsRequest) -> tuple[Run, str | None]:
@@ -411,10 +382,8 @@ def _first_of(pairs: Run, run: Run) -> Run:
 def opened(
     request: JudgedRunRequest, needs: frozenset[str], run: Run, wanted: Sequence[str], threads: int | None
 ) -> tuple[dict[str, str], IndexOnDisk | None, QueryVectors | None]:
-    """Texts of topics, index, and vectors of the wanted queries, as needed.
-
-    Raises:
-        InputError: missing queries in the topics, missing index or topics.
+    """Texts of topics, index, and vectors of the wanted queries, as needed. InputError: missing queries, index or
+    topics.
     """
     from rnnreranker.data.topics import topics_of
     from rnnreranker.index.opening import open_index

@@ -19,7 +19,7 @@ from rnnreranker.base.process.threads import one_blas_thread
 from rnnreranker.labels import targets
 from rnnreranker.labels.judged import Judged, contexts_of
 from rnnreranker.labels.methods.base import Labeler, VectorLabeler
-from rnnreranker.labels.params import SHARED, LabelParams
+from rnnreranker.labels.params import LabelParams
 
 if TYPE_CHECKING:
     from rnnreranker.runs import Run
@@ -45,17 +45,9 @@ class HiddenPositives:
     known: np.ndarray
     weights: np.ndarray
 
-    @property
-    def weight(self) -> np.ndarray:
-        return self.weights[self.case]
-
 
 def hidden_positives(labeler: VectorLabeler, run: Run, judged: Judged) -> HiddenPositives:
-    """Each positive of each query in turn, alone with grade 1, before the run's candidates.
-
-    Raises:
-        InputError: as `VectorLabeler.infer_from`.
-    """
+    """Each positive of each query in turn, alone with grade 1, before the run's candidates; errors as `infer_from`."""
     labeler.check(run, judged)
     alone = {qid: [(docid, 1) for docid, _ in pairs] for qid, pairs in judged.items()}
     contexts, _ = contexts_of(run, alone, labeler.params.context, labeler.source_of_rows, apart=True)
@@ -120,8 +112,9 @@ def even_threshold(hidden: HiddenPositives) -> float | None:
     from scipy.optimize import isotonic_regression
 
     values, inverse = np.unique(hidden.similarity, return_inverse=True)
-    weights = np.bincount(inverse, hidden.weight)
-    share = np.bincount(inverse, hidden.weight * hidden.hidden) / weights
+    weight = hidden.weights[hidden.case]
+    weights = np.bincount(inverse, weight)
+    share = np.bincount(inverse, weight * hidden.hidden) / weights
     likely = len(values) and isotonic_regression(share, weights=weights).x >= EVEN
     if not np.any(likely):
         return None
@@ -141,7 +134,7 @@ SURE = 1.645  # standard errors below a mean that a normal variable exceeds 95 t
 class Listwise:
     """C queries with N candidates each, to which a map is fitted.
 
-    queries: (C, d) float32; documents: (C, N, d) float32, 0 at padding; real: (C, N) bool. hard: (C, N) float64, hard
+    queries: (C, d) float32; documents: (C, N, d) float32, 0 at padding; real: (C, N) bool; hard: (C, N) float64, hard
     targets; others: (C, N) float64, the method's targets of other candidates, rows sum to 1 or 0.
     """
 
@@ -157,11 +150,9 @@ class Listwise:
     def targets(self, share: float) -> np.ndarray:
         """(C, N): hard targets with a share moved to the others, if there are any."""
         given = share * (self.others.sum(axis=1, keepdims=True) > 0)
-        targets: np.ndarray = (1.0 - given) * self.hard + given * self.others
-        return targets
+        return (1.0 - given) * self.hard + given * self.others
 
     def of(self, chosen: np.ndarray) -> Listwise:
-        """Some of the queries."""
         return Listwise(*(values[chosen] for values in vars(self).values()))
 
 
@@ -218,8 +209,7 @@ def fitted(queries: Listwise, targets: np.ndarray, start: np.ndarray, penalty: f
         loss = -(targets * logs).sum() / len(queries)
         return loss + penalty * float(flat @ flat), gradient.astype(np.float64).ravel() + 2 * penalty * flat
 
-    done: np.ndarray = minimize(value, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
-    return done
+    return minimize(value, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
 
 
 def _products(queries: Listwise, flat: np.ndarray) -> np.ndarray:
@@ -233,14 +223,11 @@ def _log_shares(scores: np.ndarray, real: np.ndarray) -> np.ndarray:
     """(C, N): log softmax over the real candidates, 0 at padding."""
     from scipy.special import log_softmax
 
-    logs: np.ndarray = np.where(real, log_softmax(np.where(real, scores, -np.inf), axis=1), 0.0)
-    return logs
+    return np.where(real, log_softmax(np.where(real, scores, -np.inf), axis=1), 0.0)
 
 
 def _losses(products: np.ndarray, queries: Listwise, scale: float) -> np.ndarray:
-    """(C,): cross-entropy of the hard targets."""
-    losses: np.ndarray = -(queries.hard * _log_shares(scale * products, queries.real)).sum(axis=1)
-    return losses
+    return -(queries.hard * _log_shares(scale * products, queries.real)).sum(axis=1)
 
 
 def _scale(queries: Listwise) -> float:
@@ -267,9 +254,8 @@ class LearntMass:
 
     Attributes:
         params: of the labels, with `share` and `threshold`.
-        by: "judgements" or "loss", of held-out positives.
+        by: "judgements" or "loss", of held-out positives; losses: share → mean loss.
         queries: number of validation queries; several: those with several positives.
-        losses: share → mean loss; empty for "judgements".
     """
 
     params: LabelParams
@@ -279,7 +265,6 @@ class LearntMass:
     losses: dict[float, float]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for the metadata of labels."""
         losses = {f"{share:g}": round(loss, 6) for share, loss in self.losses.items()}
         about = {"by": self.by, "queries": self.queries, "several": self.several, "losses": losses}
         return {name: value for name, value in about.items() if value != {}}
@@ -299,30 +284,31 @@ def learn_mass(labeler: Labeler, mass: str, run: Run, validation: Judged) -> Lea
     `held_out_losses`. The threshold is `even_threshold`; unjudged candidates count as not relevant.
 
     Args:
-        labeler: of the labels, without learnt mass; mass: "share" or "confident".
+        mass: "share" or "confident".
         run: candidates of all these queries; validation: all known positives of validation queries.
 
     Raises:
-        InputError: another `mass`, no validation query with candidates, or a loss without vectors.
+        InputError: no validation query with candidates, or a loss without vectors.
     """
-    if mass not in SHARED:
-        raise InputError(f"mass={mass}: nothing to learn; expected {' or '.join(SHARED)}")
     if not isinstance(labeler, VectorLabeler):
         raise InputError(f"mass={mass}: takes rNN similarities, which the method {labeler.name} has not; expected own")
-    chosen = drawn({qid: pairs for qid, pairs in validation.items() if pairs and qid in run})
+    numbers = {qid: number for number, qid in enumerate(run.qids) if validation.get(qid)}
+    qids = sorted(numbers, key=lambda qid: (fingerprint("mass", qid), qid))[:MOST]  # whatever their order
+    chosen = {qid: validation[qid] for qid in qids}
     if not chosen:
         raise InputError("no query with a positive has candidates in the run: no mass can be learnt; give their run")
+    run = run.of_queries([numbers[qid] for qid in qids])
     several = sum(len(pairs) > 1 for pairs in chosen.values())
     queries, threshold, losses = len(chosen), None, dict[float, float]()
     if mass == "confident" or several >= SEVERAL * queries:
-        by, cases = "judgements", hidden_positives(labeler, of_these(run, chosen), chosen)
+        by, cases = "judgements", hidden_positives(labeler, run, chosen)
         if mass == "confident":
             threshold = even_threshold(cases)
         share = likeliest_share(cases, -np.inf if threshold is None else threshold)
         if mass == "confident" and threshold is None:
             share = threshold = 0.0
     elif labeler.inputs.has("vectors") and labeler.inputs.has("query vectors"):
-        by, learner = "loss", listwise(labeler, of_these(run, chosen), chosen)
+        by, learner = "loss", listwise(labeler, run, chosen)
         values = held_out_losses(learner, np.arange(queries) % FOLDS)
         share, losses = best_share(values), dict(zip(SHARES, values.mean(axis=1).tolist(), strict=True))
     else:
@@ -332,18 +318,6 @@ def learn_mass(labeler: Labeler, mass: str, run: Run, validation: Judged) -> Lea
         )
     learnt: dict[str, Any] = {"mass": mass, "share": share, "threshold": threshold}
     return LearntMass(dataclasses.replace(labeler.label_params, **learnt), by, queries, several, losses)
-
-
-def drawn(judged: Judged) -> dict[str, Any]:
-    """At most `MOST` of the queries, whatever their order."""
-    ordered = sorted(judged, key=lambda qid: (fingerprint("mass", qid), qid))
-    return {qid: judged[qid] for qid in ordered[:MOST]}
-
-
-def of_these(run: Run, judged: Judged) -> Run:
-    """The run of some queries."""
-    index_of = {qid: index for index, qid in enumerate(run.qids)}
-    return run.of_queries([index_of[qid] for qid in judged])
 
 
 def listwise(labeler: VectorLabeler, run: Run, judged: Judged) -> Listwise:

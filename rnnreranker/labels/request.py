@@ -59,8 +59,7 @@ class ChosenLabeler:
     @cached_property
     def needs(self) -> frozenset[str]:
         """Needed inputs, with those of a teacher."""
-        needs: frozenset[str] = find("labeler", self.name).needs_from(self.source, self.params)
-        return needs
+        return find("labeler", self.name).needs_from(self.source, self.params)
 
     @property
     def takes_device(self) -> bool:
@@ -101,8 +100,8 @@ def with_flags(name: str, args: Any, *kinds: type) -> Written:
 def choose_labeler(form: Form, of: str = "") -> ChosenLabeler:
     """The labels of a written form, `evidence:k=21,from=neighbours,boost=1.2,label_preset=coder-tas-b`.
 
-    Settings are those of the method, with `preset` and `from`, and of `LabelParams`, with `label_preset`. A preset file
-    with a section `labels` is the default label preset.
+    Settings are those of the method, with `preset` and `from`, and of `LabelParams`, with `label_preset`, by default a
+    section `labels` of a preset file.
 
     of: name of the argument, for messages.
 
@@ -163,7 +162,6 @@ class JudgedRunRequest(ComputesOnDevices, Request):
 
     @property
     def encoding(self) -> QueryEncoding:
-        """The encoding of queries."""
         return QueryEncoding.of(self.encoder, self.encoded_queries, self.topics, self.devices)
 
     def lacking(self, needs: frozenset[str], who: str) -> list[tuple[object, str]]:
@@ -185,7 +183,6 @@ class LabelsRequest(JudgedRunRequest):
 
     Attributes:
         method: written form, see `choose_labeler`.
-        depth: candidates of the run, or of the pairs.
         pairs: published pairs (see `load_pairs`) as candidates; if they are missing, the run's candidates.
         validation_qrels: all known positives of the run's queries; None = `qrels`.
         backend, address, jobs, shard_size: as of `make_shards`; labels do not depend on them.
@@ -206,9 +203,7 @@ class LabelsRequest(JudgedRunRequest):
 
 
 def check(request: LabelsRequest, output: str | Path | None = None, *others: tuple[object, str]) -> None:
-    """Check a request before any work.
-
-    output: the file to write or None; others: further faults, see `refuse`.
+    """Check a request before any work. output: the file to write or None; others: further faults, see `refuse`.
 
     Raises:
         InputError: all faults at once.

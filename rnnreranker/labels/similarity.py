@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
@@ -93,20 +93,6 @@ def _divisor(rows: np.ndarray, how: str) -> np.ndarray:
 BYTES = 16  # for each neighbour of a candidate, while similarities are made of them
 
 
-class Edges(Protocol):
-    """A graph of D documents, as `NeighbourGraph`."""
-
-    @property
-    def edges(self) -> np.ndarray:
-        """(D, K) uint32."""
-        ...
-
-    @property
-    def weights(self) -> np.ndarray:
-        """(D, K) float16."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class Asked:
     """Known similarities of query and candidates that a graph lacks; any values at padding.
@@ -130,7 +116,7 @@ class GraphSimilarity(Similarity):
     first candidate.
     """
 
-    graph: Edges
+    graph: Any  # a NeighbourGraph
     rows: np.ndarray
     asked: Asked | None = None
 

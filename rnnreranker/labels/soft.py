@@ -118,7 +118,6 @@ class SoftLabels:
                 raise InputError(f"query {self.qids[at]}: {said.format(sums[at], TOLERANCE)}")
 
     def _sums(self, values: np.ndarray) -> np.ndarray:
-        """(Q,): sums of each query's values."""
         return np.diff(np.concatenate([[0.0], np.cumsum(values)])[self.offsets])
 
     @classmethod
@@ -132,16 +131,18 @@ class SoftLabels:
         metadata: Mapping[str, Any] | None = None,
     ) -> SoftLabels:
         """Labels from one list per query in each column. InputError: different lengths, or as the constructor."""
-        lengths, flat = [len(own) for own in docids], dict[str, np.ndarray]()
-        for (name, kind), column in zip(KINDS.items(), (docids, scores, targets, positive), strict=True):
+        columns = dict(zip(KINDS, (docids, scores, targets, positive), strict=True))
+        for name, column in columns.items():
             if len(column) != len(qids):
                 raise InputError(f"{len(qids)} qids for {len(column)} lists of {name}: expected equal numbers")
-            for qid, values, expected in zip(qids, column, lengths, strict=True):
-                if len(values) != expected:
-                    raise InputError(f"query {qid}: {expected} docids but {len(values)} {name}; expected as many")
-            flat[name] = np.array(list(chain.from_iterable(column)), dtype=kind)
-        offsets = np.cumsum([0, *lengths], dtype=np.int64)
-        return cls(tuple(qids), offsets, **flat, metadata=dict(metadata or {}))
+        lengths = {name: np.array([len(own) for own in column], dtype=np.int64) for name, column in columns.items()}
+        _check_lengths(qids, lengths)
+        flat: Any = {
+            name: np.array(list(chain.from_iterable(column)), dtype=KINDS[name]) for name, column in columns.items()
+        }
+        return cls(
+            tuple(qids), np.cumsum([0, *lengths["docids"]], dtype=np.int64), **flat, metadata=dict(metadata or {})
+        )
 
     @classmethod
     @phase("reading labels")
@@ -287,27 +288,23 @@ def _check_columns(table: pyarrow.Table) -> None:
     """Check types and nulls of the columns, and equal lengths of lists in a row."""
     import pyarrow.compute as compute
 
-    lengths: np.ndarray | None = None
     for name, (expected, types) in COLUMNS.items():
         column, kind = table.column(name), " ".join(str(table.schema.field(name).type).split())
         if not re.fullmatch(types, kind):
             raise InputError(f"column {name} has the type {kind[:80]}; expected {expected}")
-        if column.null_count:
-            row = compute.index(compute.is_null(column), True).as_py()
-            raise InputError(f"row {row + 1}: {name} is null; expected {expected}")
-        if name == "qid":
-            continue
-        own = compute.list_value_length(column).to_numpy().astype(np.int64)
-        lengths = own if lengths is None else lengths
-        flat = compute.list_flatten(column)
-        if flat.null_count:
-            at = compute.index(compute.is_null(flat), True).as_py()
-            row = int(np.searchsorted(np.cumsum(own), at, side="right"))
-            raise InputError(f"query {table.column('qid')[row]}: a null among its {name}; expected {expected}")
-        if (other := np.flatnonzero(own != lengths)).size:
+        if column.null_count or (name != "qid" and compute.list_flatten(column).null_count):
+            nulls = (own is None or (name != "qid" and None in own) for own in column.to_pylist())
+            raise InputError(f"row {list(nulls).index(True) + 1}: a null in {name}; expected {expected}")
+    lengths = {name: compute.list_value_length(table.column(name)).to_numpy() for name in KINDS}
+    _check_lengths(table.column("qid"), lengths)
+
+
+def _check_lengths(qids: Sequence[Any], lengths: Mapping[str, np.ndarray]) -> None:
+    for name, own in lengths.items():
+        if (other := np.flatnonzero(own != lengths["docids"])).size:
             row = int(other[0])
             raise InputError(
-                f"query {table.column('qid')[row]}: {lengths[row]} docids but {own[row]} {name}; expected as many"
+                f"query {qids[row]}: {lengths['docids'][row]} docids but {own[row]} {name}; expected as many"
             )
 
 

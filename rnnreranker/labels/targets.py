@@ -53,8 +53,7 @@ def of_grades(grades: np.ndarray) -> np.ndarray:
     [0.12, 0.88]
     """
     odds = np.exp(grades - grades.max(axis=-1, keepdims=True))
-    shares: np.ndarray = odds / odds.sum(axis=-1, keepdims=True)
-    return shares
+    return odds / odds.sum(axis=-1, keepdims=True)
 
 
 def targets(labels: np.ndarray, positive: np.ndarray, real: np.ndarray, params: LabelParams) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.process.phases import phase
 from rnnreranker.labels import LabelParams
 from rnnreranker.labels.methods.simple import JointLabeler, JointParams
-from rnnreranker.labels.similarity import Asked, Edges, GraphSimilarity, VectorSimilarity
+from rnnreranker.labels.similarity import Asked, GraphSimilarity, VectorSimilarity
 from rnnreranker.labels.targets import targets
 from rnnreranker.rnn import RnnParams, jaccard_similarity
 from rnnreranker.rnn.contexts import PlainNeighbours
@@ -125,10 +125,10 @@ class Similarities:
         return {OF_GRAPH + name: values for name, values in scores.items()}
 
     @cached_property
-    def _graphs(self) -> dict[str, Edges]:
+    def _graphs(self) -> dict[str, Any]:
         """Name of a joint similarity → the graph, or the graph with fewer neighbours."""
         assert self.graph is not None
-        graphs: dict[str, Edges] = {"joint": self.graph}
+        graphs: dict[str, Any] = {"joint": self.graph}
         for k in NEIGHBOURS if self.ablations else ():
             if k < self.graph.edges.shape[1]:
                 near, similar = self.graph.edges[:, :k], self.graph.weights[:, :k]

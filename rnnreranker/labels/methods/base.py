@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -141,7 +141,6 @@ class Labeler(ABC):
         return ""
 
     def describe(self) -> dict[str, Any]:
-        """Metadata of the labels."""
         metadata: dict[str, Any] = {"method": self.name, "relevant": self.relevant}
         if self.params.to_dict():
             metadata[self.Params.section or "params"] = self.params.to_dict()
@@ -160,8 +159,6 @@ class Labeler(ABC):
 
 
 class ContextLabeler(Labeler):
-    """A labeler that scores one query at a time."""
-
     @abstractmethod
     def scores(self, one: JudgedContext) -> np.ndarray:
         """(n,): relevance of the n = `one.size` candidates, larger = more."""
@@ -207,7 +204,6 @@ class VectorLabeler(Labeler):
         """(B, R, N) float32: every candidate against every positive."""
 
     def similarity(self, batch: JudgedBatch) -> Similarity:
-        """Similarities of a batch's candidates to its elements."""
         if self.source == "neighbours":
             return GraphSimilarity(batch.lengths, self.params, self.threads, self.inputs.neighbours, batch.rows)
         return VectorSimilarity(batch.lengths, self.params, self.threads, batch.vectors)
@@ -278,7 +274,6 @@ class VectorLabeler(Labeler):
                 yield index, first[row, :length], second[row, :length]
 
     def _to_positives(self, similarities: np.ndarray) -> np.ndarray:
-        """(B, N) float64, of (B, R, N)."""
         how = "max" if self.label_params.aggregate == "max" else "mean"
         return targets.aggregated(similarities, np.ones(similarities.shape[:2]), how)
 
@@ -303,5 +298,17 @@ def make_labeler(
     own = params if isinstance(params, kind.Params) else None
     if own is None and params is not None and issubclass(kind.Params, type(params)):
         own = dataclasses.replace(defaults_of(kind), **params.to_dict())
-    made: Labeler = kind(inputs, own, label_params, **others)
-    return made
+    return kind(inputs, own, label_params, **others)
+
+
+def labeler_of(metadata: Mapping[str, Any], inputs: Inputs) -> Any:
+    """The labeler that made labels with this metadata. InputError: the metadata does not say it."""
+    try:
+        kind = find("labeler", metadata["method"])
+        params = kind.Params(**metadata.get(kind.Params.section or "params", {}))
+        return kind(inputs, params, LabelParams(**metadata.get("labels", {})))
+    except (InputError, KeyError, TypeError) as error:
+        raise InputError(
+            f"the labels do not say how they were made, or need other inputs than a training has ({error}); make them "
+            "again with python -m rnnreranker.labels"
+        ) from None

@@ -83,14 +83,12 @@ class TeacherLabeler(ContextLabeler):
         return self.teacher.remark()
 
     def scores(self, one: JudgedContext) -> np.ndarray:
-        scores: np.ndarray = self.teacher.scores(*self.teacher.alone(one.qid, one.docids[: one.size]))
-        return scores
+        return self.teacher.scores(*self.teacher.alone(one.qid, one.docids[: one.size]))
 
     @cached_property
     def teacher(self) -> Reranker:
         chosen = self.params.chosen
-        teacher: Reranker = chosen.method(self.inputs, chosen.params, threads=self.threads, device=self.devices)
-        return teacher
+        return chosen.method(self.inputs, chosen.params, threads=self.threads, device=self.devices)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,6 @@ class ChosenFilter:
 
     @property
     def source(self) -> Source:
-        """Source of similarities, "vectors" or "neighbours"."""
         return self.similar["rnn"].source
 
     def labelers(self, compared: bool) -> dict[str, ChosenLabeler]:
@@ -114,12 +113,10 @@ class NegativesRequest(JudgedRunRequest):
 
     @cached_property
     def labelers(self) -> dict[str, ChosenLabeler]:
-        """Filter → labels of the needed similarities."""
         return self.chosen.labelers(self.truth is not None)
 
     @cached_property
     def needs(self) -> frozenset[str]:
-        """Parts of the index and of the queries that are needed."""
         return frozenset[str]().union(*(one.needs for one in self.labelers.values()))
 
 
@@ -131,7 +128,6 @@ class MinedNegatives:
         pools: positives and candidates of every query.
         threshold: of the filter; pairs above it are discarded.
         tolls: of all filters at one share of discarded pairs, the chosen one first; empty without truth.
-        topics: qid → text; index: the opened index or None.
     """
 
     request: NegativesRequest
@@ -191,9 +187,7 @@ def mine_negatives(
 
 
 def check(request: NegativesRequest, output: str | Path | None = None, *others: tuple[object, str]) -> None:
-    """Check a request before any work.
-
-    output: the file to write or None; others: further faults, see `refuse`.
+    """Check a request before any work. output: the file to write or None; others: further faults, see `refuse`.
 
     Raises:
         InputError: all faults at once.
@@ -217,7 +211,6 @@ def check(request: NegativesRequest, output: str | Path | None = None, *others: 
 
 
 def mined_negatives(request: NegativesRequest) -> MinedNegatives:
-    """The negatives of a checked request; errors as `mine_negatives`."""
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.evaluate.scores import notice_unjudged
     from rnnreranker.labels.judged import docids_of, positives_of
@@ -248,34 +241,26 @@ def mined_negatives(request: NegativesRequest) -> MinedNegatives:
 def _without_texts_of_positives(
     several: list[Pool], threshold: float, request: NegativesRequest, index: IndexOnDisk | None
 ) -> list[Pool]:
-    """The pools without chosen candidates that have the text of a positive, white space aside.
-
-    Reads only texts of positives and of chosen negatives.
-    """
-    kept, looked_at, texts = list(several), list(range(len(several))), dict[str, str]()
-    if not request.documents and (index is None or index.texts is None):
-        return kept
-    while looked_at:
+    """The pools without chosen candidates that have the text of a positive, white space aside."""
+    kept, texts = {pool.qid: pool for pool in several}, dict[str, str]()
+    todo = list(kept) if request.documents or (index is not None and index.texts is not None) else []
+    while todo:
         chosen: dict[str, set[str]] = {}
-        for one in mine([kept[number] for number in looked_at], threshold, request.chosen.mining):
+        for one in mine([kept[qid] for qid in todo], threshold, request.chosen.mining):
             chosen.setdefault(one.qid, set()).update(one.negatives)
-        looked_at = [number for number in looked_at if kept[number].qid in chosen]
-        wanted = set[str]().union(*chosen.values(), *(kept[number].positives for number in looked_at)) - texts.keys()
+        todo = []
+        wanted = {docid for qid, own in chosen.items() for docid in (*own, *kept[qid].positives)} - texts.keys()
         read = _texts(wanted, request, index)
         texts |= {docid: " ".join(read.get(docid, "").split()) for docid in wanted}
-        again = []
-        for number in looked_at:
-            pool = kept[number]
-            relevant = {texts[docid] for docid in pool.positives} - {""}
-            if same := {docid for docid in chosen[pool.qid] if texts[docid] in relevant}:
-                kept[number] = pool.without(same)
-                again.append(number)
-        looked_at = again
-    return kept
+        for qid, own in chosen.items():
+            relevant = {texts[docid] for docid in kept[qid].positives} - {""}
+            if same := {docid for docid in own if texts[docid] in relevant}:
+                kept[qid] = kept[qid].without(same)
+                todo.append(qid)
+    return list(kept.values())
 
 
 def _texts(docids: Collection[str], request: NegativesRequest, index: IndexOnDisk | None) -> dict[str, str]:
-    """Known texts by docid."""
     fields = asked_fields(request.documents, request.fields)
     return texts_for(docids, index, request.documents, fields) if docids else {}
 
@@ -390,21 +375,19 @@ def read_negatives(path: str | Path) -> list[Mined]:
         raise InputError(f"{path}: {EXPECTED}, a name that ends in {', '.join(SUFFIXES)}")
     groups: dict[str, tuple[str, tuple[list[str], list[str]]]] = {}  # of rows → anchor, its negatives and positives
     for where, record in _records(path):
-        name = next((name for name in (LABEL, LABELS) if name in record), "")
-        cells, labels = [cell for own, cell in record.items() if own != name], record.get(name, [])
-        if name == LABELS and len(cells) == 2 and isinstance(cells[1], list) and isinstance(labels, list):
-            cells = [cells[0], *cells[1]]
-        elif name:
-            labels = [labels]
-        if len(cells) < (2 if name else 3) or not all(isinstance(cell, str) and cell for cell in cells):
+        label, labels = record.pop(LABEL, None), record.pop(LABELS, None)
+        anchor, *documents = record.values() or [""]
+        if labels is not None and documents and isinstance(documents[0], list):
+            documents = documents[0]
+        least = 2 if label is None and labels is None else 1
+        if len(documents) < least or not all(isinstance(cell, str) and cell for cell in (anchor, *documents)):
             raise InputError(f"{where}: no anchor, positive and negative in it; {EXPECTED}")
-        anchor, *documents = cells
-        labels = labels if name else [1, *(0 for _ in documents[1:])]
-        if len(labels) != len(documents) or not all(isinstance(one, int) and one in (0, 1) for one in labels):
+        labels = [1, *(0 for _ in documents[1:])] if least == 2 else labels if label is None else [label]
+        if not isinstance(labels, list) or len(labels) != len(documents) or not {*labels} <= {0, 1}:
             raise InputError(f"{where}: labels {labels}: expected 0 or 1 for every document; {EXPECTED}")
-        group = groups.setdefault(anchor if len(documents) == 1 else where, (anchor, ([], [])))
-        for document, label in zip(documents, labels, strict=True):
-            group[1][label].append(document)
+        group = groups.setdefault(where if label is None else anchor, (anchor, ([], [])))
+        for document, own in zip(documents, labels, strict=True):
+            group[1][own].append(document)
     negatives_of: dict[tuple[str, str], dict[str, None]] = {}
     for anchor, (negatives, positives) in groups.values():
         for positive in positives if negatives else ():
@@ -415,7 +398,6 @@ def read_negatives(path: str | Path) -> list[Mined]:
 
 
 def _records(path: Path) -> Iterator[tuple[str, dict[Any, Any]]]:
-    """Yield file:line and the cells by column, or by number in a .tsv file."""
     if path.suffix == ".parquet":
         yield from of_parquet(path)
         return

@@ -60,14 +60,9 @@ def write_audit(
     metadata: Mapping[str, Any],
     curve: Sequence[Mapping[str, float]] = (),
 ) -> None:
-    """Write the page, one HTML file.
+    """Write the page, one HTML file. InputError: a missing text.
 
-    Args:
-        topics: query id → text; texts_of: gives known texts of docids.
-        curve: rows of `by_confidence`, shown first.
-
-    Raises:
-        InputError: a missing text.
+    texts_of: gives known texts of docids; curve: rows of `by_confidence`.
     """
     docids = [docid for one in to_judge for docid in (*one.positives, *one.proposed)]
     texts = texts_of(docids)
