@@ -208,7 +208,7 @@ def test_labels_say_which_vectors_their_graph_is_of(folder: Path, graph: Neighbo
             with pytest.raises(
                 InputError, match=rf"made from index {(known or graph.fingerprint)[:8]}\.\.\., the index is"
             ):
-                check_index(labels, vectors)
+                check_index(labels, vectors, "the labels", "the index")
 
 
 def test_what_is_refused(folder: Path, graph: NeighbourGraph, tmp_path: Path) -> None:

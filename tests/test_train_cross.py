@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,10 +21,9 @@ from tiny_encoder import (
 
 from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.encode.cross import PairScorer
-from rnnreranker.labels.negatives.filters import Mined
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.__main__ import main
-from rnnreranker.train.groups import GroupInputs, Groups, enough, merged, pools_of
+from rnnreranker.train.groups import GroupInputs, Groups, enough, hard_pool, merged
 from rnnreranker.train.models import Cross, CrossParams
 from rnnreranker.train.request import Start, Trained
 
@@ -87,12 +85,7 @@ def test_queries_without_enough_negatives_are_left_out(caplog: pytest.LogCapture
 
 
 def test_mined_negatives_are_pools_of_a_positive_and_one_list_to_validate_on() -> None:
-    mined = [Mined("q", ("p1",), ("n1", "n2")), Mined("q", ("p2",), ("n2", "p1", "n3"))]
-    pools = pools_of(mined)
-    assert [(one.docids, one.positive.tolist()) for one in pools] == [
-        (["p1", "n1", "n2"], [True, False, False]), (["p2", "n2", "p1", "n3"], [True, False, False, False]),
-    ]  # fmt: skip
-    (one,) = merged(pools)
+    (one,) = merged([hard_pool("q", ["p1"], ["n1", "n2"]), hard_pool("q", ["p2"], ["n2", "p1", "n3"])])
     assert (one.docids, one.targets.tolist()) == (["p1", "p2", "n1", "n2", "n3"], [0.5, 0.5, 0, 0, 0])
 
 
@@ -114,21 +107,6 @@ def test_the_loss_is_that_of_the_scores_of_the_folder(tiny: Path, tmp_path: Path
     assert record["params"]["group_size"] == 4
     assert record["history"] == list(found.history)
     assert not (tmp_path / "out.checkpoints").exists()
-
-
-def kill_at(monkeypatch: pytest.MonkeyPatch, steps: Sequence[int]) -> None:
-    """Ctrl-C in the middle of these steps, once each."""
-    from rnnreranker.train.trainer import FitTrainer
-
-    compute, left = FitTrainer.compute_loss, list(steps)
-
-    def killed(self: FitTrainer, *args: object, **kwargs: object) -> object:
-        if left and self.state.global_step == left[0]:  # type: ignore[attr-defined]
-            left.pop(0)
-            raise KeyboardInterrupt
-        return compute(self, *args, **kwargs)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(FitTrainer, "compute_loss", killed)
 
 
 def test_presets() -> None:
@@ -189,16 +167,12 @@ def test_negatives_of_a_file_by_ids_and_by_texts(world: Path, tiny: Path, capsys
             "no query has 19 negatives for a group of 20: the most that one has is 11",
         ),
         (["--model", "cross:group_size=1"], "group_size=1: expected an integer >= 2, as the loss lce compares"),
-        (["--model", "cross:refresh_every=3"], "--model cross: no setting refresh_every, which is for --model query"),
+        (["--model", "cross:refresh_every=3"], "--model cross: no setting refresh_every, "),
         (["--scorer", "encoder"], "--scorer: is for --model query, not for cross"),
-        (["--encoder", "minilm:pooling=cls"], "pooling: expected pooling or normalize, of --model query, as the"),
+        (["--encoder", "minilm:pooling=cls"], "pooling: expected no settings with --model cross"),
         (["--model", "cross:max_length=65"], "max_length=65: expected an integer <= 64"),
         (["--learning-rate", "0"], "--model cross: --learning-rate 0.0: expected a finite number > 0"),
         (["--loss", "lce:margin=2"], "--loss lce:margin=2: no setting margin"),
-        (
-            ["--model", "cross:margin=2"],
-            "margin, which is of the loss margin or multi-tier or triplet: --loss NAME:margin=…",
-        ),
         (["--model", "cross:learning_rate=1", "--learning-rate", "2"], "and --learning-rate: learning_rate twice"),
         (["--model", "cross:loss=lce", "--loss", "kl"], "--loss kl and loss=lce of --model cross: give one"),
         (["--model", "crss"], "--model crss: no such model; did you mean cross?"),

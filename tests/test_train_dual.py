@@ -22,9 +22,7 @@ from rnnreranker.train.groups import Group, GroupInputs, Groups, sampled
 from rnnreranker.train.models import Dual, DualParams
 from rnnreranker.train.params import settings_for
 from rnnreranker.train.request import Start, Trained
-from tests.test_train_cross import kill_at
 from tests.tiny_encoder import (
-    files_of,
     make_documents,
     make_encoder,
     make_group_inputs,
@@ -110,23 +108,6 @@ def test_the_loss_is_that_of_a_plain_computation(tiny: Path, towers: str, wide: 
         own = relevance[row, columns]
         losses.append(np.mean(0.5 * (own - scaled) ** 2 + 0.5 * (own - hard) ** 2))
     assert found.loss(batch, np.random.default_rng(0), 0).item() == pytest.approx(np.mean(losses), rel=1e-4)
-
-
-@pytest.mark.parametrize("towers", ["shared", "separate"])
-@pytest.mark.long
-def test_a_killed_training_goes_on_exactly(
-    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, towers: str
-) -> None:
-    params = replace(QUICK, evaluate_every=3, max_steps=8, towers=towers)
-    whole = trained(tiny, tmp_path / "whole", params)
-    kill_at(monkeypatch, [1, 4])
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            trained(tiny, tmp_path / "again", params)
-    with pytest.raises(InputError, match="other inputs or settings"):
-        trained(tiny, tmp_path / "again", params, alpha=0.7)
-    assert trained(tiny, tmp_path / "again", params).history == whole.history
-    assert files_of(tmp_path / "again") == files_of(tmp_path / "whole")
 
 
 def test_only_what_paper_004_states_passes_for_published(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,16 +1,14 @@
-"""Neutrality, FaiRR and NFaiRR against the golden numbers; calibration error by hand."""
+"""Neutrality, FaiRR and NFaiRR against the golden numbers."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from rnnreranker.base.errors import InputError
 from rnnreranker.train.fairness import CUTOFFS, neutrality, ranking_fairness, read_neutrality
-from rnnreranker.train.validation import calibration_error
 
 
 def test_golden(shared: Path) -> None:
@@ -41,10 +39,3 @@ def test_neutrality_files(tmp_path: Path) -> None:
     path.write_text("d1\t0.5\nd2 1\nd3\t2\n")
     with pytest.raises(InputError, match=r"neutral.tsv:2: 'd2 1'.*neutral.tsv:3"):
         read_neutrality(path)
-
-
-def test_calibration_error_by_hand() -> None:
-    # bin 0.9: says 0.9 twice, one relevant: |1.8 - 1|; bin 0.1: says 0.1, none: 0.1
-    found = calibration_error(np.array([0.92, 0.92, 0.1]), np.array([True, False, False]))
-    assert found == pytest.approx((0.84 + 0.1) / 3)
-    assert calibration_error(np.array([1.0, 0.0]), np.array([True, False])) == 0

@@ -89,7 +89,7 @@ def test_the_encoder_of_the_index_is_trained_where_none_is_given(tiny: Path, wor
     assert request.start == (str(tiny), "mean", None)
     with pytest.raises(InputError, match=r"mine: this index does not say which encoder made its part tokens; give enc"):
         TrainRequest("out", "late", index=index).start  # noqa: B018
-    with pytest.raises(InputError, match=r"^encoder is missing: what the training begins with$"):
+    with pytest.raises(InputError, match=r"^encoder is missing: it is the initial model$"):
         TrainRequest("out").start  # noqa: B018
 
 

@@ -127,9 +127,7 @@ def test_training_scores_are_those_of_the_product_token_by_token(
 def test_scores_of_validation_are_those_of_training_and_of_a_search(
     tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from rnnreranker.train import late as late_learner
-
-    monkeypatch.setattr(late_learner, "KEPT", 5)  # several blocks of queries
+    monkeypatch.setattr(LateLearner, "at_once", 5)  # several blocks of queries
     rows = [("q1", DOCIDS), ("q3", DOCIDS[::-1]), ("q2", DOCIDS[:3]), ("q4", DOCIDS)]
     lists = [Labels(qid, own, np.zeros(len(own)), np.zeros(len(own)), np.zeros(len(own), bool)) for qid, own in rows]
     found = learner(tiny, replace(QUICK, similarity="l2"))
@@ -261,10 +259,7 @@ def test_a_transformer_is_trained_indexed_searched_and_reranks(
             ["--model", "late:in_batch_negatives=true"],
             "in_batch_negatives=True: expected none with the loss info-nce, which is over",
         ),
-        (
-            ["--model", "late:max_length=9"],
-            "late: no setting max_length, which is for --model cross or dual or masked or sparse or term-scorer",
-        ),
+        (["--model", "late:max_length=9"], "late: no setting max_length, "),
         (["--model", "late:document_length=65"], "document_length=65: expected an integer <= 64"),
         (["--model", "late:dimension=17"], "dimension=17: expected 16, which a token of"),
         (["--model", "late:similarity=cosine"], "similarity='cosine': expected one of maxsim, l2"),

@@ -73,7 +73,8 @@ def test_masks_depend_on_what_draws_them_alone() -> None:
     learner.model.eval()
     one, same, other = (learner.loss(batch, np.random.default_rng(seed), 0).item() for seed in (1, 1, 2))
     assert one == same != other
-    assert learner.measures() == learner.measures()
+    with torch.no_grad():
+        assert learner.validation() == learner.validation()
     tokens, targets = learner._masked(batch["tokens"], np.random.default_rng(5))
     guessed = targets != -100
     assert (targets[guessed] == batch["tokens"][guessed]).all()

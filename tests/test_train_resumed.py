@@ -12,13 +12,17 @@ from tiny_encoder import (
     DOCUMENTS,
     files_of,
     make_encoder,
+    make_masked,
     make_qrels,
     make_run,
     make_source,
+    make_text_labels,
     make_topics,
     train_encoder,
+    write_text_world,
 )
 
+from rnnreranker import build_index, train_model
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.locks import sole
 from rnnreranker.base.method import Inputs
@@ -64,6 +68,11 @@ def test_all_files_are_those_of_no_kill(kind: str, tiny: Path, tmp_path: Path, m
         )  # fmt: skip
         return files_of(tmp_path / name)
 
+    check_resumed(trained, tmp_path, monkeypatch)
+
+
+def check_resumed(trained: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kill `trained("again")` in step 3, resume it from step 2, and compare all files with `trained("whole")`."""
     compute = trainer.FitTrainer.compute_loss
 
     def killed(self: trainer.FitTrainer, *args: Any, **kwargs: Any) -> Any:
@@ -75,9 +84,36 @@ def test_all_files_are_those_of_no_kill(kind: str, tiny: Path, tmp_path: Path, m
         patch.setattr(trainer.FitTrainer, "compute_loss", killed)
         with pytest.raises(KeyboardInterrupt):
             trained("again")
-    assert sorted(path.name for path in (tmp_path / "again.checkpoints").glob("checkpoint-*")) == ["checkpoint-2"]
+    assert sorted(path.name for path in (folder / "again.checkpoints").glob("checkpoint-*")) == ["checkpoint-2"]
     again, whole = trained("again"), trained("whole")
     assert {name for name in whole.keys() | again.keys() if whole.get(name) != again.get(name)} == set()
+
+
+OF_TEXTS = {
+    "dual": "dual:towers=separate",
+    "words": "dual:preset=f-ebr",
+    "late": "late:dimension=16",
+    **{kind: f"{kind}:accumulate=1" for kind in ("sparse", "cross", "masked", "term-scorer")},
+}
+
+
+@pytest.mark.parametrize("kind", OF_TEXTS)
+@pytest.mark.long
+def test_models_of_texts_end_in_the_bytes_of_no_kill(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = str(write_text_world(tmp_path) / "documents.jsonl")
+    start = "none" if kind == "words" else str(make_masked(tmp_path / "start"))
+    labels, topics = (None, None) if kind == "masked" else (make_text_labels(), make_topics())
+    index = build_index(texts, tmp_path / "index", parts=("terms",)) if kind == "term-scorer" else None
+    form = f"{OF_TEXTS[kind]},batch_size=4,max_steps=6,evaluate_every=2,learning_rate=0.001"
+
+    def trained(name: str) -> dict[str, bytes]:
+        given = {"output": tmp_path / name, "encoder": start, "documents": texts, "device": "cpu"}
+        train_model(labels, index, topics, form, **given)
+        return files_of(tmp_path / name)
+
+    check_resumed(trained, tmp_path, monkeypatch)
 
 
 def test_one_training_at_a_time_for_an_output(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from rnnreranker.runs import Run
 from rnnreranker.train.coder import start_encoder
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start
-from rnnreranker.train.samples import Collator, VectorTable, read_samples, score, token_states
+from rnnreranker.train.samples import Collator, read_samples, score, token_states
 
 KINDS = ("feed-forward", "encoder", "decoder")
 PARAMS = TrainParams(batch_size=8, epochs=4, learning_rate=1e-3, warmup=0.0, key_measure="loss")
@@ -119,7 +119,7 @@ def test_an_untrained_scorer_is_the_inner_product(tiny: Path, source: VectorSour
     samples, _, _ = read_samples(made(source), source, 1000)
     samples[1] = type(samples[1])("q1", samples[1].rows[:4], samples[1].targets[:4], samples[1].positive[:4])
     batch = Collator(samples, tokens.cut([topics[one.qid] for one in samples]), tokens).batch(range(len(samples)))
-    table = VectorTable(source.fetch(np.arange(len(source.docids))))
+    table = source.fetch(np.arange(len(source.docids)))
     model = CandidateScorer(dense, DIMENSION, small(kind)).eval()
     with torch.no_grad():
         plain, found = (score(one, table, batch).numpy() for one in (dense.eval(), model))
@@ -160,7 +160,6 @@ def test_a_cascade_from_the_command_line(tiny: Path, tmp_path: Path) -> None:
     assert record["scorer"]["residual"] is False
     record = json.loads((tmp_path / "dense" / "training.json").read_text())
     assert record["params"]["refresh_every"] == 1
-    assert 0 <= record["calibration_error"]["after"] != record["calibration_error"]["before"] <= 1
     for name, how in (
         ("dense", ["encoder", "--encoder", str(tmp_path / "dense")]),
         ("scorer", [f"scorer:model={tmp_path / 'scorer'}"]),

@@ -148,7 +148,6 @@ def test_the_command(world: Path, tiny: Path, capsys: pytest.CaptureFixture[str]
         (["--model", "sparse:loss=lce,group_size=1"], "group_size=1: expected an integer >= 2"),
         (["--model", "sparse:architecture=doc,lambda_q=0.1"], "lambda_q=0.1: expected none with the architecture doc"),
         (["--model", "sparse:lambda_d=-1"], "lambda_d=-1.0: expected a finite number >= 0"),
-        (["--model", "sparse:candidates=9"], "--model sparse: no setting candidates, which is for --model query"),
     ],
 )
 def test_what_is_refused(world: Path, tiny: Path, argv: list[str], said: str) -> None:

@@ -20,8 +20,7 @@ from rnnreranker.train.__main__ import main as train
 from rnnreranker.train.groups import GroupInputs
 from rnnreranker.train.models import Dual, DualParams
 from rnnreranker.train.request import Start, Trained
-from tests.test_train_cross import kill_at
-from tests.tiny_encoder import files_of, write_text_world
+from tests.tiny_encoder import write_text_world
 
 pytest.importorskip("sentence_transformers")
 from rnnreranker.train.text import word_tokenizer
@@ -77,20 +76,6 @@ def test_it_learns_what_words_answer_and_plain_sentence_transformers_load_it(tmp
     assert np.allclose(queries, documents) == (towers == "shared")
     np.testing.assert_allclose(documents[1], own.encode(["asked3 says3"], what="documents")[0], atol=1e-6)
     assert not queries[2:].any()  # no known word
-
-
-@pytest.mark.long
-def test_a_killed_training_goes_on_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given, params = inputs(), replace(QUICK, evaluate_every=3, max_steps=8)
-    whole = trained(tmp_path / "whole", given, params)
-    kill_at(monkeypatch, [1, 4])
-    for _ in range(2):
-        with pytest.raises(KeyboardInterrupt):
-            trained(tmp_path / "again", given, params)
-    with pytest.raises(InputError, match="other inputs or settings"):
-        trained(tmp_path / "again", given, replace(params, towers="shared"))
-    assert trained(tmp_path / "again", given, params).history == whole.history
-    assert files_of(tmp_path / "again") == files_of(tmp_path / "whole")
 
 
 def test_chinese_words_need_no_jieba_once_they_are_known(tmp_path: Path) -> None:

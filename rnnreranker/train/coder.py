@@ -16,11 +16,10 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.command import say
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import Inputs, find
+from rnnreranker.base.method import Inputs
 from rnnreranker.encode.model_folder import read_settings
 from rnnreranker.encode.query_encoder import PromptedTokens, QueryEncoder, load_query_encoder, write_encoder
 from rnnreranker.encode.scorer import CandidateScorer, write_scorer
-from rnnreranker.labels.params import LabelParams
 from rnnreranker.train.fairness import neutrality_divergence
 from rnnreranker.train.params import TrainParams
 from rnnreranker.train.request import Start
@@ -30,8 +29,7 @@ from rnnreranker.train.samples import (
     Collator,
     Sample,
     add_negatives,
-    check_index,
-    encode,
+    by_length,
     load_table,
     read_samples,
     renumber,
@@ -123,10 +121,10 @@ def _set_rates(optimizer: torch.optim.Optimizer, rates: list[Any]) -> None:
 
 
 class CoderLearner(Learner):
-    """Trains a query encoder against fixed vectors; with a scorer it writes a folder for `--rerank scorer`.
+    """Trains a query encoder against fixed vectors, or a scorer on top of it.
 
     Raises:
-        InputError: labels of other topics or of another index, an encoder that cannot be trained.
+        InputError: labels of other topics, or an encoder that cannot be trained.
     """
 
     folder: Path
@@ -138,10 +136,6 @@ class CoderLearner(Learner):
             shown = argument("neutrality")
             raise InputError(f"neutrality_weight={params.neutrality_weight} needs the documents' neutrality, {shown}")
         self.encoder, self.params, self.ranking, self.settings = start.name, params, params.ranking, params.described()
-        if not inputs.other_index:
-            check_index(labels, source)
-            if inputs.validation is not None:
-                check_index(inputs.validation, source, "the validation labels")
         refresh = params.refresh_every
         *sets, rows, lost = training_and_validation(inputs, params, whole=bool(params.random_negatives or refresh))
         dense, self._tokens, self.folder = start_encoder(start, source.dimension, params)
@@ -192,7 +186,7 @@ class CoderLearner(Learner):
         scores = score(self.model, self._table, batch)
         parts = batch.targets, batch.positive, batch.valid
         targets, positive, valid = (torch.from_numpy(part).to(scores.device) for part in parts)
-        loss: Tensor = self.ranking(scores, targets, positive, valid)
+        loss = self.ranking(scores, targets, positive, valid)
         if self._neutrality is not None and params.neutrality_weight:
             neutral = self._neutrality[torch.from_numpy(batch.rows)].to(scores.device)  # of padding any: it is masked
             divergence = neutrality_divergence(scores, neutral, valid, params.neutrality_cutoff)
@@ -203,11 +197,10 @@ class CoderLearner(Learner):
         return validate(self._scored(), self.ranking, self.params.seed)
 
     def _scored(self) -> Iterator[Scored]:
-        """Scores of all validation queries, in batches of about the same length."""
         collator, size = self._checked, self.params.batch_size
-        order = sorted(range(len(collator.samples)), key=lambda number: (len(collator.cut[number]), number))
-        for start in range(0, len(order), size):
-            numbers = order[start : start + size]
+        every = range(len(collator.samples))
+        for start in range(0, len(every), size):
+            numbers = every[start : start + size]
             scores = score(self.model, self._table, collator.batch(numbers)).cpu().numpy()
             for own, number in zip(scores, numbers, strict=True):
                 one = collator.samples[number]
@@ -225,11 +218,7 @@ class CoderLearner(Learner):
 
 
 def start_encoder(start: Start, dimension: int, params: TrainParams) -> tuple[QueryEncoder, PromptedTokens, Path]:
-    """`load_query_encoder` by the settings of a training, with its frozen layers.
-
-    Raises:
-        InputError: as `load_query_encoder`; the encoder has fewer layers than should be frozen.
-    """
+    """`load_query_encoder` by the settings of a training, with frozen layers. InputError: too few layers."""
     encoder, tokens, folder = load_query_encoder(
         start.name,
         dimension,
@@ -300,10 +289,8 @@ class DynamicContext:
         from rnnreranker.methods.retrieve.dense import dense_run
         from rnnreranker.parts.vectors import QueryVectors
 
-        qids, vectors = (
-            [self._collator.samples[number].qid for number in numbers],
-            query_vectors(encoder, self._collator, numbers),
-        )
+        qids = [self._collator.samples[number].qid for number in numbers]
+        vectors = query_vectors(encoder, self._collator, numbers)
         queries = QueryVectors(tuple(qids), vectors)
         run = dense_run(self._source, queries, self._hits, threads=None, batch_size=AT_ONCE)
         labels, _ = _labeler(self._labels, self._source, qids, vectors).infer_from(run, self._judged)
@@ -313,7 +300,6 @@ class DynamicContext:
             self._collator.samples[number] = made.get(qid, self._collator.samples[number])
 
     def save(self, folder: Path) -> None:
-        """Write the current samples into a checkpoint."""
         samples = self._collator.samples
         columns = {
             name: np.concatenate([getattr(one, name) for one in samples]) for name in ("rows", "targets", "positive")
@@ -334,41 +320,24 @@ def query_vectors(encoder: QueryEncoder, collator: Collator, numbers: Sequence[i
     """(n, d) float32: vectors of the queries of samples, by number, without dropout and without random draws."""
     was_training = encoder.training
     encoder.eval()
-    order = sorted(range(len(numbers)), key=lambda line: (len(collator.cut[numbers[line]]), line))
-    parts = []
     with torch.no_grad():
-        for start in range(0, len(order), AT_ONCE):
-            lines = order[start : start + AT_ONCE]
-            parts.append(encode(encoder, collator.batch([numbers[line] for line in lines])).float().cpu().numpy())
+        batches = [collator.batch(numbers[start : start + AT_ONCE]) for start in range(0, len(numbers), AT_ONCE)]
+        parts = [by_length(encoder, batch, encoder).float().cpu().numpy() for batch in batches]
     encoder.train(was_training)
-    vectors: np.ndarray = np.concatenate(parts)[np.argsort(order)]
-    return vectors
+    return np.concatenate(parts)
 
 
 def judged_of(labels: SoftLabels, qid: str) -> list[tuple[str, int]]:
     """Positives of a query with their grades; 1 each if the scores of the labels are no grades."""
     one = labels[qid]
     graded = labels.metadata.get("method") in ("hard", "uniform")
-    grades = {
-        candidate: int(one.scores[candidate]) if graded and one.scores[candidate] >= 1 else 1
-        for candidate in np.flatnonzero(one.positive).tolist()
-    }
-    return [(one.docids[candidate], grade) for candidate, grade in grades.items()]
+    grades = np.where(graded & (one.scores >= 1), one.scores, 1).astype(int).tolist()
+    return [(one.docids[candidate], grades[candidate]) for candidate in np.flatnonzero(one.positive).tolist()]
 
 
 def _labeler(labels: SoftLabels, source: VectorSource, qids: Sequence[str], vectors: np.ndarray) -> Any:
-    """The labeler that made some labels, for queries with vectors. InputError: the labels do not name it."""
-    from rnnreranker.labels.methods.base import make_labeler
+    """The labeler that made some labels, for queries with vectors; errors as `labeler_of`."""
+    from rnnreranker.labels.methods.base import labeler_of
     from rnnreranker.parts.vectors import QueryVectors
 
-    said = labels.metadata
-    try:
-        kind = find("labeler", said["method"])
-        params = kind.Params(**said.get(kind.Params.section or "params", {}))
-        inputs = Inputs(vectors=source, query_vectors=QueryVectors(tuple(qids), vectors))
-        return make_labeler(said["method"], inputs, params, LabelParams(**said.get("labels", {})))
-    except (InputError, KeyError, TypeError) as missing:
-        raise InputError(
-            f"the labels do not say how they were made ({missing}); to make them again while training "
-            "(refresh_every) give a file of python -m rnnreranker.labels"
-        ) from None
+    return labeler_of(labels.metadata, Inputs(vectors=source, query_vectors=QueryVectors(tuple(qids), vectors)))

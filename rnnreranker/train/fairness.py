@@ -67,10 +67,8 @@ def ranking_fairness(
 ) -> dict[str, float]:
     """FaiRR and NFaiRR at 5, 10, 20 and 50, means over queries; larger = more neutral.
 
-    Args:
-        rankings: by query id, docids from rank 1 on.
-        background: by query id, documents whose ideal order normalises NFaiRR.
-        neutral: neutrality of all these documents.
+    rankings: by query id, docids from rank 1 on; background: documents whose ideal order normalises NFaiRR; neutral:
+    neutrality of all these documents.
 
     Raises:
         InputError: no query, a query without background, a document without neutrality.
@@ -87,14 +85,11 @@ def ranking_fairness(
     )
     measures: dict[str, float] = {}
     for cutoff in CUTOFFS:
-        values, shares = [], []
-        for qid, docids in rankings.items():
-            value = fairr([neutral[docid] for docid in docids], cutoff)
-            ideal = fairr(sorted((neutral[docid] for docid in background[qid]), reverse=True), cutoff)
-            values.append(value)
-            shares.append(value / ideal if ideal else 0.0)
-        measures[f"FaiRR@{cutoff}"] = float(np.mean(values))
-        measures[f"NFaiRR@{cutoff}"] = float(np.mean(shares))
+        values = np.array([fairr([neutral[docid] for docid in docids], cutoff) for docids in rankings.values()])
+        ordered = (sorted((neutral[docid] for docid in background[qid]), reverse=True) for qid in rankings)
+        ideals = np.array([fairr(best, cutoff) for best in ordered])
+        measures[f"FaiRR@{cutoff}"] = float(values.mean())
+        measures[f"NFaiRR@{cutoff}"] = float(np.where(ideals > 0, values / np.where(ideals > 0, ideals, 1), 0).mean())
     return measures
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +17,6 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.labels.export import check_texts
-from rnnreranker.labels.negatives.filters import Mined
 from rnnreranker.labels.negatives.make import holds_texts, read_negatives
 from rnnreranker.labels.soft import Labels
 from rnnreranker.train.params import GroupParams, Kind
@@ -81,7 +81,7 @@ class Groups:
     Args:
         pools: a query may have several; count: number of groups; size: candidates of a group.
         depth: negatives come from the first `depth` of a pool, or from as many random documents.
-        kind: source of negatives; collection: docids of all documents, ascending, for random ones.
+        collection: docids of all documents, ascending, for random ones.
     """
 
     pools: Sequence[Labels]
@@ -104,36 +104,31 @@ class Groups:
         return self._drawn(self.pools[int(self._orders[epoch][within])], epoch)
 
     def _drawn(self, pool: Labels, epoch: int) -> Group:
-        positives, known = np.flatnonzero(pool.positive), self._known[pool.qid]
-        own = fingerprint(pool.qid, [pool.docids[candidate] for candidate in positives.tolist()])
+        positives, known = list(compress(pool.docids, pool.positive)), self._known[pool.qid]
+        own = fingerprint(pool.qid, positives)
         rng = np.random.default_rng([self.seed, epoch, int(own[:15], 16)])
-        first, (of_run, at_random) = rng.choice(positives, 1), shares(self.kind, self.size, rng)
-        negatives, there = np.flatnonzero(~pool.positive), []
+        first, (of_run, at_random) = int(rng.choice(len(positives))), shares(self.kind, self.size, rng)
+        sample: list[str] = []
         if self.kind in AT_RANDOM:  # labelled candidates that are in the sample are in the run by chance alone
-            there = sampled(pool.qid, known, self.collection, self.depth, self.seed)
-            negatives = negatives[[pool.docids[one] not in set(there) for one in negatives.tolist()]]
-            lacking = max(0, of_run - len(negatives[: self.depth]))
-            of_run, at_random = of_run - lacking, at_random + lacking
-        chosen = np.concatenate([first, rng.choice(negatives[: self.depth], of_run, replace=False)]).astype(np.int64)
-        docids = [pool.docids[candidate] for candidate in chosen.tolist()]
-        if at_random:
-            drawn = [there[candidate] for candidate in rng.choice(len(there), at_random, replace=False).tolist()]
-            candidate_of = {docid: candidate for candidate, docid in enumerate(pool.docids)}
-            docids, chosen = docids + drawn, np.append(chosen, [candidate_of.get(docid, -1) for docid in drawn])
-        targets = np.where(chosen >= 0, pool.targets[chosen], np.float32(0))
-        positive = np.where(chosen >= 0, pool.positive[chosen], False)
-        total = scale = float(targets.sum())
-        if total <= 0:  # a positive without probability, and no other in the group has any
-            targets, total = positive.astype(np.float32), 1.0
-        targets = (targets / np.float32(total)).astype(np.float32)
-        return Group(pool.qid, tuple(docids), targets, positive, known, pool, scale)
+            sample = sampled(pool.qid, known, self.collection, self.depth, self.seed)
+        seen = set(sample)
+        negatives = [docid for docid in compress(pool.docids, ~pool.positive) if docid not in seen][: self.depth]
+        lacking = max(0, of_run - len(negatives)) if sample else 0
+        docids = [positives[first]]
+        for several, count in ((negatives, of_run - lacking), (sample, at_random + lacking)):
+            docids += [several[number] for number in rng.choice(len(several), count, replace=False).tolist()]
+        target_of = dict(zip(pool.docids, pool.targets.tolist(), strict=True))
+        targets = np.array([target_of.get(docid, 0.0) for docid in docids], dtype=np.float32)
+        positive, scale = np.arange(len(docids)) == 0, float(targets.sum())
+        if scale <= 0:  # a positive without probability, and no other in the group has any
+            targets = positive.astype(np.float32)
+        return Group(pool.qid, tuple(docids), targets / targets.sum(), positive, known, pool, scale)
 
     @cached_property
     def _known(self) -> dict[str, frozenset[str]]:
         positives: dict[str, frozenset[str]] = {}
         for pool in self.pools:
-            own = frozenset(pool.docids[candidate] for candidate in np.flatnonzero(pool.positive).tolist())
-            positives[pool.qid] = positives.get(pool.qid, frozenset()) | own
+            positives[pool.qid] = positives.get(pool.qid, frozenset()).union(compress(pool.docids, pool.positive))
         return positives
 
 
@@ -152,11 +147,6 @@ def enough(pools: Sequence[Labels], size: int, depth: int) -> list[Labels]:
     return kept
 
 
-def pools_of(mined: Sequence[Mined]) -> list[Labels]:
-    """One pool for each positive of mined negatives, with all probability on it."""
-    return [_hard(one.qid, one.positives, one.negatives) for one in mined]
-
-
 def merged(pools: Sequence[Labels]) -> list[Labels]:
     """One list per query of the pools of mined negatives, all positives first, for validation."""
     own: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
@@ -164,10 +154,11 @@ def merged(pools: Sequence[Labels]) -> list[Labels]:
         sides = own.setdefault(pool.qid, ({}, {}))
         for docid, positive in zip(pool.docids, pool.positive.tolist(), strict=True):
             sides[not positive][docid] = None
-    return [_hard(qid, one, [docid for docid in rest if docid not in one]) for qid, (one, rest) in own.items()]
+    return [hard_pool(qid, one, [docid for docid in rest if docid not in one]) for qid, (one, rest) in own.items()]
 
 
-def _hard(qid: str, positives: Collection[str], negatives: Collection[str]) -> Labels:
+def hard_pool(qid: str, positives: Collection[str], negatives: Collection[str]) -> Labels:
+    """Labels with all probability on the positives."""
     positive = np.arange(len(positives) + len(negatives)) < len(positives)
     targets = positive.astype(np.float32) / np.float32(len(positives))
     return Labels(qid, [*positives, *negatives], positive.astype(np.float32), targets, positive)
@@ -228,7 +219,6 @@ class GroupInputs:
     collection: Sequence[str] = ()
 
     def content(self) -> list[Any]:
-        """What a training reads, for its fingerprint."""
         both = [*self.pools, *self.checked]
         candidates = [[one.qid, one.docids, one.targets.tolist(), one.positive.tolist()] for one in both]
         texts = [self.queries[qid] for qid in sorted({one.qid for one in both})], sorted(self.documents.items())
@@ -239,8 +229,7 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
     """Read all inputs of a request.
 
     Raises:
-        InputError: unreadable or mismatched files, missing texts or negatives, missing targets that the loss needs,
-            incomplete validation flags, or a collection that is too small.
+        InputError: unreadable or mismatched files, missing texts, negatives or targets, or too few documents.
     """
     from rnnreranker.base.files import file_digest
     from rnnreranker.data.topics import topics_of
@@ -256,7 +245,8 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
     else:
         assert request.negatives is not None
         mined, texts = read_negatives(request.negatives), holds_texts(request.negatives)
-        pools, made = pools_of(mined), {"negatives": file_digest(Path(request.negatives))}
+        pools = [hard_pool(one.qid, one.positives, one.negatives) for one in mined]
+        made = {"negatives": file_digest(Path(request.negatives))}
         queries = {one.qid: one.qid for one in mined} if texts else {}
     if not texts:
         if request.topics is None:
@@ -266,12 +256,12 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
     queries |= others
     if given is not None:
         checked = list(given)
+        check_different((pool.qid for pool in pools), given.qids)
     else:
         held_out = held_out_of(list(dict.fromkeys(pool.qid for pool in pools)), params, ("query", "queries"))
         checked = [pool for pool in pools if pool.qid in held_out]
         checked = merged(checked) if request.negatives is not None else checked
         pools = [pool for pool in pools if pool.qid not in held_out]
-    check_different((pool.qid for pool in pools), (one.qid for one in checked))
     if "teacher" in params.ranking.needs and not any((pool.targets[~pool.positive] > 0).any() for pool in pools):
         raise InputError(
             f"loss {params.ranking.name}: needs targets of the negatives, and the candidates have none; give "
@@ -301,15 +291,15 @@ def load_groups(request: TrainRequest, params: GroupParams) -> GroupInputs:
 
 
 def _texts(request: TrainRequest, wanted: Mapping[str, None]) -> dict[str, str]:
-    """Texts of documents, from a source or the index. InputError: no source, or missing texts."""
+    """Texts of documents. InputError: no source, or missing texts."""
+    from rnnreranker.index.opening import open_index
+    from rnnreranker.search.inputs import texts_for
+
     if not wanted:
         return {}
     if not request.documents and request.index is None:
         both = f"{argument('index')}, of an index with texts, or {argument('documents')}"
         raise InputError(f"give {both}: the texts of the candidates")
-    from rnnreranker.index.opening import open_index
-    from rnnreranker.search.inputs import texts_for
-
     opened = None if request.index is None else open_index(request.index)
     texts = texts_for(wanted, opened, request.documents, asked_fields(request.documents, request.fields))
     check_texts((), wanted, {}, texts)

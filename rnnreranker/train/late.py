@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
-from rnnreranker.base.method import Inputs, find, make_params
+from rnnreranker.base.method import Inputs, find
 from rnnreranker.encode.late import cut_late, late_start
 from rnnreranker.encode.model_folder import TextKind
 from rnnreranker.encode.params import LateEncoderParams
@@ -25,24 +24,21 @@ from rnnreranker.train.groups import Group, GroupInputs, load_groups
 from rnnreranker.train.request import Start
 from rnnreranker.train.text import TwoSidedLearner, by_length, in_batch, of_columns
 from rnnreranker.train.trainer import loading
-from rnnreranker.train.validation import Scored
 
 if TYPE_CHECKING:
     from rnnreranker.index.opening import IndexOnDisk
     from rnnreranker.train.models import LateParams
     from rnnreranker.train.request import TrainRequest
 
-KEPT = 4096  # documents of validation whose tokens are kept at the same time
 WRITTEN = "written"  # of features: (n, 1) bool, texts with more than white space; others have no tokens
-PLAIN = LabelParams(normalization="none", boost=1.0, n_max=None, mass="own")  # targets are a softmax of the scores
+PLAIN = LabelParams(normalization="none", boost=1.0, n_max=None)  # targets are a softmax of the scores
 
 
 class LateLearner(TwoSidedLearner):
     """A late-interaction encoder, from one or from a transformer.
 
     Raises:
-        InputError: the model cannot be loaded, its limits or dimension differ from the settings, or its tokenizer has
-            other words.
+        InputError: the model cannot be loaded, or its limits or dimension differ from the settings.
     """
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
@@ -60,7 +56,6 @@ class LateLearner(TwoSidedLearner):
         self._contrast = find("loss", "info-nce")()
 
     def label(self, groups: Sequence[Group], docids: Sequence[str]) -> dict[str, Any]:
-        """As of every model; "contrast" has the labels of info-nce over the batch."""
         label: dict[str, Any] = super().label(groups, docids)
         return label | ({"contrast": in_batch(groups, docids)} if self.params.contrast else {})
 
@@ -77,10 +72,21 @@ class LateLearner(TwoSidedLearner):
         return vectors.float(), real & written
 
     def scores(self, query: dict[str, Tensor], document: dict[str, Tensor]) -> Tensor:
-        """Similarities of the tokens."""
+        return self._similarities(query, document, self.params.similarity)[0]
+
+    def both(self, query: dict[str, Tensor], document: dict[str, Tensor]) -> Sequence[Tensor]:
+        return self._similarities(query, document, self.params.similarity, "maxsim")
+
+    def _similarities(
+        self, query: dict[str, Tensor], document: dict[str, Tensor], *hows: Similarity
+    ) -> Sequence[Tensor]:
         asked = self.tokens(query, "query")
-        similarity: Similarity = self.params.similarity
-        return by_length(document, lambda part: late_scores(*asked, *self.tokens(part, "document"), similarity).T).T
+
+        def compute(part: dict[str, Tensor]) -> Tensor:
+            tokens = self.tokens(part, "document")
+            return torch.stack([late_scores(*asked, *tokens, how).T for how in hows], dim=1)
+
+        return list(by_length(document, compute).permute(1, 2, 0))
 
     def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
         scores, label = self.scores(inputs["query"], inputs["document"]), inputs["label"]
@@ -88,36 +94,6 @@ class LateLearner(TwoSidedLearner):
         if not self.params.contrast:
             return loss
         return loss + self.params.contrast * of_columns(self._contrast, scores, label["contrast"])
-
-    def rows(self, texts: list[str], kind: TextKind) -> list[Tensor]:
-        """(t, d) float32 each: the tokens of a text."""
-        vectors, real = (part.cpu() for part in self.tokens(self.there(texts, kind), kind))
-        return [own[its] for own, its in zip(vectors, real, strict=True)]
-
-    def scored(self, lists: Sequence[Labels], others: dict[str, float]) -> Iterator[Scored]:
-        for block in _blocks(lists):
-            queries, documents, candidates = self.encoded(block)
-            for one, query, own in zip(block, queries, candidates, strict=True):
-                near = [documents[column] for column in own]
-                real = pad_sequence([torch.ones(len(tokens), dtype=torch.bool) for tokens in near], batch_first=True)
-                asked = query.unsqueeze(0), torch.ones((1, len(query)), dtype=torch.bool)
-                given = *asked, pad_sequence(near, batch_first=True), real
-                searched, trained = (late_scores(*given, how)[0].numpy() for how in ("maxsim", self.params.similarity))
-                yield Scored(one.qid, one.docids, one.targets, one.positive, trained, searched)
-
-
-def _blocks(lists: Sequence[Labels]) -> Iterator[list[Labels]]:
-    """The lists in order, in blocks of at most KEPT documents."""
-    block: list[Labels] = []
-    seen: set[str] = set()
-    for one in lists:
-        if block and len(seen.union(one.docids)) > KEPT:
-            yield block
-            block, seen = [], set()
-        block.append(one)
-        seen.update(one.docids)
-    if block:
-        yield block
 
 
 Similarity = Literal["maxsim", "l2"]
@@ -176,39 +152,27 @@ class BatchTeacher:
     """
 
     def __init__(self, metadata: Mapping[str, Any], index: IndexOnDisk, topics: Mapping[str, str]) -> None:
-        from rnnreranker.labels.methods.base import make_labeler
+        from rnnreranker.labels.methods.base import labeler_of
         from rnnreranker.parts.tokens.source import query_tokens
 
-        source, method = index.token_vectors, str(metadata["method"])
-        try:
-            params = make_params("labeler", method, dict(metadata.get("params", {})))
-        except InputError as error:
+        source = index.token_vectors
+        labeler = labeler_of(metadata, Inputs(tokens=source, query_tokens=lambda: query_tokens(source, topics)))
+        made = labeler.label_params
+        teacher: Any = getattr(labeler, "teacher", None)
+        if not hasattr(teacher, "asked"):
             raise InputError(
-                f"batch_teacher: the labels were made with other settings ({error}); make them again"
-            ) from None
-        made = LabelParams(**metadata["labels"])
-        teacher: Any = None
-        if "tokens" in find("labeler", method).needs_from("vectors", params):
-            if metadata.get("index") != source.fingerprint:
-                raise InputError(
-                    f"{index.name}: the labels were not made from its tokens; give the index that they were"
-                )
-            inputs = Inputs(tokens=source, query_tokens=lambda: query_tokens(source, topics))
-            labeler: Any = make_labeler(method, inputs, params, made)
-            teacher = getattr(labeler, "teacher", None)
-        if not hasattr(teacher, "asked") or "tokens" not in teacher.needs:  # as `late`, and `prf` over tokens, have it
-            raise InputError(
-                f"batch_teacher: labels of the method {method} have no teacher over tokens, which can score any "
+                f"batch_teacher: labels of the method {labeler.name} have no teacher over tokens, which can score any "
                 "document; expected collective, or teacher late or prf:feedback=colbert"
             )
-        own = {name: value for name, value in made.to_dict().items() if name not in ("temperature", "mass")}
-        if differing := [name for name, value in own.items() if value != PLAIN.to_dict()[name]]:
+        if metadata.get("index") != source.fingerprint:
+            raise InputError(f"{index.name}: the labels were not made from its tokens; give the index that they were")
+        if replace(made, temperature=1.0, mass=None) != PLAIN:
             raise InputError(
-                f"batch_teacher: the labels' {differing[0]} is {own[differing[0]]}; expected "
-                f"{PLAIN.to_dict()[differing[0]]}, as the targets of a batch are the softmax of the teacher's scores"
+                f"batch_teacher: the labels were made with {made}; expected normalization=none, boost=1 and "
+                "n_max=none, as the targets of a batch are the softmax of the teacher's scores"
             )
         self._teacher, self._temperature, self._source = teacher, made.temperature, source
-        self._positives_first = bool(getattr(params, "positives", False))
+        self._positives_first = bool(getattr(labeler.params, "positives", False))
         self._asked: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         self.fingerprint = fingerprint(source.fingerprint, labeler.describe())
 
@@ -229,8 +193,7 @@ class BatchTeacher:
         offsets = np.cumsum([0, *(len(tokens) for tokens, _ in asked)], dtype=np.int64)
         tokens, weights = (np.concatenate(parts) for parts in zip(*asked, strict=True))
         scores = self._source.scores(tokens, offsets, rows, self._teacher.threads, weights)
-        given: np.ndarray = scores.astype(np.float64) / self._temperature
-        return given
+        return scores.astype(np.float64) / self._temperature
 
     def _of(self, pool: Labels) -> tuple[np.ndarray, np.ndarray]:
         if pool.qid not in self._asked:

@@ -23,7 +23,7 @@ class Loss(ABC):
         needs: {"teacher"} if candidates without probability are ignored.
         over_batch: whether candidates of the other queries of a batch count.
         of_cosines: whether it takes cosines, and labels in [0, 1] as targets.
-        targets: whether it reads targets; else only positives.
+        targets: whether it reads targets.
     """
 
     name: ClassVar[str]
@@ -61,7 +61,7 @@ class Loss(ABC):
 
     @abstractmethod
     def mean_of(self, scores: Tensor, targets: Tensor, positive: Tensor, valid: Tensor) -> Tensor:
-        """As a call; tensors have one shape, and positives are valid."""
+        """As a call; all tensors have one shape, and positives are valid."""
 
 
 @dataclass(frozen=True)
@@ -144,8 +144,7 @@ class DistanceLoss(Loss):
     """alpha (f + d - 1)^2 + (1 - alpha) (f + l - 1)^2, averaged over a query's candidates (paper 004, eq. 8).
 
     f = (1 - s) / 2 for the cosine s (eq. 6); l is 1 for positives, else 0; d in [0, 1] is the label (eq. 5). The paper
-    sums, a factor of the learning rate, and does not say which documents it pairs with a query. It states alpha 1 for
-    SQuAD and cold starts, .2 for Natural Questions; 0 is LE-None.
+    sums, a factor of the learning rate. It states alpha 1 for SQuAD and cold starts, .2 for Natural Questions.
     """
 
     name = "distance"
@@ -208,8 +207,7 @@ class TripletParams(MarginParams):
 class TripletLoss(MarginLoss):
     """max(0, D(q, p) - D(q, n) + margin) with D = 1 - cosine, over positives p and others n, divided by the candidates.
 
-    F-EBR's loss (Huang et al., KDD 2020) from memory; others are the negatives and the candidates of other queries.
-    Paper 004 (4.2), whose baseline F-EBR is, states neither loss nor margin.
+    F-EBR's loss (Huang et al., KDD 2020) from memory; paper 004 (4.2) states neither loss nor margin.
     """
 
     name = "triplet"

@@ -37,14 +37,12 @@ class TrainedModel(ABC):
     """A kind of model that `python -m rnnreranker.train --model NAME` trains.
 
     Attributes:
-        loads: module:function that reads the inputs of a request.
-        learns: module:class, a `trainer.Learner`.
+        loads, learns: module:name of the function that reads the inputs, and of the `trainer.Learner`.
         reads: arguments of the request beyond the common ones.
         part: of an index; its encoder is the default start.
         trains: kind of encoder that results; "" = none that makes a part.
         encoder_settings: settings of `EncoderParams` that the training takes.
         cosines: whether a loss of cosines can train it.
-        packages: required packages.
     """
 
     name: ClassVar[str]
@@ -60,7 +58,6 @@ class TrainedModel(ABC):
     packages: ClassVar[tuple[str, ...]] = ("accelerate",)
 
     def train(self, request: TrainRequest, params: Any, device: str) -> Trained:
-        """Train a request on a device; errors as `check` and `train_on`."""
         self.check(request, params)
         with phase("reading the inputs"):
             inputs = _named(self.loads)(request, params)
@@ -78,12 +75,7 @@ class TrainedModel(ABC):
         device: str = "cpu",
         on_validation: Callable[[int, dict[str, float]], None] | None = None,
     ) -> Trained:
-        """Train on inputs that were read, and write a folder.
-
-        Args:
-            inputs: result of `loads`; start: initial model.
-            output: the folder; OUTPUT.checkpoints holds checkpoints during training.
-            checkpoints, on_validation: as of `TrainRequest`.
+        """Train on the result of `loads`, and write the folder `output`; OUTPUT.checkpoints has checkpoints meanwhile.
 
         Raises:
             InputError: an unsuitable model, checkpoints of another training, a loss that is not finite.
@@ -109,11 +101,10 @@ class TrainedModel(ABC):
         seconds, best = trainer.train_to_end(resumed), trainer.best["step"]
         before, after = trainer.validations[0], trainer.validations.get(best) or trainer.validation()
         steps, history = int(trainer.state.global_step), trainer.history
-        record = {
-            **learner.record(self.name, *machine),
-            **{"best_step": best, "steps": steps, "measures": after.measures, **learner.beside(), "history": history},
-            **after.of_candidates(before),
-        }
+        record = learner.record(self.name, *machine) | {"best_step": best, "steps": steps, "measures": after.measures}
+        record |= {**learner.beside(), "history": history}
+        if after.ranks:
+            record["positives"] = {"before": before.of_positives(), "after": after.of_positives()}
         with folder_written_whole(output) as written:
             learner.save(written)
             write_json(written / RECORD, record)
@@ -122,7 +113,7 @@ class TrainedModel(ABC):
         return Trained(output, best, steps, after.measures, tuple(history), speed, seconds, record, learner.unit)
 
     def check(self, request: TrainRequest, params: Any) -> None:
-        """Check settings before any file is read. InputError: a loss of cosines for other scores."""
+        """Check settings that exclude each other. InputError: a loss of cosines for other scores."""
         if params.ranking.of_cosines and not self.cosines:
             raise InputError(
                 f"loss={params.ranking.name}: expected another with {argument('model', self.name)}; it is of cosines, "
@@ -143,7 +134,7 @@ class QueryModel(TrainedModel):
     name = "query"
     trains = "encoder"
     needs = frozenset({"topics", "vectors"})
-    Params: ClassVar[type[settings.Params]] = TrainParams
+    Params = TrainParams
     loads, learns = "samples:load_inputs", "coder:CoderLearner"
     reads = frozenset({"other_index", "neutrality", "scorer", "on_validation"})
     encoder_settings = frozenset({"pooling", "normalize"})
@@ -157,7 +148,6 @@ class GroupModel(TrainedModel):
     packages = ("accelerate", "sentence_transformers")
 
     def check(self, request: TrainRequest, params: Any) -> None:
-        """As of every model; a loss without in-batch negatives also needs negatives in the group."""
         super().check(request, params)
         if params.group_size < 2 and not params.of_batch:
             raise InputError(
@@ -169,10 +159,11 @@ class GroupModel(TrainedModel):
 @in_order
 @dataclass(frozen=True)
 class DualParams(OneLengthParams):
-    """Settings of a dual encoder; the presets have the length, loss and alpha of paper 004.
+    """Settings of a dual encoder; the presets have the length, loss and alpha of paper 004, which states no other
+    setting.
 
-    The paper states no learning rate, batch size, epochs or negatives: those are defaults. `f-ebr` is ours, for
-    `--encoder none`: the paper only cites Huang et al. (KDD 2020), whose loss and two towers we know from memory.
+    `f-ebr` is ours, for `--encoder none`: the paper only cites Huang et al. (KDD 2020), whose loss and two towers we
+    know from memory.
     """
 
     loss: str = "distance"
@@ -216,7 +207,7 @@ class Dual(GroupModel):
 
     name = "dual"
     trains = "encoder"
-    Params: ClassVar[type[settings.Params]] = DualParams
+    Params = DualParams
     learns = "text:DualLearner"
     cosines = True
 
@@ -224,7 +215,7 @@ class Dual(GroupModel):
 @in_order
 @dataclass(frozen=True)
 class CrossParams(OneLengthParams):
-    """Settings of a cross-encoder; the presets have the values of published rerankers."""
+    """Settings of a cross-encoder."""
 
 
 CrossParams.presets = {
@@ -238,11 +229,10 @@ class Cross(GroupModel):
 
     name = "cross"
     trains = "cross-encoder"
-    Params: ClassVar[type[settings.Params]] = CrossParams
+    Params = CrossParams
     learns = "text:CrossLearner"
 
     def check(self, request: TrainRequest, params: CrossParams) -> None:
-        """As of every model; the loss must not need candidates of other queries."""
         super().check(request, params)
         if params.ranking.over_batch:
             raise InputError(
@@ -297,7 +287,7 @@ class Sparse(GroupModel):
 
     name = "sparse"
     trains = "sparse-encoder"
-    Params: ClassVar[type[settings.Params]] = SparseParams
+    Params = SparseParams
     learns = "sparse:SparseLearner"
     part = "impact"
 
@@ -364,12 +354,11 @@ class Late(GroupModel):
 
     name = "late"
     trains = "late-encoder"
-    Params: ClassVar[type[settings.Params]] = LateParams
+    Params = LateParams
     loads, learns = "late:load_late", "late:LateLearner"
     part = "tokens"
 
     def check(self, request: TrainRequest, params: LateParams) -> None:
-        """As of every model; a batch teacher needs in-batch negatives."""
         super().check(request, params)
         if params.batch_teacher and not params.in_batch_negatives:
             raise InputError("batch_teacher=True: expected with in_batch_negatives, whose documents it is asked about")
@@ -382,7 +371,6 @@ class SingleTextModel(TrainedModel):
     reads = frozenset({"documents", "fields"})
 
     def check(self, request: TrainRequest, params: Any) -> None:
-        """As of every model; refuses validation queries."""
         names = [field.name for field in fields(request) if field.name.startswith("validation_")]
         if given := [argument(name) for name in names if getattr(request, name) is not None]:
             model = argument("model", self.name)
@@ -414,11 +402,10 @@ class Masked(SingleTextModel):
     name = "masked"
     trains = "encoder"
     needs = frozenset({"texts"})
-    Params: ClassVar[type[settings.Params]] = MaskedParams
+    Params = MaskedParams
     loads, learns = "single_text:load_texts", "single_text:MaskedLearner"
 
     def check(self, request: TrainRequest, params: MaskedParams) -> None:
-        """As of every model of single texts; refuses labels, topics, and a new shape for an existing model."""
         super().check(request, params)
         if request.start.name != NOTHING:
             for field in fields_of(type(self)):
@@ -448,5 +435,5 @@ class TermScorerModel(SingleTextModel):
 
     name = "term-scorer"
     needs = frozenset({"topics", "texts", "terms"})
-    Params: ClassVar[type[settings.Params]] = TermScorerParams
+    Params = TermScorerParams
     loads, learns = "single_text:load_terms", "single_text:TermLearner"

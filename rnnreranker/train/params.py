@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 from rnnreranker.base.arguments import argument
 from rnnreranker.base.chosen_method import Form
@@ -73,14 +73,10 @@ def loss_of(form: Form) -> Loss:
     if written.preset:
         raise InputError(f"{shown}: a loss has no presets; give the preset to the model")
     kind = find("loss", written.name)
-    loss: Loss = kind(kind.Params.of(written.params, shown))
-    return loss
+    return kind(kind.Params.of(written.params, shown))
 
 
-P = TypeVar("P", bound=TrainingParams)
-
-
-def settings_for(kind: type[P], values: Mapping[str, Any], preset: str | None = None, base: P | None = None) -> P:
+def settings_for(kind: Any, values: Mapping[str, Any], preset: str | None = None, base: Any = None) -> Any:
     """Settings of a training: `values`, else those of a preset (a name or a file), else `base` (the defaults).
 
     kind: settings of the trained model.
@@ -91,14 +87,9 @@ def settings_for(kind: type[P], values: Mapping[str, Any], preset: str | None = 
     hints = hints_of(kind)
     params = kind.named(preset, base) if preset else base or kind()
     params = replace(params, **{name: plain(value, hints[name]) for name, value in values.items()})
-    reasons = unread(params, params.ranking)
-    faults = [
-        f"{name}={getattr(params, name)}: expected none with {reason}"
-        for name, reason in reasons.items()
-        if name in values and getattr(params, name)
-    ]
-    if faults:
-        raise InputError("; ".join(faults))
+    for name, reason in unread(params, params.ranking).items():
+        if name in values and getattr(params, name):
+            raise InputError(f"{name}={getattr(params, name)}: expected none with {reason}")
     return params
 
 
@@ -140,8 +131,6 @@ def unread(params: Any, loss: Loss) -> dict[str, str]:
 @in_order
 @dataclass(frozen=True)
 class RankedParams(TrainingParams):
-    """Settings of a model that ranks candidates of validation queries."""
-
     key_measure: Literal["loss", "RR@10", "nDCG@10"] = setting(
         "nDCG@10", "validation measure that chooses the best checkpoint", before="patience"
     )
@@ -184,7 +173,6 @@ class TextParams(TrainingParams):
     max_length: int | None = length_setting(before="seed")
 
     def described(self) -> dict[str, Any]:
-        """As of every training, without the loss, which the model fixes."""
         return {name: value for name, value in self.to_dict().items() if name != "loss"}
 
 
@@ -218,15 +206,12 @@ class GroupParams(RankedParams):
     @property
     def kind(self) -> Kind:
         """Source of a group's negatives."""
-        kind: Kind = getattr(self, "negatives_from", "run")
-        return kind
+        return getattr(self, "negatives_from", "run")
 
 
 @in_order
 @dataclass(frozen=True)
 class OneLengthParams(GroupParams):
-    """As `GroupParams`, with one length for all texts."""
-
     max_length: int | None = length_setting()
 
 

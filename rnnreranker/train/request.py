@@ -46,8 +46,6 @@ RECORD = "training.json"  # beside the trained model
 
 
 class Training(NamedTuple):
-    """A kind of model, the settings of its training, and those of the loss."""
-
     model: Any
     params: TrainingParams
     loss: Params
@@ -66,13 +64,13 @@ class TrainRequest(Request):
     """A training: the arguments of `train_model` and the flags of the command.
 
     Attributes:
-        model: written form with settings, `late:preset=colbert,epochs=3`; `EVERYDAY`, `preset` and `loss` set the
-            settings of these names.
+        model: written form, `late:preset=colbert,epochs=3`; `EVERYDAY`, `preset` and `loss` set its settings of these
+            names.
         labels, validation_labels: `SoftLabels` or files; index: opened, or a name; topics: files, or qid → text.
         encoder: "none" = a new model; None = the encoder of the index.
         validation_labels, validation_run, validation_qrels, validation_topics: validation queries, by labels or by the
-            other three; None = a share of the training queries is held out.
-        on_validation: called with step and measures after each validation; its exceptions end the training.
+            other three; None = a share of the training queries.
+        on_validation: called with step and measures; its exceptions end the training.
     """
 
     output: str | Path = setting(MISSING, "folder of the trained model")
@@ -116,7 +114,6 @@ class TrainRequest(Request):
 
     @cached_property
     def training(self) -> Training:
-        """The model, the settings of its training and those of its loss."""
         given = {name: value for name in (*EVERYDAY, PRESET) if (value := getattr(self, name)) is not None}
         return training_of(Written.read(self.model).beside(given, argument("model")), self.loss)
 
@@ -136,40 +133,35 @@ class TrainRequest(Request):
         """The initial model. InputError: none is given or known to the index, or settings without effect."""
         model = self.training.model
         if self.encoder is None:
-            encoder = self._encoder_of_index(model)
-            name, settings = str(encoder.get("name", "")), encoder.get("settings", {})
-            own = {key: settings.get(key) for key in Start._fields[1:]} if model.encoder_settings else {}
-            return Start(name, **own)
+            return self._start_of_index(model)
         written = Written.read(self.encoder)
         shown = argument("encoder", str(written))
         given = EncoderParams.of(written.params, shown).given()
         if strange := [name for name in given if name not in model.encoder_settings]:
-            takers = [one for one, kind in methods(KIND).items() if kind.encoder_settings]
-            raise InputError(
-                f"{shown}: {', '.join(strange)}: expected {' or '.join(Start._fields[1:])}, of "
-                f"{' or '.join(argument('model', one) for one in takers)}, as the training keeps the rest"
-            )
+            known = " and ".join(sorted(model.encoder_settings)) or "no settings"
+            raise InputError(f"{shown}: {', '.join(strange)}: expected {known} with {argument('model', model.name)}")
         if given.get("pooling") not in (None, *TRAINED_POOLINGS):
             raise InputError(f"{shown}: pooling={given['pooling']}: expected {' or '.join(TRAINED_POOLINGS)}")
         return Start(written.name, **given)
 
-    def _encoder_of_index(self, model: Any) -> dict[str, Any]:
-        """The recorded encoder of the index's part."""
+    def _start_of_index(self, model: Any) -> Start:
         from rnnreranker.index.opening import open_index
 
         if self.index is None:
-            raise InputError(f"{argument('encoder')} is missing: what the training begins with")
+            raise InputError(f"{argument('encoder')} is missing: it is the initial model")
         index = open_index(self.index)
-        encoder: dict[str, Any] = index.settings.get("parts", {}).get(model.part, {}).get("encoder", {})
-        if not isinstance(encoder, dict) or not encoder.get("name"):
+        encoder = index.settings.get("parts", {}).get(model.part, {}).get("encoder", {})
+        if not encoder:
             raise InputError(
                 f"{index.name}: this index does not say which encoder made its part {model.part}; give "
-                f"{argument('encoder')}, what the training begins with"
+                f"{argument('encoder')}, the initial model"
             )
-        return encoder
+        return Start(
+            encoder["name"], **{name: encoder.get("settings", {}).get(name) for name in model.encoder_settings}
+        )
 
     def lacking(self, *names: str) -> list[str]:
-        """Those of the arguments that are None, as users write them."""
+        """Names of the arguments that are None."""
         return [argument(name) for name in names if getattr(self, name) is None]
 
 
@@ -186,19 +178,15 @@ def training_of(model: Form, loss: Form | None = None, base: Any = None) -> Trai
     written = Written.read(model)
     if written.name not in names(KIND):
         raise InputError(f"{argument('model', written.name)}: no such model; {nearest(written.name, names(KIND))}")
-    trained = find(KIND, written.name)()
-    shown, values = argument("model", written.name), dict(written.params)
-    known = [field.name for field in fields_of(trained)]
+    trained, values = find(KIND, written.name)(), dict(written.params)
+    shown, known = argument("model", written.name), [field.name for field in fields_of(trained)]
     if loss is not None:
         if "loss" in values:
             given = argument("loss", str(Written.read(loss)))
             raise InputError(f"{given} and loss={values['loss']} of {shown}: give one")
-        if "loss" not in known:
-            own = " or ".join(one for one, kind in methods(KIND).items() if "loss" not in getattr(kind, "without", ()))
-            raise InputError(f"{argument('loss')}: is for {argument('model')} {own}, not for {written.name}")
         values["loss"] = loss
     if unknown := [name for name in values if name not in known]:
-        raise InputError(f"{shown}: " + "; ".join(_no_setting(name, known) for name in unknown))
+        raise InputError(f"{shown}: " + "; ".join(f"no setting {name}, {nearest(name, known)}" for name in unknown))
     if "loss" in values:
         loss_of(values["loss"])  # its errors name the loss alone
         values["loss"] = str(Written.read(values["loss"]))
@@ -207,17 +195,6 @@ def training_of(model: Form, loss: Form | None = None, base: Any = None) -> Trai
     except InputError as error:
         raise InputError(f"{shown}: {error}") from None
     return Training(trained, params, params.ranking.params)
-
-
-def _no_setting(name: str, known: list[str]) -> str:
-    """A message: the model lacks this setting, and what has it."""
-    own = [one for one, model in methods(KIND).items() if name in [field.name for field in fields_of(model)]]
-    losses = [one for one, loss in methods("loss").items() if name in hints_of(loss.Params)]
-    if own:
-        return f"no setting {name}, which is for {argument('model')} {' or '.join(own)}"
-    if losses:
-        return f"no setting {name}, which is of the loss {' or '.join(losses)}: {argument('loss', f'NAME:{name}=…')}"
-    return f"no setting {name}, {nearest(name, known)}"
 
 
 def labels_of(given: str | Path | SoftLabels) -> SoftLabels:
@@ -253,7 +230,7 @@ def validation_of(
     queries: the most that are taken of a run; topics: texts of the training queries.
 
     Raises:
-        InputError: labels beside a run, incomplete arguments, unreadable files, or a query with two texts.
+        InputError: incomplete or conflicting arguments, unreadable files, or a query with two texts.
     """
     from rnnreranker.data.qrels import qrels_of
     from rnnreranker.data.topics import topics_of
@@ -282,13 +259,12 @@ def validation_of(
 
 
 def hard_labels(run: Run, topics: Mapping[str, str], qrels: pandas.DataFrame, queries: int) -> SoftLabels:
-    """Hard labels of validation queries over a run's candidates, with missing positives added.
+    """Hard labels of at most `queries` judged validation queries over a run's candidates, with missing positives added.
 
-    The papers validate on 10,000 queries with one relevance level (000, A.2.1; 001, 3.2). The first `queries` topics
-    with a judgement of grade 1 or more count.
+    The papers validate on 10,000 queries with one relevance level (000, A.2.1; 001, 3.2).
 
     Raises:
-        InputError: no topic has such a judgement, or none of those has candidates.
+        InputError: no topic has a judgement of grade 1 or more, or none of those has candidates.
     """
     from rnnreranker.labels.methods.base import make_labeler
 
@@ -348,8 +324,8 @@ class Trained:
 
     Attributes:
         path: the folder of the model; record: content of its `training.json`.
-        best_step: step of the written weights, 0 if the start was best; steps: taken.
-        measures: of validation at `best_step`; history: step and measures of each validation.
+        best_step: step of the written weights, 0 if the start was best; measures: of its validation.
+        history: step and measures of each validation.
         queries_per_second: trained queries, or texts (`unit`), a second; seconds: without validations.
     """
 
@@ -380,7 +356,7 @@ def train_model(
         index: source of the labels; topics: a name, a file, or qid → text.
         kind: query, dual, sparse, late, cross, term-scorer or masked, in its written form `late:epochs=3`.
         output: the folder; a killed training resumes when it is requested again.
-        others: as of `TrainRequest`: encoder, loss, negatives, documents, scorer, validation_run, device, …
+        others: as of `TrainRequest`.
 
     Raises:
         InputError: bad arguments, mismatched files.
@@ -391,11 +367,10 @@ def train_model(
 
 
 def train(request: TrainRequest) -> Trained:
-    """Train the model of a request and write it; errors as `train_model`."""
     check(request)
     model, params, _ = request.training
     with phase("training"), sole(Path(request.output), "training to it"):
-        trained: Trained = model.train(request, params, trained_on(request.device))
+        trained = model.train(request, params, trained_on(request.device))
     as_it_was = "" if trained.best_step else f"no step was better than the start, so {request.output} is the start"
     notice_doubts(trained.record.get("validation_queries"), as_it_was)
     return trained
@@ -415,8 +390,7 @@ def check(request: TrainRequest) -> None:
     """Check a request before any work.
 
     Raises:
-        InputError: unknown methods or settings, arguments without effect, or an output that cannot be written or
-            contains an input.
+        InputError: unknown names, arguments without effect, or an output that cannot be written or contains an input.
     """
     model, kinds, output = request.training.model, methods(KIND), Path(request.output)
     for read in {read: None for kind in kinds.values() for read in sorted(kind.reads)}:

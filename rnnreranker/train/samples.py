@@ -46,12 +46,10 @@ class CoderInputs(NamedTuple):
     """Inputs of the training of a query encoder.
 
     Attributes:
-        labels: of the training queries; topics: texts of all queries.
-        source: fixed vectors of the documents.
+        labels: of the training queries; topics: texts of all queries; source: fixed vectors of the documents.
         validation: labels of the validation queries; None = a share of the training queries.
-        neutrality: by docid, in [0, 1]; other documents have 1. Needed with `neutrality_weight`.
+        neutrality: by docid, in [0, 1]; other documents have 1.
         scorer: of candidates, trained with the encoder; None = the inner product.
-        other_index: accept labels of another index than `source`.
     """
 
     labels: SoftLabels
@@ -60,15 +58,10 @@ class CoderInputs(NamedTuple):
     validation: SoftLabels | None = None
     neutrality: Mapping[str, float] | None = None
     scorer: ScorerParams | None = None
-    other_index: bool = False
 
 
 def load_inputs(request: TrainRequest, params: TrainParams) -> CoderInputs:
-    """Read the inputs of a request.
-
-    Raises:
-        InputError: missing arguments, unreadable or mismatched files, incomplete validation flags.
-    """
+    """Read the inputs of a request. InputError: missing arguments, unreadable or mismatched files."""
     from rnnreranker.data.topics import topics_of
     from rnnreranker.index.opening import open_index
     from rnnreranker.train.fairness import neutrality_of
@@ -82,16 +75,13 @@ def load_inputs(request: TrainRequest, params: TrainParams) -> CoderInputs:
     source, shown = index.vectors, argument("index", index.name)
     if not request.other_index:
         check_index(labels, source, request.shown("labels"), shown)
-        if request.validation_labels is not None and validation is not None:
+        if validation is not None:
             check_index(validation, source, request.shown("validation_labels"), shown)
     neutrality = None if request.neutrality is None else neutrality_of(request.neutrality)
-    others = validation, neutrality, request.scoring, request.other_index
-    return CoderInputs(labels, source, {**texts, **topics}, *others)
+    return CoderInputs(labels, source, {**texts, **topics}, validation, neutrality, request.scoring)
 
 
-def check_index(
-    labels: SoftLabels, source: VectorSource, labels_name: str = "the labels", index_name: str = "the index"
-) -> None:
+def check_index(labels: SoftLabels, source: VectorSource, labels_name: str, index_name: str) -> None:
     """Check that labels were made from these vectors; labels without an index pass. InputError: another index."""
     made_from = labels.metadata.get("vectors", labels.metadata.get("index"))
     if made_from is not None and made_from != source.fingerprint:
@@ -107,10 +97,7 @@ def read_samples(
     """Samples with rows of the source, the distinct rows, and the number of candidates without a vector.
 
     A query keeps its positives, candidates with probability, and others in order up to `candidates` (None = all).
-    Candidates without a vector are dropped, and queries without probability.
-
-    Raises:
-        InputError: no query remains.
+    Queries without probability are dropped. InputError: no query remains.
     """
     wanted = None if qids is None else set(qids)
     samples, lost = [], 0
@@ -136,14 +123,14 @@ def read_samples(
 
 
 def renumber(samples: Sequence[Sample], rows: np.ndarray) -> list[Sample]:
-    """Samples with rows of the table of `load_table(source, rows)`; `rows` ascending."""
+    """Samples with rows of the table; `rows` ascending."""
     return [replace(sample, rows=np.searchsorted(rows, sample.rows)) for sample in samples]
 
 
 def training_and_validation(
     inputs: CoderInputs, params: TrainParams, *, whole: bool
 ) -> tuple[list[Sample], list[Sample], np.ndarray, int]:
-    """Training and validation samples with rows of the source, rows of the table, and candidates without a vector.
+    """Training and validation samples, rows of the table, and the number of candidates without a vector.
 
     whole: the table needs all documents.
     """
@@ -162,34 +149,23 @@ def training_and_validation(
     return samples, checked_samples[: params.validation_queries], needed, lost + more_lost
 
 
-class VectorTable:
-    """Vectors of documents in memory, (D, d) float16 or float32."""
-
-    def __init__(self, vectors: np.ndarray) -> None:
-        self.vectors = np.ascontiguousarray(vectors)
-
-    def __len__(self) -> int:
-        return len(self.vectors)
-
-    def distinct(self, rows: np.ndarray) -> tuple[Tensor, np.ndarray]:
-        """Vectors of the distinct rows, (U, d) float32, and positions of all rows among them; padding (-1) has position
-        0.
-        """
-        distinct, positions = np.unique(rows, return_inverse=True)
-        padded = int(len(distinct) > 0 and distinct[0] == PAD)
-        vectors = torch.from_numpy(self.vectors[distinct[padded:]]).float()
-        return vectors, np.maximum(positions.reshape(rows.shape) - padded, 0)
-
-
-def load_table(source: VectorSource, rows: np.ndarray, dtype: str = "float16") -> VectorTable:
-    """The table of some rows of a source. InputError: a value beyond float16."""
-    vectors = np.empty((len(rows), source.dimension), dtype=dtype)
+def load_table(source: VectorSource, rows: np.ndarray) -> np.ndarray:
+    """(D, d) float16: the vectors of some rows of a source. InputError: a value beyond float16."""
+    vectors = np.empty((len(rows), source.dimension), dtype=np.float16)
     for start in range(0, len(rows), BLOCK):
         fetched = source.fetch(rows[start : start + BLOCK])
-        if dtype == "float16" and np.abs(fetched).max(initial=0) > np.finfo(np.float16).max:
+        if np.abs(fetched).max(initial=0) > np.finfo(np.float16).max:
             raise InputError("document vectors have values beyond 65504, too large for float16; scale them down")
         vectors[start : start + BLOCK] = fetched
-    return VectorTable(vectors)
+    return vectors
+
+
+def distinct(table: np.ndarray, rows: np.ndarray) -> tuple[Tensor, Tensor]:
+    """Vectors of the distinct rows, (U, d) float32, and positions of all rows among them, 0 at padding (-1)."""
+    several, positions = np.unique(rows, return_inverse=True)
+    padded = int(len(several) > 0 and several[0] == PAD)
+    vectors = torch.from_numpy(table[several[padded:]]).float()
+    return vectors, torch.from_numpy(np.maximum(positions.reshape(rows.shape) - padded, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,8 +190,6 @@ class Batch:
 
 
 class Collator:
-    """Makes batches of samples and their tokens."""
-
     def __init__(self, samples: Sequence[Sample], cut: Sequence[Sequence[int]], tokens: PromptedTokens) -> None:
         self.samples, self.cut, self.tokens = list(samples), cut, tokens
 
@@ -261,20 +235,14 @@ def add_negatives(
     return replace(batch, **wide)
 
 
-def score(model: QueryEncoder | CandidateScorer, table: VectorTable, batch: Batch) -> Tensor:
+def score(model: QueryEncoder | CandidateScorer, table: np.ndarray, batch: Batch) -> Tensor:
     """(b, N) float32: inner products times the inverse temperature, or a scorer's scores; any value at padding."""
     device = model.inverse_temperature.device
-    vectors, positions = table.distinct(batch.rows)
-    documents, columns = vectors.to(device), torch.from_numpy(positions).to(device)
+    documents, columns = (part.to(device) for part in distinct(table, batch.rows))
     if isinstance(model, CandidateScorer):
         states, attention = token_states(model.encoder, batch), batch.attention.to(device)
         return model.score(states, attention, documents[columns], torch.from_numpy(batch.valid).to(device))
-    return (encode(model, batch) @ documents.T).gather(1, columns) * model.inverse_temperature
-
-
-def encode(encoder: QueryEncoder, batch: Batch) -> Tensor:
-    """(b, d): the query vectors of a batch."""
-    return _by_length(encoder, batch, encoder)
+    return (by_length(model, batch, model) @ documents.T).gather(1, columns) * model.inverse_temperature
 
 
 def token_states(encoder: QueryEncoder, batch: Batch) -> Tensor:
@@ -284,11 +252,11 @@ def token_states(encoder: QueryEncoder, batch: Batch) -> Tensor:
         states = encoder.states(tokens, attention) * attention.unsqueeze(2)
         return torch.nn.functional.pad(states, (0, 0, 0, batch.tokens.shape[1] - tokens.shape[1]))
 
-    return _by_length(encoder, batch, padded)
+    return by_length(encoder, batch, padded)
 
 
-def _by_length(encoder: QueryEncoder, batch: Batch, compute: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """A computation on tokens and attention; a CPU takes eight queries of about the same length at a time."""
+def by_length(encoder: QueryEncoder, batch: Batch, compute: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """A computation on tokens and attention; on a CPU, on eight queries of about the same length at a time."""
     device = encoder.inverse_temperature.device
     if device.type != "cpu":
         return compute(batch.tokens.to(device), batch.attention.to(device))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,12 +21,11 @@ from rnnreranker.base.errors import InputError
 from rnnreranker.base.files import fingerprint
 from rnnreranker.data.fields import asked_fields
 from rnnreranker.encode.in_batches import padded
-from rnnreranker.encode.transformer import check_vocabulary, load_whole
+from rnnreranker.encode.transformer import load_whole
 from rnnreranker.encode.words.analysis import Analyser, PieceReader, Pieces, TermParams
 from rnnreranker.encode.words.network import TermScorerNetwork, padded_pieces
 from rnnreranker.encode.words.scorer import fast_tokenizer, write_term_scorer
 from rnnreranker.labels.export import check_texts
-from rnnreranker.labels.soft import Labels
 from rnnreranker.parts.terms.word_weights import CollectionWeights
 from rnnreranker.train.params import LONGEST
 from rnnreranker.train.request import NOTHING, Start, all_documents, held_out_of, labels_of
@@ -41,8 +40,6 @@ AT_ONCE = 32  # texts of validation
 
 
 class SingleTextLearner(Learner):
-    """A learner with one text a row."""
-
     unit = "texts"
 
     def __init__(self, encoder: str | None, params: Any, made: Mapping[str, Any], content: str) -> None:
@@ -52,21 +49,11 @@ class SingleTextLearner(Learner):
     def record(self, model: str, device: str, threads: int) -> dict[str, Any]:
         return super().record(model, device, threads) | {"training_texts": len(self.training)}
 
-    def validation(self) -> Validation:
-        return Validation(self.measures())
-
-    @abstractmethod
-    def measures(self) -> dict[str, float]:
-        """Measures of the validation texts, "loss" among them."""
-
 
 class MaskedLearner(SingleTextLearner):
     """BERT's task: of the tokens to predict, 80% are masked and 10% replaced by random ones.
 
     start: a masked-language model; "none" = a new one. inputs: training and validation texts.
-
-    Raises:
-        InputError: the model cannot be trained.
     """
 
     def __init__(self, start: Start, params: Any, inputs: tuple[Sequence[str], Sequence[str]], device: str) -> None:
@@ -85,7 +72,6 @@ class MaskedLearner(SingleTextLearner):
                 self.model = load_whole(path, "AutoModelForMaskedLM")
                 longest = limit_of(path, self.model, params.max_length)
                 self._tokenizer = fast_tokenizer(path)
-                check_vocabulary(path, self._tokenizer, self.model)
         self._masking = DataCollatorForLanguageModeling(self._tokenizer, mlm_probability=params.mask_share)
         self.training, texts = (
             self._tokenizer(list(own), truncation=True, max_length=longest)["input_ids"] for own in inputs
@@ -101,7 +87,6 @@ class MaskedLearner(SingleTextLearner):
         return {"tokens": tokens, "attention": attention}
 
     def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
-        """Mean cross-entropy of the tokens that `rng` draws."""
         device = inputs["tokens"].device
         tokens, targets = self._masked(inputs["tokens"].cpu(), rng)
         logits: Tensor = self.model(input_ids=tokens.to(device), attention_mask=inputs["attention"]).logits
@@ -109,17 +94,16 @@ class MaskedLearner(SingleTextLearner):
             return logits.sum() * 0.0
         return cross_entropy(logits.flatten(0, 1), targets.to(device).flatten(), ignore_index=UNMASKED)
 
-    def measures(self) -> dict[str, float]:
+    def validation(self) -> Validation:
         """Mean cross-entropy and accuracy; the masks of a text are always the same."""
         loss = right = count = 0.0
         for tokens, targets in self._checked:
-            with torch.no_grad():
-                logits = self.model(input_ids=tokens.to(self.model.device)).logits[0].double().cpu()
+            logits = self.model(input_ids=tokens.to(self.model.device)).logits[0].double().cpu()
             real = targets[0] != UNMASKED
             loss += cross_entropy(logits[real], targets[0][real], reduction="sum").item()
             right += (logits[real].argmax(dim=1) == targets[0][real]).sum().item()
             count += real.sum().item()
-        return {"loss": loss / max(count, 1), "accuracy": right / max(count, 1)}
+        return Validation({"loss": loss / max(count, 1), "accuracy": right / max(count, 1)})
 
     def save(self, folder: Path) -> None:
         self.model.save_pretrained(folder)
@@ -129,16 +113,11 @@ class MaskedLearner(SingleTextLearner):
         """Masked tokens and targets, `UNMASKED` at the other tokens."""
         self._masking.generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         special = torch.isin(tokens, torch.tensor(self._tokenizer.all_special_ids))
-        drawn: tuple[Tensor, Tensor] = self._masking.torch_mask_tokens(tokens.clone(), special)
-        return drawn
+        return self._masking.torch_mask_tokens(tokens.clone(), special)
 
 
 def load_texts(request: TrainRequest, params: Any) -> tuple[list[str], list[str]]:
-    """Texts for training and for validation, in the order of docids.
-
-    Raises:
-        InputError: documents that cannot be read, too few of them.
-    """
+    """Texts for training and for validation, in the order of docids. InputError: too few documents."""
     documents = all_documents(request, "what the model learns from")
     texts = {one.docid: one.text for one in progress(documents, unit="documents", what="read")}
     kept = {docid: texts[docid] for docid in sorted(texts) if texts[docid].strip()}
@@ -157,7 +136,7 @@ class WeighedText(NamedTuple):
 
 
 class TermInputs(NamedTuple):
-    """Training and validation texts; terms: what counts as a word; made: for the record; content: digest."""
+    """Training and validation texts; terms: what counts as a word; content: digest."""
 
     training: Sequence[WeighedText]
     checked: Sequence[WeighedText]
@@ -174,12 +153,7 @@ class Example(NamedTuple):
 
 
 class TermLearner(SingleTextLearner):
-    """Learns weights of words: eq. 4 of paper 004, as a mean over tokens of words.
-
-    Raises:
-        InputError: the model cannot be trained.
-        MissingDependencyError: jieba or PyStemmer is missing.
-    """
+    """Learns weights of words: eq. 4 of paper 004, as a mean over tokens of words."""
 
     def __init__(self, start: Start, params: Any, inputs: TermInputs, device: str) -> None:
         super().__init__(start.name, params, inputs.made, inputs.content)
@@ -201,10 +175,9 @@ class TermLearner(SingleTextLearner):
         return batch | {"targets": targets}
 
     def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
-        """Mean squared error."""
         return mse_loss(*self._of_words(inputs))
 
-    def measures(self) -> dict[str, float]:
+    def validation(self) -> Validation:
         """Mean squared error and Pearson's correlation, over tokens of words."""
         examples, device = (
             sorted(self._checked, key=lambda one: len(one.pieces.tokens)),
@@ -213,12 +186,11 @@ class TermLearner(SingleTextLearner):
         parts = []
         for start in range(0, len(examples), AT_ONCE):
             batch = {name: one.to(device) for name, one in self.batch(examples[start : start + AT_ONCE]).items()}
-            with torch.no_grad():
-                parts.append(torch.stack(self._of_words(batch)).double().cpu())
+            parts.append(torch.stack(self._of_words(batch)).double().cpu())
         weights, targets = torch.cat(parts, dim=1).numpy()
         flat = not weights.std() * targets.std()
         correlation = 0.0 if flat else float(np.corrcoef(weights, targets)[0, 1])
-        return {"loss": float(((weights - targets) ** 2).mean()), "correlation": correlation}
+        return Validation({"loss": float(((weights - targets) ** 2).mean()), "correlation": correlation})
 
     def save(self, folder: Path) -> None:
         write_term_scorer(folder, self.model, self._reader, self._terms)
@@ -261,7 +233,7 @@ def load_terms(request: TrainRequest, params: Any) -> TermInputs:
         )
     labels, topics, index = labels_of(request.labels), topics_of(request.topics), open_index(request.index)
     source, shown = index.term_source, request.shown("labels")
-    pairs = [(one.qid, docid) for one in labels for docid in _positives(one)]
+    pairs = [(one.qid, docid) for one in labels for docid in compress(one.docids, one.positive)]
     check_texts((qid for qid, _ in pairs), (), topics, {})
     docids = sorted({docid for _, docid in pairs})
     texts = texts_for(set(docids), index, request.documents, asked_fields(request.documents, request.fields))
@@ -297,10 +269,6 @@ def load_terms(request: TrainRequest, params: Any) -> TermInputs:
     read = fingerprint(*([[one.text, sorted(one.weights.items())] for one in part] for part in (training, checked)))
     made = {"labels": labels.metadata, "terms": source.params.to_dict(), "validation_queries": len(held_out)}
     return TermInputs(training, checked, source.params, made, fingerprint(read, source.fingerprint))
-
-
-def _positives(one: Labels) -> Iterable[str]:
-    return (one.docids[candidate] for candidate in np.flatnonzero(one.positive).tolist())
 
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

@@ -69,8 +69,7 @@ def largest_logits(hidden: Tensor, attention: Tensor, weight: Tensor, bias: Tens
         weight: (V, h) and bias: (V,) of the head.
     """
     padded = torch.where(attention.unsqueeze(2) > 0, hidden, hidden[:, :1])  # a repeated token changes no maximum
-    largest: Tensor = _Largest.apply(padded, weight, bias)
-    return largest
+    return _Largest.apply(padded, weight, bias)
 
 
 @contextlib.contextmanager
@@ -84,11 +83,9 @@ def skipped(head: torch.nn.Linear) -> Iterator[None]:
 
 
 class SparseLearner(TwoSidedLearner):
-    """A SPLADE encoder, from a masked-language model or a saved SparseEncoder.
+    """A SPLADE encoder, from a masked-language model or a saved SparseEncoder."""
 
-    Raises:
-        InputError: the model is no masked-language model, or its tokenizer has other words.
-    """
+    at_once = 512  # (documents, V) weights are dense
 
     def __init__(self, start: Start, params: Any, inputs: GroupInputs, device: str) -> None:
         super().__init__(start, params, inputs, device)
@@ -111,7 +108,7 @@ class SparseLearner(TwoSidedLearner):
         """Check that one linear layer makes the logits, so that weights equal those of SpladePooling."""
         with torch.no_grad():
             self.model.eval()
-            features = self.there(PROBE, "document")
+            features = {name: one.to(self.model.device) for name, one in self.features(PROBE, "document").items()}
             expected, weights = self.model(dict(features))["sentence_embedding"], self._part(features)
             self.model.train()
         if weights.shape != expected.shape or not torch.allclose(weights, expected, rtol=1e-3, atol=1e-3):
@@ -142,7 +139,6 @@ class SparseLearner(TwoSidedLearner):
         return torch.log1p(torch.relu(largest_logits(hidden, features["attention_mask"], head.weight, bias)))
 
     def scores(self, query: dict[str, Tensor], document: dict[str, Tensor]) -> Tensor:
-        """Inner products."""
         return self.weights(query) @ self.weights(document).T
 
     def losses(self, inputs: Any, step: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -162,19 +158,19 @@ class SparseLearner(TwoSidedLearner):
     def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
         return torch.stack(self.losses(inputs, step)).sum()
 
-    def rows(self, texts: list[str], kind: TextKind) -> list[csr_matrix]:
-        """(1, V) each."""
-        return list(csr_matrix(self.weights(self.there(texts, kind)).float().cpu().numpy()))
+    def both(self, query: dict[str, Tensor], document: dict[str, Tensor]) -> Sequence[Tensor]:
+        sides = self.weights(query), self.weights(document)
+        for used, weights in zip(self._used, sides, strict=True):
+            used.append(csr_matrix(weights.float().cpu().numpy()))
+        return [sides[0] @ sides[1].T] * 2
 
     def scored(self, lists: Sequence[Labels], others: dict[str, float]) -> Iterator[Scored]:
         """Adds the numbers of used words, and the FLOPS of a pair."""
-        *sides, candidates = self.encoded(lists)
-        queries, documents = (vstack(side, "csr") for side in sides)
+        self._used: tuple[list[csr_matrix], list[csr_matrix]] = [], []
+        yield from super().scored(lists, others)
+        queries, documents = (vstack(side, "csr") for side in self._used)
         frequencies = np.bincount(documents.indices, minlength=documents.shape[1])
         others |= word_use(queries, frequencies, documents.shape[0])
-        for row, (one, own) in enumerate(zip(lists, candidates, strict=True)):
-            scores = (documents[own] @ queries[row].T).toarray().ravel().astype(np.float32)
-            yield Scored(one.qid, one.docids, one.targets, one.positive, scores)
 
 
 def flops(weights: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -30,16 +30,12 @@ from rnnreranker.train.request import NOTHING, Start
 from rnnreranker.train.trainer import Learner, limit_of, loading, start_folder
 from rnnreranker.train.validation import Scored, Validation, validate
 
-AT_ONCE = 64  # texts of validation that are cut into tokens together
 PAIRS = {"cpu": 16, "cuda": 512}  # pairs of about the same length that go through the model together
 TOKENS = {"cpu": 2**11, "cuda": 2**17}  # padded tokens of the texts that go through the model together
 
 
 class GroupLearner(Learner):
-    """A model of sentence-transformers that is trained on groups.
-
-    params: a `GroupParams`; device: "cpu" or "cuda".
-    """
+    """A model of sentence-transformers that is trained on groups."""
 
     in_order = True
 
@@ -74,7 +70,7 @@ class GroupLearner(Learner):
 
 
 class CrossLearner(GroupLearner):
-    """A cross-encoder; a model without a classification head gets a new one.
+    """A cross-encoder, with a new classification head if the model has none.
 
     Raises:
         InputError: the model is no encoder, or its tokenizer has other words.
@@ -122,10 +118,11 @@ class CrossLearner(GroupLearner):
 class TwoSidedLearner(GroupLearner):
     """A model that encodes queries and documents separately.
 
-    prompts: prefixes of texts, by kind.
+    prompts: prefixes of texts, by kind; at_once: documents that a validation encodes together.
     """
 
     prompts: Mapping[TextKind, str]
+    at_once: ClassVar[int] = 4096
 
     def features(self, texts: list[str], kind: TextKind) -> dict[str, Tensor]:
         """Inputs of the model: tensors, padded on the right."""
@@ -136,43 +133,50 @@ class TwoSidedLearner(GroupLearner):
     def scores(self, query: dict[str, Tensor], document: dict[str, Tensor]) -> Tensor:
         """(B, U): every query with every document."""
 
-    @abstractmethod
-    def rows(self, texts: list[str], kind: TextKind) -> Sequence[Any]:
-        """Encoded texts on the CPU, one by one."""
+    def both(self, query: dict[str, Tensor], document: dict[str, Tensor]) -> Sequence[Tensor]:
+        """Scores of the loss and of a search."""
+        return [self.scores(query, document)] * 2
 
     def label(self, groups: Sequence[Group], docids: Sequence[str]) -> dict[str, Tensor]:
         """The candidates and targets of each query among the documents of a batch."""
         return in_batch(groups, docids, self.inputs.teacher) if self.params.of_batch else in_groups(groups, docids)
 
+    def texts(self, lists: Sequence[Group | Labels]) -> dict[str, dict[str, Tensor]]:
+        """Features of the queries and of the distinct documents of groups or labels."""
+        queries = [self.inputs.queries[one.qid] for one in lists]
+        documents = [self.inputs.documents[docid] for docid in documents_of(lists)]
+        return {"query": self.features(queries, "query"), "document": self.features(documents, "document")}
+
     def batch(self, rows: Sequence[Group]) -> dict[str, Any]:
-        """Features of the queries and of the U distinct documents of all groups, and labels."""
-        docids = documents_of(rows)
-        documents = [self.inputs.documents[docid] for docid in docids]
-        queries = [self.inputs.queries[one.qid] for one in rows]
-        of_texts = {"query": self.features(queries, "query"), "document": self.features(documents, "document")}
-        return {"label": self.label(rows, docids), **of_texts}
+        return {"label": self.label(rows, documents_of(rows)), **self.texts(rows)}
 
     def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
         return of_columns(self.ranking, self.scores(inputs["query"], inputs["document"]), inputs["label"])
 
-    def encoded(self, lists: Sequence[Labels]) -> tuple[list[Any], list[Any], list[list[int]]]:
-        """Encoded queries, their distinct documents, and the columns of each query's candidates."""
-        column_of = {docid: column for column, docid in enumerate(documents_of(lists))}
-        queries = self._side([self.inputs.queries[one.qid] for one in lists], "query")
-        documents = self._side([self.inputs.documents[docid] for docid in column_of], "document")
-        return queries, documents, [[column_of[docid] for docid in one.docids] for one in lists]
+    def aims(self, one: Labels) -> np.ndarray | None:
+        """(n,) float32: what the loss reads in place of targets, or None."""
+        return None
 
-    def _side(self, texts: list[str], kind: TextKind) -> list[Any]:
-        made: dict[int, Any] = {}
-        order = sorted(range(len(texts)), key=lambda i: (len(texts[i]), i))
-        for start in range(0, len(order), AT_ONCE):
-            chosen = order[start : start + AT_ONCE]
-            made |= zip(chosen, self.rows([texts[i] for i in chosen], kind), strict=True)
-        return [made[i] for i in range(len(texts))]
+    def scored(self, lists: Sequence[Labels], others: dict[str, float]) -> Iterator[Scored]:
+        for block in self._blocks(lists):
+            sides = self.texts(block).values()
+            there = ({name: value.to(self.model.device) for name, value in side.items()} for side in sides)
+            trained, searched = (scores.float().cpu().numpy() for scores in self.both(*there))
+            for row, (one, own) in enumerate(zip(block, _columns(block, documents_of(block)), strict=True)):
+                scores = trained[row, own], searched[row, own]
+                yield Scored(one.qid, one.docids, one.targets, one.positive, *scores, self.aims(one))
 
-    def there(self, texts: list[str], kind: TextKind) -> dict[str, Tensor]:
-        """Features of texts on the device of the model."""
-        return {name: value.to(self.model.device) for name, value in self.features(texts, kind).items()}
+    def _blocks(self, lists: Sequence[Labels]) -> Iterator[list[Labels]]:
+        """The lists in order, in blocks of at most `at_once` documents."""
+        block: list[Labels] = []
+        seen: set[str] = set()
+        for one in lists:
+            if block and len(seen.union(one.docids)) > self.at_once:
+                yield block
+                block, seen = [], set()
+            block.append(one)
+            seen.update(one.docids)
+        yield block
 
 
 class DualLearner(TwoSidedLearner):
@@ -198,21 +202,20 @@ class DualLearner(TwoSidedLearner):
                 f"{self.folder}: has a module {own.beyond}; expected a transformer, whose tokens are then averaged"
             )
         self.prompts = {"query": own.query_prompt, "document": own.document_prompt}
-        count = 1 if params.towers == "shared" else 2
         with loading(path, "a dual encoder"):
             if self.folder is None:
                 asked = dict.fromkeys(pool.qid for pool in inputs.pools)
                 texts = [*inputs.documents.values(), *(inputs.queries[qid] for qid in asked)]
-                first: list[Any] = word_tower(texts, params.max_length)
-                towers = [first, *(copy.deepcopy(first) for _ in range(count - 1))]
+                tower = word_tower(texts, params.max_length)
             else:
-                towers = [_tower(path, params.max_length) for _ in range(count)]
+                transformer = Transformer(str(path), model_kwargs={"local_files_only": True})
+                transformer.max_seq_length = limit_of(path, transformer.model, params.max_length)
+                tower = [transformer, Pooling(transformer.get_embedding_dimension(), "mean"), Normalize()]
+            if params.towers == "separate":
+                tower = [Router.for_query_document(tower, copy.deepcopy(tower))]
+            prompts = {name: prompt for name, prompt in self.prompts.items() if prompt}
             self.model: SentenceTransformer = SentenceTransformer(
-                modules=towers[0] if count == 1 else [Router.for_query_document(towers[0], towers[1])],
-                device=device,
-                prompts={name: prompt for name, prompt in self.prompts.items() if prompt},
-                similarity_fn_name="dot",
-                local_files_only=True,
+                modules=tower, device=device, prompts=prompts, similarity_fn_name="dot", local_files_only=True
             )
 
     def label(self, groups: Sequence[Group], docids: Sequence[str]) -> dict[str, Tensor]:
@@ -233,30 +236,11 @@ class DualLearner(TwoSidedLearner):
 
     def vectors(self, features: dict[str, Tensor], kind: TextKind) -> Tensor:
         """(b, d): vectors of texts."""
-
-        def compute(part: dict[str, Tensor]) -> Tensor:
-            vectors: Tensor = self.model(dict(part), task=kind)["sentence_embedding"]
-            return vectors
-
+        compute = lambda part: self.model(dict(part), task=kind)["sentence_embedding"]
         return compute(features) if "offsets" in features else by_length(features, compute)  # words have no padding
 
-    def rows(self, texts: list[str], kind: TextKind) -> list[np.ndarray]:
-        """(d,) float32 each."""
-        return list(self.vectors(self.there(texts, kind), kind).float().cpu().numpy())
-
-    def scored(self, lists: Sequence[Labels], others: dict[str, float]) -> Iterator[Scored]:
-        queries, documents, candidates = self.encoded(lists)
-        table = np.stack(documents)
-        for one, query, own in zip(lists, queries, candidates, strict=True):
-            cosines, aims = table[own] @ query, None if self._labels is None else scaled_labels(one, self._labels)
-            trained = cosines * np.float32(self.scale)
-            yield Scored(one.qid, one.docids, one.targets, one.positive, trained, cosines, aims)
-
-
-def _tower(path: Path, longest: int | None) -> list[Any]:
-    transformer = Transformer(str(path), model_kwargs={"local_files_only": True})
-    transformer.max_seq_length = limit_of(path, transformer.model, longest)
-    return [transformer, Pooling(transformer.get_embedding_dimension(), "mean"), Normalize()]
+    def aims(self, one: Labels) -> np.ndarray | None:
+        return None if self._labels is None else scaled_labels(one, self._labels)
 
 
 def documents_of(lists: Iterable[Group | Labels]) -> list[str]:
@@ -271,7 +255,7 @@ def in_groups(groups: Sequence[Group], docids: Sequence[str]) -> dict[str, Tenso
         (B, n) each: columns int64, of `docids`; targets float32; positive and valid bool, all valid.
     """
     positive, targets = (np.stack([getattr(group, name) for group in groups]) for name in ("positive", "targets"))
-    return _tensors(_columns(groups, docids), targets, positive, np.ones_like(positive))
+    return _tensors(np.array(_columns(groups, docids)), targets, positive, np.ones_like(positive))
 
 
 def in_batch(groups: Sequence[Group], docids: Sequence[str], teacher: Any = None) -> dict[str, Tensor]:
@@ -284,7 +268,7 @@ def in_batch(groups: Sequence[Group], docids: Sequence[str], teacher: Any = None
     Returns:
         As `in_groups`, (B, U) each.
     """
-    shape, columns = (len(groups), len(docids)), _columns(groups, docids)
+    shape, columns = (len(groups), len(docids)), np.array(_columns(groups, docids))
     valid = np.array([[teacher is not None or docid not in group.known for docid in docids] for group in groups])
     np.put_along_axis(valid, columns, True, axis=1)
     positive = np.zeros(shape, dtype=bool)
@@ -298,9 +282,9 @@ def in_batch(groups: Sequence[Group], docids: Sequence[str], teacher: Any = None
     return _tensors(np.broadcast_to(np.arange(shape[1]), shape), targets, positive, valid)
 
 
-def _columns(groups: Sequence[Group], docids: Sequence[str]) -> np.ndarray:
+def _columns(lists: Sequence[Group | Labels], docids: Sequence[str]) -> list[list[int]]:
     columns = {docid: column for column, docid in enumerate(docids)}
-    return np.array([[columns[docid] for docid in group.docids] for group in groups])
+    return [[columns[docid] for docid in one.docids] for one in lists]
 
 
 def _tensors(*given: np.ndarray) -> dict[str, Tensor]:
@@ -336,8 +320,7 @@ RUN = r"[\p{L}\p{N}](?:[\p{L}\p{N}]|[\u0300-\u036f])*"  # letters and digits, as
 
 
 def word_tower(texts: Sequence[str], longest: int | None) -> list[Any]:
-    """A tower of random word embeddings: StaticEmbedding, then Normalize; a text without a known word gets the vector
-    0.
+    """A tower of random word embeddings; a text without a known word gets the vector 0.
 
     longest: words at which texts are cut; None = never.
 
@@ -356,14 +339,10 @@ def word_tower(texts: Sequence[str], longest: int | None) -> list[Any]:
 
 
 def word_tokenizer(texts: Sequence[str]) -> Tokenizer:
-    """Splits texts into the words of `texts`, lowercase and NFKC, without punctuation.
+    """Splits texts into the words of `texts`, lowercase and NFKC, without punctuation; errors as `word_tower`.
 
     English words are runs of letters and digits. Chinese words of the vocabulary come from jieba; a unigram model of
     their counts then splits texts, so no other program needs jieba.
-
-    Raises:
-        InputError: texts without a word.
-        MissingDependencyError: the texts are Chinese and jieba is missing.
     """
     language = language_of("".join(texts))
     counts = Counter(word for text in texts for word in words(text, language))

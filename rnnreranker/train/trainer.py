@@ -20,7 +20,6 @@ from rnnreranker.base.arguments import argument
 from rnnreranker.base.errors import InputError, ParameterError
 from rnnreranker.base.files import files_digest, fingerprint, write_json
 from rnnreranker.base.files.json_files import read_json
-from rnnreranker.base.private.transformers import SecondsAside
 from rnnreranker.base.process import phases
 from rnnreranker.encode import model_folder
 from rnnreranker.encode.model_folder import content_of, find_model, known_model, read_settings
@@ -41,9 +40,8 @@ class Learner(ABC):
     Attributes:
         unit: rows of `training`: queries or texts.
         in_order: whether `training` lists the rows of all epochs in order.
-        model: the trained module; folder: its start, None = a new model; encoder: name of the start.
+        folder: of the start, None = a new model; encoder: its name.
         settings, made: settings and inputs, for the record; content: inputs, for the fingerprint of checkpoints.
-        training: rows for `batch`.
         kept: further state of checkpoints, with `save` and `load`, or None.
     """
 
@@ -61,7 +59,7 @@ class Learner(ABC):
 
     @abstractmethod
     def batch(self, rows: Sequence[Any]) -> dict[str, Any]:
-        """Inputs of some rows."""
+        """Inputs of the model for some rows of `training`."""
 
     @abstractmethod
     def loss(self, inputs: Any, rng: np.random.Generator, step: int) -> Tensor:
@@ -69,7 +67,7 @@ class Learner(ABC):
 
     @abstractmethod
     def validation(self) -> Validation:
-        """Validation of the current weights, in evaluation mode."""
+        """Measures of the current weights, in evaluation mode."""
 
     @abstractmethod
     def save(self, folder: Path) -> None:
@@ -88,16 +86,13 @@ class Learner(ABC):
 
     @property
     def epoch(self) -> int:
-        """Steps of an epoch."""
         return self.steps_of(len(self.training))
 
     @property
     def steps(self) -> int:
-        """Steps of the training."""
         return self.params.max_steps or math.ceil(self.params.epochs * self.epoch)
 
     def steps_of(self, rows: int) -> int:
-        """Steps for a number of rows."""
         return math.ceil(rows / (self.params.batch_size * self.params.accumulate))
 
     def record(self, model: str, device: str, threads: int) -> dict[str, Any]:
@@ -112,17 +107,10 @@ class Learner(ABC):
 
 
 class Checkpoints(transformers.TrainerCallback):
-    """Validates before the first step, and completes the checkpoints of a trainer."""
+    """Completes the checkpoints of a trainer."""
 
     def __init__(self, trainer: FitTrainer) -> None:
         self._trainer = trainer
-
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Validate the start, a candidate for the best weights."""
-        if state.global_step == 0:
-            begun = time.perf_counter()
-            self._trainer.evaluate()
-            self._trainer.seconds_aside += time.perf_counter() - begun
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Add the best weights to the checkpoint, and mark it as whole."""
@@ -134,15 +122,12 @@ class Checkpoints(transformers.TrainerCallback):
         write_mark(folder, {**trainer.best, "ended": ended})
 
 
-class FitTrainer(SecondsAside, transformers.Trainer):
+class FitTrainer(transformers.Trainer):  # `_save` and `_load_from_checkpoint`: see base.private.transformers
     """Trains a learner; random draws depend on seed, step and pass alone.
-
-    folder: of checkpoints; checkpoints: whether to write them; tell: called after each validation.
 
     Attributes:
         best: value of the key measure, its step, and validations since; weights: of that step, on the CPU.
-        validations: by step, of this process.
-        seen: trained rows; seconds_aside: of validations and checkpoints.
+        validations: by step, of this process; seen: trained rows.
     """
 
     def __init__(
@@ -195,7 +180,6 @@ class FitTrainer(SecondsAside, transformers.Trainer):
             self.remove_callback(shown)
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> Tensor:
-        """Loss of one pass. ParameterError: it is not finite."""
         step = int(self.state.global_step)
         phases.tell(f"step {step + 1} of {self.state.max_steps}")
         self.seen += inputs.pop("rows")
@@ -207,15 +191,15 @@ class FitTrainer(SecondsAside, transformers.Trainer):
 
     def evaluate(self, *_: Any, **__: Any) -> dict[str, float]:
         """Validate and log; keep better weights, or stop when patience ends."""
-        step = int(self.state.global_step)
+        step, begun = int(self.state.global_step), time.perf_counter()
         validation = self.validations[step] = self.validation()
+        self.seconds_aside += time.perf_counter() - begun
         measures = {**validation.measures, **self.learner.beside()}
         metrics = {f"eval_{name}": value for name, value in measures.items()}
         self.log(dict(metrics))
-        self.control: Any = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
-        schedule: Any = self.lr_scheduler
-        if hasattr(schedule, "observe"):
-            schedule.observe(measures["loss"])
+        self.control.should_evaluate = False
+        if hasattr(self.lr_scheduler, "observe"):
+            self.lr_scheduler.observe(measures["loss"])
         value = measures[self.params.key_measure] * (-1 if self.params.key_measure == "loss" else 1)
         if self.best["value"] is None or value > self.best["value"]:
             self.best = {"value": value, "step": step, "stale": 0}
@@ -229,7 +213,6 @@ class FitTrainer(SecondsAside, transformers.Trainer):
         return metrics
 
     def validation(self) -> Validation:
-        """Validation of the current weights."""
         was_training = self.learner.model.training
         self.learner.model.eval()
         with torch.no_grad():
@@ -238,7 +221,7 @@ class FitTrainer(SecondsAside, transformers.Trainer):
         return validation
 
     def train_to_end(self, resumed: Path | None) -> float:
-        """Train, perhaps from a checkpoint, and load the best weights; the seconds of training alone."""
+        """Train, perhaps from a checkpoint, and load the best weights; returns seconds without validations."""
         ended = False
         if resumed:
             kept = read_mark(resumed)
@@ -250,6 +233,7 @@ class FitTrainer(SecondsAside, transformers.Trainer):
         if ended:
             self.state = transformers.TrainerState.load_from_json(str(resumed / "trainer_state.json"))  # type: ignore
         else:
+            self.args.eval_on_start = not resumed  # the start is a candidate for the best weights
             self.train(resume_from_checkpoint=str(resumed) if resumed else None)
         seconds = time.perf_counter() - begun - self.seconds_aside
         if self.history[-1]["step"] != self.state.global_step:
@@ -259,7 +243,6 @@ class FitTrainer(SecondsAside, transformers.Trainer):
 
     @property
     def history(self) -> list[dict[str, float]]:
-        """Step and measures of each validation, in order."""
         names = [*self.validations[0].measures, *self.learner.beside()]
         entries = [entry for entry in self.state.log_history if "eval_loss" in entry]
         return [{"step": entry["step"], **{name: entry[f"eval_{name}"] for name in names}} for entry in entries]
@@ -281,7 +264,7 @@ def resume_from(folder: Path, belongs: str) -> Path | None:
     """The newest whole checkpoint of this training, or None; makes the folder if it is missing.
 
     Raises:
-        InputError: checkpoints of another training, damaged ones, a folder that cannot be written.
+        InputError: checkpoints of another training, damaged ones.
     """
     if folder.is_dir() and (folder / WORK).is_file():
         claimed = read_json(folder / WORK, "mark of a training", "delete the folder, and the training begins again")
@@ -292,11 +275,7 @@ def resume_from(folder: Path, belongs: str) -> Path | None:
             )
         whole = [mark.parent for mark in folder.glob(f"checkpoint-*/{MARK}")]
         return max(whole, key=lambda path: int(path.name.rsplit("-", 1)[1]), default=None)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        shown = argument("output")
-        raise InputError(f"{folder}: cannot be written ({error.strerror or error}); choose another {shown}") from None
+    folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / WORK, {"belongs": belongs})
     return None
 
@@ -312,8 +291,7 @@ def read_mark(checkpoint: Path) -> dict[str, Any]:
     mark = read_json(checkpoint / MARK, "mark of a checkpoint", repair)
     if not isinstance(mark, dict) or mark.get("check") != _digest(checkpoint, mark.get("kept")):
         raise InputError(f"{checkpoint}: {MARK} or another file is not as it was written; {repair}")
-    kept: dict[str, Any] = mark["kept"]
-    return kept
+    return mark["kept"]
 
 
 def _digest(checkpoint: Path, kept: Any) -> str:
@@ -346,7 +324,7 @@ def limit_of(path: Path, model: Any, wanted: int | None) -> int:
     tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
     check_vocabulary(path, tokenizer, model)
     limits = [getattr(model.config, "max_position_embeddings", None), tokenizer.model_max_length]
-    most: int = min((limit for limit in limits if limit and limit < NO_LIMIT), default=512)
+    most = min((limit for limit in limits if limit and limit < NO_LIMIT), default=512)
     if wanted is not None and wanted > most:
         raise InputError(f"max_length={wanted}: expected an integer <= {most}, as {path} takes no more tokens")
     return wanted or min(LONGEST, most)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,7 +13,6 @@ from rnnreranker.base.files import fingerprint
 from rnnreranker.train.losses import Loss, divergence
 
 CUT = 10
-BINS = 10
 
 
 class Scored(NamedTuple):
@@ -39,26 +38,19 @@ class Validation:
     Attributes:
         measures: "loss", and of queries "kl", "RR@10", "nDCG@10".
         ranks: of every positive, from 1; probabilities: their softmax shares.
-        calibration_error: of all softmax shares, in [0, 1]; None = no candidates.
     """
 
     measures: dict[str, float]
     ranks: tuple[int, ...] = ()
     probabilities: tuple[float, ...] = ()
-    calibration_error: float | None = None
 
-    def of_candidates(self, before: Validation) -> dict[str, Any]:
-        """Calibration error, ranks and probabilities of positives, before and after, for the record."""
-        if self.calibration_error is None:
-            return {}
-        both = {"before": before, "after": self}
-        errors = {name: one.calibration_error for name, one in both.items()}
-        pairs = {name: list(map(list, zip(one.ranks, one.probabilities, strict=True))) for name, one in both.items()}
-        return {"calibration_error": errors, "positives": pairs}
+    def of_positives(self) -> list[tuple[int, float]]:
+        """Rank and probability of every positive, for the record."""
+        return list(zip(self.ranks, self.probabilities, strict=True))
 
 
 def validate(queries: Iterable[Scored], loss: Loss, seed: int, others: Mapping[str, float] | None = None) -> Validation:
-    """The validation of scored queries, with further measures; independent of the order of queries and candidates."""
+    """The validation of scored queries, with further measures, whatever the order of queries and candidates."""
     queried = []
     for one in queries:
         given = one.trained, one.targets if one.aims is None else one.aims, one.targets, one.positive
@@ -70,12 +62,11 @@ def validate(queries: Iterable[Scored], loss: Loss, seed: int, others: Mapping[s
         measured = (reciprocal_rank(ranks), ndcg(ranks)) if len(ranks) else None
         losses = float(loss(scores, aims, positive, valid)), float(divergence(scores, targets, valid))
         shares = torch.softmax(scores[0], dim=0).numpy()
-        queried.append((losses, measured, ranks, np.sort(shares[one.positive])[::-1], shares, one.positive))
-    every, values, ranked, likely, shares, positive = zip(*queried, strict=True)
+        queried.append((losses, measured, ranks, np.sort(shares[one.positive])[::-1]))
+    every, values, ranked, likely = zip(*queried, strict=True)
     means = [*np.mean(every, axis=0), *np.mean([one for one in values if one] or [(0.0, 0.0)], axis=0)]
     measures = dict(zip(("loss", "kl", "RR@10", "nDCG@10"), map(float, means), strict=True)) | dict(others or {})
-    error = calibration_error(np.clip(np.concatenate(shares), 0, 1), np.concatenate(positive))
-    return Validation(measures, tuple(np.concatenate(ranked).tolist()), tuple(np.concatenate(likely).tolist()), error)
+    return Validation(measures, *(tuple(np.concatenate(part).tolist()) for part in (ranked, likely)))
 
 
 def rank_positives(scores: np.ndarray, positive: np.ndarray, seed: Sequence[int]) -> np.ndarray:
@@ -100,17 +91,3 @@ def ndcg(ranks: np.ndarray) -> float:
         return 0.0
     ideal = (1 / np.log2(np.arange(1, min(len(ranks), CUT) + 1) + 1)).sum()
     return float((1 / np.log2(ranks[ranks <= CUT] + 1)).sum() / ideal)
-
-
-def calibration_error(probabilities: np.ndarray, relevant: np.ndarray, bins: int = BINS) -> float:
-    """The expected calibration error, in [0, 1]: sum over bins of n_b / n * |mean probability - share of relevant|.
-
-    probabilities: (n,) float in [0, 1]; relevant: (n,) bool; bins: of equal width, 1 in the last.
-
-    >>> calibration_error(np.array([0.75, 0.75, 0.25, 0.25]), np.array([True, True, True, False]))
-    0.25
-    """
-    said = probabilities.astype(np.float64)
-    bin_of = np.minimum((said * bins).astype(np.int64), bins - 1)
-    off = np.bincount(bin_of, said, bins) - np.bincount(bin_of, relevant, bins)
-    return float(np.abs(off).sum() / len(said))
