@@ -132,6 +132,13 @@ def with_inner(method: Any, values: Mapping[str, Any]) -> dict[str, Any]:
     return {inner[0]: whole} | {key: value for key, value in values.items() if key not in others and key != inner[0]}
 
 
+def settings_of(method: Any, kind: str, params: Any) -> Any:
+    """The given settings of a method, the defaults for None; InputError: those of another method."""
+    if params is not None and not isinstance(params, method.Params):
+        raise InputError(f"{kind} {method.name}: got {type(params).__name__}, expected {method.Params.__name__}")
+    return params if params is not None else method.Params()
+
+
 def defaults_of(method: Any) -> Params:
     """The default settings of a method: its `defaults`, or those of its `Params`."""
     defaults: Params = getattr(method, "defaults", None) or method.Params()

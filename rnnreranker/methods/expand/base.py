@@ -11,6 +11,7 @@ import numpy as np
 
 from rnnreranker.base import settings
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import settings_of
 from rnnreranker.parts.vectors.exact import inner_products
 from rnnreranker.parts.vectors.of_run import notice_missing, query_rows, vector_rows
 from rnnreranker.runs.columns import encode
@@ -58,10 +59,8 @@ class Expander(ABC):
     def __init__(self, inputs: Inputs, params: Any = None, *, missing: str = "error") -> None:
         if missing not in ("error", "skip"):
             raise InputError(f"missing={missing!r}: expected 'error' or 'skip'")
-        if params is not None and not isinstance(params, self.Params):
-            raise InputError(f"expand {self.name}: got {type(params).__name__}, expected {self.Params.__name__}")
         self.inputs = inputs
-        self.params: Any = params if params is not None else self.Params()
+        self.params: Any = settings_of(self, "expand", params)
         self.missing = missing
 
     @property

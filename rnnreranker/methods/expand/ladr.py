@@ -10,8 +10,6 @@ import numpy as np
 from rnnreranker.base.settings import Params, setting
 from rnnreranker.methods.expand.base import Expander, GraphCandidates
 from rnnreranker.methods.expand.neighbours import K_HELP
-from rnnreranker.parts.vectors.exact import exact_search
-from rnnreranker.parts.vectors.ids import LookedUp
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,10 @@ class LadrExpander(Expander):
             last = rows
             for _ in range(self.params.hops):
                 last = self._new(last, seen)
-            return self._best(candidates.query, np.flatnonzero(seen))
+            rows = np.flatnonzero(seen)
+            scores = self.products(candidates.query, rows)
+            kept = scores >= np.sort(scores)[-self.hits :][0] if len(rows) else seen[:0]  # ties: `head` breaks them
+            return rows[kept], scores[kept]
         scores = self.products(candidates.query, rows)
         while True:
             best = rows[np.argsort(-scores, kind="stable")[: self.params.depth]]
@@ -69,20 +70,3 @@ class LadrExpander(Expander):
         new = np.unique(around[~seen[around]])
         seen[new] = True
         return new
-
-    def _best(self, query: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The best rows by inner product and their scores; float32 products select candidates first."""
-        vectors = self.inputs.vectors.fetch(rows)
-
-        def propose(queries: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-            with np.errstate(over="ignore", invalid="ignore"):  # what is beyond float32 is settled in float64
-                products = vectors @ queries[0]
-            if not np.isfinite(products).all():
-                return np.full((1, count), np.inf, dtype=np.float32), np.arange(count)[None]
-            best = np.argpartition(products, len(rows) - count)[len(rows) - count :]
-            best = best[np.argsort(-products[best], kind="stable")]
-            return products[best][None], best[None]
-
-        docids = LookedUp(lambda at: self.graph.docids[rows[at]], len(rows))
-        scores, best = exact_search(query[None], self.hits, docids, propose, lambda some: vectors[some])
-        return rows[best[0]], scores[0]

@@ -25,7 +25,6 @@ class AverageFeedback(Feedback):
     """
 
     name = "average"
-    together = True
     over = frozenset({"vectors", "impacts"})
     Params = AverageParams
 

@@ -10,7 +10,7 @@ import numpy as np
 from rnnreranker.base import settings
 from rnnreranker.base.command import progress
 from rnnreranker.base.errors import InputError
-from rnnreranker.base.method import find, methods
+from rnnreranker.base.method import find, methods, settings_of
 
 if TYPE_CHECKING:
     from rnnreranker.parts.impacts import ImpactSource, QueryImpacts
@@ -37,13 +37,10 @@ class Feedback:
     name: ClassVar[str]
     needs: ClassVar[frozenset[str]] = frozenset()
     over: ClassVar[frozenset[str]]  # of OVER
-    together: ClassVar[bool] = False  # whether `of_vectors` takes several queries, (..., d) and (..., n, d), at once
     Params: ClassVar[type[settings.Params]] = settings.Params
 
     def __init__(self, params: Any = None) -> None:
-        if params is not None and not isinstance(params, self.Params):
-            raise InputError(f"prf {self.name}: got {type(params).__name__}, expected {self.Params.__name__}")
-        self.params: Any = params if params is not None else self.Params()
+        self.params: Any = settings_of(self, "prf", params)
 
     def depth(self, over: str) -> int:
         """How many documents of the first search are read."""

@@ -63,7 +63,6 @@ class RocchioFeedback(Feedback):
     """
 
     name = "rocchio"
-    together = True
     over = frozenset({"vectors", "impacts", "words"})
     Params = RocchioParams
 

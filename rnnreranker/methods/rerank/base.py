@@ -18,7 +18,7 @@ from rnnreranker.base.command import progress, say
 from rnnreranker.base.device import Devices, devices_of
 from rnnreranker.base.errors import InputError, brief
 from rnnreranker.base.given import count_of, instance_of
-from rnnreranker.base.method import Inputs, find
+from rnnreranker.base.method import Inputs, find, settings_of
 from rnnreranker.parts.vectors.exact import all_finite
 from rnnreranker.parts.vectors.of_run import check_missing, notice_missing, query_rows, vector_rows
 from rnnreranker.parts.vectors.together import notice_mismatch
@@ -51,7 +51,6 @@ class Candidates:
     docids: np.ndarray  # (n,) strings
     scores: Any = None  # (n,) float64, see `Reranker.run_scores`: run scores
     in_run: Any = None  # (n,) float64, of the run as they are: run scores
-    ranks: Any = None  # (n,) int64, of the run, from 1: run scores
     vectors: Any = None  # (n, d) float32, finite: vectors
     rows: Any = None  # (n,) int64, of graph or tokens: neighbours, tokens
     texts: Any = None  # n strings: texts
@@ -90,7 +89,6 @@ class Reranker(ABC):
     takes_device: ClassVar[bool] = False
     takes_source: ClassVar[bool] = False  # whether similarities can come from vectors or a graph, see `RnnReranker`
     at_once: ClassVar[int] = 2**18  # values of the vectors that are scored at once, which fit the cache
-    fetches_ahead: ClassVar[bool] = False  # whether the next vectors are fetched meanwhile: for blocks that take longer
     rows_at_once: int = 0  # candidates that are scored at once without vectors; 0 = those of one query
     model_setting: ClassVar[str] = ""  # the parameter that names the model, of a method that computes with one
 
@@ -109,12 +107,10 @@ class Reranker(ABC):
             raise InputError(f"vectors={brief(inputs)}: expected what open_vectors returns, a graph or Inputs")
         if isinstance(params, Mapping):
             params = self.Params.of(params, "params")
-        if params is not None and not isinstance(params, self.Params):
-            raise InputError(f"rerank {self.name}: got {type(params).__name__}, expected {self.Params.__name__}")
         if device is not None and not self.takes_device:
             raise InputError(f"device={device}: {self.name} takes none, it computes on the processor")
         self.inputs = inputs if isinstance(inputs, Inputs) else Inputs(vectors=inputs)
-        self.params = params if params is not None else self.Params()
+        self.params = settings_of(self, "rerank", params)
         self.threads = None if threads is None else count_of(threads, "threads")
         self.missing = missing
         self.devices = devices_of(device)
@@ -226,7 +222,6 @@ class Reranker(ABC):
             run.docids_of(entries),
             scores=self.run_scores(run)[chosen].astype(np.float64) if reads else None,
             in_run=run.scores[chosen] if reads else None,
-            ranks=run.ranks[chosen] if reads else None,
             rows=None if rows is None else rows[run.rows[entries]],
         )
         new = np.empty(len(entries))
@@ -267,24 +262,18 @@ class Reranker(ABC):
         ranges = ranges_of(starts, self.at_once // self.vectors.dimension if fetches else self.rows_at_once)
         parts = [slice(starts[first], starts[last]) for first, last in ranges]
         longest = max((part.stop - part.start for part in parts), default=0)
-        shape = (1 + self.fetches_ahead, longest, self.vectors.dimension) if fetches else (1, 0, 0)
-        buffers = np.empty(shape, dtype=np.float32)
+        buffers = np.empty((2, longest, self.vectors.dimension if fetches else 0), dtype=np.float32)
 
         def block(number: int) -> Candidates:
             part = whole.part(parts[number])
             if not fetches:
                 return part
-            buffer = buffers[number % len(buffers), : len(part)]  # not that of the block that is being scored
+            buffer = buffers[number % 2, : len(part)]  # not that of the block that is being scored
             return replace(part, vectors=self.vectors.fetch(part.rows, buffer))
 
-        shown = enumerate(progress(ranges, unit="chunks", what="rerank"))
-        if not (fetches and self.fetches_ahead and ranges):
-            for number, (first, last) in shown:
-                yield first, last, block(number)
-            return
         with ThreadPoolExecutor(1, thread_name_prefix="rnnreranker-fetch") as ahead:
-            coming = ahead.submit(block, 0)
-            for number, (first, last) in shown:
+            coming = ahead.submit(block, 0) if ranges else None
+            for number, (first, last) in enumerate(progress(ranges, unit="chunks", what="rerank")):
                 fetched = coming.result()
                 if number + 1 < len(ranges):
                     coming = ahead.submit(block, number + 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +13,7 @@ from rnnreranker.base.chosen_method import Chosen, choose
 from rnnreranker.base.errors import InputError
 from rnnreranker.base.method import methods
 from rnnreranker.base.settings import Params, context_setting, setting
-from rnnreranker.methods.rerank.base import Candidates, Query, Reranker
+from rnnreranker.methods.rerank.base import Candidates, Query, Reranker, inner_products
 from rnnreranker.parts.tokens.lexicon import Lexicon
 from rnnreranker.parts.tokens.neighbours import neighbours_in
 from rnnreranker.runs.head import order_by_score
@@ -86,7 +85,6 @@ class PrfReranker(Reranker):
     def prepare(self) -> None:
         chosen = self.params.chosen
         self.feedback: Feedback = chosen.method(chosen.params)
-        self._room = np.empty(0)  # for float64 values of a block: memory that is asked for again and again is slow
         self.needs = self.needs_with(self.params)  # type: ignore[misc]  # of this one, not of the method
 
     def describe(self) -> dict[str, Any]:
@@ -97,37 +95,12 @@ class PrfReranker(Reranker):
             own["token_search"] = "exact" if neighbours_in(self.inputs.tokens) is None else "ivf-pq"
         return own
 
-    def scores_of(self, queries: Sequence[Query], candidates: Candidates, bounds: np.ndarray) -> np.ndarray:
-        """(n,) float64: inner products with the new query vectors, as many queries at once as have equal depths.
-
-        Over tokens query by query. Rows are summed as `inner_products` sums them.
-        """
-        if "vectors" not in self.needs:
-            return super().scores_of(queries, candidates, bounds)
-        new, lengths = np.empty(len(candidates)), np.diff(bounds)
-        if self._room.size < candidates.vectors.size:
-            self._room = np.empty(candidates.vectors.size)
-        cuts = [0, *(np.flatnonzero(np.diff(lengths)) + 1).tolist(), len(lengths)]
-        for one, other in itertools.pairwise(cuts):
-            part = slice(bounds[one], bounds[other])
-            if not lengths[one]:
-                continue
-            own = candidates.vectors[part].reshape(other - one, int(lengths[one]), -1)
-            first, vectors = own[:, : self.feedback.depth("vectors")], [query.vector for query in queries[one:other]]
-            if self.feedback.together:
-                asked = self.feedback.of_vectors(np.stack(vectors), first)
-            else:
-                asked = np.stack([self.feedback.of_vectors(*pair) for pair in zip(vectors, first, strict=True)])
-            wide = self._room[: own.size].reshape(own.shape)
-            np.copyto(wide, own)
-            np.einsum("qnd,qd->qn", wide, asked.astype(np.float64), out=new[part].reshape(own.shape[:2]))
-        return new
-
     def scores(self, query: Query, candidates: Candidates) -> np.ndarray:
         """(n,) float64: inner products with the new query vector, or weighted MaxSim with the new query's tokens."""
         if "vectors" not in self.needs:
             return self.scores_knowing(query, candidates)
-        return self.scores_of([query], candidates, np.array([0, len(candidates)]))
+        first = candidates.vectors[: self.feedback.depth("vectors")]
+        return inner_products(self.feedback.of_vectors(query.vector, first), candidates.vectors)
 
     def scores_knowing(self, query: Query, candidates: Candidates, known: Sequence[int] = ()) -> np.ndarray:
         """(n,) float64, over tokens: the scores with the candidates at the positions `known` as the first feedback.

@@ -56,7 +56,7 @@ class RnnReranker(Reranker):
     Params = RnnParams
     params: RnnParams
     takes_source = True
-    at_once, fetches_ahead = 2**22, True
+    at_once = 2**22
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ import numpy as np
 from rnnreranker.base import settings
 from rnnreranker.base.device import Devices
 from rnnreranker.base.errors import InputError
+from rnnreranker.base.method import settings_of
 
 if TYPE_CHECKING:
     from rnnreranker.base.method import Inputs
@@ -50,12 +51,10 @@ class Retriever(ABC):
         devices: Devices | None = None,
         feedback: Feedback | None = None,
     ) -> None:
-        if params is not None and not isinstance(params, self.Params):
-            raise InputError(f"retrieve {self.name}: got {type(params).__name__}, expected {self.Params.__name__}")
         if feedback is not None and self.over not in feedback.over:
             raise InputError(f"retrieve {self.name}: cannot search again by {feedback.name}")
         self.inputs = inputs
-        self.params: Any = params if params is not None else self.Params()
+        self.params: Any = settings_of(self, "retrieve", params)
         self.threads = threads
         self.batch_size = batch_size
         self.devices = devices
@@ -80,20 +79,6 @@ def run_of_rows(
     from rnnreranker.runs import Run
 
     offsets = np.concatenate([[0], np.cumsum([len(part) for part in rows])]).astype(np.int64)
-    used, numbers = _distinct(np.concatenate(rows), len(docids))
+    used, numbers = np.unique(np.concatenate(rows), return_inverse=True)
     names = np.array([docids[row] for row in used.tolist()], dtype=object)
     return Run.from_parts(qids, offsets, names, numbers, np.concatenate(scores))
-
-
-def _distinct(rows: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct ones among rows below `count`, ascending, and the number of each row among them, int32.
-
-    >>> _distinct(np.array([4, 1, 4]), 6)
-    (array([1, 4]), array([1, 0, 1], dtype=int32))
-    """
-    if 8 * len(rows) < count:  # too few to go through all
-        used, numbers = np.unique(rows, return_inverse=True)
-        return used, numbers.astype(np.int32)
-    there = np.zeros(count, dtype=bool)
-    there[rows] = True
-    return np.flatnonzero(there), (np.cumsum(there, dtype=np.int32) - np.int32(1))[rows]
